@@ -1,0 +1,1 @@
+//! Slurm host-list expressions.

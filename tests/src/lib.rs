@@ -1,0 +1,1 @@
+//! Whole-system tests of slurm-elastic; see `tests/`.

@@ -1,0 +1,86 @@
+//! The dependency diagram of ARCHITECTURE.md is the truth: an edge it does not have fails here.
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+use std::collections::{BTreeMap, BTreeSet};
+
+type Edges = BTreeMap<String, BTreeSet<String>>;
+
+/// Reads the lines `a → b, c` of the fenced block that follows `heading`.
+fn diagram(text: &str, heading: &str) -> Edges {
+    let (_, after) = text.split_once(heading).expect("ARCHITECTURE.md has the heading");
+    let block = after.split("```").nth(1).expect("a fenced block follows the heading");
+    let parse = |line: &str| {
+        let (from, to) = line.split_once('→')?;
+        let to = to.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        Some((from.trim().to_owned(), to.collect()))
+    };
+    block.lines().filter_map(parse).collect()
+}
+
+/// The edges between members of this workspace; `dev` selects those that only tests need.
+fn edges(dev: bool) -> Edges {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
+    let members: BTreeSet<String> =
+        metadata.packages.iter().map(|package| package.name.to_string()).collect();
+    metadata
+        .packages
+        .iter()
+        .map(|package| {
+            let to = package.dependencies.iter().filter(|dependency| {
+                (dependency.kind == DependencyKind::Development) == dev
+                    && members.contains(&dependency.name)
+                    && dependency.name != package.name.as_str()
+            });
+            (package.name.to_string(), to.map(|dependency| dependency.name.clone()).collect())
+        })
+        .collect()
+}
+
+fn beyond(found: &Edges, allowed: &Edges) -> Vec<String> {
+    let none = BTreeSet::new();
+    let mut extra = Vec::new();
+    for (from, to) in found {
+        for to in to.difference(allowed.get(from).unwrap_or(&none)) {
+            extra.push(format!("{from} → {to}"));
+        }
+    }
+    extra
+}
+
+fn architecture() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md")).unwrap()
+}
+
+#[test]
+fn no_edge_that_the_diagram_does_not_have() {
+    let allowed = diagram(&architecture(), "## Who may depend on whom");
+    assert!(allowed.contains_key("provision"), "the diagram was not read: {allowed:?}");
+    assert_eq!(beyond(&edges(false), &allowed), Vec::<String>::new());
+}
+
+#[test]
+fn no_test_edge_that_the_diagram_does_not_have() {
+    let text = architecture();
+    let mut allowed = diagram(&text, "## Who may depend on whom");
+    for (from, to) in diagram(&text, "In tests also:") {
+        allowed.entry(from).or_default().extend(to);
+    }
+    assert_eq!(beyond(&edges(true), &allowed), Vec::<String>::new());
+}
+
+#[test]
+fn every_member_stands_in_the_diagram() {
+    let text = architecture();
+    let allowed = diagram(&text, "## Who may depend on whom");
+    let missing: Vec<_> =
+        edges(false).into_keys().filter(|name| !allowed.contains_key(name)).collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn an_edge_too_many_is_reported() {
+    let graph = |line: &str| diagram(&format!("# h\n```text\n{line}\n```\n"), "# h");
+    let extra = beyond(&graph("a → b, c"), &graph("a → b"));
+    assert_eq!(extra, ["a → c"]);
+}
