@@ -3,6 +3,7 @@
 mod catalog;
 mod clock;
 mod error;
+pub mod http;
 mod id;
 mod instance;
 pub mod pace;

@@ -31,6 +31,14 @@ pub struct Held<T> {
     pub stamp: Stamp,
 }
 
+impl<T> Held<T> {
+    /// A credential that never changes, such as a key.
+    #[must_use]
+    pub fn fixed(value: Arc<T>) -> Self {
+        Self { value, stamp: Stamp::default() }
+    }
+}
+
 impl<T> Clone for Held<T> {
     fn clone(&self) -> Self {
         Self { value: Arc::clone(&self.value), stamp: self.stamp }

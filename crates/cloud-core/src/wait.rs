@@ -1,7 +1,9 @@
 //! Waiting for instances, many at a time.
 
 use crate::clock::from_now;
-use crate::{ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Provider, Result};
+use crate::{
+    Advice, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Provider, Result,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
@@ -49,7 +51,7 @@ pub struct Waited {
     /// One outcome for each id.
     pub outcomes: BTreeMap<InstanceId, WaitOutcome>,
     /// The last error of a look; the wait went on after it.
-    pub last_error: Option<crate::Error>,
+    pub last_error: Option<Error>,
 }
 
 /// Waits over any [`Provider`].
@@ -115,7 +117,7 @@ async fn wait<P: Provider + ?Sized>(
     while !round.waiting.is_empty() {
         match timeout_at(deadline, round.look(provider, filter, goal)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) if passes(error.kind()) => last_error = Some(error),
+            Ok(Err(error)) if passes(&error) => last_error = Some(error),
             Ok(Err(error)) => return Err(error),
             Err(_elapsed) => break,
         }
@@ -129,18 +131,10 @@ async fn wait<P: Provider + ?Sized>(
     Ok(Waited { outcomes: round.finish(), last_error })
 }
 
-fn passes(kind: ErrorKind) -> bool {
-    match kind {
-        ErrorKind::Throttled | ErrorKind::Unavailable | ErrorKind::Ambiguous => true,
-        ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::NotFound
-        | ErrorKind::Conflict
-        | ErrorKind::Invalid
-        | ErrorKind::Quota
-        | ErrorKind::Capacity
-        | ErrorKind::Protocol
-        | ErrorKind::Unsupported => false,
+fn passes(error: &Error) -> bool {
+    match error.advice() {
+        Advice::RetryAfter | Advice::RetryIfIdempotent | Advice::LookAgain => true,
+        Advice::TryElsewhere | Advice::GiveUp => false,
     }
 }
 

@@ -1,0 +1,105 @@
+//! One request over the wire, and whether it was sent if that did not work.
+
+use super::retry::{Failure, Fate};
+use super::{Answer, Config, HeaderMap, HeaderName, Request};
+use crate::{ErrorKind, Result};
+use bytes::{Bytes, BytesMut};
+use std::time::Duration;
+use tokio::time::timeout;
+
+pub(super) struct Transport {
+    client: reqwest::Client,
+    timeout: Duration,
+    largest_body: usize,
+    id_headers: Vec<HeaderName>,
+}
+
+impl Transport {
+    pub(super) fn new(config: &Config) -> Result<Self> {
+        Ok(Self {
+            client: config.build()?,
+            timeout: config.timeout,
+            largest_body: config.largest_body,
+            id_headers: config.request_ids.read.clone(),
+        })
+    }
+
+    /// Sends it with these headers and reads the whole answer, in bounded time and space.
+    pub(super) async fn exchange(
+        &self,
+        request: &Request,
+        headers: HeaderMap,
+        id: Option<String>,
+    ) -> Result<Answer, Failure> {
+        let exchange = async {
+            let outgoing = self
+                .client
+                .request(request.method.clone(), request.url.clone())
+                .headers(headers)
+                .body(request.body.clone());
+            let mut response = outgoing.send().await.map_err(Trouble::Broken)?;
+            let body = self.read(&mut response).await?;
+            let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+            let theirs = self.id_headers.iter().find_map(|name| headers.get(name)?.to_str().ok());
+            let request_id = theirs.map(str::to_owned).or_else(|| id.clone());
+            Ok(Answer { status, headers, body, request_id })
+        };
+        let result = timeout(self.timeout, exchange).await.unwrap_or(Err(Trouble::TooSlow));
+        result.map_err(|trouble| {
+            let Failure { fate, error } = self.explain(request, trouble);
+            let error = if let Some(id) = id { error.with_request_id(id) } else { error };
+            Failure { fate, error }
+        })
+    }
+
+    async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, Trouble> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(Trouble::Broken)? {
+            if body.len().saturating_add(chunk.len()) > self.largest_body {
+                return Err(Trouble::TooLarge);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    fn explain(&self, request: &Request, trouble: Trouble) -> Failure {
+        let host = request.url.host_str().unwrap_or("nowhere");
+        let unavailable = request.error(ErrorKind::Unavailable);
+        match trouble {
+            Trouble::Broken(cause) if cause.is_builder() => Failure {
+                fate: Fate::Refused,
+                error: request.error(ErrorKind::Invalid).caused_by(cause.without_url()),
+            },
+            Trouble::Broken(cause) if cause.is_connect() => Failure {
+                fate: Fate::NotSent,
+                error: unavailable
+                    .because(format!("no connection to {host}"))
+                    .caused_by(cause.without_url()),
+            },
+            Trouble::Broken(cause) => Failure {
+                fate: Fate::Unknown,
+                error: unavailable
+                    .because(format!("no whole answer from {host}"))
+                    .caused_by(cause.without_url()),
+            },
+            Trouble::TooSlow => Failure {
+                fate: Fate::Unknown,
+                error: unavailable
+                    .because(format!("no whole answer from {host} in {:?}", self.timeout)),
+            },
+            Trouble::TooLarge => Failure {
+                fate: Fate::Unknown,
+                error: request
+                    .error(ErrorKind::Protocol)
+                    .because(format!("body over {} bytes from {host}", self.largest_body)),
+            },
+        }
+    }
+}
+
+enum Trouble {
+    Broken(reqwest::Error),
+    TooSlow,
+    TooLarge,
+}

@@ -1,0 +1,353 @@
+//! The HTTP client against a real socket: everything that goes wrong on the way to a cloud.
+#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
+
+mod server;
+mod witness;
+
+use cloud_core::http::{
+    Authorize, Client, Config, Effect, HeaderName, HeaderValue, Method, Outgoing, Proxies, Request,
+    RequestIds, Retry, Roots, Url, by_status,
+};
+use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
+use server::{Server, Step};
+use std::error::Error as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+const ONCE: Effect = Effect::Once;
+
+/// Gives out tokens, each another, and signs with them.
+struct Tokens {
+    cache: TokenCache<Secret<String>>,
+    issued: AtomicU32,
+}
+
+impl Tokens {
+    fn new() -> Self {
+        Self { cache: TokenCache::new(Duration::from_mins(1)), issued: AtomicU32::new(0) }
+    }
+}
+
+impl Authorize for Tokens {
+    type Credential = Secret<String>;
+
+    async fn credential(&self) -> Result<Held<Self::Credential>> {
+        self.cache
+            .get(|| async {
+                let n = self.issued.fetch_add(1, Ordering::SeqCst) + 1;
+                let value = Secret::new(format!("Bearer {}-{n}", witness::TOKEN));
+                Ok(Token { value, life: Duration::from_hours(1) })
+            })
+            .await
+    }
+
+    fn sign(&self, credential: &Self::Credential, request: &mut Outgoing<'_>) -> Result<()> {
+        request.set_secret(HeaderName::from_static("authorization"), credential.clone())
+    }
+
+    fn reject(&self, stamp: Stamp) -> bool {
+        self.cache.forget(stamp);
+        true
+    }
+}
+
+/// Short pauses and generous timeouts: nothing here depends on how fast the machine is.
+fn config() -> Config {
+    witness::install();
+    let mut config = Config::default();
+    config.timeout = Duration::from_secs(30);
+    config.retry = Retry {
+        attempts: 3,
+        first: Duration::from_millis(1),
+        longest: Duration::from_millis(2),
+        budget: Duration::from_secs(30),
+    };
+    config.largest_body = 1000;
+    // No certificates are needed, and the machine may have none.
+    config.roots = Roots::Only(Vec::new());
+    config.request_ids = RequestIds {
+        send: Some(HeaderName::from_static("opc-request-id")),
+        read: vec![HeaderName::from_static("opc-request-id")],
+    };
+    config.seed = Some(7);
+    config
+}
+
+fn client(config: Config) -> Client<Tokens> {
+    Client::new(config, Tokens::new(), by_status, Pacer::new(Pace::default())).expect("a client")
+}
+
+/// A request with a secret in every place that can hold one.
+fn request(server: &Server, method: Method) -> Request {
+    let url = format!("http://{}/instances?key={}", server.address, witness::QUERY);
+    let name = HeaderName::from_static("x-test");
+    Request::new(Operation::Launch, method, Url::parse(&url).expect("a URL"))
+        .on("vm-0001")
+        .with_header(name, HeaderValue::from_static("1"))
+        .with_json(&[witness::BODY])
+        .expect("JSON")
+        .with_secret(Secret::new(witness::BODY.to_owned()))
+}
+
+async fn send(server: &Server, method: Method) -> Result<String> {
+    send_by(&client(config()), &request(server, method)).await
+}
+
+async fn send_by(client: &Client<Tokens>, request: &Request) -> Result<String> {
+    let answer = client.send(request).await.inspect_err(witness::check)?;
+    witness::check_logs();
+    Ok(String::from_utf8_lossy(&answer.body).into_owned())
+}
+
+fn kind(result: Result<String>) -> ErrorKind {
+    result.expect_err("an error").kind()
+}
+
+#[tokio::test]
+async fn a_plain_exchange() {
+    let server = Server::start([Step::ok("one"), Step::ok("two")]).await;
+    let client = client(config());
+    let request = request(&server, Method::GET);
+    assert_eq!(send_by(&client, &request).await.expect("one"), "one");
+    assert_eq!(send_by(&client, &request).await.expect("two"), "two");
+    assert_eq!(server.connections(), 1, "the connection is used again");
+    let seen = server.seen();
+    let authorization = format!("Bearer {}-1", witness::TOKEN);
+    assert_eq!(seen[0].header("authorization"), Some(authorization.as_str()));
+    assert_ne!(seen[0].header("opc-request-id"), seen[1].header("opc-request-id"));
+    assert_eq!(seen[0].header("x-test"), Some("1"));
+    assert_eq!(seen[0].body, format!("[\"{}\"]", witness::BODY));
+}
+
+#[tokio::test]
+async fn a_429_is_repeated_even_if_it_may_be_done_only_once() {
+    let throttled = Step::Answer(429, &["retry-after: 0"], String::new());
+    let server = Server::start([throttled, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::POST).await.expect("success"), "done");
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn the_pause_that_the_cloud_asks_for_is_kept() {
+    let throttled = Step::Answer(429, &["retry-after: 1"], String::new());
+    let server = Server::start([throttled, Step::ok("done")]).await;
+    let begin = std::time::Instant::now();
+    assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
+    assert!(begin.elapsed() >= Duration::from_secs(1), "a lower bound holds on any machine");
+}
+
+#[tokio::test]
+async fn a_pause_longer_than_the_budget_goes_to_the_caller() {
+    let throttled = Step::Answer(429, &["retry-after: 3600"], "slow down".to_owned());
+    let server = Server::start([throttled]).await;
+    let error = send(&server, Method::GET).await.expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Throttled);
+    assert_eq!(error.retry_after(), Some(Duration::from_hours(1)));
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_503_is_repeated_only_if_that_is_safe() {
+    let server = Server::start([Step::status(503), Step::status(502), Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::DELETE).await.expect("success"), "done");
+
+    let server = Server::start([Step::status(503), Step::ok("twice!")]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn attempts_are_bounded() {
+    let server = Server::start(vec![Step::status(503); 9]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Unavailable);
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_reset_before_the_request_was_read() {
+    let server = Server::start([Step::ResetUnread, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
+    assert!(server.is_done());
+
+    let server = Server::start([Step::ResetUnread, Step::ok("twice?")]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous);
+    assert_eq!(server.connections(), 1, "we cannot know that it was not read");
+}
+
+#[tokio::test]
+async fn a_reset_after_the_request_was_read() {
+    let server = Server::start([Step::ResetRead, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::PUT).await.expect("success"), "done");
+
+    let server = Server::start([Step::ResetRead, Step::ok("twice!")]).await;
+    let error = send(&server, Method::POST).await.expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Ambiguous);
+    assert!(error.source().is_some(), "the cause is kept");
+    assert_eq!(error.request_id(), server.seen()[0].header("opc-request-id"), "our id at least");
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn no_connection_at_all_is_repeated_whatever_the_request_does() {
+    let server = Server::start([]).await;
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    let url = Url::parse(&format!("http://{address}/")).expect("a URL");
+    let request = Request::new(Operation::Launch, Method::POST, url).with_effect(ONCE);
+    let signer = Counting(AtomicU32::new(0));
+    let client = Client::new(config(), &signer, by_status, Pacer::new(Pace::default()));
+    let error = client.expect("a client").send(&request).await.expect_err("an error");
+    witness::check(&error);
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "certainly not done: {error}");
+    assert_eq!(signer.0.load(Ordering::SeqCst), 3);
+    assert_eq!(server.connections(), 0);
+}
+
+/// Counts the attempts.
+struct Counting(AtomicU32);
+
+impl Authorize for &Counting {
+    type Credential = ();
+
+    async fn credential(&self) -> Result<Held<()>> {
+        Ok(Held::fixed(std::sync::Arc::new(())))
+    }
+
+    fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_slow_body_ends_at_the_timeout() {
+    let mut config = config();
+    config.timeout = Duration::from_millis(100);
+    config.retry = Retry::never();
+    let client = client(config);
+    for (method, expected) in
+        [(Method::GET, ErrorKind::Unavailable), (Method::POST, ErrorKind::Ambiguous)]
+    {
+        let server = Server::start([Step::Stall]).await;
+        assert_eq!(kind(send_by(&client, &request(&server, method)).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_cut_short_is_no_answer() {
+    let server = Server::start([Step::CutShort, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
+
+    let server = Server::start([Step::CutShort, Step::ok("twice!")]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_401_renews_the_token_and_repeats_once() {
+    let server = Server::start([Step::status(401), Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::POST).await.expect("success"), "done");
+    let tokens: Vec<_> = server
+        .seen()
+        .iter()
+        .filter_map(|seen| seen.header("authorization").map(str::to_owned))
+        .collect();
+    assert_eq!(tokens.len(), 2);
+    assert_ne!(tokens[0], tokens[1]);
+
+    let server = Server::start(vec![Step::status(401); 9]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Unauthenticated);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_body_over_the_bound_is_not_read() {
+    let server = Server::start(vec![Step::ok(&"x".repeat(1001)); 9]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Protocol);
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous, "it was done");
+    let server = Server::start([Step::ok(&"x".repeat(1000))]).await;
+    assert_eq!(send(&server, Method::GET).await.expect("success").len(), 1000);
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let away = Step::Answer(307, &["location: http://127.0.0.1:1/"], String::new());
+    let server = Server::start([away]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Protocol);
+}
+
+#[tokio::test]
+async fn an_error_names_the_request_and_hides_secrets_that_the_cloud_repeats() {
+    let echo = format!("bad token {}-1 with {}\n", witness::TOKEN, witness::BODY);
+    let server = Server::start([Step::Answer(400, &["opc-request-id: theirs/1"], echo)]).await;
+    let error = send(&server, Method::POST).await.expect_err("an error");
+    assert_eq!(
+        error.to_string(),
+        "launch vm-0001: invalid request: bad token [redacted] with [redacted] (400, request theirs/1)"
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_gets_the_request_and_its_password() {
+    let proxy = Server::start([Step::ok("by proxy")]).await;
+    let mut config = config();
+    let url = format!("http://user:{}@{}", witness::PASSWORD, proxy.address);
+    config.proxies = Proxies::from_variables(|name| (name == "http_proxy").then(|| url.clone()));
+    assert!(!format!("{config:?}").contains(witness::PASSWORD));
+    let url = Url::parse("http://cloud.invalid/instances").expect("a URL");
+    let request = Request::new(Operation::List, Method::GET, url);
+    assert_eq!(send_by(&client(config), &request).await.expect("success"), "by proxy");
+    let seen = proxy.seen();
+    assert!(seen[0].head.starts_with("GET http://cloud.invalid/instances HTTP/1.1"));
+    assert!(seen[0].header("proxy-authorization").is_some_and(|value| value.starts_with("Basic ")));
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_not_answer_is_an_error_without_its_password() {
+    let proxy = Server::start(vec![Step::ResetRead; 9]).await;
+    let mut config = config();
+    let url = format!("http://user:{}@{}", witness::PASSWORD, proxy.address);
+    config.proxies.https = Some(Secret::new(url));
+    let url = Url::parse("https://cloud.invalid/instances").expect("a URL");
+    let request = Request::new(Operation::Launch, Method::POST, url);
+    let error = send_by(&client(config), &request).await.expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "no tunnel, so not sent: {error}");
+    assert!(proxy.seen()[0].head.starts_with("CONNECT cloud.invalid:443"));
+}
+
+#[tokio::test]
+async fn hosts_in_no_proxy_are_reached_directly() {
+    let server = Server::start([Step::ok("direct")]).await;
+    let mut config = config();
+    config.proxies = Proxies {
+        http: Some(Secret::new("http://127.0.0.1:1".to_owned())),
+        https: None,
+        no_proxy: Some("127.0.0.1".to_owned()),
+    };
+    let answer = send_by(&client(config), &request(&server, Method::GET)).await;
+    assert_eq!(answer.expect("success"), "direct");
+}
+
+#[tokio::test]
+async fn a_failing_signer_sends_nothing() {
+    struct Refuses;
+    impl Authorize for Refuses {
+        type Credential = ();
+
+        async fn credential(&self) -> Result<Held<()>> {
+            Err(Error::new(ErrorKind::Unauthenticated, Operation::Authenticate))
+        }
+
+        fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
+            Ok(())
+        }
+    }
+    let server = Server::start([Step::ok("never")]).await;
+    let client = Client::new(config(), Refuses, by_status, Pacer::new(Pace::default()));
+    let result = client.expect("a client").send(&request(&server, Method::POST)).await;
+    assert_eq!(result.expect_err("an error").kind(), ErrorKind::Unauthenticated);
+    assert_eq!(server.connections(), 0);
+}
