@@ -2,10 +2,13 @@
 
 mod catalog;
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 pub mod http;
 mod id;
 mod instance;
+pub mod memory;
 pub mod pace;
 mod provider;
 mod secret;

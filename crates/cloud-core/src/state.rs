@@ -58,15 +58,24 @@ impl InstanceState {
         }
     }
 
+    /// True if it is gone or on its way out.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        match self {
+            Self::Terminating | Self::Terminated => true,
+            Self::Pending
+            | Self::Running
+            | Self::Stopping
+            | Self::Stopped
+            | Self::Failed
+            | Self::Other(_) => false,
+        }
+    }
+
     /// True if waiting for it to run makes no sense any more.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        match self {
-            Self::Terminating | Self::Terminated | Self::Failed => true,
-            Self::Pending | Self::Running | Self::Stopping | Self::Stopped | Self::Other(_) => {
-                false
-            }
-        }
+        self.is_leaving() || *self == Self::Failed
     }
 }
 
