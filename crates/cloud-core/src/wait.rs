@@ -141,6 +141,8 @@ fn passes(error: &Error) -> bool {
 /// Who is still waited for, who was last seen how, and who is done.
 struct Round {
     waiting: BTreeSet<InstanceId>,
+    /// Who has been in a listing: only they can leave it.
+    listed: BTreeSet<InstanceId>,
     seen: BTreeMap<InstanceId, Instance>,
     outcomes: BTreeMap<InstanceId, WaitOutcome>,
 }
@@ -148,7 +150,7 @@ struct Round {
 impl Round {
     fn new(ids: &[InstanceId]) -> Self {
         let waiting = ids.iter().cloned().collect();
-        Self { waiting, seen: BTreeMap::new(), outcomes: BTreeMap::new() }
+        Self { waiting, listed: BTreeSet::new(), seen: BTreeMap::new(), outcomes: BTreeMap::new() }
     }
 
     async fn look<P: Provider + ?Sized>(
@@ -165,9 +167,12 @@ impl Round {
         }
         for id in self.waiting.clone() {
             let outcome = match shown.remove(&id) {
-                Some(instance) => self.judge(instance, goal),
+                Some(instance) => {
+                    self.listed.insert(id.clone());
+                    self.judge(instance, goal)
+                }
                 // It was there and is not: gone, whatever we waited for.
-                None if self.seen.contains_key(&id) => Some(WaitOutcome::Gone),
+                None if self.listed.contains(&id) => Some(WaitOutcome::Gone),
                 None => self.judge_unlisted(provider, &id, goal).await?,
             };
             if let Some(outcome) = outcome {
