@@ -1,4 +1,4 @@
-//! The cloud as a port.
+#![doc = include_str!("../README.md")]
 
 mod catalog;
 mod clock;

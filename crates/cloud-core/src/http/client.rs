@@ -7,7 +7,7 @@ use crate::pace::{Pacer, Pass};
 use crate::{Error, ErrorKind, Held, Result, Secret, Stamp};
 use std::fmt;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::{Instant, sleep};
 
 /// Signs requests.
@@ -29,6 +29,23 @@ pub trait Authorize: Send + Sync {
     fn reject(&self, stamp: Stamp) -> bool {
         let _ = stamp;
         false
+    }
+}
+
+/// Signs nothing: for clouds that trust the network, such as a metadata service, and for the
+/// requests that get a token in the first place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unsigned;
+
+impl Authorize for Unsigned {
+    type Credential = ();
+
+    async fn credential(&self) -> Result<Held<()>> {
+        Ok(Held::fixed(Arc::new(())))
+    }
+
+    fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
+        Ok(())
     }
 }
 

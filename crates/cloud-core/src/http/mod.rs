@@ -24,7 +24,7 @@ mod retry;
 mod transport;
 
 pub use answer::{Answer, Classify, Verdict, by_status};
-pub use client::{Authorize, Client, Outgoing};
+pub use client::{Authorize, Client, Outgoing, Unsigned};
 pub use config::{Config, RequestIds, Roots};
 pub use proxy::Proxies;
 pub use request::{Effect, Request};

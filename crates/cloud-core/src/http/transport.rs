@@ -4,6 +4,8 @@ use super::retry::{Failure, Fate};
 use super::{Answer, Config, HeaderMap, HeaderName, Request};
 use crate::{ErrorKind, Result};
 use bytes::{Bytes, BytesMut};
+use std::error::Error as StdError;
+use std::io;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -71,6 +73,14 @@ impl Transport {
                 fate: Fate::Refused,
                 error: request.error(ErrorKind::Invalid).caused_by(cause.without_url()),
             },
+            // Neither trust nor a protocol comes by waiting.
+            Trouble::Broken(cause) if cause.is_connect() && is_bad_handshake(&cause) => Failure {
+                fate: Fate::Refused,
+                error: request
+                    .error(ErrorKind::Protocol)
+                    .because(format!("no secure connection to {host}"))
+                    .caused_by(cause.without_url()),
+            },
             Trouble::Broken(cause) if cause.is_connect() => Failure {
                 fate: Fate::NotSent,
                 error: unavailable
@@ -96,6 +106,23 @@ impl Transport {
             },
         }
     }
+}
+
+/// True if the other side's certificate or handshake is wrong: rustls calls that invalid data.
+fn is_bad_handshake(cause: &reqwest::Error) -> bool {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(cause);
+    while let Some(error) = next {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData) {
+            return true;
+        }
+        // The source of an I/O error is that of what it wraps, not what it wraps.
+        next = match io.and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    false
 }
 
 enum Trouble {

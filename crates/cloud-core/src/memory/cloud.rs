@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 /// A cloud in memory; clones are the same cloud.
 ///
-/// Besides [`Provider`] it has what a test needs: trouble by script or by chance, capacity,
+/// Besides [`Provider`](crate::Provider) it has what a test needs: trouble by script or by chance, capacity,
 /// quota and throttling that change on the way, and a full history.
 ///
 /// ```
@@ -34,10 +34,10 @@ use tokio::time::{Instant, sleep};
 ///     ImageId::new("image-1"),
 /// );
 /// spec.tags = Tags::from([("cluster", "blue")]);
-/// let id = cloud.launch(&spec).await?.id;
+/// let ids = [cloud.launch(&spec).await?.id];
 /// let ours = InstanceFilter::tagged(spec.tags);
-/// let waited = cloud.wait_address(&ours, &[id.clone()], Poll::until(Duration::from_secs(300)));
-/// let outcome = &waited.await?.outcomes[&id];
+/// let waited = cloud.wait_address(&ours, &ids, Poll::until(Duration::from_secs(300))).await?;
+/// let outcome = &waited.outcomes[&ids[0]];
 /// assert!(matches!(outcome, WaitOutcome::Reached(instance) if instance.address.is_some()));
 /// # Ok::<(), cloud_core::Error>(()) }).unwrap();
 /// ```
