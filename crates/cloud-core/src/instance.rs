@@ -52,6 +52,18 @@ impl Instance {
             fault: None,
         }
     }
+
+    /// An instance just launched, for clouds whose answer tells little more than the id.
+    #[must_use]
+    pub fn launched(id: InstanceId, spec: &InstanceSpec) -> Self {
+        Self {
+            tags: spec.tags.clone(),
+            shape: Some(spec.shape.clone()),
+            zone: spec.zone.clone(),
+            image: Some(spec.image.clone()),
+            ..Self::new(id, spec.name.clone(), InstanceState::Pending)
+        }
+    }
 }
 
 /// Why an instance failed after its launch had been accepted.

@@ -9,6 +9,9 @@ use std::future::Future;
 use std::time::Duration;
 use tokio::time::{sleep_until, timeout_at};
 
+/// Pauses are at least this, so that a wait is never a busy loop.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
 /// How often to look, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
@@ -28,7 +31,12 @@ impl Poll {
     }
 
     fn after(&self, pause: Duration) -> Duration {
-        pause.saturating_mul(3).checked_div(2).unwrap_or(pause).min(self.longest)
+        pause
+            .saturating_mul(3)
+            .checked_div(2)
+            .unwrap_or(pause)
+            .min(self.longest)
+            .max(SHORTEST_PAUSE)
     }
 }
 
@@ -112,7 +120,7 @@ async fn wait<P: Provider + ?Sized>(
 ) -> Result<Waited> {
     let deadline = from_now(poll.deadline);
     let mut round = Round::new(ids);
-    let mut pause = poll.first;
+    let mut pause = poll.first.max(SHORTEST_PAUSE);
     let mut last_error = None;
     while !round.waiting.is_empty() {
         match timeout_at(deadline, round.look(provider, filter, goal)).await {

@@ -99,10 +99,25 @@ async fn uses_all_of_its_own_rate_when_nothing_is_refused() {
     assert_eq!(run.refused, 0);
 }
 
+async fn past_the_first_second(pacer: &Pacer) {
+    pacer.enter(Lane::Look).await.accepted();
+    sleep(Duration::from_secs(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn does_not_grow_while_it_is_not_used() {
+    let pacer = Pacer::new(Pace::default());
+    for _ in 0..100 {
+        pacer.enter(Lane::Look).await.accepted();
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert!(pacer.rate() <= Pace::default().start, "{}", pacer.rate());
+}
+
 #[tokio::test(start_paused = true)]
 async fn recovers_after_a_time_of_refusals() {
     let pacer = Pacer::new(Pace { start: 50.0, ..Pace::default() });
-    sleep(Duration::from_secs(2)).await;
+    past_the_first_second(&pacer).await;
     for _ in 0..5 {
         pacer.enter(Lane::Change).await.throttled(None);
     }
@@ -118,7 +133,7 @@ async fn recovers_after_a_time_of_refusals() {
 #[tokio::test(start_paused = true)]
 async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
     let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
-    sleep(Duration::from_secs(2)).await;
+    past_the_first_second(&pacer).await;
     let pause = Duration::from_secs(30);
     pacer.enter(Lane::Change).await.throttled(Some(pause));
     let refused = Instant::now();

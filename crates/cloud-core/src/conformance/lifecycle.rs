@@ -3,8 +3,8 @@
 use super::check::{Actor, Stop, Trial, ensure, ensure_kind, skip};
 use super::{Scene, Stage};
 use crate::{
-    Capability, ErrorKind, ImageFilter, ImageName, Instance, InstanceId, InstanceState, Provider,
-    ProviderExt as _, Reboot, WaitOutcome,
+    Capability, ErrorKind, FaultDomain, ImageFilter, ImageName, Instance, InstanceId,
+    InstanceState, Provider, ProviderExt as _, Reboot, WaitOutcome,
 };
 
 /// An instance is launched, shows up in listings with all its tags, runs, and goes.
@@ -120,7 +120,7 @@ pub async fn start_after_stop(provider: &dyn Provider, stage: &dyn Stage) -> Tri
     ensure_same(&actor, &before, &after).await
 }
 
-/// A snapshot becomes an image that can be found by its name and used.
+/// A snapshot becomes an image that can be found by its name and used; the image is left there.
 pub async fn snapshot_makes_an_image(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
     let actor = Actor::new(provider, stage, "snapshot_makes_an_image");
     if !provider.capabilities().has(Capability::Snapshot) {
@@ -184,6 +184,11 @@ pub async fn missing_capabilities_are_typed(provider: &dyn Provider, stage: &dyn
     preemptible.preemptible = true;
     if missing(Capability::Preemptible) {
         answers.push((Capability::Preemptible, provider.launch(&preemptible).await.err()));
+    }
+    let mut placed = actor.spec("vm-3");
+    placed.fault_domain = Some(FaultDomain::new("1"));
+    if missing(Capability::FaultDomain) {
+        answers.push((Capability::FaultDomain, provider.launch(&placed).await.err()));
     }
     for (capability, error) in answers {
         let unsupported = error.is_some_and(|error| error.kind() == ErrorKind::Unsupported);

@@ -88,6 +88,9 @@ pub struct Verdict {
     pub code: Option<String>,
     /// The cloud's words.
     pub message: String,
+    /// Refused for now: nothing was done, and the same request may be taken soon. So is a 429,
+    /// and OCI's 409 `IncorrectState`.
+    pub passing: bool,
 }
 
 /// Says what an answer that is not a success means; each cloud has one, with one table.
@@ -115,6 +118,7 @@ pub fn by_status(answer: &Answer) -> Verdict {
         kind,
         code: Some(answer.status.as_u16().to_string()),
         message: String::from_utf8_lossy(&answer.body).into_owned(),
+        passing: kind == ErrorKind::Throttled,
     }
 }
 

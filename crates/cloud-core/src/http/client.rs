@@ -2,7 +2,9 @@
 
 use super::retry::{Attempts, Failure, Fate, Next};
 use super::transport::Transport;
-use super::{Answer, Classify, Config, HeaderMap, HeaderName, HeaderValue, Method, Request, Url};
+use super::{
+    Answer, Classify, Config, HeaderMap, HeaderName, HeaderValue, Method, Request, Url, Verdict,
+};
 use crate::pace::{Pacer, Pass};
 use crate::{Error, ErrorKind, Held, Result, Secret, Stamp};
 use std::fmt;
@@ -190,19 +192,7 @@ impl<A: Authorize> Client<A> {
             return Ok(answer);
         }
         let verdict = (self.classify)(&answer);
-        let fate = match verdict.kind {
-            ErrorKind::Unavailable | ErrorKind::Ambiguous => Fate::Unknown,
-            ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::Invalid
-            | ErrorKind::Quota
-            | ErrorKind::Capacity
-            | ErrorKind::Throttled
-            | ErrorKind::Protocol
-            | ErrorKind::Unsupported => Fate::Refused,
-        };
+        let fate = fate(&verdict);
         let error = outgoing.request.error(verdict.kind);
         let error = answer.name(error.because(redacted(verdict.message, &outgoing.secrets)));
         let error = match verdict.code {
@@ -239,15 +229,40 @@ impl Attempted {
     }
 }
 
-/// Tells the pacer how it went.
+fn fate(verdict: &Verdict) -> Fate {
+    match verdict.kind {
+        ErrorKind::Unavailable | ErrorKind::Ambiguous => Fate::Unknown,
+        ErrorKind::Unauthenticated
+        | ErrorKind::Forbidden
+        | ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::Invalid
+        | ErrorKind::Quota
+        | ErrorKind::Capacity
+        | ErrorKind::Throttled
+        | ErrorKind::Protocol
+        | ErrorKind::Unsupported => {
+            if verdict.passing {
+                Fate::RefusedForNow
+            } else {
+                Fate::Refused
+            }
+        }
+    }
+}
+
+/// Tells the pacer how it went; no answer says nothing about the rate.
 fn settle(pass: Pass, result: &Result<Answer, Failure>) {
     match result {
-        Err(Failure { fate: Fate::Refused, error }) if error.kind() == ErrorKind::Throttled => {
-            pass.throttled(error.retry_after());
-        }
-        Ok(_) | Err(Failure { fate: Fate::Refused, .. }) => pass.accepted(),
-        // No answer says nothing about the rate.
+        Ok(_) => pass.accepted(),
         Err(Failure { fate: Fate::NotSent | Fate::Unknown, .. }) => drop(pass),
+        Err(Failure { fate: Fate::Refused | Fate::RefusedForNow, error }) => {
+            if error.kind() == ErrorKind::Throttled {
+                pass.throttled(error.retry_after());
+            } else {
+                pass.accepted();
+            }
+        }
     }
 }
 

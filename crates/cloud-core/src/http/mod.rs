@@ -4,7 +4,8 @@
 //! bounded body, classifies what is not a success (one function per cloud) and repeats what may
 //! be repeated. It repeats a request only if
 //!
-//! * it was not sent (no connection), or the cloud answered that it has refused it for now (429);
+//! * it was not sent (no connection), or the cloud answered that it has refused it for now (429, or
+//!   what the cloud's own table says);
 //! * or it may have been carried out (no answer, an answer cut short, 5xx), and doing it twice is
 //!   the same as doing it once ([`Effect`]);
 //!

@@ -45,6 +45,8 @@ pub(super) enum Fate {
     NotSent,
     /// The cloud answered that it has done nothing.
     Refused,
+    /// The cloud answered that it has done nothing, and may do it soon.
+    RefusedForNow,
     /// It may have been carried out.
     Unknown,
 }
@@ -94,8 +96,8 @@ impl Attempts {
         self.spent = self.spent.saturating_add(took);
         self.perhaps_done |= failure.fate == Fate::Unknown && self.effect != Effect::None;
         let may_repeat = match failure.fate {
-            Fate::NotSent => true,
-            Fate::Refused => failure.error.kind() == ErrorKind::Throttled,
+            Fate::NotSent | Fate::RefusedForNow => true,
+            Fate::Refused => false,
             // What makes no sense to us now will not make sense the next time.
             Fate::Unknown => {
                 self.effect.repeatable() && failure.error.kind() != ErrorKind::Protocol
@@ -155,7 +157,8 @@ mod tests {
             (Just(Fate::Unknown), Just(ErrorKind::Unavailable)),
             (Just(Fate::Unknown), Just(ErrorKind::Protocol)),
             (Just(Fate::Refused), prop::sample::select(ErrorKind::ALL.to_vec())),
-            (Just(Fate::Refused), Just(ErrorKind::Throttled)),
+            (Just(Fate::RefusedForNow), Just(ErrorKind::Throttled)),
+            (Just(Fate::RefusedForNow), Just(ErrorKind::Conflict)),
         ];
         let retry_after = prop::option::weighted(0.3, prop_oneof![0u64..5_000, Just(u64::MAX)]);
         (fates, retry_after, 0u64..20_000)
@@ -244,10 +247,11 @@ mod tests {
     #[test]
     fn what_was_answered_for_good_is_not_repeated() {
         for kind in ErrorKind::ALL {
-            let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
-            let next = attempts.after(failure(Fate::Refused, kind, None), Duration::ZERO);
-            let again = matches!(next, Next::Again(_));
-            assert_eq!(again, kind == ErrorKind::Throttled, "{kind}");
+            for (fate, expected) in [(Fate::Refused, false), (Fate::RefusedForNow, true)] {
+                let mut attempts = Attempts::new(Retry::default(), Effect::Once, 1);
+                let next = attempts.after(failure(fate, kind, None), Duration::ZERO);
+                assert_eq!(matches!(next, Next::Again(_)), expected, "{fate:?} {kind}");
+            }
         }
     }
 
@@ -256,7 +260,7 @@ mod tests {
         let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
         let lost = failure(Fate::Unknown, ErrorKind::Unavailable, None);
         assert!(matches!(attempts.after(lost, Duration::ZERO), Next::Again(_)));
-        let refused = failure(Fate::Refused, ErrorKind::Throttled, Some(u64::MAX));
+        let refused = failure(Fate::RefusedForNow, ErrorKind::Throttled, Some(u64::MAX));
         match attempts.after(refused, Duration::ZERO) {
             Next::GiveUp(error) => assert_eq!(error.kind(), ErrorKind::Ambiguous),
             Next::Again(pause) => panic!("again after {pause:?}"),

@@ -194,7 +194,7 @@ impl MemoryCloud {
             }
         };
         world.record(now, operation, subject, outcome);
-        let id = format!("request-{}", world.history.len());
+        let id = format!("memory-{}", world.history.len());
         result.map_err(|error| error.with_request_id(id))
     }
 

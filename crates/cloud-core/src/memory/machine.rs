@@ -98,10 +98,8 @@ impl Machine {
     pub(super) fn view(&self, at: Instant) -> Option<Instance> {
         let state = self.state(at)?.clone();
         let failed = state == InstanceState::Failed;
-        let mut instance = Instance::new(self.id.clone(), self.spec.name.clone(), state);
-        instance.tags = self.spec.tags.clone();
-        instance.shape = Some(self.spec.shape.clone());
-        instance.zone.clone_from(&self.spec.zone);
+        let mut instance = Instance::launched(self.id.clone(), &self.spec);
+        instance.state = state;
         instance.image = latest(&self.images, at).cloned();
         instance.address = self.address(at);
         instance.created = Some(self.created);

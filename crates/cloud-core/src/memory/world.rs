@@ -213,7 +213,7 @@ impl World {
         }
         let shown = machine.view(now);
         self.machines.push(machine);
-        shown.unwrap_or_else(|| Instance::new(id, spec.name.clone(), InstanceState::Pending))
+        shown.unwrap_or_else(|| Instance::launched(id, spec))
     }
 
     fn is_full(&self, now: Instant, spec: &InstanceSpec) -> bool {

@@ -56,7 +56,7 @@ pub enum Lane {
 /// let pass = pacer.enter(Lane::Look).await;
 /// // … the request goes here, and the cloud takes it …
 /// pass.accepted();
-/// assert!(pacer.rate() > 10.0);
+/// assert!(pacer.rate() >= 10.0);
 /// # });
 /// ```
 #[derive(Clone, Debug)]

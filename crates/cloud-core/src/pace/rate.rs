@@ -21,6 +21,9 @@ const EARLY_CUT: f64 = 0.7;
 const CUT: f64 = 0.95;
 const DEEP_CUT: f64 = 0.8;
 
+/// How much of the rate has to be used before it grows.
+const USED: f64 = 0.4;
+
 /// Growth for each accepted request until the first refusal: the rate doubles in a second.
 const FIRST_GROWTH: f64 = 0.7;
 
@@ -45,7 +48,8 @@ pub(super) struct Bucket {
     accepted: VecDeque<Instant>,
     /// The throughput at the last cut that could be measured.
     proven: Option<f64>,
-    born: Instant,
+    /// When the first request went.
+    begun: Option<Instant>,
     cut: Option<Instant>,
     closed_until: Instant,
 }
@@ -64,7 +68,7 @@ impl Bucket {
             filled: now,
             accepted: VecDeque::new(),
             proven: None,
-            born: now,
+            begun: None,
             cut: None,
             closed_until: now,
         }
@@ -82,6 +86,7 @@ impl Bucket {
         }
         if self.tokens >= 1.0 {
             self.tokens -= 1.0;
+            self.begun.get_or_insert(now);
             return Ok(());
         }
         let missing = Duration::try_from_secs_f64((1.0 - self.tokens) / self.rate);
@@ -93,7 +98,10 @@ impl Bucket {
         self.fill(now);
         self.accepted.push_back(now);
         self.forget_old(now);
-        self.rate = bounded(self.rate + self.growth(now), self.least, self.most);
+        // Who does not use the rate learns nothing about a higher one.
+        if self.throughput() >= self.rate * USED {
+            self.rate = bounded(self.rate + self.growth(now), self.least, self.most);
+        }
     }
 
     /// Slows down; a second refusal in the same trouble also closes the gate as long as asked.
@@ -110,7 +118,7 @@ impl Bucket {
         self.burst = (self.burst / 2.0).max(1.0);
         let again = self.cut.is_some_and(|cut| now.saturating_duration_since(cut) < SAME_TROUBLE);
         self.cut = Some(now);
-        if now.saturating_duration_since(self.born) < WINDOW {
+        if self.begun.is_none_or(|begun| now.saturating_duration_since(begun) < WINDOW) {
             // Perhaps it was only our first burst: nothing is measured yet, so go on growing.
             self.rate = bounded(self.rate * EARLY_CUT, self.least, self.most);
             return;
