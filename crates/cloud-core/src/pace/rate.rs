@@ -48,8 +48,7 @@ pub(super) struct Bucket {
     accepted: VecDeque<Instant>,
     /// The throughput at the last cut that could be measured.
     proven: Option<f64>,
-    /// When the first request went.
-    begun: Option<Instant>,
+    first_answer: Option<Instant>,
     cut: Option<Instant>,
     closed_until: Instant,
 }
@@ -68,7 +67,7 @@ impl Bucket {
             filled: now,
             accepted: VecDeque::new(),
             proven: None,
-            begun: None,
+            first_answer: None,
             cut: None,
             closed_until: now,
         }
@@ -86,7 +85,6 @@ impl Bucket {
         }
         if self.tokens >= 1.0 {
             self.tokens -= 1.0;
-            self.begun.get_or_insert(now);
             return Ok(());
         }
         let missing = Duration::try_from_secs_f64((1.0 - self.tokens) / self.rate);
@@ -96,6 +94,7 @@ impl Bucket {
 
     pub(super) fn accepted(&mut self, now: Instant) {
         self.fill(now);
+        self.first_answer.get_or_insert(now);
         self.accepted.push_back(now);
         self.forget_old(now);
         // Who does not use the rate learns nothing about a higher one.
@@ -118,7 +117,8 @@ impl Bucket {
         self.burst = (self.burst / 2.0).max(1.0);
         let again = self.cut.is_some_and(|cut| now.saturating_duration_since(cut) < SAME_TROUBLE);
         self.cut = Some(now);
-        if self.begun.is_none_or(|begun| now.saturating_duration_since(begun) < WINDOW) {
+        let first = *self.first_answer.get_or_insert(now);
+        if now.saturating_duration_since(first) < WINDOW {
             // Perhaps it was only our first burst: nothing is measured yet, so go on growing.
             self.rate = bounded(self.rate * EARLY_CUT, self.least, self.most);
             return;
@@ -126,8 +126,9 @@ impl Bucket {
         self.forget_old(now);
         let throughput = self.throughput().min(self.rate);
         let depth = if again { DEEP_CUT } else { CUT };
+        // While the rate grows fast the throughput is behind it, and the limit is in between.
+        self.proven = Some(if again { throughput } else { self.rate });
         self.rate = bounded(throughput * depth, self.least, self.most);
-        self.proven = Some(throughput);
         if again && let Some(pause) = pause {
             self.closed_until = self.closed_until.max(after(now, pause));
         }

@@ -82,9 +82,9 @@ impl Server {
         self.script.lock().expect("not poisoned").connections
     }
 
-    /// True if every step of the script was taken.
-    pub(crate) fn is_done(&self) -> bool {
-        self.script.lock().expect("not poisoned").steps.is_empty()
+    /// Steps of the script that nobody has asked for.
+    pub(crate) fn steps_left(&self) -> usize {
+        self.script.lock().expect("not poisoned").steps.len()
     }
 }
 
