@@ -13,8 +13,8 @@ const LONGEST_MESSAGE: usize = 400;
 
 /// A request to a cloud that did not succeed.
 ///
-/// Prints what was tried, on what, and why, on one line; the cause is in [`source`](StdError::source)
-/// and not in the text.
+/// Prints what was tried, on what, and why, on one line; the cause is in
+/// [`source`](StdError::source) and not in the text.
 ///
 /// ```
 /// use cloud_core::{Advice, Error, ErrorKind, Operation};

@@ -7,7 +7,7 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// Pauses are at least this, so that a wait is never a busy loop.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -129,11 +129,12 @@ async fn wait<P: Provider + ?Sized>(
             Ok(Err(error)) => return Err(error),
             Err(_elapsed) => break,
         }
-        let next = from_now(pause);
-        if round.waiting.is_empty() || next >= deadline {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if round.waiting.is_empty() || left <= poll.first {
             break;
         }
-        sleep_until(next).await;
+        // Shorter at the end, so that the last look is not long before the deadline.
+        sleep(pause.min(left / 2)).await;
         pause = poll.after(pause);
     }
     Ok(Waited { outcomes: round.finish(), last_error })

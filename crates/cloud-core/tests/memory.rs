@@ -274,6 +274,22 @@ async fn a_snapshot_can_be_launched_when_it_is_ready() {
     assert_eq!(newest.first().map(|image| image.id.clone()), Some(image), "newest first");
 }
 
+#[tokio::test(start_paused = true)]
+async fn chance_is_as_likely_as_asked() {
+    for (probability, expected) in [(0.0, 0..=0), (0.2, 150..=250), (1.0, 1000..=1000)] {
+        let cloud = MemoryCloud::new(exact());
+        cloud.chance(Some(Operation::Get), Trouble::Refuse(ErrorKind::Quota), 1.0);
+        cloud.chance(Some(Operation::List), Trouble::Refuse(ErrorKind::Unavailable), probability);
+        let mut refused = 0;
+        for _ in 0..1000 {
+            refused += u32::from(cloud.list(&all()).await.is_err());
+        }
+        assert!(expected.contains(&refused), "{refused} at {probability}");
+        cloud.calm();
+        assert!(cloud.list(&all()).await.is_ok());
+    }
+}
+
 /// A hundred launches with all kinds of trouble, each repeated until it is answered.
 async fn storm(seed: u64, tokens: bool) -> (Vec<Event>, usize) {
     let mut settings = Settings::default();

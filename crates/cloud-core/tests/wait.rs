@@ -169,6 +169,49 @@ async fn gone_is_gone_whether_it_is_still_shown_or_not() {
     }
 }
 
+/// What it takes to be listed, and then never again.
+async fn vanishing() -> (MemoryCloud, Vec<InstanceId>) {
+    let mut settings = Settings::default();
+    settings.lag = Duration::ZERO;
+    settings.linger = Duration::ZERO;
+    settings.terminate = Span::zero();
+    let cloud = MemoryCloud::new(settings);
+    let ids = launch(&cloud, 1).await;
+    let (later, id) = (cloud.clone(), ids.first().expect("one").clone());
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        later.terminate(&id).await
+    });
+    (cloud, ids)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_the_listing_is_gone_without_another_question() {
+    for goal in ["running", "gone"] {
+        let (cloud, ids) = vanishing().await;
+        let waited = match goal {
+            "running" => cloud.wait_running(&ours(), &ids, poll()).await,
+            _ => cloud.wait_gone(&ours(), &ids, poll()).await,
+        };
+        assert_eq!(waited.expect("a wait").outcomes.get(&ids[0]), Some(&WaitOutcome::Gone));
+        let asked = cloud.history().into_iter().filter(|event| event.operation == Operation::Get);
+        assert_eq!(asked.count(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_look_is_close_to_the_deadline() {
+    let mut settings = Settings::default();
+    settings.latency = Span::zero();
+    settings.boot = Span::millis(58_000, 58_000);
+    settings.lag = Duration::ZERO;
+    let cloud = MemoryCloud::new(settings);
+    let ids = launch(&cloud, 1).await;
+    let minute = Poll::until(Duration::from_mins(1));
+    let waited = cloud.wait_running(&ours(), &ids, minute).await.expect("a wait");
+    assert_eq!(reached(&waited), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_is_behind_does_not_make_an_instance_gone() {
     let mut settings = Settings::default();

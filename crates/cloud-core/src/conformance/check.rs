@@ -81,9 +81,9 @@ impl<'a> Actor<'a> {
 
     /// The same launch with a token, new for each tag.
     pub(super) fn with_token(&self, mut spec: InstanceSpec, tag: &str) -> InstanceSpec {
-        let text: String =
-            format!("{tag}-{}", self.case).chars().take(LaunchToken::LONGEST).collect();
-        spec.token = LaunchToken::new(text).ok();
+        let text = format!("{tag}-{}-{}", self.stage.run(), self.case);
+        spec.token =
+            LaunchToken::new(text.chars().take(LaunchToken::LONGEST).collect::<String>()).ok();
         spec
     }
 
@@ -132,8 +132,8 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// The live instances of ours with this name, once listings have caught up: one that was
-    /// launched before is waited for, and a marker launched now shows that they have.
+    /// The live instances of ours with this name, once listings have caught up: when they show a
+    /// marker that is launched now, they show what was launched before.
     pub(super) async fn live_named(&self, name: &str) -> Trial<Vec<Instance>> {
         self.running(&self.spec("marker")).await?;
         let named = self.ours().named(InstanceName::new(name));
@@ -170,11 +170,12 @@ pub(super) async fn clean(provider: &dyn Provider, case: &'static str, poll: Pol
     for cluster in [cluster(case), cluster(&foreign(case))] {
         let listed = provider.list(&cluster).await?;
         let left = listed.into_iter().filter(|instance| !instance.state.is_leaving());
-        let mut ids = Vec::new();
-        for instance in left {
-            provider.terminate(&instance.id).await?;
-            ids.push(instance.id);
+        let ids: Vec<InstanceId> = left.map(|instance| instance.id).collect();
+        let mut result = Ok(());
+        for id in &ids {
+            result = result.and(provider.terminate(id).await);
         }
+        result?;
         provider.wait_gone(&cluster, &ids, poll).await?;
     }
     Ok(())

@@ -20,7 +20,8 @@ pub async fn idempotent_launch(provider: &dyn Provider, stage: &dyn Stage) -> Tr
     ensure(first.id == late.id, "a launch repeated later answers with another instance")?;
     ensure(actor.live_named("vm-1").await?.len() == 1, "a repeated launch made another instance")?;
     let other = provider.launch(&actor.with_token(spec, "second")).await?;
-    ensure(first.id != other.id, "another token answers with the same instance")
+    ensure(first.id != other.id, "another token answers with the same instance")?;
+    actor.until_running(&other.id).await.map(|_instance| ())
 }
 
 /// An instance of another cluster with the same name is never returned.

@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! A case uses a `cluster` tag of its own and terminates whatever it has launched, so that the
-//! suite can be run against a real cloud that is used by others.
+//! A case uses a `cluster` tag of its own and terminates what it finds there when it ends, so that
+//! the suite can be run against a real cloud that is used by others.
 
 mod check;
 mod identity;
@@ -53,6 +53,11 @@ pub trait Stage: Send + Sync {
 
     /// An image other than that of [`spec`](Self::spec) that an instance can be rebuilt with.
     fn other_image(&self) -> ImageId;
+
+    /// A word that is new for each run, for clouds that remember launch tokens for a day.
+    fn run(&self) -> String {
+        String::new()
+    }
 
     /// How often to look and how long to wait for anything.
     fn poll(&self) -> Poll;
@@ -117,6 +122,10 @@ impl Case {
         stage.set(Scene::Normal).await;
         let trial = (self.run)(provider, stage).await;
         stage.set(Scene::Normal).await;
+        if matches!(trial, Err(Stop::Fail(_))) {
+            // It may have stopped right after a launch that no listing shows yet.
+            tokio::time::sleep(stage.poll().longest).await;
+        }
         let cleaned = check::clean(provider, self.name, stage.poll()).await;
         match trial.and(cleaned) {
             Ok(()) => Verdict::Passed,

@@ -173,6 +173,18 @@ mod tests {
     }
 
     #[test]
+    fn nonsense_after_a_change_is_ambiguous() {
+        let url = Url::parse("http://cloud/").unwrap();
+        for (method, kind) in
+            [(Method::GET, ErrorKind::Protocol), (Method::POST, ErrorKind::Ambiguous)]
+        {
+            let request = Request::new(Operation::Launch, method, url.clone());
+            let result: Result<u32> = answer(200, &[], "<html>").json(&request);
+            assert_eq!(result.unwrap_err().kind(), kind);
+        }
+    }
+
+    #[test]
     fn statuses_have_kinds() {
         let table = [
             (302, ErrorKind::Protocol),

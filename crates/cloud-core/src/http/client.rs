@@ -20,8 +20,9 @@ pub trait Authorize: Send + Sync {
     /// The credential to sign with, from a [`TokenCache`](crate::TokenCache) or
     /// [`Held::fixed`].
     ///
-    /// Requests that it sends itself have to be of [`Operation::Authenticate`](crate::Operation::Authenticate): those are not
-    /// paced, because the request that waits for them already has its place.
+    /// Requests that it sends itself have to be of
+    /// [`Operation::Authenticate`](crate::Operation::Authenticate): those are not paced, because
+    /// the request that waits for them already has its place.
     fn credential(&self) -> impl Future<Output = Result<Held<Self::Credential>>> + Send;
 
     /// Adds the headers that prove who we are.
@@ -137,19 +138,19 @@ impl<A: Authorize> Client<A> {
                 None => None,
             };
             let begin = Instant::now();
-            let failure = match self.attempt(request, pass).await {
+            let Attempted { failure, rejected } = match self.attempt(request, pass).await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
+                Err(attempted) => attempted,
             };
             // Once, and whatever the request does: a cloud that does not know us does nothing.
-            if let Some(stamp) = failure.rejected
+            if let Some(stamp) = rejected
                 && !renewed
                 && self.authorize.reject(stamp)
             {
                 renewed = true;
                 continue;
             }
-            match attempts.after(failure.failure, begin.elapsed()) {
+            match attempts.after(failure, begin.elapsed()) {
                 Next::Again(pause) => sleep(pause).await,
                 Next::GiveUp(error) => return Err(error),
             }
@@ -217,7 +218,7 @@ impl<A> fmt::Debug for Client<A> {
     }
 }
 
-/// A failure, and the credential that the cloud rejected, if that was the reason.
+/// How an attempt failed, and the credential that the cloud rejected, if that was the reason.
 struct Attempted {
     failure: Failure,
     rejected: Option<Stamp>,

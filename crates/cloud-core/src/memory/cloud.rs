@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 
 /// A cloud in memory; clones are the same cloud.
 ///
-/// Besides [`Provider`](crate::Provider) it has what a test needs: trouble by script or by chance, capacity,
-/// quota and throttling that change on the way, and a full history.
+/// Besides [`Provider`](crate::Provider) it has what a test needs: trouble by script or by chance,
+/// capacity, quota and throttling that change on the way, and a full history.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {

@@ -74,12 +74,12 @@ impl World {
         let tokens = (tokens + (now - filled).as_secs_f64() * rate).min(burst);
         let taken = tokens >= 1.0;
         self.bucket = Some((if taken { tokens - 1.0 } else { tokens }, now));
-        // As the real ones: whole seconds.
         if taken {
-            Ok(())
-        } else {
-            Err(Duration::from_secs_f64((1.0 / rate).ceil().clamp(1.0, 60.0)))
+            return Ok(());
         }
+        // As the real ones: whole seconds.
+        let pause = Duration::try_from_secs_f64((1.0 / rate).ceil());
+        Err(pause.unwrap_or(LONGEST_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
     }
 
     pub(super) fn set_capacity(
@@ -94,18 +94,16 @@ impl World {
         };
     }
 
-    /// What a listing shows, in the order of the launches: those after a place, no more than a page.
+    /// What a listing shows, in the order of the launches: no more than a page from this place on,
+    /// and the place of the next page.
     pub(super) fn page(&self, now: Instant, from: usize) -> (Vec<Instance>, Option<usize>) {
         let then = now.checked_sub(self.settings.lag).filter(|then| *then >= self.begun);
-        let page = self.settings.page.max(1);
-        let shown = |machine: &Machine| machine.view(then?);
-        let mut visible = self.machines.iter().enumerate().skip(from);
         let mut instances = Vec::new();
-        for (place, machine) in visible.by_ref() {
-            instances.extend(shown(machine));
-            if instances.len() == page {
-                return (instances, Some(place + 1).filter(|next| *next < self.machines.len()));
+        for (place, machine) in self.machines.iter().enumerate().skip(from) {
+            if instances.len() >= self.settings.page.max(1) {
+                return (instances, Some(place));
             }
+            instances.extend(then.and_then(|then| machine.view(then)));
         }
         (instances, None)
     }
@@ -261,6 +259,10 @@ impl World {
         id
     }
 }
+
+/// What a throttled request is told to wait.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Machines are made some time after this, counted from 1970.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);

@@ -46,7 +46,7 @@ pub(super) struct Bucket {
     filled: Instant,
     /// When the accepted requests of the last window were answered.
     accepted: VecDeque<Instant>,
-    /// The throughput at the last cut that could be measured.
+    /// What the cloud takes, as far as the last cut has shown.
     proven: Option<f64>,
     first_answer: Option<Instant>,
     cut: Option<Instant>,

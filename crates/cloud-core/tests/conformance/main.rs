@@ -25,6 +25,8 @@ async fn all_pass(settings: impl Fn(u64) -> Settings, skipped: &[&str]) {
         for case in CASES {
             let cloud = MemoryCloud::new(settings(seed));
             let verdict = case.run(&cloud, &MemoryStage(cloud.clone())).await;
+            let left: Vec<_> = cloud.instances();
+            assert!(left.iter().all(|instance| instance.state.is_leaving()), "{left:?}");
             match &verdict {
                 Verdict::Passed => assert!(!skipped.contains(&case.name), "{}", case.name),
                 Verdict::Skipped(why) => {

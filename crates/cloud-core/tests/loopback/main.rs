@@ -1,57 +1,23 @@
 //! The HTTP client against a real socket: everything that goes wrong on the way to a cloud.
 #![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
+mod proxies;
 mod random;
 mod server;
+mod signers;
 mod witness;
 
 use cloud_core::http::{
-    Authorize, Client, Config, Effect, HeaderName, HeaderValue, Method, Outgoing, Proxies, Request,
-    RequestIds, Retry, Roots, Url, by_status,
+    Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Retry, Roots, Url,
+    by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
-use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
+use cloud_core::{ErrorKind, Operation, Result, Secret};
 use server::{Server, Step};
+use signers::{Counting, Tokens};
 use std::error::Error as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-const ONCE: Effect = Effect::Once;
-
-/// Gives out tokens, each another, and signs with them.
-struct Tokens {
-    cache: TokenCache<Secret<String>>,
-    issued: AtomicU32,
-}
-
-impl Tokens {
-    fn new() -> Self {
-        Self { cache: TokenCache::new(Duration::from_mins(1)), issued: AtomicU32::new(0) }
-    }
-}
-
-impl Authorize for Tokens {
-    type Credential = Secret<String>;
-
-    async fn credential(&self) -> Result<Held<Self::Credential>> {
-        self.cache
-            .get(|| async {
-                let n = self.issued.fetch_add(1, Ordering::SeqCst) + 1;
-                let value = Secret::new(format!("Bearer {}-{n}", witness::TOKEN));
-                Ok(Token { value, life: Duration::from_hours(1) })
-            })
-            .await
-    }
-
-    fn sign(&self, credential: &Self::Credential, request: &mut Outgoing<'_>) -> Result<()> {
-        request.set_secret(HeaderName::from_static("authorization"), credential.clone())
-    }
-
-    fn reject(&self, stamp: Stamp) -> bool {
-        self.cache.forget(stamp);
-        true
-    }
-}
 
 /// Short pauses and generous timeouts: nothing here depends on how fast the machine is.
 fn config() -> Config {
@@ -118,6 +84,7 @@ async fn a_plain_exchange() {
     assert_eq!(send_by(&client, &request).await.expect("one"), "one");
     assert_eq!(send_by(&client, &request).await.expect("two"), "two");
     assert_eq!(server.connections(), 1, "the connection is used again");
+    assert!(witness::logs().contains("connect"), "the witness has to hear something");
     let seen = server.seen();
     let authorization = format!("Bearer {}-1", witness::TOKEN);
     assert_eq!(seen[0].header("authorization"), Some(authorization.as_str()));
@@ -196,35 +163,17 @@ async fn a_reset_after_the_request_was_read() {
 
 #[tokio::test]
 async fn no_connection_at_all_is_repeated_whatever_the_request_does() {
-    let server = Server::start([]).await;
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = closed.local_addr().expect("an address");
     drop(closed);
     let url = Url::parse(&format!("http://{address}/")).expect("a URL");
-    let request = Request::new(Operation::Launch, Method::POST, url).with_effect(ONCE);
+    let request = Request::new(Operation::Launch, Method::POST, url);
     let signer = Counting(AtomicU32::new(0));
     let client = Client::new(config(), &signer, by_status, pacer());
     let error = client.expect("a client").send(&request).await.expect_err("an error");
     witness::check(&error);
     assert_eq!(error.kind(), ErrorKind::Unavailable, "certainly not done: {error}");
     assert_eq!(signer.0.load(Ordering::SeqCst), 3);
-    assert_eq!(server.connections(), 0);
-}
-
-/// Counts the attempts.
-struct Counting(AtomicU32);
-
-impl Authorize for &Counting {
-    type Credential = ();
-
-    async fn credential(&self) -> Result<Held<()>> {
-        Ok(Held::fixed(std::sync::Arc::new(())))
-    }
-
-    fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
 }
 
 #[tokio::test]
@@ -297,63 +246,8 @@ async fn an_error_names_the_request_and_hides_secrets_that_the_cloud_repeats() {
 }
 
 #[tokio::test]
-async fn a_proxy_gets_the_request_and_its_password() {
-    let proxy = Server::start([Step::ok("by proxy")]).await;
-    let mut config = config();
-    let url = format!("http://user:{}@{}", witness::PASSWORD, proxy.address);
-    config.proxies = Proxies::from_variables(|name| (name == "http_proxy").then(|| url.clone()));
-    assert!(!format!("{config:?}").contains(witness::PASSWORD));
-    let url = Url::parse("http://cloud.invalid/instances").expect("a URL");
-    let request = Request::new(Operation::List, Method::GET, url);
-    assert_eq!(send_by(&client(config), &request).await.expect("success"), "by proxy");
-    let seen = proxy.seen();
-    assert!(seen[0].head.starts_with("GET http://cloud.invalid/instances HTTP/1.1"));
-    assert!(seen[0].header("proxy-authorization").is_some_and(|value| value.starts_with("Basic ")));
-}
-
-#[tokio::test]
-async fn a_proxy_that_does_not_answer_is_an_error_without_its_password() {
-    let proxy = Server::start(vec![Step::ResetRead; 9]).await;
-    let mut config = config();
-    let url = format!("http://user:{}@{}", witness::PASSWORD, proxy.address);
-    config.proxies.https = Some(Secret::new(url));
-    let url = Url::parse("https://cloud.invalid/instances").expect("a URL");
-    let request = Request::new(Operation::Launch, Method::POST, url);
-    let error = send_by(&client(config), &request).await.expect_err("an error");
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "no tunnel, so not sent: {error}");
-    assert!(proxy.seen()[0].head.starts_with("CONNECT cloud.invalid:443"));
-}
-
-#[tokio::test]
-async fn hosts_in_no_proxy_are_reached_directly() {
-    let server = Server::start([Step::ok("direct")]).await;
-    let mut config = config();
-    config.proxies = Proxies {
-        http: Some(Secret::new("http://127.0.0.1:1".to_owned())),
-        https: None,
-        no_proxy: Some("127.0.0.1".to_owned()),
-    };
-    let answer = send_by(&client(config), &request(&server, Method::GET)).await;
-    assert_eq!(answer.expect("success"), "direct");
-}
-
-#[tokio::test]
-async fn a_failing_signer_sends_nothing() {
-    struct Refuses;
-    impl Authorize for Refuses {
-        type Credential = ();
-
-        async fn credential(&self) -> Result<Held<()>> {
-            Err(Error::new(ErrorKind::Unauthenticated, Operation::Authenticate))
-        }
-
-        fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
-            Ok(())
-        }
-    }
-    let server = Server::start([Step::ok("never")]).await;
-    let client = Client::new(config(), Refuses, by_status, pacer());
-    let result = client.expect("a client").send(&request(&server, Method::POST)).await;
-    assert_eq!(result.expect_err("an error").kind(), ErrorKind::Unauthenticated);
-    assert_eq!(server.connections(), 0);
+async fn a_url_that_cannot_be_asked_is_an_error_without_its_query() {
+    let url = format!("ftp://cloud.invalid/?key={}", witness::QUERY);
+    let request = Request::new(Operation::List, Method::GET, Url::parse(&url).expect("a URL"));
+    assert_eq!(kind(send_by(&client(config()), &request).await), ErrorKind::Invalid);
 }
