@@ -112,7 +112,7 @@ impl Error {
 
     /// The same error seen as another kind; all else is kept.
     #[must_use]
-    pub fn as_kind(mut self, kind: ErrorKind) -> Self {
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }

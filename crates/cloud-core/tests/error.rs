@@ -65,7 +65,7 @@ fn the_cause_is_in_the_chain_and_not_in_the_text() {
     let error = Error::new(ErrorKind::Unavailable, Operation::List).caused_by(cause);
     assert_eq!(error.to_string(), "list: unavailable");
     assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("disk on fire"));
-    let ambiguous = error.as_kind(ErrorKind::Ambiguous);
+    let ambiguous = error.with_kind(ErrorKind::Ambiguous);
     assert_eq!(ambiguous.kind(), ErrorKind::Ambiguous);
     assert!(ambiguous.source().is_some(), "the rest is kept");
 }

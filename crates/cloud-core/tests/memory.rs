@@ -309,8 +309,12 @@ async fn storm(seed: u64, tokens: bool) -> (Vec<Event>, usize) {
     (cloud.history(), cloud.instances().len())
 }
 
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(16))]
 
     #[test]
     fn the_same_seed_is_the_same_cloud_and_tokens_prevent_doubles(seed in any::<u64>()) {

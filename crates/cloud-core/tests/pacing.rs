@@ -81,12 +81,8 @@ async fn finds_a_limit_of_20_per_second_and_stays_there() {
         let latency = Duration::from_millis(latency);
         let run = run(Pace::default(), Limiter::new(20.0, burst), 1000, latency).await;
         let reached = 1000.0 / run.seconds / 20.0;
-        println!(
-            "burst {burst}, latency {latency:?}: {:.1} % of the rate, {} of 1000 refused, {} of them after the first second",
-            100.0 * reached,
-            run.refused,
-            run.refused_later
-        );
+        let percent = 100.0 * reached;
+        println!("burst {burst}, latency {latency:?}: {percent:.1} % of the rate, {run:?}");
         assert!(reached >= 0.95, "{run:?}");
         assert!(run.refused_later <= 30, "{run:?}");
     }
@@ -182,8 +178,12 @@ async fn no_more_are_under_way_than_the_bound() {
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
 
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     /// In no stretch of time do more pass than the highest rate and one burst allow, whatever
     /// the cloud answers.

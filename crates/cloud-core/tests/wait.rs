@@ -207,9 +207,10 @@ async fn the_last_look_is_close_to_the_deadline() {
     settings.lag = Duration::ZERO;
     let cloud = MemoryCloud::new(settings);
     let ids = launch(&cloud, 1).await;
-    let minute = Poll::until(Duration::from_mins(1));
-    let waited = cloud.wait_running(&ours(), &ids, minute).await.expect("a wait");
+    let (begin, minute) = (Instant::now(), Duration::from_mins(1));
+    let waited = cloud.wait_running(&ours(), &ids, Poll::until(minute)).await.expect("a wait");
     assert_eq!(reached(&waited), 1);
+    assert!(begin.elapsed() <= minute, "{:?}", begin.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

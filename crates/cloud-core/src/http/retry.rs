@@ -132,7 +132,11 @@ impl Attempts {
             | ErrorKind::Ambiguous
             | ErrorKind::Unsupported => false,
         };
-        if self.perhaps_done && inconclusive { error.as_kind(ErrorKind::Ambiguous) } else { error }
+        if self.perhaps_done && inconclusive {
+            error.with_kind(ErrorKind::Ambiguous)
+        } else {
+            error
+        }
     }
 }
 
@@ -180,8 +184,12 @@ mod tests {
         prop::sample::select(vec![Effect::None, Effect::Idempotent, Effect::Once])
     }
 
+    fn cases(cases: u32) -> ProptestConfig {
+        ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(cases(2000))]
 
         #[test]
         fn bounds_hold_and_nothing_that_may_be_done_is_done_twice(
@@ -197,21 +205,24 @@ mod tests {
                 sent += 1;
                 spent += Duration::from_millis(took);
                 perhaps_done |= fate == Fate::Unknown;
-                let next = attempts.after(failure(fate, kind, retry_after), Duration::from_millis(took));
-                match next {
+                let failure = failure(fate, kind, retry_after);
+                match attempts.after(failure, Duration::from_millis(took)) {
                     Next::Again(pause) => {
                         prop_assert!(sent < retry.attempts, "one attempt too many");
                         prop_assert!(!(perhaps_done && effect == Effect::Once), "done twice");
-                        prop_assert!(pause >= retry_after.map(Duration::from_millis).unwrap_or_default());
+                        let asked = retry_after.map(Duration::from_millis);
+                        prop_assert!(pause >= asked.unwrap_or_default());
                         paused += pause;
                         spent += pause;
                         prop_assert!(paused <= retry.budget && spent <= retry.budget);
                     }
                     Next::GiveUp(error) => {
-                        let nothing_done = matches!(
-                            error.kind(),
-                            ErrorKind::Unavailable | ErrorKind::Throttled | ErrorKind::Unauthenticated
-                        );
+                        let nothing_done = [
+                            ErrorKind::Unavailable,
+                            ErrorKind::Throttled,
+                            ErrorKind::Unauthenticated,
+                        ]
+                        .contains(&error.kind());
                         prop_assert!(!(nothing_done && perhaps_done && effect != Effect::None));
                         return Ok(());
                     }

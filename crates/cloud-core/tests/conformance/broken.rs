@@ -72,7 +72,7 @@ impl Broken {
         };
         result.map_err(|error| {
             let wrong = error.kind() == renamed.0;
-            if wrong { error.as_kind(renamed.1) } else { error }
+            if wrong { error.with_kind(renamed.1) } else { error }
         })
     }
 

@@ -163,9 +163,10 @@ async fn a_reset_after_the_request_was_read() {
 
 #[tokio::test]
 async fn no_connection_at_all_is_repeated_whatever_the_request_does() {
-    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    // Bound, so that nobody else gets the port, and not listening.
+    let closed = tokio::net::TcpSocket::new_v4().expect("a socket");
+    closed.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
     let address = closed.local_addr().expect("an address");
-    drop(closed);
     let url = Url::parse(&format!("http://{address}/")).expect("a URL");
     let request = Request::new(Operation::Launch, Method::POST, url);
     let signer = Counting(AtomicU32::new(0));
