@@ -54,56 +54,51 @@ impl Transport {
         })
     }
 
+    /// Reads the body. Of an error's it is enough to have the beginning.
     async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, Trouble> {
         let mut body = BytesMut::new();
         while let Some(chunk) = response.chunk().await.map_err(Trouble::Broken)? {
-            if body.len().saturating_add(chunk.len()) > self.largest_body {
+            let room = self.largest_body.saturating_sub(body.len());
+            body.extend(chunk.iter().take(room));
+            if chunk.len() > room && response.status().is_success() {
                 return Err(Trouble::TooLarge);
             }
-            body.extend_from_slice(&chunk);
+            if chunk.len() > room {
+                break;
+            }
         }
         Ok(body.freeze())
     }
 
     fn explain(&self, request: &Request, trouble: Trouble) -> Failure {
         let host = request.url.host_str().unwrap_or("nowhere");
-        let unavailable = request.error(ErrorKind::Unavailable);
-        match trouble {
-            Trouble::Broken(cause) if cause.is_builder() => Failure {
-                fate: Fate::Refused,
-                error: request.error(ErrorKind::Invalid).caused_by(cause.without_url()),
-            },
+        let (fate, kind, why) = match &trouble {
+            Trouble::Broken(cause) if cause.is_builder() => {
+                (Fate::Refused, ErrorKind::Invalid, format!("{host} cannot be asked like this"))
+            }
             // Neither trust nor a protocol comes by waiting.
-            Trouble::Broken(cause) if cause.is_connect() && is_bad_handshake(&cause) => Failure {
-                fate: Fate::Refused,
-                error: request
-                    .error(ErrorKind::Protocol)
-                    .because(format!("no secure connection to {host}"))
-                    .caused_by(cause.without_url()),
-            },
-            Trouble::Broken(cause) if cause.is_connect() => Failure {
-                fate: Fate::NotSent,
-                error: unavailable
-                    .because(format!("no connection to {host}"))
-                    .caused_by(cause.without_url()),
-            },
-            Trouble::Broken(cause) => Failure {
-                fate: Fate::Unknown,
-                error: unavailable
-                    .because(format!("no whole answer from {host}"))
-                    .caused_by(cause.without_url()),
-            },
-            Trouble::TooSlow => Failure {
-                fate: Fate::Unknown,
-                error: unavailable
-                    .because(format!("no whole answer from {host} in {:?}", self.timeout)),
-            },
-            Trouble::TooLarge => Failure {
-                fate: Fate::Unknown,
-                error: request
-                    .error(ErrorKind::Protocol)
-                    .because(format!("body over {} bytes from {host}", self.largest_body)),
-            },
+            Trouble::Broken(cause) if cause.is_connect() && is_bad_handshake(cause) => {
+                (Fate::Refused, ErrorKind::Protocol, format!("no secure connection to {host}"))
+            }
+            Trouble::Broken(cause) if cause.is_connect() => {
+                (Fate::NotSent, ErrorKind::Unavailable, format!("no connection to {host}"))
+            }
+            Trouble::Broken(_) => {
+                (Fate::Unknown, ErrorKind::Unavailable, format!("no whole answer from {host}"))
+            }
+            Trouble::TooSlow => {
+                let why = format!("no whole answer from {host} in {:?}", self.timeout);
+                (Fate::Unknown, ErrorKind::Unavailable, why)
+            }
+            Trouble::TooLarge => {
+                let why = format!("body over {} bytes from {host}", self.largest_body);
+                (Fate::Unknown, ErrorKind::Protocol, why)
+            }
+        };
+        let error = request.error(kind).because(why);
+        match trouble {
+            Trouble::Broken(cause) => Failure { fate, error: error.caused_by(cause.without_url()) },
+            Trouble::TooSlow | Trouble::TooLarge => Failure { fate, error },
         }
     }
 }

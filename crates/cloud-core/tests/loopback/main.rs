@@ -226,6 +226,8 @@ async fn a_body_over_the_bound_is_not_read() {
     assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous, "it was done");
     let server = Server::start([Step::ok(&"x".repeat(1000))]).await;
     assert_eq!(send(&server, Method::GET).await.expect("success").len(), 1000);
+    let server = Server::start([Step::Answer(404, &[], "x".repeat(5000))]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::NotFound, "no less clear");
 }
 
 #[tokio::test]
