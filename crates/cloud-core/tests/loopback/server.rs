@@ -112,27 +112,36 @@ async fn serve(mut socket: TcpStream, script: Arc<Mutex<Script>>) {
         };
         match step {
             Step::Answer(status, headers, body) => {
-                let first =
-                    [format!("HTTP/1.1 {status} X"), format!("content-length: {}", body.len())];
-                let lines = first.into_iter().chain(headers.iter().map(ToString::to_string));
-                let head = lines.collect::<Vec<_>>().join("\r\n") + "\r\n\r\n";
-                if socket.write_all((head + &body).as_bytes()).await.is_err() {
+                if answer(&mut socket, status, headers, &body).await.is_err() {
                     return;
                 }
             }
             Step::ResetUnread | Step::ResetRead => return reset(socket),
             Step::Stall => {
-                let _ =
-                    socket.write_all(b"HTTP/1.1 200 X\r\ncontent-length: 10\r\n\r\nhalf-").await;
+                let _ = socket.write_all(HALF).await;
                 tokio::time::sleep(Duration::from_hours(1)).await;
             }
             Step::CutShort => {
-                let _ =
-                    socket.write_all(b"HTTP/1.1 200 X\r\ncontent-length: 10\r\n\r\nhalf-").await;
+                let _ = socket.write_all(HALF).await;
                 return;
             }
         }
     }
+}
+
+/// An answer that promises twice as much as comes.
+const HALF: &[u8] = b"HTTP/1.1 200 X\r\ncontent-length: 10\r\n\r\nhalf-";
+
+async fn answer(
+    socket: &mut TcpStream,
+    status: u16,
+    headers: &[&str],
+    body: &str,
+) -> std::io::Result<()> {
+    let first = [format!("HTTP/1.1 {status} X"), format!("content-length: {}", body.len())];
+    let lines = first.into_iter().chain(headers.iter().map(ToString::to_string));
+    let head = lines.collect::<Vec<_>>().join("\r\n") + "\r\n\r\n";
+    socket.write_all((head + body).as_bytes()).await
 }
 
 fn reset(socket: TcpStream) {
