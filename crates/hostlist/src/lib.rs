@@ -1,1 +1,36 @@
-//! Slurm host-list expressions.
+#![doc = include_str!("../README.md")]
+
+mod block;
+mod bracket;
+mod chunks;
+mod delete;
+mod error;
+mod expand;
+mod find;
+mod fold;
+mod key;
+mod list;
+mod name;
+mod natural;
+mod parse;
+mod product;
+mod runs;
+mod set;
+mod sort;
+mod span;
+
+pub use chunks::Chunks;
+pub use error::{ErrorKind, ParseError};
+pub use expand::Iter;
+pub use list::Hostlist;
+pub use name::{NodeName, NodeNameError};
+pub use parse::{Dialect, Parser};
+
+/// Hosts that one range may hold, as in Slurm.
+pub const MAX_RANGE: u64 = 65_536;
+
+/// Items that one bracket may hold, as in Slurm.
+pub const MAX_ITEMS: usize = 262_144;
+
+/// Values that a bracket before the last one may hold, as in Slurm.
+pub const MAX_PREFIX: u64 = 65_536;

@@ -1,0 +1,106 @@
+//! Reading what stands between brackets.
+
+use crate::error::ErrorKind;
+use crate::parse::Refusal;
+use crate::span::{Span, clamped};
+use crate::{MAX_ITEMS, MAX_PREFIX, MAX_RANGE};
+
+/// Reads `1-3,7` into `spans`; positions are bytes of `numbers`.
+pub(crate) fn read(numbers: &str, lenient: bool, spans: &mut Vec<Span>) -> Result<(), Refusal> {
+    let mut at = 0;
+    for item in numbers.split(',') {
+        if spans.len() >= MAX_ITEMS {
+            return Err((ErrorKind::TooManyItems, at));
+        }
+        spans.push(span(item, lenient).map_err(|kind| (kind, at))?);
+        at += item.len() + 1;
+    }
+    Ok(())
+}
+
+/// What C's `strtoul` passes over.
+const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
+
+/// Reads one item: `7`, `1-3`, or `5-`, which is `5`.
+fn span(item: &str, lenient: bool) -> Result<Span, ErrorKind> {
+    if item.is_empty() {
+        return Err(ErrorKind::EmptyItem);
+    }
+    let (low, high) = item.split_once('-').unwrap_or((item, ""));
+    let (lo, after) = number(low).ok_or(ErrorKind::NotANumber)?;
+    let hi = if high.is_empty() {
+        if after.is_empty() { lo } else { return Err(ErrorKind::NotANumber) }
+    } else {
+        // Slurm looks at what follows the high number only; blanks before the dash are its custom.
+        let forgiven = after.trim_matches(BLANKS).is_empty() || (lenient && !after.contains('x'));
+        match number(high) {
+            Some((hi, "")) if forgiven => hi,
+            Some(_) | None => return Err(ErrorKind::NotANumber),
+        }
+    };
+    if lo > hi {
+        return Err(ErrorKind::Reversed);
+    }
+    if hi - lo >= MAX_RANGE {
+        return Err(ErrorKind::RangeTooLarge);
+    }
+    Ok(Span { lo, hi, width: u32::try_from(low.len()).unwrap_or(u32::MAX) })
+}
+
+/// Reads a number as C's `strtoul` does, after white space and a plus sign; with what follows it.
+fn number(text: &str) -> Option<(u64, &str)> {
+    let digits = text.trim_start_matches(BLANKS);
+    let digits = digits.strip_prefix('+').unwrap_or(digits);
+    let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, rest) = digits.split_at_checked(length)?;
+    (!digits.is_empty()).then(|| (clamped(digits), rest))
+}
+
+/// The brackets of a prefix with the text before each, left to right; then the text after the last.
+type Prefix<'a> = (Vec<(&'a str, Vec<Span>)>, &'a str);
+
+/// Reads the brackets before the last one, from right to left as Slurm does.
+///
+/// A `[` without `]` after it ends the search: it and all before it are plain text. `None` is a token
+/// that Slurm drops in silence, and only when `lenient`.
+pub(crate) fn prefix(text: &str, lenient: bool) -> Result<Option<Prefix<'_>>, Refusal> {
+    let mut brackets = Vec::new();
+    let mut left = text;
+    let mut literals = Vec::new();
+    while let Some((before, after)) = left.rsplit_once('[') {
+        let Some((numbers, literal)) = after.rsplit_once(']') else { break };
+        let swallowed = lenient && !brackets.is_empty();
+        match outer(numbers, lenient, swallowed) {
+            Ok(spans) => brackets.push(spans),
+            Err((ErrorKind::TooManyItems, at)) => {
+                return Err((ErrorKind::TooManyItems, before.len() + 1 + at));
+            }
+            Err(_) if swallowed => return Ok(None),
+            Err((kind, at)) => return Err((kind, before.len() + 1 + at)),
+        }
+        literals.push(literal);
+        left = before;
+    }
+    literals.push(left);
+    let literal = if literals.is_empty() { left } else { literals.remove(0) };
+    let brackets = literals.into_iter().zip(brackets).rev().collect();
+    Ok(Some((brackets, literal)))
+}
+
+/// Reads one bracket before the last, with Slurm's bound on its values; where Slurm would swallow the
+/// error it also keeps the ranges that fit.
+fn outer(numbers: &str, lenient: bool, truncate: bool) -> Result<Vec<Span>, Refusal> {
+    let mut spans = Vec::new();
+    read(numbers, lenient, &mut spans)?;
+    let mut values = 0;
+    let fit = spans.iter().take_while(|span| {
+        values += span.count();
+        values <= MAX_PREFIX
+    });
+    let fit = fit.count();
+    if fit < spans.len() && !truncate {
+        return Err((ErrorKind::PrefixTooLarge, 0));
+    }
+    spans.truncate(fit);
+    Ok(spans)
+}

@@ -1,0 +1,189 @@
+//! The list itself: names and ranges in order, over one piece of text.
+
+use crate::find::Index;
+use crate::product::Product;
+use crate::runs::Run;
+use crate::span::{Span, clamped, split_number};
+use std::sync::{Arc, OnceLock};
+
+/// An ordered list of host names, duplicates kept, stored as ranges.
+///
+/// Reading an expression costs time and memory for its brackets, not for its hosts.
+///
+/// ```
+/// use hostlist::Hostlist;
+///
+/// let mut list: Hostlist = "n[1-3],login1".parse()?;
+/// assert_eq!(list.len(), 4);
+/// list.push("n4");
+/// assert_eq!(list.to_string(), "n[1-3],login1,n4");
+/// assert_eq!(list.sorted().to_string(), "login1,n[1-4]");
+/// assert!(list.contains("n2") && !list.contains("n02"));
+/// assert_eq!(list.iter().last().as_deref(), Some("n4"));
+/// # Ok::<(), hostlist::ParseError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Hostlist {
+    text: String,
+    items: Vec<Item>,
+    len: usize,
+    /// Made at the first look-up, forgotten at the first change.
+    index: OnceLock<Arc<Index>>,
+}
+
+/// A piece of the list's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Text {
+    start: usize,
+    len: u32,
+}
+
+/// One entry of the list.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    /// A name without trailing digits, or one that must not fold.
+    Name(Text),
+    /// A prefix and the numbers after it.
+    Range(Text, Span),
+    /// Several brackets, or text after the last one; expanded only when asked.
+    Product(Box<Product>),
+}
+
+impl Text {
+    /// Length in bytes.
+    pub(crate) fn len(self) -> u64 {
+        u64::from(self.len)
+    }
+}
+
+fn slice(text: &str, piece: Text) -> &str {
+    let length = usize::try_from(piece.len).unwrap_or(usize::MAX);
+    text.get(piece.start..piece.start.saturating_add(length)).unwrap_or_default()
+}
+
+impl Hostlist {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of hosts, duplicates counted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when there is no host.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds one host by name. Brackets and commas have no meaning here.
+    pub fn push(&mut self, name: &str) {
+        match split_number(name) {
+            Some((prefix, digits)) => {
+                let value = clamped(digits);
+                let width = u32::try_from(digits.len()).unwrap_or(u32::MAX);
+                self.push_range(prefix, Span { lo: value, hi: value, width });
+            }
+            None => self.push_name(name),
+        }
+    }
+
+    /// Adds all hosts of another list.
+    pub fn append(&mut self, other: &Self) {
+        let mut runs = other.runs();
+        while runs.advance() {
+            self.push_run(runs.run());
+        }
+    }
+
+    pub(crate) fn push_run(&mut self, run: Run<'_>) {
+        match run.span {
+            Some(span) if run.suffix.is_empty() => self.push_range(run.prefix, span),
+            Some(_) | None => run.for_each_name(|name| self.push_name(name)),
+        }
+    }
+
+    /// Adds a name that folds with nothing.
+    pub(crate) fn push_name(&mut self, name: &str) {
+        let name = self.add_text(name);
+        self.add(Item::Name(name), 1);
+    }
+
+    /// Adds a range, joined to the one before where Slurm would.
+    pub(crate) fn push_range(&mut self, prefix: &str, span: Span) {
+        let count = usize::try_from(span.count()).unwrap_or(usize::MAX);
+        let known = match self.items.last_mut() {
+            Some(Item::Range(text, last)) if slice(&self.text, *text) == prefix => {
+                if last.absorb(span) {
+                    self.len = self.len.saturating_add(count);
+                    self.index.take();
+                    return;
+                }
+                Some(*text)
+            }
+            Some(_) | None => None,
+        };
+        let prefix = known.unwrap_or_else(|| self.add_text(prefix));
+        self.add(Item::Range(prefix, span), count);
+    }
+
+    pub(crate) fn push_product(&mut self, product: Product) {
+        let count = usize::try_from(product.count()).unwrap_or(usize::MAX);
+        self.add(Item::Product(Box::new(product)), count);
+    }
+
+    fn add(&mut self, item: Item, count: usize) {
+        self.items.push(item);
+        self.len = self.len.saturating_add(count);
+        self.index.take();
+    }
+
+    /// Keeps `text` for an item to come; the parser refuses what is too long for a `u32`.
+    pub(crate) fn add_text(&mut self, text: &str) -> Text {
+        let start = self.text.len();
+        self.text.push_str(text);
+        Text { start, len: u32::try_from(text.len()).unwrap_or(u32::MAX) }
+    }
+
+    pub(crate) fn text(&self, piece: Text) -> &str {
+        slice(&self.text, piece)
+    }
+
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The look-up table, made now if it is not there.
+    pub(crate) fn index(&self) -> &Index {
+        self.index.get_or_init(|| Arc::new(Index::new(self)))
+    }
+}
+
+/// Two lists are equal when they name the same hosts in the same order, however they are written.
+impl PartialEq for Hostlist {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Hostlist {}
+
+impl<S: AsRef<str>> Extend<S> for Hostlist {
+    fn extend<I: IntoIterator<Item = S>>(&mut self, names: I) {
+        for name in names {
+            self.push(name.as_ref());
+        }
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<S> for Hostlist {
+    fn from_iter<I: IntoIterator<Item = S>>(names: I) -> Self {
+        let mut list = Self::new();
+        list.extend(names);
+        list
+    }
+}

@@ -1,0 +1,94 @@
+//! Lists as sets: union, difference, intersection, by name, whatever way the names were written.
+
+use crate::key::Stems;
+use crate::list::Hostlist;
+use crate::span::Span;
+
+/// Where a piece of one of the two lists begins or ends. The order of the fields is the order of events:
+/// at one number, beginnings come before ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    stem: usize,
+    digits: u32,
+    number: u64,
+    ends: bool,
+    second: bool,
+}
+
+impl Hostlist {
+    /// The hosts that are in either list, each once, in Slurm's order.
+    ///
+    /// ```
+    /// use hostlist::Hostlist;
+    ///
+    /// let (a, b): (Hostlist, Hostlist) = ("n[1-5]".parse()?, "n[4-8]".parse()?);
+    /// assert_eq!(a.union(&b).to_string(), "n[1-8]");
+    /// assert_eq!(a.difference(&b).to_string(), "n[1-3]");
+    /// assert_eq!(a.intersection(&b).to_string(), "n[4-5]");
+    /// # Ok::<(), hostlist::ParseError>(())
+    /// ```
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        combine(self, other, |first, second| first || second)
+    }
+
+    /// The hosts that are in this list and not in the other, each once, in Slurm's order.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        combine(self, other, |first, second| first && !second)
+    }
+
+    /// The hosts that are in both lists, each once, in Slurm's order.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        combine(self, other, |first, second| first && second)
+    }
+}
+
+/// Sweeps over both lists at once and keeps what `keep` says of (in the first, in the second).
+fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> bool) -> Hostlist {
+    let mut stems = Stems::default();
+    let mut events = Vec::with_capacity(2 * (first.items().len() + second.items().len()));
+    for (list, second) in [(first, false), (second, true)] {
+        let mut runs = list.runs();
+        while runs.advance() {
+            runs.run().for_each_piece(|piece| {
+                let (stem, digits) = (stems.id(piece.stem), piece.digits);
+                events.push(Event { stem, digits, number: piece.lo, ends: false, second });
+                events.push(Event { stem, digits, number: piece.hi, ends: true, second });
+            });
+        }
+    }
+    let (names, ranks) = stems.ranked();
+    for event in &mut events {
+        event.stem = ranks.get(event.stem).copied().unwrap_or_default();
+    }
+    // Stable, because it makes use of the order that lists mostly have.
+    events.sort();
+
+    let mut list = Hostlist::new();
+    let (mut in_first, mut in_second) = (0_usize, 0_usize);
+    let mut since = None;
+    for event in events {
+        let depth = if event.second { &mut in_second } else { &mut in_first };
+        *depth = if event.ends { depth.saturating_sub(1) } else { *depth + 1 };
+        let kept = keep(in_first > 0, in_second > 0);
+        match since {
+            None if kept => {
+                since = if event.ends { event.number.checked_add(1) } else { Some(event.number) }
+            }
+            Some(lo) if !kept => {
+                since = None;
+                let hi = if event.ends { Some(event.number) } else { event.number.checked_sub(1) };
+                let Some(hi) = hi.filter(|hi| lo <= *hi) else { continue };
+                let stem = names.get(event.stem).copied().unwrap_or_default();
+                match event.digits {
+                    0 => list.push_name(stem),
+                    width => list.push_range(stem, Span { lo, hi, width }),
+                }
+            }
+            None | Some(_) => {}
+        }
+    }
+    list
+}
