@@ -1,0 +1,115 @@
+//! Node by node, without comparing the same two lines twice.
+
+use super::{Change, NodeChange, Values, compare, entry};
+use crate::model::{Config, NodeDef};
+use std::collections::HashMap;
+
+/// One node, and where its attributes stand.
+pub(super) struct Node {
+    pub(super) name: String,
+    /// The number of its line among the configuration's nodes.
+    line: usize,
+    /// Its number among the line's names.
+    position: usize,
+}
+
+pub(super) fn list(config: &Config) -> Vec<Node> {
+    let mut all = Vec::new();
+    for (line, node) in config.nodes.iter().enumerate() {
+        let mut position = 0;
+        node.names.for_each(|name| {
+            all.push(Node { name: name.to_owned(), line, position });
+            position += 1;
+        });
+    }
+    all
+}
+
+/// The changes found so far.
+pub(super) struct Altered {
+    pub(super) changes: Vec<NodeChange>,
+    by_change: HashMap<Change, usize>,
+    old: Vec<Line>,
+    new: Vec<Line>,
+    /// In what two lines differ, found once for each two.
+    shared: HashMap<(usize, usize), Vec<Change>>,
+}
+
+/// The attributes of a line: those of all its nodes, and those that each has its own of.
+struct Line {
+    shared: Values,
+    own: Vec<(&'static str, Vec<String>)>,
+}
+
+impl Altered {
+    pub(super) fn new(old: &Config, new: &Config) -> Self {
+        let lines = |config: &Config| config.nodes.iter().map(Line::new).collect();
+        Self {
+            changes: Vec::new(),
+            by_change: HashMap::new(),
+            old: lines(old),
+            new: lines(new),
+            shared: HashMap::new(),
+        }
+    }
+
+    pub(super) fn compare(&mut self, before: &Node, after: &Node) {
+        let (Some(old), Some(new)) = (self.old.get(before.line), self.new.get(after.line)) else {
+            return;
+        };
+        let lines = (before.line, after.line);
+        let shared = self.shared.entry(lines).or_insert_with(|| compare(&old.shared, &new.shared));
+        let mut changes = shared.clone();
+        if !(old.own.is_empty() && new.own.is_empty()) {
+            changes.extend(compare(&old.own(before), &new.own(after)));
+        }
+        for change in changes {
+            let index = *self.by_change.entry(change.clone()).or_insert(self.changes.len());
+            if let Some(alike) = self.changes.get_mut(index) {
+                alike.nodes.push(&after.name);
+            } else {
+                let nodes = [&after.name].into_iter().collect();
+                self.changes.push(NodeChange { nodes, change });
+            }
+        }
+    }
+}
+
+impl Line {
+    fn new(node: &NodeDef) -> Self {
+        let list = |text: &str| {
+            text.parse()
+                .map_or_else(|_| vec![text.to_owned()], |list: hostlist::Hostlist| list.to_vec())
+        };
+        let (mut shared, mut own) = (Values::new(), Vec::new());
+        for (key, value) in node.attributes() {
+            match key {
+                "NodeAddr" => own.push(("NodeAddr", list(&value))),
+                "NodeHostname" => own.push(("NodeHostname", list(&value))),
+                "Port" => own.push(("Port", list(&value))),
+                // Said in one way or another, it is the outcome that counts.
+                "CPUs" | "Boards" | "Sockets" | "SocketsPerBoard" | "CoresPerSocket"
+                | "ThreadsPerCore" => {}
+                // An empty value says nothing.
+                _ if value.is_empty() => {}
+                _ => shared.extend([entry(key, value)]),
+            }
+        }
+        let topology = node.topology();
+        shared.extend([
+            entry("Boards", topology.boards.to_string()),
+            entry("Sockets", topology.sockets.to_string()),
+            entry("CoresPerSocket", topology.cores_per_socket.to_string()),
+            entry("ThreadsPerCore", topology.threads_per_core.to_string()),
+            entry("CPUs", topology.cpus.to_string()),
+        ]);
+        Self { shared, own }
+    }
+
+    /// The node's own of what is listed one by one; a list of one is everyone's.
+    fn own(&self, node: &Node) -> Values {
+        let value = |values: &Vec<String>| values.get(node.position).or(values.first()).cloned();
+        let known = self.own.iter().filter_map(|(key, values)| Some(entry(key, value(values)?)));
+        known.collect()
+    }
+}
