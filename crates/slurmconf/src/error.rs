@@ -253,8 +253,8 @@ pub enum Problem {
         /// The known shape that looks most like it.
         near: Option<String>,
     },
-    /// A name that cannot be part of a node's name.
-    #[error("{name:?} cannot be part of a node name: letters, digits, '.', '-' and '_' can")]
+    /// A name that would not be one word of a node name, a feature or a partition.
+    #[error("{name:?} is no word of letters, digits, '.', '-' and '_', or a reserved one")]
     BadName {
         /// The name.
         name: String,

@@ -25,6 +25,19 @@ pub(super) fn list(config: &Config) -> Vec<Node> {
     all
 }
 
+/// Attributes that are not compared as written: a node's own, and those that together make the topology.
+const APART: [&str; 9] = [
+    "NodeAddr",
+    "NodeHostname",
+    "Port",
+    "CPUs",
+    "Boards",
+    "Sockets",
+    "SocketsPerBoard",
+    "CoresPerSocket",
+    "ThreadsPerCore",
+];
+
 /// The changes found so far.
 pub(super) struct Altered {
     pub(super) changes: Vec<NodeChange>,
@@ -77,24 +90,13 @@ impl Altered {
 
 impl Line {
     fn new(node: &NodeDef) -> Self {
-        let list = |text: &str| {
-            text.parse()
-                .map_or_else(|_| vec![text.to_owned()], |list: hostlist::Hostlist| list.to_vec())
-        };
-        let (mut shared, mut own) = (Values::new(), Vec::new());
-        for (key, value) in node.attributes() {
-            match key {
-                "NodeAddr" => own.push(("NodeAddr", list(&value))),
-                "NodeHostname" => own.push(("NodeHostname", list(&value))),
-                "Port" => own.push(("Port", list(&value))),
-                // Said in one way or another, it is the outcome that counts.
-                "CPUs" | "Boards" | "Sockets" | "SocketsPerBoard" | "CoresPerSocket"
-                | "ThreadsPerCore" => {}
-                // An empty value says nothing.
-                _ if value.is_empty() => {}
-                _ => shared.extend([entry(key, value)]),
-            }
-        }
+        let own = node.own();
+        let mut shared = Values::new();
+        // An empty value says nothing.
+        let said = node.attributes().into_iter().filter(|(_, value)| !value.is_empty());
+        shared.extend(
+            said.filter(|(key, _)| !APART.contains(key)).map(|(key, value)| entry(key, value)),
+        );
         let topology = node.topology();
         shared.extend([
             entry("Boards", topology.boards.to_string()),

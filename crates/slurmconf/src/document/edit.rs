@@ -34,10 +34,10 @@ impl Document {
     /// Adds a line `key=value` at the end, whether or not the key is there already.
     pub fn append(&mut self, key: &str, value: &str) -> Result<()> {
         let newline = self.newline();
-        let before = match self.bytes.last() {
-            None | Some(b'\n') => "",
-            Some(_) => newline,
-        };
+        let unended = self.bytes.last().is_some_and(|&byte| byte != b'\n');
+        // A last line that asks for a continuation would take the new one in.
+        let open = lex::goes_on(&self.bytes);
+        let before = newline.repeat(usize::from(unended) + usize::from(open));
         let line = format!("{before}{key}={}{newline}", written(key, value)?);
         let end = self.bytes.len();
         self.replace(end..end, &line);
@@ -152,6 +152,8 @@ mod tests {
             ("A=1", "B", "a b", "A=1\nB=\"a b\"\n"),
             ("A=1\r\n", "B", "c\\d", "A=1\r\nB=c\\\\d\r\n"),
             ("", "B", "2", "B=2\n"),
+            ("A=1 \\\n", "B", "2", "A=1 \\\n\nB=2\n"),
+            ("A=1 \\", "B", "2", "A=1 \\\n\nB=2\n"),
             ("A \\\n = \\\n 1\n", "A", "2", "A \\\n = \\\n 2\n"),
         ];
         for (before, key, value, after) in cases {

@@ -19,6 +19,12 @@ pub(super) fn logical_line(bytes: &[u8]) -> (usize, usize) {
     (end, count)
 }
 
+/// True if the last line of the text asks for another one.
+pub(super) fn goes_on(bytes: &[u8]) -> bool {
+    let last = bytes.split_inclusive(|&byte| byte == b'\n').next_back();
+    last.is_some_and(|physical| continuation(physical).is_some())
+}
+
 /// The line without its comment.
 fn uncommented(physical: &[u8]) -> &[u8] {
     let mut escaped = false;

@@ -6,7 +6,10 @@ use crate::{
     model::{Gres, GresList},
 };
 use hostlist::Hostlist;
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 impl Cluster {
     /// What `GresTypes` must be for these nodes; empty if they have no generic resources.
@@ -24,32 +27,40 @@ impl Cluster {
     pub fn gres_conf(&self) -> String {
         let mut text = String::new();
         for node in &self.nodes {
-            let mut first = 0;
+            let mut used = BTreeMap::new();
             for gres in node.gres.iter().flat_map(GresList::iter) {
-                line(&mut text, &node.names, gres, first);
-                first += if gres.name == "gpu" { gres.count } else { 0 };
+                line(&mut text, &node.names, gres, &mut used);
             }
         }
         text
     }
 }
 
-/// `first` is the number of the first device, as devices are numbered over all kinds.
-fn line(text: &mut String, names: &Hostlist, gres: Gres<'_>, first: u64) {
+/// `used` counts the devices of each kind that earlier lines have taken.
+fn line<'a>(
+    text: &mut String,
+    names: &Hostlist,
+    gres: Gres<'a>,
+    used: &mut BTreeMap<&'a str, u64>,
+) {
     let _ = write!(text, "NodeName={names} Name={}", gres.name);
     if let Some(kind) = gres.kind {
         let _ = write!(text, " Type={kind}");
     }
-    let last = first + gres.count.saturating_sub(1);
+    if gres.name != "gpu" || gres.count == 0 {
+        let _ = writeln!(text, " Count={}", gres.count);
+        return;
+    }
     // AMD's first render node is number 128.
-    let (device, first, last) = match gres.kind {
-        Some(kind) if kind.starts_with("mi") => ("/dev/dri/renderD", first + 128, last + 128),
-        _ => ("/dev/nvidia", first, last),
+    let (device, number) = match gres.kind {
+        Some(kind) if kind.starts_with("mi") => ("/dev/dri/renderD", 128),
+        Some(_) | None => ("/dev/nvidia", 0),
     };
-    let _ = match gres.name {
-        "gpu" if first == last => writeln!(text, " File={device}{first}"),
-        "gpu" => writeln!(text, " File={device}[{first}-{last}]"),
-        _ => writeln!(text, " Count={}", gres.count),
+    let first = *used.entry(device).or_insert(number);
+    used.insert(device, first + gres.count);
+    let _ = match gres.count {
+        1 => writeln!(text, " File={device}{first}"),
+        _ => writeln!(text, " File={device}[{first}-{}]", first + gres.count - 1),
     };
 }
 

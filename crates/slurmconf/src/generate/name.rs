@@ -40,11 +40,7 @@ pub(super) fn list(group: &Group, stem: &str, first: u32, last: u32) -> Result<H
     if NodeName::new(&longest).is_err() {
         return Err(group.error(Problem::BadName { name: longest }));
     }
-    let range = if first <= 9999 && last > 9999 {
-        format!("{stem}[{first:04}-9999,10000-{last}]")
-    } else {
-        format!("{stem}[{first:04}-{last:04}]")
-    };
+    let range = format!("{stem}[{first:04}-{last:04}]");
     let key = "NodeName".to_owned();
     range.parse().map_err(|source| group.error(Problem::BadHostlist { key, source }))
 }

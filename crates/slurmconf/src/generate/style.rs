@@ -1,7 +1,7 @@
 //! How generated lines look.
 
 use super::Cluster;
-use crate::model::NodeDef;
+use crate::{document::encoded, model::NodeDef};
 use std::fmt::{self, Write as _};
 
 /// How lines are written.
@@ -55,28 +55,55 @@ impl Cluster {
     }
 }
 
-/// One line a node, in CitC's columns.
+/// The attributes that CitC has columns for.
+const COLUMNS: [&str; 7] = [
+    "State",
+    "SocketsPerBoard",
+    "CoresPerSocket",
+    "ThreadsPerCore",
+    "RealMemory",
+    "Gres",
+    "Features",
+];
+
+/// One line a node, in CitC's columns; what CitC never writes follows them.
 fn citc(f: &mut fmt::Formatter<'_>, node: &NodeDef) -> fmt::Result {
-    let text = |value: Option<String>| value.unwrap_or_default();
-    let mut rest = format!(
-        " State={:<7} SocketsPerBoard={} CoresPerSocket={:<3} ThreadsPerCore={} RealMemory={:<10} Gres=\"{}\" \
-         Features=\"{}\"",
-        text(node.state.as_ref().map(ToString::to_string)),
-        node.sockets_per_board.unwrap_or(1),
-        node.cores_per_socket.unwrap_or(1),
-        node.threads_per_core.unwrap_or(1),
-        node.real_memory.unwrap_or(1),
-        text(node.gres.as_ref().map(ToString::to_string)),
-        text(node.features.as_ref().map(ToString::to_string)),
-    );
-    if let Some(weight) = node.weight {
-        let _ = write!(rest, " Weight={weight}");
+    let attributes = node.attributes();
+    let column = |key: &str| {
+        let found = attributes.iter().find(|(known, _)| *known == key);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    };
+    let mut rest = String::new();
+    write!(
+        rest,
+        " State={:<7} SocketsPerBoard={} CoresPerSocket={:<3} ThreadsPerCore={} RealMemory={:<10} \
+         Gres=\"{}\" Features=\"{}\"",
+        column("State"),
+        column("SocketsPerBoard"),
+        column("CoresPerSocket"),
+        column("ThreadsPerCore"),
+        column("RealMemory"),
+        column("Gres"),
+        column("Features"),
+    )?;
+    let own = node.own();
+    let is_own = |key: &str| own.iter().any(|(known, _)| *known == key);
+    let more = attributes.iter().filter(|(key, _)| !COLUMNS.contains(key) && !is_own(key));
+    for (key, value) in more {
+        write!(rest, " {key}={}", encoded(value))?;
     }
-    rest.push('\n');
     let mut done = Ok(());
+    let mut position = 0;
     node.names.for_each(|name| {
-        done =
-            done.and_then(|()| write!(f, "NodeName={name:<40}")).and_then(|()| f.write_str(&rest));
+        done = done.and_then(|()| {
+            write!(f, "NodeName={name:<40}{rest}")?;
+            for (key, values) in &own {
+                let value = values.get(position).or(values.first());
+                write!(f, " {key}={}", encoded(value.map(String::as_str).unwrap_or_default()))?;
+            }
+            f.write_str("\n")
+        });
+        position += 1;
     });
     done
 }

@@ -136,6 +136,17 @@ impl NodeDef {
         Ok(())
     }
 
+    /// Attributes that each node may have its own of: as lists of one for all, or of one for each.
+    pub(crate) fn own(&self) -> Vec<(&'static str, Vec<String>)> {
+        let port = self.port.as_ref().map(|port| {
+            port.parse::<Hostlist>().map_or_else(|_| vec![port.clone()], |list| list.to_vec())
+        });
+        let addr = self.addr.as_ref().map(Hostlist::to_vec);
+        let hostname = self.hostname.as_ref().map(Hostlist::to_vec);
+        let all = [("NodeAddr", addr), ("NodeHostname", hostname), ("Port", port)];
+        all.into_iter().filter_map(|(key, values)| Some((key, values?))).collect()
+    }
+
     /// Every attribute that is said, as key and text; what two nodes must share to be alike.
     pub(crate) fn attributes(&self) -> Vec<(&str, String)> {
         let mut all = Vec::new();
