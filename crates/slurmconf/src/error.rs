@@ -124,6 +124,9 @@ pub enum Problem {
         /// The parameter.
         key: String,
     },
+    /// Text that should be one line of a kind, and is none or several.
+    #[error("not one line of this kind")]
+    NotOneLine,
     /// A value in some other encoding.
     #[error("the value of {key} is not UTF-8")]
     NotUtf8 {
@@ -251,6 +254,16 @@ pub enum Problem {
         /// The name.
         name: String,
         /// The known shape that looks most like it.
+        near: Option<String>,
+    },
+    /// A name that none of those to choose from has.
+    #[error("unknown {what} {name:?}{}", nearest(.near.as_ref()))]
+    UnknownName {
+        /// What it should name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The known name that looks most like it.
         near: Option<String>,
     },
     /// A name that would not be one word of a node name, a feature or a partition.

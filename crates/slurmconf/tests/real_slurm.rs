@@ -9,11 +9,11 @@
 
 mod common;
 
-use common::{Release, Testbed};
+use common::{Release, Testbed, wait};
 use hostlist::Hostlist;
 use slurmconf::{
-    Cluster, Config, ElasticSettings, Features, GresList, Limits, NodeState, PartitionDef, Program,
-    Shapes, Site, SlurmVersion, Style, generate,
+    Action, Cluster, Config, Document, ElasticSettings, Features, GresList, Limits, NodeState,
+    PartitionDef, Program, Shapes, Site, SlurmVersion, Style, diff, generate,
 };
 use std::{collections::BTreeMap, path::Path};
 
@@ -240,6 +240,53 @@ fn slurm_24_11_reads_files_as_we_do() {
 #[test]
 fn slurm_26_05_reads_files_as_we_do() {
     reads_alike("26.05");
+}
+
+/// Where the diff says that a reconfigure will do, it does.
+fn takes_up(series: &str, limits: [&str; 2]) {
+    let mut bed = Testbed::new(Release::find(series));
+    let elastic = elastic(&bed);
+    let text = |limits: &str, suspend: &str| {
+        let limits = Limits::read("limits.yaml", limits).unwrap();
+        let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+        let head =
+            format!("ClusterName=test\n{elastic}{cluster}PartitionName=p Nodes=ALL Default=YES\n");
+        let mut document = Document::parse(head);
+        document.set("SuspendTime", suspend).unwrap();
+        document.to_string()
+    };
+    let (old, new) = (text(limits[0], "600"), text(limits[1], "900"));
+    let (before, after) = (Config::parse(&old).unwrap(), Config::parse(&new).unwrap());
+    let changes = diff(&before, &after);
+    assert_eq!(changes.action(bed.version()), Action::Reconfigure, "{changes:?}");
+    bed.start(&old);
+    same_nodes(&bed, &before);
+    bed.reconfigure(&new);
+    wait("new SuspendTime", || {
+        let config = bed.ask("scontrol", &["show", "config"]);
+        config
+            .lines()
+            .any(|line| line.starts_with("SuspendTime ") && line.contains("= 900 sec"))
+            .then_some(())
+    });
+    same_nodes(&bed, &after);
+    // 22.05 calls every change an error, and takes it up.
+    let complaints: Vec<_> = bed
+        .complaints()
+        .into_iter()
+        .filter(|line| !line.contains("differ from slurm.conf"))
+        .collect();
+    assert_eq!(complaints, Vec::<String>::new(), "{series}");
+}
+
+#[test]
+fn a_reconfigure_takes_up_what_the_diff_says_it_does() {
+    let general =
+        |weight: u32| format!("general: {{shape: VM.Standard2.1, max: 3, weight: {weight}}}\n");
+    takes_up("22.05", [&general(5), &general(9)]);
+    let more = ["VM.Standard2.1: {1: 2}\n", "VM.Standard2.1: {1: 4}\nVM.Standard2.2: {2: 1}\n"];
+    takes_up("24.11", more);
+    takes_up("26.05", more);
 }
 
 /// 22.05 does not start without a node, so there is always one.

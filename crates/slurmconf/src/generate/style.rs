@@ -1,8 +1,16 @@
 //! How generated lines look.
 
 use super::Cluster;
-use crate::{document::encoded, model::NodeDef};
-use std::fmt::{self, Write as _};
+use crate::{
+    document::encoded,
+    error::{Error, Problem},
+    model::NodeDef,
+    near::nearest,
+};
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+};
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +23,28 @@ pub enum Style {
     /// As StackHPC's Ansible role: each group with a feature `nodegroup_…`, and a node set of that name, which
     /// partitions are made of.
     NodeGroups,
+}
+
+/// The names that a configuration or a command line uses.
+const NAMES: [(&str, Style); 3] =
+    [("folded", Style::Folded), ("citc", Style::Citc), ("nodegroups", Style::NodeGroups)];
+
+impl FromStr for Style {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        NAMES.iter().find(|(name, _)| *name == text).map(|&(_, style)| style).ok_or_else(|| {
+            let near = nearest(text, NAMES.map(|(name, _)| name)).map(str::to_owned);
+            Problem::UnknownName { what: "style", name: text.to_owned(), near }.into()
+        })
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(_, style)| style == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
 }
 
 impl fmt::Display for Cluster {

@@ -7,7 +7,7 @@ use crate::{
     version::SlurmVersion,
 };
 use hostlist::Hostlist;
-use std::{io, path::Path};
+use std::{io, path::Path, str::FromStr};
 
 /// What a configuration says, defaults applied as Slurm applies them.
 ///
@@ -116,6 +116,38 @@ impl Config {
         self.nodes.iter().filter(has).for_each(|node| all.append(&node.names));
         set.nodes.iter().for_each(|nodes| all.append(nodes));
     }
+}
+
+impl FromStr for NodeDef {
+    type Err = Error;
+
+    /// Reads one `NodeName` line.
+    fn from_str(line: &str) -> Result<Self> {
+        only(Config::parse(line)?.nodes)
+    }
+}
+
+impl FromStr for PartitionDef {
+    type Err = Error;
+
+    /// Reads one `PartitionName` line.
+    fn from_str(line: &str) -> Result<Self> {
+        only(Config::parse(line)?.partitions)
+    }
+}
+
+impl FromStr for NodeSet {
+    type Err = Error;
+
+    /// Reads one `NodeSet` line.
+    fn from_str(line: &str) -> Result<Self> {
+        only(Config::parse(line)?.node_sets)
+    }
+}
+
+fn only<T>(found: Vec<T>) -> Result<T> {
+    let [one] = <[T; 1]>::try_from(found).map_err(|_| Problem::NotOneLine)?;
+    Ok(one)
 }
 
 /// A configuration half read, with the defaults said so far.

@@ -5,9 +5,12 @@ use super::{
     gres::GresList,
     value::{Attributes, hostlist, number, remember},
 };
-use crate::{document::Pair, error::Problem};
+use crate::{
+    document::{Pair, encoded},
+    error::Problem,
+};
 use hostlist::Hostlist;
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 /// A `NodeName` line: one or many nodes with the same attributes.
 ///
@@ -173,20 +176,9 @@ impl NodeDef {
 impl fmt::Display for NodeDef {
     /// Writes the line, names folded.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NodeName={}", self.names)?;
+        write!(f, "NodeName={}", encoded(&self.names.to_string()))?;
         let mut out = Attributes(f);
         self.attributes().iter().try_for_each(|(key, value)| out.put(key, value))
-    }
-}
-
-impl FromStr for NodeDef {
-    type Err = crate::Error;
-
-    /// Reads one `NodeName` line.
-    fn from_str(line: &str) -> Result<Self, crate::Error> {
-        let config = super::Config::parse(line)?;
-        let [node] = <[Self; 1]>::try_from(config.nodes).map_err(|_| Problem::NotKeyValue)?;
-        Ok(node)
     }
 }
 

@@ -1,7 +1,11 @@
 //! Partitions and node sets.
 
 use super::value::{Attributes, hostlist, number, remember, truth};
-use crate::{document::Pair, error::Problem, model::SuspendTime};
+use crate::{
+    document::{Pair, encoded},
+    error::Problem,
+    model::SuspendTime,
+};
 use hostlist::Hostlist;
 use std::fmt;
 
@@ -76,7 +80,7 @@ impl PartitionDef {
 
 impl fmt::Display for PartitionDef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PartitionName={}", self.name)?;
+        write!(f, "PartitionName={}", encoded(&self.name))?;
         let mut out = Attributes(f);
         out.option("Nodes", self.nodes.as_ref())?;
         out.truth("Default", self.default)?;
@@ -124,7 +128,7 @@ fn unknown(pair: &Pair<'_>) -> Problem {
 
 impl fmt::Display for NodeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NodeSet={}", self.name)?;
+        write!(f, "NodeSet={}", encoded(&self.name))?;
         let mut out = Attributes(f);
         out.option("Feature", self.feature.as_ref())?;
         out.option("Nodes", self.nodes.as_ref())

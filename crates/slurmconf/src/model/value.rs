@@ -1,6 +1,9 @@
 //! Values, read and written as Slurm does.
 
-use crate::{document, document::Pair, error::Problem};
+use crate::{
+    document::{Pair, encoded},
+    error::Problem,
+};
 use hostlist::Hostlist;
 use std::fmt;
 
@@ -54,7 +57,7 @@ pub(super) struct Attributes<'a, 'b>(pub(super) &'a mut fmt::Formatter<'b>);
 
 impl Attributes<'_, '_> {
     pub(super) fn put(&mut self, key: &str, value: &str) -> fmt::Result {
-        write!(self.0, " {key}={}", document::encoded(value))
+        write!(self.0, " {key}={}", encoded(value))
     }
 
     pub(super) fn option(&mut self, key: &str, value: Option<&impl ToString>) -> fmt::Result {

@@ -1,13 +1,18 @@
 //! How much of a machine's memory Slurm may count on.
 
 use super::{Memory, Shape, citc};
+use crate::{
+    error::{Error, Problem},
+    near::nearest,
+};
+use std::{fmt, str::FromStr};
 
 /// How `RealMemory` is worked out from the memory a cloud sells.
 ///
 /// A node whose slurmd finds less than `RealMemory` is drained ("Low `RealMemory`"), so an estimate must never be
 /// above what the operating system sees; memory below it is merely not used. Numbers that an operator wrote
 /// ([`Memory::Real`]) are taken as they are, whatever the policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryPolicy {
     /// What slurmd will see at least: all, less 5 % (page tables, firmware, hypervisor), less the crash kernel
@@ -29,6 +34,43 @@ pub enum MemoryPolicy {
     StackHpc,
     /// Any other percentage; above 100 counts as 100.
     Percent(u8),
+}
+
+/// The names that a configuration or a command line uses.
+const NAMES: [(&str, MemoryPolicy); 7] = [
+    ("seen", MemoryPolicy::Seen),
+    ("citc-oracle", MemoryPolicy::CitcOracle),
+    ("citc-oracle-before-2023", MemoryPolicy::CitcOracleBefore2023),
+    ("citc-aws", MemoryPolicy::CitcAws),
+    ("citc-google", MemoryPolicy::CitcGoogle),
+    ("citc-openstack", MemoryPolicy::CitcOpenstack),
+    ("stackhpc", MemoryPolicy::StackHpc),
+];
+
+impl FromStr for MemoryPolicy {
+    type Err = Error;
+
+    /// Reads a name, such as `citc-oracle`, or a percentage, such as `90%`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if let Some((_, policy)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Ok(*policy);
+        }
+        let part = text.strip_suffix('%').and_then(|part| part.parse().ok());
+        part.filter(|part| (1..=100).contains(part)).map(Self::Percent).ok_or_else(|| {
+            let near = nearest(text, NAMES.map(|(name, _)| name)).map(str::to_owned);
+            Problem::UnknownName { what: "memory policy", name: text.to_owned(), near }.into()
+        })
+    }
+}
+
+impl fmt::Display for MemoryPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Percent(part) = self {
+            return write!(f, "{part}%");
+        }
+        let name = NAMES.iter().find(|(_, policy)| policy == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
 }
 
 impl MemoryPolicy {
