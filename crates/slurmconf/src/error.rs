@@ -201,7 +201,7 @@ pub enum Problem {
     MarkersSwapped(String),
     /// YAML that does not parse.
     #[error("bad YAML")]
-    Yaml(#[source] Box<serde_saphyr::Error>),
+    Yaml(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// YAML that parses, with something else than should be there.
     #[error("{what}: expected {expected}, found {found}")]
     Expected {

@@ -9,7 +9,7 @@ use crate::{
 /// The most nodes that one entry may ask for: what Slurm takes in one range of names.
 pub const MAX_COUNT: u32 = 65_536;
 
-/// Weights are Slurm's own, below the values it keeps for itself.
+/// Slurm keeps the last few values of its 32 bits for itself.
 const MAX_WEIGHT: u32 = 4_294_967_279;
 
 /// The keys of the group form.

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Place, Problem, Result};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{Location, Spanned};
+use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 use std::{fmt, sync::Arc};
 
 /// A YAML file, for its nodes to be reported in.
@@ -32,6 +32,18 @@ pub(crate) enum Value {
     Map(Vec<(Node, Node)>),
 }
 
+/// The reader's error in words for people, without the excerpt that [`Error`] has already.
+#[derive(Debug)]
+struct Cause(serde_saphyr::Error);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.without_snippet().render_with_formatter(&UserMessageFormatter))
+    }
+}
+
+impl std::error::Error for Cause {}
+
 impl<'a> Source<'a> {
     pub(crate) fn new(file: &str, text: &'a str) -> Self {
         Self { file: Arc::from(file), text }
@@ -41,7 +53,7 @@ impl<'a> Source<'a> {
     pub(crate) fn read(&self) -> Result<Node> {
         serde_saphyr::from_str(self.text).map_err(|error| {
             let location = error.location();
-            let problem = Problem::Yaml(Box::new(error));
+            let problem = Problem::Yaml(Box::new(Cause(error)));
             match location {
                 Some(location) => Error::new(self.place(location), problem),
                 None => problem.into(),
@@ -240,6 +252,8 @@ mod tests {
         for text in ["a: [1\nb: 2\n", "a: 1\na: 2\n", "a: b: c\n", "a: {\n"] {
             let error = Source::new("limits.yaml", text).read().unwrap_err();
             assert!(error.to_string().starts_with("limits.yaml:"), "{error}");
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert_eq!(cause.lines().count(), 1, "{cause}");
         }
     }
 }

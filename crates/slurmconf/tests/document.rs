@@ -47,6 +47,8 @@ fn five_thousand_node_lines_are_given_back_and_understood() {
     assert_eq!(document.lines().len(), 5001);
     let config = Config::parse(&text).unwrap();
     assert_eq!(config.cloud_nodes().to_string(), "n[0001-5000]");
+    assert_eq!(config.node("n4999").unwrap().names.to_string(), "n4999");
+    assert!(config.node("n5001").is_none());
 }
 
 #[test]

@@ -43,9 +43,11 @@ fn continuation(physical: &[u8]) -> Option<&[u8]> {
     if !physical.contains(&b'\\') {
         return None;
     }
-    let text = uncommented(physical).trim_ascii_end();
-    let backslashes = text.iter().rev().take_while(|&&byte| byte == b'\\').count();
-    text.split_last().filter(|_| backslashes % 2 == 1).map(|(_, rest)| rest)
+    let text = uncommented(physical);
+    let last = text.iter().rposition(|&byte| !is_space(byte))?;
+    let (rest, _) = text.split_at_checked(last)?;
+    let before = rest.iter().rev().take_while(|&&byte| byte == b'\\').count();
+    (text.get(last) == Some(&b'\\') && before % 2 == 0).then_some(rest)
 }
 
 /// A logical line as Slurm's parser sees it, and where each of its bytes stands in the document.
@@ -186,6 +188,7 @@ mod tests {
             ("a=1\\\\\n", "a=1\\\n"),
             ("a=1 \\\n# c\n", "a=1 "),
             ("a=1 \\", "a=1 "),
+            ("a=1\\\\\\ \x0b\n2", "a=1\\2"),
         ];
         for (raw, expected) in cases {
             assert_eq!(cooked(raw), expected, "{raw:?}");

@@ -135,7 +135,13 @@ impl ElasticSettings {
         if !self.version.has_power_actions() {
             return Err(Problem::ProgramArguments { key, version: self.version }.into());
         }
-        let command = format!("{} {}", program.path, program.arguments.join(" "));
+        let words = || std::iter::once(&program.path).chain(&program.arguments);
+        // Slurm splits the command at blanks, and knows no way to write one into an argument.
+        let is_word = |word: &&String| !word.is_empty() && !word.contains([' ', '\t', '\n', '"']);
+        if let Some(value) = words().find(|word| !is_word(word)) {
+            return Err(Problem::Unwritable { key: key.to_owned(), value: value.clone() }.into());
+        }
+        let command = words().map(String::as_str).collect::<Vec<_>>().join(" ");
         let action = format!("elastic_{}", key.trim_end_matches("Program").to_lowercase());
         let _ =
             writeln!(text, "PowerAction={action} Location=slurmctld Program={}", encoded(&command));

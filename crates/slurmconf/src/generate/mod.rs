@@ -18,7 +18,7 @@ use hostlist::Hostlist;
 use std::collections::{BTreeMap, btree_map::Entry};
 
 /// What is the same for all nodes of a cluster.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// The first part of node names without an availability domain, as CitC has it since version 5.
     pub cluster_id: Option<String>,
@@ -91,35 +91,29 @@ pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster
 
 /// The node that never is: with no node at all slurmctld 22.05 does not start.
 fn nonesuch() -> NodeDef {
-    let mut names = Hostlist::new();
-    names.push("nonesuch");
+    let names = ["nonesuch"].into_iter().collect();
     NodeDef { names, state: Some(NodeState::Future), ..NodeDef::default() }
 }
 
 impl Cluster {
     fn add(&mut self, group: &Group, shape: &Shape, stem: &str, site: &Site) -> Result<()> {
-        let node = describe(group, shape, site)?;
-        let mut all = Hostlist::new();
+        let label = name::node_group(stem, site.cluster_id.as_deref());
+        let set = (site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));
+        let node = describe(group, shape, site, set.as_deref())?;
+        let mut members = Hostlist::new();
         let ranges =
             [(1, group.min, NodeState::Unknown), (group.min + 1, group.max, NodeState::Cloud)];
-        for (first, last, state) in ranges {
-            if first > last {
-                continue;
-            }
+        for (first, last, state) in ranges.into_iter().filter(|(first, last, _)| first <= last) {
             let names = name::list(group, stem, first, last)?;
-            all.append(&names);
+            members.append(&names);
             self.nodes.push(NodeDef { names, state: Some(state), ..node.clone() });
         }
-        if all.is_empty() {
+        if members.is_empty() {
             return Ok(());
         }
-        let mut members = all;
         let mut partitions = group.partitions.clone();
-        if site.style == Style::NodeGroups {
-            let label = name::node_group(stem, site.cluster_id.as_deref());
-            let set = format!("nodegroup_{label}");
-            members = Hostlist::new();
-            members.push(&set);
+        if let Some(set) = set {
+            members = [&set].into_iter().collect();
             self.node_sets.push(NodeSet { name: set.clone(), feature: Some(set), nodes: None });
             // As in StackHPC's role, a group without a partition has one of its own name.
             if partitions.is_empty() {
@@ -149,7 +143,7 @@ impl Cluster {
 }
 
 /// A group's nodes, without their names and state.
-fn describe(group: &Group, shape: &Shape, site: &Site) -> Result<NodeDef> {
+fn describe(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Result<NodeDef> {
     let gres = group.gres.as_ref().unwrap_or(&shape.gres);
     gres::check(gres).map_err(|problem| group.error(problem))?;
     // CitC writes an empty one, and StackHPC counts sockets on all boards.
@@ -164,20 +158,19 @@ fn describe(group: &Group, shape: &Shape, site: &Site) -> Result<NodeDef> {
         real_memory: Some(site.memory.real_memory(&group.shape, shape)),
         weight: group.weight,
         gres,
-        features: Some(features(group, shape, site)?),
+        features: Some(features(group, shape, site, set)?),
         ..NodeDef::default()
     })
 }
 
-fn features(group: &Group, shape: &Shape, site: &Site) -> Result<Features> {
+fn features(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Result<Features> {
     let words = [Some(&group.shape), group.zone.as_ref(), Some(&shape.arch)];
     for word in words.into_iter().flatten() {
         name::check(word).map_err(|problem| group.error(problem))?;
     }
     let mut features = Features::default();
-    if site.style == Style::NodeGroups {
-        let stem = name::stem(group, site.cluster_id.as_deref())?;
-        features.push(format!("nodegroup_{}", name::node_group(&stem, site.cluster_id.as_deref())));
+    if let Some(set) = set {
+        features.push(set);
     }
     features.push(format!("shape={}", group.shape));
     match &group.zone {

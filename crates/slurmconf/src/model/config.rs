@@ -27,7 +27,7 @@ use std::{io, path::Path, str::FromStr};
 /// assert_eq!(cloud[399], "vm-standard2-1-ad1-0400");
 /// # Ok::<(), slurmconf::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// The nodes, line by line.
     pub nodes: Vec<NodeDef>,
@@ -80,6 +80,12 @@ impl Config {
     pub fn get(&self, key: &str) -> Option<&str> {
         let said = self.parameters.iter().rfind(|known| known.key.eq_ignore_ascii_case(key));
         said.map(|parameter| parameter.value.as_str())
+    }
+
+    /// The line that a node stands in.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&NodeDef> {
+        self.nodes.iter().find(|node| node.names.contains(name))
     }
 
     /// The nodes that are started on demand.

@@ -41,7 +41,7 @@ impl GresList {
             let mut parts = item.split(':');
             let mut gres = Gres { name: parts.next().unwrap_or_default(), kind: None, count: 1 };
             for part in parts {
-                match scaled(part).filter(|_| part.starts_with(|c: char| c.is_ascii_digit())) {
+                match scaled(part) {
                     Some(count) => gres.count = count,
                     None if part != "no_consume" => gres.kind = Some(part),
                     None => {}
