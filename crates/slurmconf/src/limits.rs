@@ -64,7 +64,8 @@ pub struct Group {
     pub gres: Option<String>,
     /// Slurm's weight.
     pub weight: Option<u32>,
-    place: Place,
+    /// Where it was read, for errors about it.
+    pub place: Option<Place>,
 }
 
 /// The forms of an entry; the names of nodes depend on it.
@@ -107,8 +108,28 @@ impl Limits {
 }
 
 impl Group {
+    /// A group of `max` nodes, all of them started on demand, that no file names.
+    #[must_use]
+    pub fn new(name: impl Into<String>, shape: impl Into<String>, max: u32) -> Self {
+        Self {
+            name: name.into(),
+            shape: shape.into(),
+            form: Form::Group,
+            zone: None,
+            min: 0,
+            max,
+            partitions: Vec::new(),
+            gres: None,
+            weight: None,
+            place: None,
+        }
+    }
+
     pub(crate) fn error(&self, problem: Problem) -> Error {
-        Error::new(self.place.clone(), problem)
+        match &self.place {
+            Some(place) => Error::new(place.clone(), problem),
+            None => problem.into(),
+        }
     }
 }
 
@@ -122,18 +143,8 @@ fn read_entry(
         return Err(source.error(name, Problem::DomainAsShape(number)));
     }
     let key = source.text("name of a shape or group", name)?;
-    let group = |form| Group {
-        name: key.clone(),
-        shape: key.clone(),
-        form,
-        zone: None,
-        min: 0,
-        max: 0,
-        partitions: Vec::new(),
-        gres: None,
-        weight: None,
-        place: source.place(name.location()),
-    };
+    let place = Some(source.place(name.location()));
+    let group = |form| Group { form, place: place.clone(), ..Group::new(&key, &key, 0) };
     match &value.value {
         Value::Null => Err(source.error(name, Problem::NoCounts(key))),
         Value::Map(entries) if entries.is_empty() => {
@@ -179,7 +190,7 @@ fn read_group(
         let what = format!("{}: {word}", group.name);
         match word.as_str() {
             "shape" => {
-                group.place = source.place(value.location());
+                group.place = Some(source.place(value.location()));
                 shape = Some(source.text(&what, value)?);
             }
             "min" => group.min = source.number(&what, value, (0, MAX_COUNT))?,

@@ -1,6 +1,6 @@
 //! limits.yaml, `mgmt_shape.yaml` and shapes.yaml: what is read, and how what is wrong is told.
 
-use slurmconf::{Form, Limits, Management, Shapes, Site, generate};
+use slurmconf::{Form, Group, Limits, Management, Shapes, Site, generate};
 
 fn first_line(error: &slurmconf::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
@@ -135,6 +135,18 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
         let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err();
         assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
     }
+}
+
+#[test]
+fn groups_can_be_made_without_a_file() {
+    let general = Group { min: 1, ..Group::new("general", "VM.Standard2.1", 3) };
+    let limits = Limits { groups: vec![general] };
+    let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+    let names: Vec<_> = cluster.nodes.iter().map(|node| node.names.to_string()).collect();
+    assert_eq!(names, ["general-0001", "general-[0002-0003]"]);
+    let limits = Limits { groups: vec![Group::new("g", "VM.Standrd2.1", u32::MAX)] };
+    let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err().to_string();
+    assert_eq!(error, "unknown shape \"VM.Standrd2.1\"; nearest is \"VM.Standard2.1\"");
 }
 
 #[test]

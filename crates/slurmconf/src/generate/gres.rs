@@ -57,10 +57,11 @@ fn line<'a>(
         Some(_) | None => ("/dev/nvidia", 0),
     };
     let first = *used.entry(device).or_insert(number);
-    used.insert(device, first + gres.count);
+    let next = first.saturating_add(gres.count);
+    used.insert(device, next);
     let _ = match gres.count {
         1 => writeln!(text, " File={device}{first}"),
-        _ => writeln!(text, " File={device}[{first}-{}]", first + gres.count - 1),
+        _ => writeln!(text, " File={device}[{first}-{}]", next - 1),
     };
 }
 

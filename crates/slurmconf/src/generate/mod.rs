@@ -101,8 +101,10 @@ impl Cluster {
         let set = (site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));
         let node = describe(group, shape, site, set.as_deref())?;
         let mut members = Hostlist::new();
-        let ranges =
-            [(1, group.min, NodeState::Unknown), (group.min + 1, group.max, NodeState::Cloud)];
+        let ranges = [
+            (1, group.min, NodeState::Unknown),
+            (group.min.saturating_add(1), group.max, NodeState::Cloud),
+        ];
         for (first, last, state) in ranges.into_iter().filter(|(first, last, _)| first <= last) {
             let names = name::list(group, stem, first, last)?;
             members.append(&names);
