@@ -1,8 +1,9 @@
 //! Names in bulk: a block of up to a hundred is written once, then only the digits that change.
 
+use crate::digits::push_number;
 use crate::list::Hostlist;
 use crate::runs::{Run, Runs};
-use crate::span::{Span, increment, push_number};
+use crate::span::{Span, increment};
 
 /// A cursor over the names of a list, a block at a time: `while blocks.refill() { blocks.entries() }`.
 ///
@@ -76,22 +77,20 @@ impl Block {
             _ => 2,
         });
         self.size = 10u16.pow(varying);
-        let mut text = String::from_utf8(std::mem::take(&mut self.bytes)).unwrap_or_default();
-        text.clear();
-        text.push_str(separator);
-        text.push_str(run.prefix);
-        let digits = text.len();
+        self.bytes.clear();
+        self.bytes.extend_from_slice(separator.as_bytes());
+        self.bytes.extend_from_slice(run.prefix.as_bytes());
+        let digits = self.bytes.len();
         let (mut offset, mut numbers) = (0, 1);
         if let Some(part) = part {
             offset = part.lo % u64::from(self.size);
             numbers = part.count();
-            push_number(&mut text, part.lo - offset, part.width);
+            push_number(&mut self.bytes, part.lo - offset, part.width);
         }
         let varying = usize::try_from(varying).unwrap_or_default();
-        self.shared = digits..text.len().saturating_sub(varying).max(digits);
-        text.push_str(run.suffix);
-        self.entry = text.len();
-        self.bytes = text.into_bytes();
+        self.shared = digits..self.bytes.len().saturating_sub(varying).max(digits);
+        self.bytes.extend_from_slice(run.suffix.as_bytes());
+        self.entry = self.bytes.len();
         self.repeat();
         self.first = usize::try_from(offset).unwrap_or_default();
         self.remaining = numbers;

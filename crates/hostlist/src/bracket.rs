@@ -1,21 +1,48 @@
 //! Reading what stands between brackets.
 
+use crate::digits::leading;
 use crate::error::ErrorKind;
 use crate::parse::Refusal;
-use crate::span::{Span, clamped};
+use crate::span::Span;
 use crate::{MAX_ITEMS, MAX_PREFIX, MAX_RANGE};
 
-/// Reads `1-3,7` into `spans`; positions are bytes of `numbers`.
-pub(crate) fn read(numbers: &str, lenient: bool, spans: &mut Vec<Span>) -> Result<(), Refusal> {
-    let mut at = 0;
-    for item in numbers.split(',') {
-        if spans.len() >= MAX_ITEMS {
-            return Err((ErrorKind::TooManyItems, at));
+/// Reads `1-3,7` and gives each span to `push`; positions are bytes of `numbers`.
+pub(crate) fn read(
+    numbers: &str,
+    lenient: bool,
+    mut push: impl FnMut(Span),
+) -> Result<(), Refusal> {
+    let mut rest = numbers;
+    for _ in 0..MAX_ITEMS {
+        let (span, after) = if let Some(found) = plain_span(rest) {
+            found
+        } else {
+            let (item, after) =
+                rest.split_once(',').map_or((rest, None), |(item, after)| (item, Some(after)));
+            (span(item, lenient), after)
+        };
+        push(span.map_err(|kind| (kind, numbers.len() - rest.len()))?);
+        match after {
+            Some(after) => rest = after,
+            None => return Ok(()),
         }
-        spans.push(span(item, lenient).map_err(|kind| (kind, at))?);
-        at += item.len() + 1;
     }
-    Ok(())
+    Err((ErrorKind::TooManyItems, numbers.len() - rest.len()))
+}
+
+/// Reads `7` or `1-3` at the start of `text`, with what follows the comma after it; `None` for anything
+/// less plain, which [`span`] then looks at with more patience.
+fn plain_span(text: &str) -> Option<(Result<Span, ErrorKind>, Option<&str>)> {
+    let (width, low) = leading(text);
+    let mut high = low;
+    let mut after = text.get(width..)?;
+    if let Some(second) = after.strip_prefix('-') {
+        let digits;
+        (digits, high) = leading(second);
+        after = second.get(digits..).filter(|_| digits > 0)?;
+    }
+    let after = if after.is_empty() { None } else { Some(after.strip_prefix(',')?) };
+    (width > 0).then(|| (bounded(low, high, width), after))
 }
 
 /// What C's `strtoul` passes over.
@@ -38,22 +65,26 @@ fn span(item: &str, lenient: bool) -> Result<Span, ErrorKind> {
             Some(_) | None => return Err(ErrorKind::NotANumber),
         }
     };
+    bounded(lo, hi, low.len())
+}
+
+/// A span within Slurm's limits.
+fn bounded(lo: u64, hi: u64, width: usize) -> Result<Span, ErrorKind> {
     if lo > hi {
         return Err(ErrorKind::Reversed);
     }
     if hi - lo >= MAX_RANGE {
         return Err(ErrorKind::RangeTooLarge);
     }
-    Ok(Span { lo, hi, width: u32::try_from(low.len()).unwrap_or(u32::MAX) })
+    Ok(Span { lo, hi, width: u32::try_from(width).unwrap_or(u32::MAX) })
 }
 
 /// Reads a number as C's `strtoul` does, after white space and a plus sign; with what follows it.
 fn number(text: &str) -> Option<(u64, &str)> {
     let digits = text.trim_start_matches(BLANKS);
     let digits = digits.strip_prefix('+').unwrap_or(digits);
-    let length = digits.bytes().take_while(u8::is_ascii_digit).count();
-    let (digits, rest) = digits.split_at_checked(length)?;
-    (!digits.is_empty()).then(|| (clamped(digits), rest))
+    let (length, value) = leading(digits);
+    (length > 0).then_some((value, digits.get(length..)?))
 }
 
 /// The brackets of a prefix with the text before each, left to right; then the text after the last.
@@ -91,7 +122,7 @@ pub(crate) fn prefix(text: &str, lenient: bool) -> Result<Option<Prefix<'_>>, Re
 /// error it also keeps the ranges that fit.
 fn outer(numbers: &str, lenient: bool, truncate: bool) -> Result<Vec<Span>, Refusal> {
     let mut spans = Vec::new();
-    read(numbers, lenient, &mut spans)?;
+    read(numbers, lenient, |span| spans.push(span))?;
     let mut values = 0;
     let fit = spans.iter().take_while(|span| {
         values += span.count();

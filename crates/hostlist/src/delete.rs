@@ -49,7 +49,7 @@ impl Hostlist {
 }
 
 /// Which stem, and how many digits.
-type Set = (usize, u32);
+type Set = (u32, u32);
 
 /// How often each number is still to be removed, as ranges that do not overlap.
 #[derive(Default)]

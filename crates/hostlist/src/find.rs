@@ -6,59 +6,72 @@ use std::collections::BTreeMap;
 
 /// Where each name stands; made once, at the first look-up.
 pub(crate) struct Index {
-    stems: BTreeMap<String, Vec<Entry>>,
+    /// By stem, then by number of digits.
+    stems: BTreeMap<String, BTreeMap<u32, Group>>,
 }
 
-/// Numbers `lo..=hi` with this many digits, the first of them at `position`.
+/// The ranges with one stem and one number of digits, by low end.
+#[derive(Default)]
+struct Group {
+    /// Apart from the rest, so that a search touches little memory.
+    lows: Vec<u64>,
+    entries: Vec<Entry>,
+}
+
 struct Entry {
-    digits: u32,
     lo: u64,
     hi: u64,
+    /// Where its first name stands in the list.
     position: usize,
-    /// The highest number of this entry and those before it with as many digits: a search that goes
-    /// backwards ends where this is too low.
+    /// The highest number of this entry and those before it: a search that goes backwards ends where
+    /// this is too low.
     reach: u64,
 }
 
 impl Index {
     pub(crate) fn new(list: &Hostlist) -> Self {
-        let mut stems: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        let mut stems: BTreeMap<String, BTreeMap<u32, Group>> = BTreeMap::new();
         let mut position = 0;
         let mut runs = list.runs();
         while runs.advance() {
             runs.run().for_each_piece(|Piece { stem, digits, lo, hi }| {
-                let entry = Entry { digits, lo, hi, position, reach: hi };
-                match stems.get_mut(stem) {
-                    Some(entries) => entries.push(entry),
-                    None => {
-                        stems.insert(stem.to_owned(), vec![entry]);
-                    }
-                }
+                let groups = match stems.get_mut(stem) {
+                    Some(groups) => groups,
+                    None => stems.entry(stem.to_owned()).or_default(),
+                };
+                let group = groups.entry(digits).or_default();
+                group.entries.push(Entry { lo, hi, position, reach: hi });
                 let count =
                     usize::try_from(hi - lo).map_or(usize::MAX, |last| last.saturating_add(1));
                 position = position.saturating_add(count);
             });
         }
-        for entries in stems.values_mut() {
-            entries.sort_unstable_by_key(|entry| (entry.digits, entry.lo, entry.position));
-            let mut before = (0, 0);
-            for entry in entries {
-                if before.0 == entry.digits {
-                    entry.reach = entry.hi.max(before.1);
-                }
-                before = (entry.digits, entry.reach);
-            }
-        }
+        stems.values_mut().flat_map(BTreeMap::values_mut).for_each(Group::prepare);
         Self { stems }
     }
 
     fn position(&self, name: &str) -> Option<usize> {
         let Piece { stem, digits, lo: value, .. } = Piece::of_name(name);
-        let entries = self.stems.get(stem)?;
-        let after = entries.partition_point(|entry| (entry.digits, entry.lo) <= (digits, value));
-        let candidates = entries.get(..after)?.iter().rev();
+        self.stems.get(stem)?.get(&digits)?.position(value)
+    }
+}
+
+impl Group {
+    fn prepare(&mut self) {
+        self.entries.sort_unstable_by_key(|entry| entry.lo);
+        let mut reach = 0;
+        for entry in &mut self.entries {
+            reach = entry.hi.max(reach);
+            entry.reach = reach;
+        }
+        self.lows = self.entries.iter().map(|entry| entry.lo).collect();
+    }
+
+    fn position(&self, value: u64) -> Option<usize> {
+        let after = self.lows.partition_point(|lo| *lo <= value);
+        let candidates = self.entries.get(..after)?.iter().rev();
         candidates
-            .take_while(|entry| entry.digits == digits && entry.reach >= value)
+            .take_while(|entry| entry.reach >= value)
             .filter(|entry| entry.hi >= value)
             .map(|entry| entry.position + usize::try_from(value - entry.lo).unwrap_or_default())
             .min()

@@ -1,7 +1,9 @@
 //! Folding: the list as Slurm prints it.
 
+use crate::digits::push_number;
 use crate::list::Hostlist;
-use crate::span::{Span, push_number};
+use crate::runs::Run;
+use crate::span::Span;
 use std::fmt;
 
 /// Prints as Slurm's `show hostlist` does: order kept, nothing dropped, one dimension only.
@@ -19,12 +21,12 @@ impl fmt::Debug for Hostlist {
 
 impl Hostlist {
     fn folded(&self) -> String {
-        let mut fold = Fold::default();
+        let mut fold = Fold { out: Vec::with_capacity(8 * self.items().len()), ..Fold::default() };
         let mut runs = self.runs();
         while runs.advance() {
             let run = runs.run();
             match run.span {
-                Some(span) if run.suffix.is_empty() => fold.range(run.prefix, span),
+                Some(span) if run.suffix.is_empty() => fold.range(run, span),
                 Some(_) | None => run.for_each_name(|name| fold.name(name)),
             }
         }
@@ -36,8 +38,8 @@ impl Hostlist {
 /// more than one number; so the last range waits until it is known what comes after it.
 #[derive(Default)]
 struct Fold {
-    out: String,
-    prefix: String,
+    out: Vec<u8>,
+    prefix: Vec<u8>,
     waiting: Option<Span>,
     bracket: bool,
 }
@@ -46,26 +48,27 @@ impl Fold {
     fn name(&mut self, name: &str) {
         self.close();
         self.separate();
-        self.out.push_str(name);
+        self.out.extend_from_slice(name.as_bytes());
     }
 
-    fn range(&mut self, prefix: &str, span: Span) {
+    fn range(&mut self, run: Run<'_>, span: Span) {
+        let prefix = run.prefix.as_bytes();
         match &mut self.waiting {
-            Some(last) if self.prefix == prefix => {
+            Some(last) if run.repeats || self.prefix == prefix => {
                 if last.absorb(span) {
                     return;
                 }
                 let last = *last;
                 self.open();
                 self.write(last);
-                self.out.push(',');
+                self.out.push(b',');
             }
             Some(_) | None => {
                 self.close();
                 self.separate();
                 self.prefix.clear();
-                self.prefix.push_str(prefix);
-                self.out.push_str(prefix);
+                self.prefix.extend_from_slice(prefix);
+                self.out.extend_from_slice(prefix);
             }
         }
         self.waiting = Some(span);
@@ -73,7 +76,7 @@ impl Fold {
 
     fn open(&mut self) {
         if !self.bracket {
-            self.out.push('[');
+            self.out.push(b'[');
             self.bracket = true;
         }
     }
@@ -85,27 +88,27 @@ impl Fold {
         }
         self.write(last);
         if self.bracket {
-            self.out.push(']');
+            self.out.push(b']');
             self.bracket = false;
         }
     }
 
     fn separate(&mut self) {
         if !self.out.is_empty() {
-            self.out.push(',');
+            self.out.push(b',');
         }
     }
 
     fn write(&mut self, span: Span) {
         push_number(&mut self.out, span.lo, span.width);
         if span.lo < span.hi {
-            self.out.push('-');
+            self.out.push(b'-');
             push_number(&mut self.out, span.hi, span.width);
         }
     }
 
     fn finish(mut self) -> String {
         self.close();
-        self.out
+        String::from_utf8(self.out).unwrap_or_default()
     }
 }

@@ -1,9 +1,10 @@
 //! The list itself: names and ranges in order, over one piece of text.
 
+use crate::digits::trailing;
 use crate::find::Index;
 use crate::product::Product;
 use crate::runs::Run;
-use crate::span::{Span, clamped, split_number};
+use crate::span::Span;
 use std::sync::{Arc, OnceLock};
 
 /// An ordered list of host names, duplicates kept, stored as ranges.
@@ -44,9 +45,33 @@ pub(crate) enum Item {
     /// A name without trailing digits, or one that must not fold.
     Name(Text),
     /// A prefix and the numbers after it.
-    Range(Text, Span),
+    Range(Range),
     /// Several brackets, or text after the last one; expanded only when asked.
     Product(Box<Product>),
+}
+
+/// A [`Text`] and a [`Span`] side by side, in four fifths of the memory that the two would take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    start: usize,
+    lo: u64,
+    hi: u64,
+    len: u32,
+    width: u32,
+}
+
+impl Range {
+    fn new(Text { start, len }: Text, Span { lo, hi, width }: Span) -> Self {
+        Self { start, lo, hi, len, width }
+    }
+
+    pub(crate) fn prefix(self) -> Text {
+        Text { start: self.start, len: self.len }
+    }
+
+    pub(crate) fn span(self) -> Span {
+        Span { lo: self.lo, hi: self.hi, width: self.width }
+    }
 }
 
 impl Text {
@@ -82,13 +107,13 @@ impl Hostlist {
 
     /// Adds one host by name. Brackets and commas have no meaning here.
     pub fn push(&mut self, name: &str) {
-        match split_number(name) {
-            Some((prefix, digits)) => {
-                let value = clamped(digits);
-                let width = u32::try_from(digits.len()).unwrap_or(u32::MAX);
+        let (digits, value) = trailing(name);
+        match name.split_at_checked(name.len() - digits) {
+            Some((prefix, number)) if !number.is_empty() => {
+                let width = u32::try_from(digits).unwrap_or(u32::MAX);
                 self.push_range(prefix, Span { lo: value, hi: value, width });
             }
-            None => self.push_name(name),
+            Some(_) | None => self.push_name(name),
         }
     }
 
@@ -117,18 +142,20 @@ impl Hostlist {
     pub(crate) fn push_range(&mut self, prefix: &str, span: Span) {
         let count = usize::try_from(span.count()).unwrap_or(usize::MAX);
         let known = match self.items.last_mut() {
-            Some(Item::Range(text, last)) if slice(&self.text, *text) == prefix => {
-                if last.absorb(span) {
+            Some(Item::Range(last)) if slice(&self.text, last.prefix()) == prefix => {
+                let mut joined = last.span();
+                if joined.absorb(span) {
+                    last.hi = joined.hi;
                     self.len = self.len.saturating_add(count);
-                    self.index.take();
+                    self.forget_index();
                     return;
                 }
-                Some(*text)
+                Some(last.prefix())
             }
             Some(_) | None => None,
         };
         let prefix = known.unwrap_or_else(|| self.add_text(prefix));
-        self.add(Item::Range(prefix, span), count);
+        self.add(Item::Range(Range::new(prefix, span)), count);
     }
 
     pub(crate) fn push_product(&mut self, product: Product) {
@@ -139,7 +166,13 @@ impl Hostlist {
     fn add(&mut self, item: Item, count: usize) {
         self.items.push(item);
         self.len = self.len.saturating_add(count);
-        self.index.take();
+        self.forget_index();
+    }
+
+    fn forget_index(&mut self) {
+        if self.index.get_mut().is_some() {
+            self.index = OnceLock::new();
+        }
     }
 
     /// Keeps `text` for an item to come; the parser refuses what is too long for a `u32`.

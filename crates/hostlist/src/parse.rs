@@ -81,11 +81,10 @@ impl Parser {
         if u32::try_from(expression.len()).is_err() {
             return Err(refuse((ErrorKind::TooLong, 0)));
         }
-        if let Some(at) = expression.bytes().position(|byte| byte == 0) {
-            return Err(refuse((ErrorKind::Nul, at)));
+        if expression.as_bytes().contains(&0) {
+            return Err(refuse((ErrorKind::Nul, expression.find('\0').unwrap_or_default())));
         }
-        let mut reader =
-            Reader { parser: self, list: Hostlist::new(), bytes: 0, spans: Vec::new() };
+        let mut reader = Reader { parser: self, list: Hostlist::new(), bytes: 0 };
         let mut tokens = Tokens::new(expression, self.dialect);
         while let Some((token, at)) = tokens.next() {
             reader.token(token).map_err(|(kind, offset)| refuse((kind, at + offset)))?;
@@ -187,8 +186,6 @@ struct Reader<'a> {
     list: Hostlist,
     /// Bytes of all names so far.
     bytes: u64,
-    /// Reused for each last bracket.
-    spans: Vec<Span>,
 }
 
 impl Reader<'_> {
@@ -218,19 +215,18 @@ impl Reader<'_> {
         if !suffix.is_empty() && self.parser.dialect == Dialect::V22_05 {
             return Err((ErrorKind::Suffix, token.len() - suffix.len()));
         }
-        let mut spans = std::mem::take(&mut self.spans);
-        spans.clear();
-        bracket::read(numbers, self.parser.lenient, &mut spans)
-            .map_err(|(kind, at)| (kind, before.len() + 1 + at))?;
+        let place = |(kind, at): Refusal| (kind, before.len() + 1 + at);
+        let lenient = self.parser.lenient;
         if suffix.is_empty() && !before.contains('[') {
-            for span in &spans {
-                self.list.push_range(before, *span);
-                let prefix = u64::try_from(before.len()).unwrap_or(u64::MAX);
+            let prefix = u64::try_from(before.len()).unwrap_or(u64::MAX);
+            return bracket::read(numbers, lenient, |span| {
+                self.list.push_range(before, span);
                 self.add_bytes(span.bytes().saturating_add(span.count().saturating_mul(prefix)));
-            }
-            self.spans = spans;
-            return Ok(());
+            })
+            .map_err(place);
         }
+        let mut spans = Vec::new();
+        bracket::read(numbers, lenient, |span| spans.push(span)).map_err(place)?;
         self.product(before, spans, suffix)
     }
 

@@ -1,7 +1,8 @@
 //! A name with several brackets, or with text after the last one.
 
+use crate::digits::push_number;
 use crate::list::{Hostlist, Text};
-use crate::span::{Span, push_number};
+use crate::span::Span;
 
 /// `literal[spans]literal[spans]…suffix`, not expanded.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ pub(crate) struct Walk<'a> {
     /// For each outer bracket: which span, and the value in it.
     picks: Vec<(usize, u64)>,
     /// The text before the last bracket, for the current picks.
-    prefix: String,
+    prefix: Vec<u8>,
     /// Which span of the last bracket.
     last: usize,
 }
@@ -71,7 +72,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn new(list: &'a Hostlist, product: &'a Product) -> Self {
         let first = |part: &Part| (0, part.spans.first().map_or(0, |span| span.lo));
         let picks = product.outer.iter().map(first).collect();
-        let mut walk = Self { list, product, picks, prefix: String::new(), last: 0 };
+        let mut walk = Self { list, product, picks, prefix: Vec::new(), last: 0 };
         walk.write_prefix();
         walk
     }
@@ -97,15 +98,15 @@ impl<'a> Walk<'a> {
     fn write_prefix(&mut self) {
         self.prefix.clear();
         for (&(which, value), part) in self.picks.iter().zip(&self.product.outer) {
-            self.prefix.push_str(self.list.text(part.literal));
+            self.prefix.extend_from_slice(self.list.text(part.literal).as_bytes());
             let width = part.spans.get(which).map_or(0, |span| span.width);
             push_number(&mut self.prefix, value, width);
         }
-        self.prefix.push_str(self.list.text(self.product.last.literal));
+        self.prefix.extend_from_slice(self.list.text(self.product.last.literal).as_bytes());
     }
 
     pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
+        std::str::from_utf8(&self.prefix).unwrap_or_default()
     }
 
     pub(crate) fn span(&self) -> Option<Span> {

@@ -1,8 +1,9 @@
 //! The list as a sequence of runs: a prefix, numbers, a suffix. All that reads a list reads runs.
 
-use crate::list::{Hostlist, Item, Text};
+use crate::digits::push_number;
+use crate::list::{Hostlist, Item};
 use crate::product::Walk;
-use crate::span::{Span, push_number};
+use crate::span::Span;
 
 /// Names that differ in one number only, or a single name without one.
 #[derive(Clone, Copy)]
@@ -11,17 +12,19 @@ pub(crate) struct Run<'a> {
     pub(crate) span: Option<Span>,
     /// Where it is not empty, the names do not fold.
     pub(crate) suffix: &'a str,
+    /// The prefix is that of the run before; where this is false, it may still be.
+    pub(crate) repeats: bool,
 }
 
 impl Run<'_> {
     pub(crate) fn for_each_name(self, mut action: impl FnMut(&str)) {
         let Some(span) = self.span else { return action(self.prefix) };
-        let mut name = String::from(self.prefix);
+        let mut name = Vec::from(self.prefix);
         for value in span.lo..=span.hi {
             name.truncate(self.prefix.len());
             push_number(&mut name, value, span.width);
-            name.push_str(self.suffix);
-            action(&name);
+            name.extend_from_slice(self.suffix.as_bytes());
+            action(std::str::from_utf8(&name).unwrap_or_default());
         }
     }
 }
@@ -32,39 +35,50 @@ impl Run<'_> {
 pub(crate) struct Runs<'a> {
     list: &'a Hostlist,
     items: std::slice::Iter<'a, Item>,
+    current: Option<&'a Item>,
+    repeats: bool,
+    /// Where it stands within a product.
     walk: Option<Walk<'a>>,
-    plain: Option<(Text, Option<Span>)>,
 }
 
 impl Hostlist {
     pub(crate) fn runs(&self) -> Runs<'_> {
-        Runs { list: self, items: self.items().iter(), walk: None, plain: None }
+        Runs { list: self, items: self.items().iter(), current: None, repeats: false, walk: None }
     }
 }
 
 impl Runs<'_> {
     /// Moves to the next run; false at the end.
+    #[inline]
     pub(crate) fn advance(&mut self) -> bool {
-        if self.walk.as_mut().is_some_and(Walk::advance) {
-            return true;
+        if let Some(walk) = &mut self.walk {
+            if walk.advance() {
+                return true;
+            }
+            self.walk = None;
         }
-        self.walk = None;
-        match self.items.next() {
-            Some(Item::Name(text)) => self.plain = Some((*text, None)),
-            Some(Item::Range(text, span)) => self.plain = Some((*text, Some(*span))),
-            Some(Item::Product(product)) => self.walk = Some(Walk::new(self.list, product)),
-            None => return false,
+        let before = std::mem::replace(&mut self.current, self.items.next());
+        self.repeats = match (before, self.current) {
+            (Some(Item::Range(before)), Some(Item::Range(now))) => before.prefix() == now.prefix(),
+            _ => false,
+        };
+        if let Some(Item::Product(product)) = self.current {
+            self.walk = Some(Walk::new(self.list, product));
         }
-        true
+        self.current.is_some()
     }
 
     /// The run it stands on.
+    #[inline]
     pub(crate) fn run(&self) -> Run<'_> {
-        if let Some(walk) = &self.walk {
-            return Run { prefix: walk.prefix(), span: walk.span(), suffix: walk.suffix() };
-        }
-        let (prefix, span) =
-            self.plain.map_or(("", None), |(text, span)| (self.list.text(text), span));
-        Run { prefix, span, suffix: "" }
+        let (prefix, span, suffix) = match (self.current, &self.walk) {
+            (Some(Item::Name(name)), _) => (self.list.text(*name), None, ""),
+            (Some(Item::Range(range)), _) => {
+                (self.list.text(range.prefix()), Some(range.span()), "")
+            }
+            (Some(Item::Product(_)), Some(walk)) => (walk.prefix(), walk.span(), walk.suffix()),
+            (Some(Item::Product(_)) | None, _) => ("", None, ""),
+        };
+        Run { prefix, span, suffix, repeats: self.repeats }
     }
 }

@@ -4,15 +4,21 @@ use crate::key::Stems;
 use crate::list::Hostlist;
 use crate::span::Span;
 
-/// Where a piece of one of the two lists begins or ends. The order of the fields is the order of events:
-/// at one number, beginnings come before ends.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Where a piece of one of the two lists begins or ends.
+#[derive(Clone, Copy)]
 struct Event {
-    stem: usize,
+    stem: u32,
     digits: u32,
     number: u64,
+    /// At one number, beginnings come before ends.
     ends: bool,
     second: bool,
+}
+
+impl Event {
+    fn order(&self) -> (u64, u64, bool) {
+        (u64::from(self.stem) << 32 | u64::from(self.digits), self.number, self.ends)
+    }
 }
 
 impl Hostlist {
@@ -59,12 +65,9 @@ fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> boo
             });
         }
     }
-    let (names, ranks) = stems.ranked();
-    for event in &mut events {
-        event.stem = ranks.get(event.stem).copied().unwrap_or_default();
-    }
+    let names = stems.rank(events.iter_mut().map(|event| &mut event.stem));
     // Stable, because it makes use of the order that lists mostly have.
-    events.sort();
+    events.sort_by_key(Event::order);
 
     let mut list = Hostlist::new();
     let (mut in_first, mut in_second) = (0_usize, 0_usize);
@@ -81,7 +84,7 @@ fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> boo
                 since = None;
                 let hi = if event.ends { Some(event.number) } else { event.number.checked_sub(1) };
                 let Some(hi) = hi.filter(|hi| lo <= *hi) else { continue };
-                let stem = names.get(event.stem).copied().unwrap_or_default();
+                let stem = names.name(event.stem);
                 match event.digits {
                     0 => list.push_name(stem),
                     width => list.push_range(stem, Span { lo, hi, width }),

@@ -2,6 +2,7 @@
 
 use crate::key::Stems;
 use crate::list::Hostlist;
+use crate::radix;
 use crate::span::Span;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,13 +10,17 @@ use std::collections::BinaryHeap;
 /// A range or a name, ready to sort: by prefix, names first, then by printed length and value.
 #[derive(Clone, Copy)]
 struct Row {
-    rank: usize,
+    rank: u32,
     /// Length of the lowest number as printed; 0 for a name.
     printed: u32,
     span: Span,
 }
 
 impl Row {
+    fn key(&self) -> u128 {
+        u128::from(self.rank) << 96 | u128::from(self.printed) << 64 | u128::from(self.span.lo)
+    }
+
     fn is_name(&self) -> bool {
         self.printed == 0
     }
@@ -78,7 +83,8 @@ impl Hostlist {
             let run = runs.run();
             match run.span {
                 Some(span) if run.suffix.is_empty() => {
-                    rows.push(Row { rank: stems.id(run.prefix), printed: span.printed(), span });
+                    let rank = if run.repeats { stems.last() } else { stems.id(run.prefix) };
+                    rows.push(Row { rank, printed: span.printed(), span });
                 }
                 Some(_) | None => run.for_each_name(|name| {
                     let span = Span { lo: 0, hi: 0, width: 0 };
@@ -86,14 +92,10 @@ impl Hostlist {
                 }),
             }
         }
-        let (names, ranks) = stems.ranked();
-        for row in &mut rows {
-            row.rank = ranks.get(row.rank).copied().unwrap_or_default();
-        }
-        rows.sort_unstable_by_key(|row| (row.rank, row.printed, row.span.lo));
+        let names = stems.rank(rows.iter_mut().map(|row| &mut row.rank));
+        radix::sort(&mut rows, Row::key);
         for group in rows.chunk_by(Row::meets) {
-            let rank = group.first().map_or(0, |row| row.rank);
-            action(names.get(rank).copied().unwrap_or_default(), group);
+            action(group.first().map_or("", |row| names.name(row.rank)), group);
         }
     }
 }
@@ -116,6 +118,17 @@ fn merge(rows: &[Row], mut push: impl FnMut(Span)) {
 
 /// Counts upwards through all rows at once, each number as often as it occurs.
 fn interleave(rows: &[Row], mut push: impl FnMut(Span)) {
+    let mut last: Option<Span> = None;
+    count_up(rows, |span| {
+        if !last.as_mut().is_some_and(|last| last.absorb(span)) {
+            last.replace(span).into_iter().for_each(&mut push);
+        }
+    });
+    last.into_iter().for_each(push);
+}
+
+/// Gives out spans, or single numbers where rows overlap, from the lowest to the highest.
+fn count_up(rows: &[Row], mut push: impl FnMut(Span)) {
     let Some(width) = rows.first().map(|row| row.span.width) else { return };
     // The high ends of the rows that hold the current number, lowest on top.
     let mut open: BinaryHeap<Reverse<u64>> = BinaryHeap::new();

@@ -1,6 +1,6 @@
 //! A run of numbers as it stands in a name: low, high, and the width they are padded to.
 
-use std::num::NonZeroU64;
+use crate::digits::{MAX_DIGITS, digits};
 
 /// Numbers `lo..=hi`, each printed with at least `width` digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,14 +10,19 @@ pub(crate) struct Span {
     pub(crate) width: u32,
 }
 
-/// Decimal digits of `value`; one for zero.
-pub(crate) fn digits(value: u64) -> u32 {
-    NonZeroU64::new(value).map_or(1, |value| value.ilog10() + 1)
-}
-
 /// The largest number with this many digits.
 pub(crate) fn largest_with(digits: u32) -> u64 {
-    10u64.checked_pow(digits).map_or(u64::MAX, |power| power - 1)
+    #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+    const LARGEST: [u64; MAX_DIGITS] = {
+        let mut table = [0; MAX_DIGITS];
+        let mut digits = 1;
+        while digits < MAX_DIGITS {
+            table[digits] = table[digits - 1] * 10 + 9;
+            digits += 1;
+        }
+        table
+    };
+    usize::try_from(digits).ok().and_then(|digits| LARGEST.get(digits)).copied().unwrap_or(u64::MAX)
 }
 
 impl Span {
@@ -50,6 +55,9 @@ impl Span {
 
     /// The first numbers, all printed equally long and with that length as width, and the rest.
     pub(crate) fn split_length(self) -> (Self, Option<Self>) {
+        if self.hi <= largest_with(self.width) {
+            return (self, None);
+        }
         let width = self.printed();
         let hi = self.hi.min(largest_with(width));
         let rest = (hi < self.hi).then(|| Self { lo: hi + 1, ..self });
@@ -68,32 +76,13 @@ impl Span {
 
     /// Bytes of all its numbers together.
     pub(crate) fn bytes(self) -> u64 {
+        if self.hi <= largest_with(self.width) {
+            return self.count().saturating_mul(u64::from(self.width));
+        }
         self.by_length()
             .map(|part| part.count().saturating_mul(u64::from(part.width)))
             .fold(0, u64::saturating_add)
     }
-}
-
-/// Appends `value`, padded with zeros to `width`.
-pub(crate) fn push_number(out: &mut String, value: u64, width: u32) {
-    let mut digits = [b'0'; 20];
-    let mut length = 0;
-    let mut rest = value;
-    for byte in digits.iter_mut().rev() {
-        *byte = b'0' | u8::try_from(rest % 10).unwrap_or_default();
-        rest /= 10;
-        length += 1;
-        if rest == 0 {
-            break;
-        }
-    }
-    for _ in length..width {
-        out.push('0');
-    }
-    let start = digits.len().saturating_sub(usize::try_from(length).unwrap_or_default());
-    out.push_str(
-        digits.get(start..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default(),
-    );
 }
 
 /// Adds one to the ASCII digits that end `text`; false when they overflow.
@@ -108,28 +97,6 @@ pub(crate) fn increment(text: &mut [u8]) -> bool {
         }
     }
     false
-}
-
-/// Splits a name at its trailing digits, `None` where it has none.
-pub(crate) fn split_number(name: &str) -> Option<(&str, &str)> {
-    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-    if digits == 0 { None } else { name.split_at_checked(name.len() - digits) }
-}
-
-/// The value of a string of digits, as Slurm reads it: clamped at 2⁶⁴ − 1.
-pub(crate) fn clamped(digits: &str) -> u64 {
-    exact(digits).unwrap_or(u64::MAX)
-}
-
-/// The value of a string of digits, if it fits.
-pub(crate) fn exact(digits: &str) -> Option<u64> {
-    /// So many digits always fit.
-    const SAFE: usize = 19;
-    let digit = |byte: u8| u64::from(byte & 0xf);
-    if digits.len() <= SAFE {
-        return Some(digits.bytes().fold(0, |value, byte| value * 10 + digit(byte)));
-    }
-    digits.bytes().try_fold(0u64, |value, byte| value.checked_mul(10)?.checked_add(digit(byte)))
 }
 
 #[cfg(test)]
@@ -160,16 +127,5 @@ mod tests {
         assert_eq!(parts, [span(8, 99, 2), span(100, 100, 3)]);
         let top: Vec<_> = span(u64::MAX - 1, u64::MAX, 1).by_length().collect();
         assert_eq!(top, [span(u64::MAX - 1, u64::MAX, 20)]);
-    }
-
-    #[test]
-    fn numbers_are_written_padded() {
-        for (value, width, text) in
-            [(0, 1, "0"), (7, 3, "007"), (100, 1, "100"), (u64::MAX, 21, "018446744073709551615")]
-        {
-            let mut out = String::new();
-            push_number(&mut out, value, width);
-            assert_eq!(out, text);
-        }
     }
 }
