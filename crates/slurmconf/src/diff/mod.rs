@@ -4,7 +4,7 @@ mod nodes;
 
 use crate::{model::Config, version::SlurmVersion};
 use hostlist::Hostlist;
-use nodes::Node;
+use nodes::{Altered, Node, Side};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What changes from one configuration to another.
@@ -111,24 +111,23 @@ impl Changes {
 /// ```
 #[must_use]
 pub fn diff(old: &Config, new: &Config) -> Changes {
-    let (before, after) = (nodes::list(old), nodes::list(new));
-    let was: HashMap<&str, &Node> = before.iter().map(|node| (node.name.as_str(), node)).collect();
-    let is: HashSet<&str> = after.iter().map(|node| node.name.as_str()).collect();
+    let (before, after) = (Side::new(old), Side::new(new));
+    let was: HashMap<&str, &Node> =
+        before.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+    let is: HashSet<&str> = after.nodes.iter().map(|node| node.name.as_str()).collect();
     let mut added = Hostlist::new();
-    let mut altered = nodes::Altered::new(old, new);
-    for node in &after {
+    let mut altered = Altered::new(&before, &after);
+    for node in &after.nodes {
         match was.get(node.name.as_str()) {
             None => added.push(&node.name),
             Some(known) => altered.compare(known, node),
         }
     }
+    let removed =
+        before.nodes.iter().map(|node| node.name.as_str()).filter(|name| !is.contains(name));
     Changes {
         added,
-        removed: before
-            .iter()
-            .map(|node| &node.name)
-            .filter(|name| !is.contains(name.as_str()))
-            .collect(),
+        removed: removed.collect(),
         altered: altered.changes,
         parameters: compare(&parameters(old), &parameters(new)),
         partitions: compare(&partitions(old), &partitions(new)),

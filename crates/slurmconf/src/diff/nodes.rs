@@ -7,22 +7,37 @@ use std::collections::HashMap;
 /// One node, and where its attributes stand.
 pub(super) struct Node {
     pub(super) name: String,
-    /// The number of its line among the configuration's nodes.
+    /// The number of its line among those of its side.
     line: usize,
-    /// Its number among the line's names.
+    /// Its number among the names of its definition.
     position: usize,
 }
 
-pub(super) fn list(config: &Config) -> Vec<Node> {
-    let mut all = Vec::new();
-    for (line, node) in config.nodes.iter().enumerate() {
-        let mut position = 0;
-        node.names.for_each(|name| {
-            all.push(Node { name: name.to_owned(), line, position });
-            position += 1;
-        });
+/// The nodes of one configuration.
+#[derive(Default)]
+pub(super) struct Side {
+    pub(super) nodes: Vec<Node>,
+    /// Each once, however many nodes are written the same.
+    lines: Vec<Line>,
+}
+
+impl Side {
+    pub(super) fn new(config: &Config) -> Self {
+        let mut side = Self::default();
+        let mut known = HashMap::new();
+        for node in &config.nodes {
+            let line = *known.entry(node.attributes()).or_insert_with(|| {
+                side.lines.push(Line::new(node));
+                side.lines.len() - 1
+            });
+            let mut position = 0;
+            node.names.for_each(|name| {
+                side.nodes.push(Node { name: name.to_owned(), line, position });
+                position += 1;
+            });
+        }
+        side
     }
-    all
 }
 
 /// Attributes that are not compared as written: a node's own, and those that together make the topology.
@@ -38,32 +53,26 @@ const APART: [&str; 9] = [
     "ThreadsPerCore",
 ];
 
-/// The changes found so far.
-pub(super) struct Altered {
-    pub(super) changes: Vec<NodeChange>,
-    by_change: HashMap<Change, usize>,
-    old: Vec<Line>,
-    new: Vec<Line>,
-    /// In what two lines differ, found once for each two.
-    shared: HashMap<(usize, usize), Vec<Change>>,
-}
-
 /// The attributes of a line: those of all its nodes, and those that each has its own of.
 struct Line {
     shared: Values,
     own: Vec<(&'static str, Vec<String>)>,
 }
 
-impl Altered {
-    pub(super) fn new(old: &Config, new: &Config) -> Self {
-        let lines = |config: &Config| config.nodes.iter().map(Line::new).collect();
-        Self {
-            changes: Vec::new(),
-            by_change: HashMap::new(),
-            old: lines(old),
-            new: lines(new),
-            shared: HashMap::new(),
-        }
+/// The changes found so far.
+pub(super) struct Altered<'a> {
+    pub(super) changes: Vec<NodeChange>,
+    by_change: HashMap<Change, usize>,
+    old: &'a [Line],
+    new: &'a [Line],
+    /// In what two lines differ, found once for each two.
+    shared: HashMap<(usize, usize), Vec<Change>>,
+}
+
+impl<'a> Altered<'a> {
+    pub(super) fn new(old: &'a Side, new: &'a Side) -> Self {
+        let (by_change, shared) = (HashMap::new(), HashMap::new());
+        Self { changes: Vec::new(), by_change, old: &old.lines, new: &new.lines, shared }
     }
 
     pub(super) fn compare(&mut self, before: &Node, after: &Node) {
