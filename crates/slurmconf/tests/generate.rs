@@ -118,6 +118,8 @@ fn elastic_settings_fit_the_version() {
         "PowerAction=elastic_resumefail Location=slurmctld Program=\"/usr/local/bin/startnode --failed\"\n\
          ResumeFailProgram=elastic_resumefail\n"
     ));
+    failing.suspend_exc_nodes = cluster(Style::Folded).persistent_nodes();
+    assert!(failing.text().unwrap().contains("\nSuspendExcNodes=hpc-general-[0001-0002]\n"));
     failing.resume_fail.as_mut().unwrap().arguments.push("two words".to_owned());
     assert!(failing.text().is_err());
     let config = Config::parse(&text).unwrap();

@@ -59,12 +59,13 @@ fn cluster(style: Style) -> Cluster {
     cluster
 }
 
-fn elastic(bed: &Testbed) -> String {
+fn elastic(bed: &Testbed, persistent: Hostlist) -> String {
     let program = |name: &str| Program::new(bed.program(name));
     let mut settings =
         ElasticSettings::new(bed.version(), program("startnode"), program("stopnode"));
     settings.resume_fail = Some(program("fail"));
     settings.reboot = Some(program("rebuild"));
+    settings.suspend_exc_nodes = persistent;
     if bed.version().has_power_actions() {
         settings.resume_fail.as_mut().unwrap().arguments.push("--failed".to_owned());
     }
@@ -76,7 +77,7 @@ fn generated(bed: &Testbed, style: Style) -> String {
     let cluster = cluster(style);
     bed.write("gres.conf", &cluster.gres_conf());
     let rebuild = PartitionDef::rebuild("ALL".parse().unwrap());
-    let (elastic, types) = (elastic(bed), cluster.gres_types());
+    let (elastic, types) = (elastic(bed, cluster.persistent_nodes()), cluster.gres_types());
     format!("ClusterName=test\nGresTypes={types}\n{elastic}{cluster}{rebuild}\n")
 }
 
@@ -168,6 +169,7 @@ fn same_power(bed: &Testbed, config: &Config) {
         ("ResumeTimeout", seconds(power.resume_timeout)),
         ("SuspendRate", format!("{} nodes/min", power.suspend_rate)),
         ("ResumeRate", format!("{} nodes/min", power.resume_rate)),
+        ("SuspendExcNodes", or_null(power.suspend_exc_nodes.clone())),
         ("SlurmctldParameters", or_null(Some(power.slurmctld_parameters.join(",")))),
     ];
     for (key, value) in expected {
@@ -270,7 +272,7 @@ fn slurm_26_05_reads_files_as_we_do() {
 /// Where the diff says that a reconfigure will do, it does.
 fn takes_up(series: &str, limits: [&str; 2]) {
     let mut bed = Testbed::new(Release::find(series));
-    let elastic = elastic(&bed);
+    let elastic = elastic(&bed, Hostlist::new());
     let text = |limits: &str, suspend: &str| {
         let limits = Limits::read("limits.yaml", limits).unwrap();
         let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();

@@ -60,6 +60,9 @@ pub struct ElasticSettings {
     pub suspend_rate: u32,
     /// Nodes started in a minute; 0 is no limit, as our programs pace themselves.
     pub resume_rate: u32,
+    /// Nodes that are never stopped: without it slurmctld stops those that should always be there, too. See
+    /// [`Cluster::persistent_nodes`](crate::Cluster::persistent_nodes).
+    pub suspend_exc_nodes: Hostlist,
     /// More words for `SlurmctldParameters`.
     pub slurmctld_parameters: Vec<String>,
 }
@@ -79,6 +82,7 @@ impl ElasticSettings {
             resume_timeout: 600,
             suspend_rate: 0,
             resume_rate: 0,
+            suspend_exc_nodes: Hostlist::new(),
             slurmctld_parameters: Vec::new(),
         }
     }
@@ -101,6 +105,9 @@ impl ElasticSettings {
             self.suspend_rate,
             self.resume_rate
         );
+        if !self.suspend_exc_nodes.is_empty() {
+            let _ = writeln!(text, "SuspendExcNodes={}", self.suspend_exc_nodes);
+        }
         let words = self.words().join(",");
         let _ = writeln!(text, "SlurmctldParameters={}", encoded(&words));
         if self.version.needs_cloud_parameters() {

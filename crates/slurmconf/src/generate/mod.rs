@@ -96,6 +96,16 @@ fn nonesuch() -> NodeDef {
 }
 
 impl Cluster {
+    /// The nodes that are always there, for `SuspendExcNodes`.
+    #[must_use]
+    pub fn persistent_nodes(&self) -> Hostlist {
+        let mut all = Hostlist::new();
+        for node in self.nodes.iter().filter(|node| node.state == Some(NodeState::Unknown)) {
+            all.append(&node.names);
+        }
+        all
+    }
+
     fn add(&mut self, group: &Group, shape: &Shape, stem: &str, site: &Site) -> Result<()> {
         let label = name::node_group(stem, site.cluster_id.as_deref());
         let set = (site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));

@@ -57,6 +57,8 @@ pub struct PowerSettings {
     pub suspend_exc_nodes: Option<String>,
     /// `SuspendExcParts`
     pub suspend_exc_parts: Vec<String>,
+    /// `SuspendExcStates`, since 23.02
+    pub suspend_exc_states: Vec<String>,
     /// `SlurmctldParameters`, word by word
     pub slurmctld_parameters: Vec<String>,
 }
@@ -88,6 +90,7 @@ impl PowerSettings {
             "resumerate" => self.resume_rate = number(pair)?,
             "suspendexcnodes" => self.suspend_exc_nodes = text(),
             "suspendexcparts" => self.suspend_exc_parts = words(),
+            "suspendexcstates" => self.suspend_exc_states = words(),
             "slurmctldparameters" => self.slurmctld_parameters = words(),
             _ => {}
         }
@@ -110,6 +113,7 @@ impl Default for PowerSettings {
             resume_rate: 300,
             suspend_exc_nodes: None,
             suspend_exc_parts: Vec::new(),
+            suspend_exc_states: Vec::new(),
             slurmctld_parameters: Vec::new(),
         }
     }
