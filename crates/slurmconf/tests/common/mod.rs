@@ -23,11 +23,11 @@ pub(crate) struct Release {
 impl Release {
     /// The release of a series such as `24.11`.
     pub(crate) fn find(series: &str) -> Self {
-        let home = || PathBuf::from(env::var_os("HOME").expect("HOME is set"));
-        let cache =
-            || env::var_os("XDG_CACHE_HOME").map_or_else(|| home().join(".cache"), PathBuf::from);
-        let root = env::var_os("SLURM_ELASTIC_CACHE")
-            .map_or_else(|| cache().join("slurm-elastic"), PathBuf::from);
+        let path =
+            |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = || path("HOME").expect("HOME is set").join(".cache");
+        let cache = || path("XDG_CACHE_HOME").unwrap_or_else(home).join("slurm-elastic");
+        let root = path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache);
         let dir = root.join("slurm").join(series);
         let version = fs::read_to_string(dir.join("version")).unwrap_or_else(|error| {
             panic!(
@@ -43,6 +43,7 @@ impl Release {
 pub(crate) struct Testbed {
     release: Release,
     port: u16,
+    // Dropped in this order: slurmctld needs munged, and both their directory.
     slurmctld: Option<Guard>,
     _munged: Guard,
     dir: TempDir,
@@ -206,13 +207,6 @@ impl Testbed {
             .filter(|line| !harmless.iter().any(|phrase| line.contains(phrase)))
             .map(str::to_owned)
             .collect()
-    }
-}
-
-impl Drop for Testbed {
-    fn drop(&mut self) {
-        // Before its munged and its directory.
-        self.slurmctld = None;
     }
 }
 
