@@ -35,7 +35,7 @@ fn row(what: &str, found: &str, limit: &str) {
 }
 
 fn milliseconds(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+    format!("{:.2} ms", time.as_secs_f64() * 1000.0)
 }
 
 fn best<T>(mut run: impl FnMut() -> T) -> Duration {
