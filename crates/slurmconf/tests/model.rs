@@ -72,6 +72,34 @@ fn a_line_must_be_of_its_kind() {
 }
 
 #[test]
+fn numbers_are_read_as_c_reads_them() {
+    let memory = |text: &str| {
+        let node = format!("NodeName=n RealMemory={text}").parse::<NodeDef>();
+        node.ok().and_then(|node| node.real_memory)
+    };
+    let cases = [
+        ("10", Some(10)),
+        ("0x1F", Some(31)),
+        ("010", Some(8)),
+        ("0", Some(0)),
+        ("+5", Some(5)),
+        ("2K", Some(2048)),
+        ("UNLIMITED", Some(u64::MAX)),
+        ("2M", None),
+        ("08", None),
+        ("-1", None),
+        ("++1", None),
+        ("0x", None),
+        ("18446744073709551615k", None),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(memory(text), expected, "{text}");
+    }
+    assert!("NodeName=n CPUs=2K".parse::<NodeDef>().is_err());
+    assert_eq!("NodeName=n CPUs=infinite".parse::<NodeDef>().unwrap().cpus, Some(u32::MAX));
+}
+
+#[test]
 fn power_settings_are_read_with_slurms_defaults() {
     let none = Config::parse("ClusterName=x\n").unwrap().power;
     assert!(!none.is_on());

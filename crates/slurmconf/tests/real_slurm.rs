@@ -214,8 +214,16 @@ fn slurm_26_05_accepts_every_style() {
 }
 
 /// Those that Slurm takes, with nothing in them that only some machines have.
-const FIXTURES: [&str; 7] =
-    ["continuations", "crlf", "defaults", "mixed-case", "operators", "quotes", "tabs-and-blanks"];
+const FIXTURES: [&str; 8] = [
+    "continuations",
+    "crlf",
+    "defaults",
+    "mixed-case",
+    "numbers",
+    "operators",
+    "quotes",
+    "tabs-and-blanks",
+];
 
 /// Files as people write them: read here and there, with the same outcome.
 fn reads_alike(series: &str) {

@@ -1,6 +1,5 @@
 //! Generic resources, such as GPUs.
 
-use super::value::scaled;
 use std::fmt;
 
 /// A node's generic resources, as written.
@@ -50,6 +49,21 @@ impl GresList {
             gres
         })
     }
+}
+
+/// A count with an optional suffix, each step of which is 1024.
+fn scaled(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let power = match text.get(digits.len()..)?.to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1024_u64.checked_pow(power)?)
 }
 
 impl From<&str> for GresList {

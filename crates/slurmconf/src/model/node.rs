@@ -3,7 +3,7 @@
 use super::{
     features::Features,
     gres::GresList,
-    value::{Attributes, hostlist, number, remember},
+    value::{Attributes, hostlist, long_number, number, remember},
 };
 use crate::{
     document::{Pair, encoded},
@@ -130,8 +130,8 @@ impl NodeDef {
             "sockets" => (self.sockets, self.sockets_per_board) = (Some(number(pair)?), None),
             "corespersocket" => self.cores_per_socket = Some(number(pair)?),
             "threadspercore" => self.threads_per_core = Some(number(pair)?),
-            "realmemory" => self.real_memory = Some(number(pair)?),
-            "weight" => self.weight = Some(number(pair)?),
+            "realmemory" => self.real_memory = Some(long_number(pair)?),
+            "weight" => self.weight = Some(long_number(pair)?),
             "gres" => self.gres = Some(GresList::from(&*pair.value)),
             "feature" | "features" => self.features = Some(Features::from(&*pair.value)),
             _ => remember(&mut self.other, pair),

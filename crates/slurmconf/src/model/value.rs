@@ -7,25 +7,37 @@ use crate::{
 use hostlist::Hostlist;
 use std::fmt;
 
-/// A whole number with an optional suffix, each step of which is 1024.
+/// A whole number as C reads it: `0x` is hexadecimal, a leading `0` octal. `INFINITE` is the largest there is.
 pub(super) fn number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
-    scaled(&pair.value).and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
-        Problem::BadNumber { key: pair.key.to_string(), value: pair.value.to_string() }
+    let bad = || Problem::BadNumber { key: pair.key.to_string(), value: pair.value.to_string() };
+    if ["INFINITE", "UNLIMITED"].iter().any(|word| word.eq_ignore_ascii_case(&pair.value)) {
+        let largest = [u64::MAX, u32::MAX.into(), u16::MAX.into()];
+        return largest.into_iter().find_map(|number| T::try_from(number).ok()).ok_or_else(bad);
+    }
+    whole(&pair.value).and_then(|number| T::try_from(number).ok()).ok_or_else(bad)
+}
+
+/// The same, with the suffix `K` for 1024, which Slurm knows for its longer numbers, and no other.
+pub(super) fn long_number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
+    let Some(digits) = pair.value.strip_suffix(['k', 'K']) else {
+        return number(pair);
+    };
+    let scaled = whole(digits).and_then(|number| T::try_from(number.checked_mul(1024)?).ok());
+    scaled.ok_or_else(|| Problem::BadNumber {
+        key: pair.key.to_string(),
+        value: pair.value.to_string(),
     })
 }
 
-pub(super) fn scaled(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let power = match text.get(digits.len()..)?.to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        "p" => 5,
-        _ => return None,
+fn whole(text: &str) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (digits, base) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (text.get(2..)?, 16),
+        [b'0', ..] => (text, 8),
+        _ => (text, 10),
     };
-    digits.parse::<u64>().ok()?.checked_mul(1024_u64.checked_pow(power)?)
+    // Rust would take another sign here.
+    u64::from_str_radix(digits, base).ok().filter(|_| !digits.starts_with('+'))
 }
 
 pub(super) fn truth(pair: &Pair<'_>) -> Result<bool, Problem> {
