@@ -3,7 +3,7 @@
 
 use hostlist::Hostlist;
 use libfuzzer_sys::fuzz_target;
-use slurmconf::{Config, Document, Limits, Markers};
+use slurmconf::{Config, Document, Limits, Markers, NodeDef};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut document = Document::parse(bytes);
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = std::str::from_utf8(bytes) {
         // What is understood is understood again when printed, if its host lists are.
         if let Ok(config) = Config::parse(text)
-            && config.nodes.iter().all(|node| plain(&node.names))
+            && config.nodes.iter().all(|node| lists(node).all(plain))
         {
             let lines: Vec<String> = config.nodes.iter().map(ToString::to_string).collect();
             let again = Config::parse(&lines.join("\n")).expect("printed nodes parse");
@@ -29,6 +29,10 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = Limits::read("limits.yaml", text);
     }
 });
+
+fn lists(node: &NodeDef) -> impl Iterator<Item = &Hostlist> {
+    [Some(&node.names), node.addr.as_ref(), node.hostname.as_ref()].into_iter().flatten()
+}
 
 /// False for names that only Slurm's strangest expressions can give, such as one with a bracket in it.
 fn plain(names: &Hostlist) -> bool {
