@@ -37,6 +37,18 @@ impl Release {
         });
         Self { dir, version: version.parse().unwrap() }
     }
+
+    /// A client command that reads `conf`; without a controller it would try for minutes.
+    pub(crate) fn client(&self, program: &str, conf: &Path) -> Command {
+        let mut command = Command::new("timeout");
+        command.arg("30").arg(self.dir.join("bin").join(program)).env("SLURM_CONF", conf);
+        command
+    }
+
+    /// What slurm.conf must name, as the release does not lie where it was built to lie.
+    pub(crate) fn plugin_dir(&self) -> PathBuf {
+        self.dir.join("lib/slurm")
+    }
 }
 
 /// A directory with munged running, and slurmctld once it is started. Both end with it.
@@ -153,7 +165,7 @@ impl Testbed {
     fn base(&self) -> String {
         let port = self.port;
         let dir = self.dir.path().display();
-        let plugins = self.release.dir.join("lib/slurm");
+        let plugins = self.release.plugin_dir();
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let user = Command::new("id").arg("-un").output().unwrap().stdout;
         let user = String::from_utf8(user).unwrap();
@@ -176,14 +188,7 @@ impl Testbed {
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Output {
-        // Without a controller a client tries for minutes.
-        Command::new("timeout")
-            .arg("30")
-            .arg(self.release.dir.join("bin").join(program))
-            .args(arguments)
-            .env("SLURM_CONF", self.conf())
-            .output()
-            .unwrap()
+        self.release.client(program, &self.conf()).args(arguments).output().unwrap()
     }
 
     pub(crate) fn log(&self) -> String {
