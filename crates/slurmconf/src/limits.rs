@@ -17,7 +17,8 @@ const KEYS: [&str; 7] = ["shape", "min", "max", "partition", "gres", "weight", "
 
 /// What may be used, in the order written.
 ///
-/// Three forms of entry are read, in one file if need be:
+/// Three forms of entry are read, in one file if need be. A group has `shape` and `max`, and may have `min` (nodes
+/// that are always there, 0 if not said), `partition` (one or a list), `gres`, `weight` and `zone`.
 ///
 /// ```
 /// use slurmconf::Limits;

@@ -59,6 +59,10 @@ pub struct Cluster {
 
 /// Works out the nodes and partitions that limits allow.
 ///
+/// Names are CitC's to the byte: `vm-standard2-1-ad1-0001` by availability domain, `<cluster id>-t3a-small-0001`
+/// without, and `<cluster id>-<group>-0001` for a group with a name of its own; without a cluster id, its part is
+/// left out. Numbers have four digits, and more from 10000 on. Two entries that would share names are an error.
+///
 /// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run.
 pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster> {
     let mut cluster = Cluster {
