@@ -85,15 +85,16 @@ NodeName=hpc-mixed-[0001-0002] Name=nic Count=4
     }
 }
 
+fn settings(version: SlurmVersion) -> ElasticSettings {
+    let program = |name: &str| Program::new(format!("/usr/local/bin/{name}"));
+    let mut settings = ElasticSettings::new(version, program("startnode"), program("stopnode"));
+    settings.reboot = Some(program("rebuild"));
+    settings.slurmctld_parameters.push("power_save_interval=5".to_owned());
+    settings
+}
+
 #[test]
 fn elastic_settings_fit_the_version() {
-    let settings = |version| {
-        let program = |name: &str| Program::new(format!("/usr/local/bin/{name}"));
-        let mut settings = ElasticSettings::new(version, program("startnode"), program("stopnode"));
-        settings.reboot = Some(program("rebuild"));
-        settings.slurmctld_parameters.push("power_save_interval=5".to_owned());
-        settings
-    };
     let common = "ResumeProgram=/usr/local/bin/startnode\nSuspendProgram=/usr/local/bin/stopnode\n\
                   RebootProgram=/usr/local/bin/rebuild\nSuspendTime=600\nSuspendTimeout=60\nResumeTimeout=600\n\
                   SuspendRate=0\nResumeRate=0\n";
@@ -103,7 +104,17 @@ fn elastic_settings_fit_the_version() {
     let new = settings(SlurmVersion::new(24, 11)).text().unwrap();
     let words = "idle_on_node_suspend,reboot_from_controller,power_save_interval=5";
     assert_eq!(new, format!("{common}SlurmctldParameters={words}\n"));
+    let config = Config::parse(&new).unwrap();
+    assert_eq!(config.power.suspend_time, SuspendTime::Seconds(600));
+    assert!(config.power.is_on());
+    assert_eq!(config.power.slurmctld_parameters.len(), 3);
+    let mut settings = settings(SlurmVersion::new(24, 11));
+    settings.suspend_exc_nodes = cluster(Style::Folded).persistent_nodes();
+    assert!(settings.text().unwrap().contains("\nSuspendExcNodes=hpc-general-[0001-0002]\n"));
+}
 
+#[test]
+fn programs_get_arguments_where_slurm_can_give_them() {
     let mut failing = settings(SlurmVersion::new(24, 11));
     let arguments = vec!["--failed".to_owned()];
     failing.resume_fail = Some(Program { path: "/usr/local/bin/startnode".to_owned(), arguments });
@@ -118,14 +129,8 @@ fn elastic_settings_fit_the_version() {
         "PowerAction=elastic_resumefail Location=slurmctld Program=\"/usr/local/bin/startnode --failed\"\n\
          ResumeFailProgram=elastic_resumefail\n"
     ));
-    failing.suspend_exc_nodes = cluster(Style::Folded).persistent_nodes();
-    assert!(failing.text().unwrap().contains("\nSuspendExcNodes=hpc-general-[0001-0002]\n"));
     failing.resume_fail.as_mut().unwrap().arguments.push("two words".to_owned());
     assert!(failing.text().is_err());
-    let config = Config::parse(&text).unwrap();
-    assert_eq!(config.power.suspend_time, SuspendTime::Seconds(600));
-    assert!(config.power.is_on());
-    assert_eq!(config.power.slurmctld_parameters.len(), 3);
 }
 
 #[test]
