@@ -6,6 +6,7 @@ mod slurm;
 mod workloads;
 
 use std::process::Command;
+use workloads::{OURS, SLURM};
 
 const ROUNDS: usize = 7;
 
@@ -15,31 +16,38 @@ fn main() {
     }
     let inputs = workloads::Inputs::new();
     workloads::check(&inputs);
-    println!(
-        "CPU time, best of {ROUNDS} rounds; in brackets the ratio to libslurm (below 1 is faster).\n"
-    );
+    println!("CPU time, best of {ROUNDS} rounds, and its ratio to libslurm (below 1 is faster).\n");
+    let columns = [SLURM, OURS, "nodeset", "hostlist", "hostlist_iter", "hostlist-parser"];
+    print!("{:29} {:>6} {:6}", "", "bar", "");
+    for column in columns {
+        print!(" {column:>20}");
+    }
+    println!();
     let mut missed = 0;
     for workload in workloads::all(&inputs) {
         let times = workload.measure(ROUNDS);
         let (slurm, ours) = (times[0], times[1]);
         let met = ours / slurm <= workload.bar;
         missed += usize::from(!met);
-        let row: Vec<String> = workload
-            .contenders
-            .iter()
-            .zip(&times)
-            .map(|(contender, time)| {
-                format!("{} {} ({:.5})", contender.name, human(*time), time / slurm)
-            })
-            .collect();
-        let verdict = if met { "met" } else { "MISSED" };
-        println!("{:30} bar {:<7} {verdict:7} {}", workload.name, workload.bar, row.join("  "));
+        print!("{:29} {:>6} {:6}", workload.name, workload.bar, if met { "met" } else { "MISSED" });
+        for column in columns {
+            let place = workload.contenders.iter().position(|contender| contender.name == column);
+            let cell = place.map_or("–".into(), |place| cell(times[place], slurm));
+            print!(" {cell:>20}");
+        }
+        println!();
     }
     println!("\nPeak memory of a process that does one thing (must not grow with the hosts):");
     for what in ["nothing", "count-1m", "count-10m", "iterate-1m", "iterate-10m"] {
         println!("  {what:12} {} KiB", peak_of(what));
     }
     println!("\n{missed} bars missed");
+}
+
+fn cell(time: f64, slurm: f64) -> String {
+    let ratio = time / slurm;
+    let digits = if ratio < 0.01 { 5 } else { 3 };
+    format!("{} {ratio:.digits$}", human(time))
 }
 
 fn human(seconds: f64) -> String {

@@ -7,8 +7,11 @@ use hostlist::Hostlist;
 use nodeset::{IdRangeTree, NodeSet};
 use std::cell::RefCell;
 
-const OURS: &str = "slurm-elastic";
-const SLURM: &str = "libslurm";
+pub const OURS: &str = "ours";
+pub const SLURM: &str = "libslurm";
+
+/// More than a million names of nine bytes with their separators.
+const BUFFER: usize = 11_000_000;
 
 pub struct Inputs {
     million: Expression,
@@ -37,7 +40,7 @@ impl Inputs {
             sorted: Names::sorted(100_000),
             shuffled: Names::shuffled(100_000),
             wanted: Names::new((0..10_000).map(|i| i * 12)),
-            buffer: RefCell::new(vec![0; 11_000_000]),
+            buffer: RefCell::new(vec![0; BUFFER]),
             list: read(&a),
             slurm_list: List::new(&a.c),
             a,
@@ -67,69 +70,53 @@ pub fn all(inputs: &Inputs) -> Vec<Workload<'_>> {
 
 fn expanding(inputs: &Inputs) -> Vec<Workload<'_>> {
     let Inputs { million, few, buffer, .. } = inputs;
+    let into_buffer = vec![
+        contender(SLURM, 1, || List::new(&million.c).write(&mut buffer.borrow_mut())),
+        contender(OURS, 3, || {
+            let mut buffer = buffer.borrow_mut();
+            buffer.clear();
+            read(million).write_to(&mut *buffer, ",").expect("memory");
+            let written = buffer.len();
+            buffer.resize(BUFFER, 0);
+            written
+        }),
+    ];
+    let borrowed = vec![
+        contender(SLURM, 1, || List::new(&million.c).iterate()),
+        contender(OURS, 3, || {
+            let mut bytes = 0;
+            read(million).for_each(|name| bytes += name.len());
+            bytes
+        }),
+        contender("nodeset", 1, || nodes(million).iter().map(|name| name.len()).sum::<usize>()),
+        contender("hostlist_iter", 1, || iter_peer(million).map(|name| name.len()).sum::<usize>()),
+    ];
     vec![
-        Workload {
-            name: "expand 1 M into a buffer",
-            bar: 0.03,
-            contenders: vec![
-                contender(SLURM, 1, || List::new(&million.c).write(&mut buffer.borrow_mut())),
-                contender(OURS, 3, || {
-                    let mut buffer = buffer.borrow_mut();
-                    buffer.clear();
-                    read(million).write_to(&mut *buffer, ",").expect("memory");
-                    let written = buffer.len();
-                    buffer.resize(11_000_000, 0);
-                    written
-                }),
-            ],
-        },
-        Workload {
-            name: "expand 1 M to Vec<String>",
-            bar: 0.45,
-            contenders: vec![
-                contender(SLURM, 1, || List::new(&million.c).into_names()),
-                contender(OURS, 1, || read(million).to_vec()),
-                contender("nodeset", 1, || nodes(million).iter().collect::<Vec<_>>()),
-                contender("hostlist", 1, || peer_hostlist::expand(&million.text).expect("valid")),
-                contender("hostlist_iter", 1, || iter_peer(million).collect::<Vec<_>>()),
-                contender("hostlist-parser", 1, || {
-                    hostlist_parser::parse(&million.text).expect("valid")
-                }),
-            ],
-        },
-        Workload {
-            name: "iterate 1 M borrowed",
-            bar: 0.05,
-            contenders: vec![
-                contender(SLURM, 1, || List::new(&million.c).iterate()),
-                contender(OURS, 3, || {
-                    let mut bytes = 0;
-                    read(million).for_each(|name| bytes += name.len());
-                    bytes
-                }),
-                contender("nodeset", 1, || {
-                    nodes(million).iter().map(|name| name.len()).sum::<usize>()
-                }),
-                contender("hostlist_iter", 1, || {
-                    iter_peer(million).map(|name| name.len()).sum::<usize>()
-                }),
-            ],
-        },
-        Workload {
-            name: "parse+expand 10 k × n[1-4,7]",
-            bar: 0.4,
-            contenders: vec![
-                contender(SLURM, 10_000, || List::new(&few.c).into_names()),
-                contender(OURS, 10_000, || read(few).to_vec()),
-                contender("nodeset", 10_000, || nodes(few).iter().collect::<Vec<_>>()),
-                contender("hostlist", 10_000, || peer_hostlist::expand(&few.text).expect("valid")),
-                contender("hostlist_iter", 10_000, || iter_peer(few).collect::<Vec<_>>()),
-                contender("hostlist-parser", 10_000, || {
-                    hostlist_parser::parse(&few.text).expect("valid")
-                }),
-            ],
-        },
+        Workload { name: "expand 1 M into a buffer", bar: 0.03, contenders: into_buffer },
+        owned("expand 1 M to Vec<String>", 0.45, 1, million),
+        Workload { name: "iterate 1 M borrowed", bar: 0.05, contenders: borrowed },
+        owned("parse+expand 10 k × n[1-4,7]", 0.4, 10_000, few),
     ]
+}
+
+/// Every name in a string of its own.
+fn owned<'a>(
+    name: &'static str,
+    bar: f64,
+    repeat: usize,
+    expression: &'a Expression,
+) -> Workload<'a> {
+    let contenders = vec![
+        contender(SLURM, repeat, || List::new(&expression.c).into_names()),
+        contender(OURS, repeat, || read(expression).to_vec()),
+        contender("nodeset", repeat, || nodes(expression).iter().collect::<Vec<_>>()),
+        contender("hostlist", repeat, || peer_hostlist::expand(&expression.text).expect("valid")),
+        contender("hostlist_iter", repeat, || iter_peer(expression).collect::<Vec<_>>()),
+        contender("hostlist-parser", repeat, || {
+            hostlist_parser::parse(&expression.text).expect("valid")
+        }),
+    ];
+    Workload { name, bar, contenders }
 }
 
 fn counting(inputs: &Inputs) -> Vec<Workload<'_>> {

@@ -1,5 +1,7 @@
 //! The dependency diagram of ARCHITECTURE.md is the truth: an edge it does not have fails here.
 
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests")]
+
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,7 +18,12 @@ pub(crate) struct Blocks<'a> {
 
 impl Hostlist {
     pub(crate) fn blocks<'a>(&'a self, separator: &'a str) -> Blocks<'a> {
-        Blocks { runs: self.runs(), separator, rest: None, block: Block::default() }
+        Blocks {
+            runs: self.runs(),
+            separator,
+            rest: None,
+            block: Block { bytes: Vec::with_capacity(USUAL), ..Block::default() },
+        }
     }
 }
 
@@ -65,27 +70,35 @@ struct Block {
     remaining: u64,
 }
 
+/// Bytes that hold a block of usual names, so that the first one does not grow its way there.
+const USUAL: usize = 1024;
+
+/// A prefix above this makes a name too long for blocks.
+const LONG: usize = 256;
+
 /// Below this many numbers, filling a block of ten (or, tenfold, of a hundred) costs more than it saves.
 const WORTHWHILE: u64 = 12;
 
 impl Block {
     /// Fills the block with the first names of `part`, whose numbers are all equally long.
     fn start(&mut self, separator: &str, run: Run<'_>, part: Option<Span>) {
-        let varying = part.map_or(0, |part| match part.count() {
+        let (lo, width, numbers) =
+            part.map_or((0, 0, 1), |part| (part.lo, part.width, part.count()));
+        let varying = match numbers {
+            // A hundred very long names would be much memory for little speed.
+            _ if run.prefix.len() > LONG || width > 64 => 0,
             0..WORTHWHILE => 0,
-            count if count < 10 * WORTHWHILE || part.width < 2 => 1,
+            _ if numbers < 10 * WORTHWHILE || width < 2 => 1,
             _ => 2,
-        });
+        };
         self.size = 10u16.pow(varying);
         self.bytes.clear();
         self.bytes.extend_from_slice(separator.as_bytes());
         self.bytes.extend_from_slice(run.prefix.as_bytes());
         let digits = self.bytes.len();
-        let (mut offset, mut numbers) = (0, 1);
-        if let Some(part) = part {
-            offset = part.lo % u64::from(self.size);
-            numbers = part.count();
-            push_number(&mut self.bytes, part.lo - offset, part.width);
+        let offset = lo % u64::from(self.size);
+        if part.is_some() {
+            push_number(&mut self.bytes, lo - offset, width);
         }
         let varying = usize::try_from(varying).unwrap_or_default();
         self.shared = digits..self.bytes.len().saturating_sub(varying).max(digits);

@@ -95,27 +95,24 @@ type Prefix<'a> = (Vec<(&'a str, Vec<Span>)>, &'a str);
 /// A `[` without `]` after it ends the search: it and all before it are plain text. `None` is a token
 /// that Slurm drops in silence, and only when `lenient`.
 pub(crate) fn prefix(text: &str, lenient: bool) -> Result<Option<Prefix<'_>>, Refusal> {
-    let mut brackets = Vec::new();
+    // Both from right to left; one more literal than brackets.
+    let (mut brackets, mut literals) = (Vec::new(), Vec::new());
     let mut left = text;
-    let mut literals = Vec::new();
     while let Some((before, after)) = left.rsplit_once('[') {
         let Some((numbers, literal)) = after.rsplit_once(']') else { break };
         let swallowed = lenient && !brackets.is_empty();
         match outer(numbers, lenient, swallowed) {
             Ok(spans) => brackets.push(spans),
-            Err((ErrorKind::TooManyItems, at)) => {
-                return Err((ErrorKind::TooManyItems, before.len() + 1 + at));
-            }
-            Err(_) if swallowed => return Ok(None),
+            Err((kind, _)) if swallowed && kind != ErrorKind::TooManyItems => return Ok(None),
             Err((kind, at)) => return Err((kind, before.len() + 1 + at)),
         }
         literals.push(literal);
         left = before;
     }
     literals.push(left);
-    let literal = if literals.is_empty() { left } else { literals.remove(0) };
-    let brackets = literals.into_iter().zip(brackets).rev().collect();
-    Ok(Some((brackets, literal)))
+    let mut literals = literals.into_iter();
+    let last = literals.next().unwrap_or_default();
+    Ok(Some((literals.zip(brackets).rev().collect(), last)))
 }
 
 /// Reads one bracket before the last, with Slurm's bound on its values; where Slurm would swallow the
@@ -124,11 +121,11 @@ fn outer(numbers: &str, lenient: bool, truncate: bool) -> Result<Vec<Span>, Refu
     let mut spans = Vec::new();
     read(numbers, lenient, |span| spans.push(span))?;
     let mut values = 0;
-    let fit = spans.iter().take_while(|span| {
+    let fits = |span: &&Span| {
         values += span.count();
         values <= MAX_PREFIX
-    });
-    let fit = fit.count();
+    };
+    let fit = spans.iter().take_while(fits).count();
     if fit < spans.len() && !truncate {
         return Err((ErrorKind::PrefixTooLarge, 0));
     }

@@ -21,13 +21,13 @@ const SAFE: usize = 19;
 
 /// The digits at the start of `text`: how many, and their value clamped at 2⁶⁴ − 1 as Slurm has it.
 pub(crate) fn leading(text: &str) -> (usize, u64) {
-    if let Some(chunk) = text.as_bytes().first_chunk() {
+    if let Some((chunk, after)) = text.as_bytes().split_first_chunk() {
         let values = u64::from_le_bytes(*chunk) ^ ZEROS;
         let count = others(values).trailing_zeros() / 8;
         if count == 0 {
             return (0, 0);
         }
-        if count < 8 {
+        if count < 8 || !after.first().is_some_and(u8::is_ascii_digit) {
             return (
                 usize::try_from(count).unwrap_or_default(),
                 number(values << (64 - 8 * count)),

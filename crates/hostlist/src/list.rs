@@ -72,6 +72,13 @@ impl Range {
     pub(crate) fn span(self) -> Span {
         Span { lo: self.lo, hi: self.hi, width: self.width }
     }
+
+    fn absorb(&mut self, next: Span) -> bool {
+        let mut span = self.span();
+        let absorbed = span.absorb(next);
+        self.hi = span.hi;
+        absorbed
+    }
 }
 
 impl Text {
@@ -79,11 +86,6 @@ impl Text {
     pub(crate) fn len(self) -> u64 {
         u64::from(self.len)
     }
-}
-
-fn slice(text: &str, piece: Text) -> &str {
-    let length = usize::try_from(piece.len).unwrap_or(usize::MAX);
-    text.get(piece.start..piece.start.saturating_add(length)).unwrap_or_default()
 }
 
 impl Hostlist {
@@ -127,7 +129,9 @@ impl Hostlist {
 
     pub(crate) fn push_run(&mut self, run: Run<'_>) {
         match run.span {
-            Some(span) if run.suffix.is_empty() => self.push_range(run.prefix, span),
+            Some(span) if run.suffix.is_empty() => {
+                self.push_range(run.prefix, span);
+            }
             Some(_) | None => run.for_each_name(|name| self.push_name(name)),
         }
     }
@@ -138,23 +142,27 @@ impl Hostlist {
         self.add(Item::Name(name), 1);
     }
 
-    /// Adds a range, joined to the one before where Slurm would.
-    pub(crate) fn push_range(&mut self, prefix: &str, span: Span) {
-        let count = usize::try_from(span.count()).unwrap_or(usize::MAX);
-        let known = match self.items.last_mut() {
-            Some(Item::Range(last)) if slice(&self.text, last.prefix()) == prefix => {
-                let mut joined = last.span();
-                if joined.absorb(span) {
-                    last.hi = joined.hi;
-                    self.len = self.len.saturating_add(count);
-                    self.forget_index();
-                    return;
-                }
-                Some(last.prefix())
-            }
-            Some(_) | None => None,
+    /// Adds a range, joined to the one before where Slurm would; the prefix serves for more of them.
+    pub(crate) fn push_range(&mut self, prefix: &str, span: Span) -> Text {
+        let prefix = match self.items.last() {
+            Some(Item::Range(last)) if self.text(last.prefix()) == prefix => last.prefix(),
+            Some(_) | None => self.add_text(prefix),
         };
-        let prefix = known.unwrap_or_else(|| self.add_text(prefix));
+        self.push_span(prefix, span);
+        prefix
+    }
+
+    /// Adds a range whose prefix is in the list's text already.
+    pub(crate) fn push_span(&mut self, prefix: Text, span: Span) {
+        let count = usize::try_from(span.count()).unwrap_or(usize::MAX);
+        if let Some(Item::Range(last)) = self.items.last_mut()
+            && last.prefix() == prefix
+            && last.absorb(span)
+        {
+            self.len = self.len.saturating_add(count);
+            self.forget_index();
+            return;
+        }
         self.add(Item::Range(Range::new(prefix, span)), count);
     }
 
@@ -183,7 +191,8 @@ impl Hostlist {
     }
 
     pub(crate) fn text(&self, piece: Text) -> &str {
-        slice(&self.text, piece)
+        let length = usize::try_from(piece.len).unwrap_or(usize::MAX);
+        self.text.get(piece.start..piece.start.saturating_add(length)).unwrap_or_default()
     }
 
     pub(crate) fn items(&self) -> &[Item] {

@@ -1,5 +1,6 @@
 //! The name of one node, safe to use in a path, an argument or a URL.
 
+use crate::list::Hostlist;
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
@@ -37,6 +38,19 @@ impl NodeName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Hostlist {
+    /// Every name, checked; the first that no node can have is the error.
+    ///
+    /// ```
+    /// let list: hostlist::Hostlist = "n[1-3]".parse()?;
+    /// assert_eq!(list.node_names()?.len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn node_names(&self) -> Result<Vec<NodeName>, NodeNameError> {
+        self.iter().map(|name| NodeName::new(&name)).collect()
     }
 }
 
@@ -118,6 +132,12 @@ mod tests {
         {
             assert_eq!(NodeName::new(name).unwrap().as_str(), name);
         }
+    }
+
+    #[test]
+    fn one_bad_name_refuses_the_list() {
+        let list: Hostlist = "n[1-2],a!b".parse().unwrap();
+        assert_eq!(list.node_names(), Err(NodeName::new("a!b").unwrap_err()));
     }
 
     #[test]

@@ -130,13 +130,13 @@ struct Tokens<'a> {
     at: usize,
     /// The first `]` at or after some earlier point (past the end where there is none), so that it is
     /// not searched for again and again.
-    close: usize,
+    close: Option<usize>,
     dialect: Dialect,
 }
 
 impl<'a> Tokens<'a> {
     fn new(text: &'a str, dialect: Dialect) -> Self {
-        Self { text, at: 0, close: text.find(']').unwrap_or(text.len()), dialect }
+        Self { text, at: 0, close: None, dialect }
     }
 
     fn separates(&self, byte: u8) -> bool {
@@ -172,11 +172,13 @@ impl<'a> Tokens<'a> {
     }
 
     fn close_from(&mut self, from: usize) -> usize {
-        if self.close < from {
-            let rest = self.text.get(from..).unwrap_or_default();
-            self.close = rest.find(']').map_or(self.text.len(), |at| from + at);
+        if let Some(close) = self.close.filter(|close| *close >= from) {
+            return close;
         }
-        self.close
+        let rest = self.text.get(from..).unwrap_or_default();
+        let close = rest.find(']').map_or(self.text.len(), |at| from + at);
+        self.close = Some(close);
+        close
     }
 }
 
@@ -217,10 +219,14 @@ impl Reader<'_> {
         }
         let place = |(kind, at): Refusal| (kind, before.len() + 1 + at);
         let lenient = self.parser.lenient;
-        if suffix.is_empty() && !before.contains('[') {
+        if suffix.is_empty() && !before.bytes().any(|byte| byte == b'[') {
             let prefix = u64::try_from(before.len()).unwrap_or(u64::MAX);
+            let mut text = None;
             return bracket::read(numbers, lenient, |span| {
-                self.list.push_range(before, span);
+                match text {
+                    Some(text) => self.list.push_span(text, span),
+                    None => text = Some(self.list.push_range(before, span)),
+                }
                 self.add_bytes(span.bytes().saturating_add(span.count().saturating_mul(prefix)));
             })
             .map_err(place);

@@ -6,27 +6,30 @@ const FEW: usize = 512;
 /// Two passes sort the numbers of a large cluster, and the counts still fit the first cache.
 const DIGIT_BITS: usize = 11;
 
-fn digit_of(key: u128, shift: u32) -> usize {
-    usize::try_from((key >> shift) & ((1 << DIGIT_BITS) - 1)).unwrap_or_default()
-}
-
-/// Sorts by `key`, rows with equal keys in the order they had.
-pub(crate) fn sort<T: Copy>(rows: &mut Vec<T>, key: impl Fn(&T) -> u128) {
-    let Some(first) = rows.first().map(&key) else { return };
+/// Sorts by `high`, then by `low`; rows with equal keys stay in the order they had.
+pub(crate) fn sort<T: Copy>(rows: &mut Vec<T>, high: impl Fn(&T) -> u64, low: impl Fn(&T) -> u64) {
     if rows.len() < FEW {
-        rows.sort_by_key(key);
+        rows.sort_by_key(|row| (high(row), low(row)));
         return;
     }
-    let varying = rows.iter().fold(0, |bits, row| bits | (key(row) ^ first));
     let mut spare = rows.clone();
-    for shift in (0..u128::BITS).step_by(DIGIT_BITS) {
-        let digit = |row: &T| digit_of(key(row), shift);
-        if digit_of(varying, shift) == 0 {
+    sort_by(rows, &mut spare, low);
+    sort_by(rows, &mut spare, high);
+}
+
+fn sort_by<T: Copy>(rows: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(&T) -> u64) {
+    let Some(first) = rows.first().map(&key) else { return };
+    let varying = rows.iter().fold(0, |bits, row| bits | (key(row) ^ first));
+    for shift in (0..u64::BITS).step_by(DIGIT_BITS) {
+        let digit = |key: u64| {
+            usize::try_from((key >> shift) & ((1 << DIGIT_BITS) - 1)).unwrap_or_default()
+        };
+        if digit(varying) == 0 {
             continue;
         }
         let mut places = [0; 1 << DIGIT_BITS];
         for row in rows.iter() {
-            if let Some(count) = places.get_mut(digit(row)) {
+            if let Some(count) = places.get_mut(digit(key(row))) {
                 *count += 1;
             }
         }
@@ -35,13 +38,13 @@ pub(crate) fn sort<T: Copy>(rows: &mut Vec<T>, key: impl Fn(&T) -> u128) {
             (next, *place) = (next + *place, next);
         }
         for row in rows.iter() {
-            let Some(place) = places.get_mut(digit(row)) else { continue };
+            let Some(place) = places.get_mut(digit(key(row))) else { continue };
             if let Some(target) = spare.get_mut(*place) {
                 *target = *row;
             }
             *place += 1;
         }
-        std::mem::swap(rows, &mut spare);
+        std::mem::swap(rows, spare);
     }
 }
 
@@ -51,17 +54,20 @@ mod tests {
 
     #[test]
     fn sorts_as_the_standard_library_does_and_stably() {
-        let mut state = 7_u128;
+        let mut state = 7_u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x2d99_787a_9f5b_2e6f).wrapping_add(1);
+            state.rotate_left(17)
+        };
         for count in [0, 1, FEW - 1, FEW, 5000] {
-            let mut rows: Vec<(u128, usize)> = Vec::new();
-            for place in 0..count {
-                state =
-                    state.wrapping_mul(0x2d99_787a_9f5b_2e6f_0b3c_57ad_1c89_ee35).wrapping_add(1);
-                rows.push((if place % 3 == 0 { state >> 100 } else { state }, place));
-            }
+            let mut rows: Vec<(u64, u64, usize)> = (0..count)
+                .map(|place| {
+                    (random() % 3, if place % 3 == 0 { random() } else { random() % 99 }, place)
+                })
+                .collect();
             let mut expected = rows.clone();
-            expected.sort_by_key(|row| row.0);
-            sort(&mut rows, |row| row.0);
+            expected.sort_by_key(|row| (row.0, row.1));
+            sort(&mut rows, |row| row.0, |row| row.1);
             assert_eq!(rows, expected);
         }
     }

@@ -87,7 +87,9 @@ fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> boo
                 let stem = names.name(event.stem);
                 match event.digits {
                     0 => list.push_name(stem),
-                    width => list.push_range(stem, Span { lo, hi, width }),
+                    width => {
+                        list.push_range(stem, Span { lo, hi, width });
+                    }
                 }
             }
             None | Some(_) => {}

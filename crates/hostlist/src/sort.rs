@@ -17,8 +17,8 @@ struct Row {
 }
 
 impl Row {
-    fn key(&self) -> u128 {
-        u128::from(self.rank) << 96 | u128::from(self.printed) << 64 | u128::from(self.span.lo)
+    fn group(&self) -> u64 {
+        u64::from(self.rank) << 32 | u64::from(self.printed)
     }
 
     fn is_name(&self) -> bool {
@@ -44,7 +44,9 @@ impl Hostlist {
         let mut list = Self::new();
         self.for_each_sorted(|prefix, rows| match rows {
             [name] if name.is_name() => list.push_name(prefix),
-            _ => interleave(rows, |span| list.push_range(prefix, span)),
+            _ => interleave(rows, |span| {
+                list.push_range(prefix, span);
+            }),
         });
         list
     }
@@ -69,7 +71,9 @@ impl Hostlist {
                 }
                 last_name = Some(name.rank);
             }
-            _ => merge(rows, |span| list.push_range(prefix, span)),
+            _ => merge(rows, |span| {
+                list.push_range(prefix, span);
+            }),
         });
         list
     }
@@ -93,7 +97,7 @@ impl Hostlist {
             }
         }
         let names = stems.rank(rows.iter_mut().map(|row| &mut row.rank));
-        radix::sort(&mut rows, Row::key);
+        radix::sort(&mut rows, Row::group, |row| row.span.lo);
         for group in rows.chunk_by(Row::meets) {
             action(group.first().map_or("", |row| names.name(row.rank)), group);
         }

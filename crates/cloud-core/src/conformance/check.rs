@@ -1,0 +1,182 @@
+//! What the cases have in common.
+
+use super::{Scene, Stage};
+use crate::clock::from_now;
+use crate::{
+    Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
+    LaunchToken, Poll, Provider, ProviderExt as _, Result, Tags, WaitOutcome,
+};
+use std::fmt;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How a case's function ends.
+pub type Trial<T = ()> = std::result::Result<T, Stop>;
+
+/// Why a case ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It cannot be tried here.
+    Skip(String),
+    /// It went wrong.
+    Fail(String),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Fail(error.to_string())
+    }
+}
+
+pub(super) fn ensure(holds: bool, otherwise: impl fmt::Display) -> Trial {
+    if holds { Ok(()) } else { Err(Stop::Fail(otherwise.to_string())) }
+}
+
+pub(super) fn skip<T>(why: impl fmt::Display) -> Trial<T> {
+    Err(Stop::Skip(why.to_string()))
+}
+
+/// The result has to be an error of this kind.
+pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> Trial<Error> {
+    match result {
+        Err(error) if error.kind() == kind => Ok(error),
+        Err(error) => Err(Stop::Fail(format!("{error}: should be of kind {kind:?}"))),
+        Ok(value) => Err(Stop::Fail(format!("{value:?}: should be an error of kind {kind:?}"))),
+    }
+}
+
+/// What a case works with: its own cluster on the stage's cloud.
+#[derive(Clone, Copy)]
+pub(super) struct Actor<'a> {
+    pub(super) provider: &'a dyn Provider,
+    pub(super) stage: &'a dyn Stage,
+    case: &'static str,
+}
+
+impl<'a> Actor<'a> {
+    pub(super) fn new(
+        provider: &'a dyn Provider,
+        stage: &'a dyn Stage,
+        case: &'static str,
+    ) -> Self {
+        Self { provider, stage, case }
+    }
+
+    /// A launch of ours, with all tags and no token.
+    pub(super) fn spec(&self, name: &str) -> InstanceSpec {
+        self.spec_of(name, self.case)
+    }
+
+    /// A launch of a cluster that is not ours.
+    pub(super) fn foreign_spec(&self, name: &str) -> InstanceSpec {
+        self.spec_of(name, &foreign(self.case))
+    }
+
+    fn spec_of(&self, name: &str, cluster: &str) -> InstanceSpec {
+        let mut spec = self.stage.spec(name);
+        spec.tags = spec.tags.with("cluster", cluster).with("type", "compute").with("node", name);
+        spec.token = None;
+        spec
+    }
+
+    /// The same launch with a token, new for each tag.
+    pub(super) fn with_token(&self, mut spec: InstanceSpec, tag: &str) -> InstanceSpec {
+        let text = format!("{tag}-{}-{}", self.stage.run(), self.case);
+        spec.token =
+            LaunchToken::new(text.chars().take(LaunchToken::LONGEST).collect::<String>()).ok();
+        spec
+    }
+
+    pub(super) fn ours(&self) -> InstanceFilter {
+        cluster(self.case)
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        let poll = self.stage.poll();
+        Patience { pause: poll.first, deadline: from_now(poll.deadline) }
+    }
+
+    pub(super) async fn set(&self, scene: Scene) -> Trial {
+        let cannot = format!("{scene:?} cannot be set here");
+        if self.stage.set(scene).await { Ok(()) } else { skip(cannot) }
+    }
+
+    /// Launches and waits until it runs.
+    pub(super) async fn running(&self, spec: &InstanceSpec) -> Trial<Instance> {
+        let launched = self.provider.launch(spec).await?;
+        self.until_running(&launched.id).await
+    }
+
+    pub(super) async fn until_running(&self, id: &InstanceId) -> Trial<Instance> {
+        match self.outcome(id).await? {
+            WaitOutcome::Reached(instance) => Ok(instance),
+            other @ (WaitOutcome::Lost(_) | WaitOutcome::Gone | WaitOutcome::TimedOut(_)) => {
+                Err(Stop::Fail(format!("{id} does not run: {other:?}")))
+            }
+        }
+    }
+
+    /// How a wait for running ends.
+    pub(super) async fn outcome(&self, id: &InstanceId) -> Trial<WaitOutcome> {
+        let (ours, ids) = (self.ours(), [id.clone()]);
+        let mut waited = self.provider.wait_running(&ours, &ids, self.stage.poll()).await?;
+        waited.outcomes.remove(id).ok_or(Stop::Fail(format!("no outcome for {id}")))
+    }
+
+    pub(super) async fn until_gone(&self, id: &InstanceId) -> Trial {
+        let (ours, ids) = (self.ours(), [id.clone()]);
+        let waited = self.provider.wait_gone(&ours, &ids, self.stage.poll()).await?;
+        match waited.outcomes.get(id) {
+            Some(WaitOutcome::Gone | WaitOutcome::Reached(_)) => Ok(()),
+            other => Err(Stop::Fail(format!("{id} does not go: {other:?}"))),
+        }
+    }
+
+    /// The live instances of ours with this name, once listings have caught up: when they show a
+    /// marker that is launched now, they show what was launched before.
+    pub(super) async fn live_named(&self, name: &str) -> Trial<Vec<Instance>> {
+        self.running(&self.spec("marker")).await?;
+        let named = self.ours().named(InstanceName::new(name));
+        let mut listed = self.provider.list(&named).await?;
+        listed.retain(|instance| instance.state.is_live());
+        Ok(listed)
+    }
+}
+
+/// Counts the looks until the stage's deadline.
+pub(super) struct Patience {
+    pause: Duration,
+    deadline: Instant,
+}
+
+impl Patience {
+    /// Pauses; false at the deadline.
+    pub(super) async fn lasts(&mut self) -> bool {
+        sleep(self.pause).await;
+        Instant::now() < self.deadline
+    }
+}
+
+fn foreign(case: &str) -> String {
+    format!("not-{case}")
+}
+
+fn cluster(name: &str) -> InstanceFilter {
+    InstanceFilter::tagged(Tags::from([("cluster", name)]))
+}
+
+/// Terminates what a case has left behind.
+pub(super) async fn clean(provider: &dyn Provider, case: &'static str, poll: Poll) -> Trial {
+    for cluster in [cluster(case), cluster(&foreign(case))] {
+        let listed = provider.list(&cluster).await?;
+        let left = listed.into_iter().filter(|instance| !instance.state.is_leaving());
+        let ids: Vec<InstanceId> = left.map(|instance| instance.id).collect();
+        let mut result = Ok(());
+        for id in &ids {
+            result = result.and(provider.terminate(id).await);
+        }
+        result?;
+        provider.wait_gone(&cluster, &ids, poll).await?;
+    }
+    Ok(())
+}

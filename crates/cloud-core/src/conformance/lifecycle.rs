@@ -1,0 +1,225 @@
+//! Cases about the life of an instance and what it can be made of.
+
+use super::check::{Actor, Stop, Trial, ensure, ensure_kind, skip};
+use super::{Scene, Stage};
+use crate::{
+    Capability, ErrorKind, FaultDomain, ImageFilter, ImageName, Instance, InstanceId,
+    InstanceState, Provider, ProviderExt as _, Reboot, WaitOutcome,
+};
+
+/// An instance is launched, shows up in listings with all its tags, runs, and goes.
+pub async fn launch_list_get_terminate(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
+    let actor = Actor::new(provider, stage, "launch_list_get_terminate");
+    let spec = actor.spec("vm-1");
+    let launched = provider.launch(&spec).await?;
+    ensure(launched.name == spec.name, "the answer to the launch has another name")?;
+    let running = actor.until_running(&launched.id).await?;
+    let got = provider.get(&launched.id).await?;
+    for (instance, source) in [(&running, "list"), (&got, "get")] {
+        ensure(instance.id == launched.id, format!("{source} shows another id"))?;
+        ensure(instance.name == spec.name, format!("{source} shows another name"))?;
+        ensure(instance.tags.include(&spec.tags), format!("{source} does not show all tags"))?;
+        ensure(instance.state == InstanceState::Running, format!("{source} shows another state"))?;
+        let image = instance.image.as_ref().is_none_or(|image| *image == spec.image);
+        ensure(image, format!("{source} shows another image"))?;
+    }
+    provider.terminate(&launched.id).await?;
+    actor.until_gone(&launched.id).await?;
+    let left = provider.list(&actor.ours()).await?;
+    ensure(left.iter().all(|instance| !instance.state.is_live()), "it is still listed as live")
+}
+
+/// Terminating again, while it goes and when it is gone, is a success and changes nothing.
+pub async fn terminate_twice(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
+    let actor = Actor::new(provider, stage, "terminate_twice");
+    let id = actor.running(&actor.spec("vm-1")).await?.id;
+    provider.terminate(&id).await?;
+    provider.terminate(&id).await?;
+    actor.until_gone(&id).await?;
+    provider.terminate(&id).await?;
+    Ok(())
+}
+
+/// What is not there is not found, except to be terminated.
+pub async fn not_found(provider: &dyn Provider, _stage: &dyn Stage) -> Trial {
+    let id = InstanceId::new("00000000-0000-4000-8000-000000000000");
+    ensure_kind(provider.get(&id).await, ErrorKind::NotFound)?;
+    ensure_kind(provider.reboot(&id, Reboot::Hard).await, ErrorKind::NotFound)?;
+    let addresses = provider.addresses(std::slice::from_ref(&id)).await?;
+    ensure(addresses.is_empty(), "an address of an instance that is not there")?;
+    provider.terminate(&id).await?;
+    Ok(())
+}
+
+/// Addresses come, late perhaps, each its own, and the same by every way.
+pub async fn address_wait(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
+    let actor = Actor::new(provider, stage, "address_wait");
+    let mut ids = Vec::new();
+    for name in ["vm-1", "vm-2"] {
+        ids.push(provider.launch(&actor.spec(name)).await?.id);
+    }
+    let waited = provider.wait_address(&actor.ours(), &ids, stage.poll()).await?;
+    let addresses = provider.addresses(&ids).await?;
+    for (id, outcome) in &waited.outcomes {
+        let WaitOutcome::Reached(Instance { address: Some(address), .. }) = outcome else {
+            return Err(Stop::Fail(format!("{id} gets no address: {outcome:?}")));
+        };
+        ensure(addresses.get(id) == Some(address), format!("two addresses of {id}"))?;
+    }
+    let mut different: Vec<_> = addresses.values().collect();
+    different.dedup();
+    ensure(different.len() == ids.len(), "two instances with one address")
+}
+
+/// A rebuilt instance has the new image and is otherwise the same.
+pub async fn rebuild_keeps_identity_and_changes_image(
+    provider: &dyn Provider,
+    stage: &dyn Stage,
+) -> Trial {
+    let actor = Actor::new(provider, stage, "rebuild_keeps_identity_and_changes_image");
+    if !provider.capabilities().has(Capability::Rebuild) {
+        return skip("it cannot rebuild");
+    }
+    let before = actor.running(&actor.spec("vm-1")).await?;
+    let image = stage.other_image();
+    provider.rebuild(&before.id, &image).await?;
+    let after = settled(&actor, &before.id).await?;
+    ensure(after.image == Some(image), "it does not have the new image")?;
+    ensure_same(&actor, &before, &after).await
+}
+
+/// A rebooted instance comes back, and is the same.
+pub async fn reboot_keeps_identity(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
+    let actor = Actor::new(provider, stage, "reboot_keeps_identity");
+    let before = actor.running(&actor.spec("vm-1")).await?;
+    let soft = provider.capabilities().has(Capability::SoftReboot);
+    for how in [Some(Reboot::Hard), soft.then_some(Reboot::Soft)].into_iter().flatten() {
+        let boots = stage.boots(&before.id);
+        provider.reboot(&before.id, how).await?;
+        let after = settled(&actor, &before.id).await?;
+        let booted = boots.is_none_or(|boots| stage.boots(&before.id) > Some(boots));
+        ensure(booted, format!("{how:?}: it has not booted"))?;
+        ensure(after.image == before.image, "it has another image")?;
+        ensure_same(&actor, &before, &after).await?;
+    }
+    Ok(())
+}
+
+/// A stopped instance is seen to be stopped, can be started, and runs again.
+pub async fn start_after_stop(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
+    let actor = Actor::new(provider, stage, "start_after_stop");
+    if !provider.capabilities().has(Capability::Start) {
+        return skip("it cannot start");
+    }
+    let before = actor.running(&actor.spec("vm-1")).await?;
+    actor.set(Scene::Stopped(before.id.clone())).await?;
+    let stopped = provider.get(&before.id).await?;
+    ensure(stopped.state == InstanceState::Stopped, format!("stopped, but {}", stopped.state))?;
+    provider.start(&before.id).await?;
+    let after = settled(&actor, &before.id).await?;
+    ensure_same(&actor, &before, &after).await
+}
+
+/// A snapshot becomes an image that can be found by its name and used; the image is left there.
+pub async fn snapshot_makes_an_image(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
+    let actor = Actor::new(provider, stage, "snapshot_makes_an_image");
+    if !provider.capabilities().has(Capability::Snapshot) {
+        return skip("it cannot make snapshots");
+    }
+    let instance = actor.running(&actor.spec("vm-1")).await?;
+    let name = ImageName::new("snapshot_makes_an_image");
+    let id = provider.snapshot(&instance.id, &name).await?;
+    let filter = ImageFilter { name: Some(name), ..ImageFilter::default() };
+    let mut patience = actor.patience();
+    while patience.lasts().await {
+        let images = provider.images(&filter).await?;
+        if images.iter().any(|image| image.id == id && image.available) {
+            return Ok(());
+        }
+    }
+    Err(Stop::Fail(format!("the image {id} does not come")))
+}
+
+/// Shapes and images list what a launch uses, and an image's name is matched exactly.
+pub async fn catalog_knows_what_can_be_launched(
+    provider: &dyn Provider,
+    stage: &dyn Stage,
+) -> Trial {
+    let spec = stage.spec("vm-1");
+    let shapes = provider.shapes().await?;
+    ensure(shapes.iter().any(|shape| shape.name == spec.shape), "no such shape is listed")?;
+    let images = provider.images(&ImageFilter::default()).await?;
+    let Some(image) = images.iter().find(|image| image.id == spec.image) else {
+        return Err(Stop::Fail("no such image is listed".to_owned()));
+    };
+    let filter = ImageFilter { name: Some(image.name.clone()), ..ImageFilter::default() };
+    let named = provider.images(&filter).await?;
+    ensure(named.iter().any(|named| named.id == image.id), "the image is not found by its name")?;
+    ensure(named.iter().all(|named| named.name == image.name), "an image of another name")
+}
+
+/// What a cloud says it cannot do is answered with [`ErrorKind::Unsupported`], and what it says
+/// it can do is not.
+pub async fn missing_capabilities_are_typed(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
+    let actor = Actor::new(provider, stage, "missing_capabilities_are_typed");
+    let id = actor.running(&actor.spec("vm-1")).await?.id;
+    let capabilities = provider.capabilities();
+    let name = ImageName::new("missing_capabilities_are_typed");
+    let missing = |capability| !capabilities.has(capability);
+    let mut answers = vec![(Capability::Limits, provider.limits().await.err())];
+    if missing(Capability::Rebuild) {
+        let error = provider.rebuild(&id, &stage.other_image()).await.err();
+        answers.push((Capability::Rebuild, error));
+    }
+    if missing(Capability::SoftReboot) {
+        answers.push((Capability::SoftReboot, provider.reboot(&id, Reboot::Soft).await.err()));
+    }
+    if missing(Capability::Start) {
+        answers.push((Capability::Start, provider.start(&id).await.err()));
+    }
+    if missing(Capability::Snapshot) {
+        answers.push((Capability::Snapshot, provider.snapshot(&id, &name).await.err()));
+    }
+    let mut preemptible = actor.spec("vm-2");
+    preemptible.preemptible = true;
+    if missing(Capability::Preemptible) {
+        answers.push((Capability::Preemptible, provider.launch(&preemptible).await.err()));
+    }
+    let mut placed = actor.spec("vm-3");
+    placed.fault_domain = Some(FaultDomain::new("1"));
+    if missing(Capability::FaultDomain) {
+        answers.push((Capability::FaultDomain, provider.launch(&placed).await.err()));
+    }
+    for (capability, error) in answers {
+        let unsupported = error.is_some_and(|error| error.kind() == ErrorKind::Unsupported);
+        let wrong = format!("{capability:?}: what it says and what it does are two things");
+        ensure(unsupported == missing(capability), wrong)?;
+    }
+    Ok(())
+}
+
+/// Waits, by looking at it alone, until it runs: a listing may still show it as it was before.
+async fn settled(actor: &Actor<'_>, id: &InstanceId) -> Trial<Instance> {
+    let mut patience = actor.patience();
+    while patience.lasts().await {
+        let instance = actor.provider.get(id).await?;
+        if instance.state == InstanceState::Running {
+            return Ok(instance);
+        }
+    }
+    Err(Stop::Fail(format!("{id} does not run again")))
+}
+
+/// The same id, name, tags and address as before.
+async fn ensure_same(actor: &Actor<'_>, before: &Instance, after: &Instance) -> Trial {
+    ensure(after.id == before.id, "it has another id")?;
+    ensure(after.name == before.name, "it has another name")?;
+    ensure(after.tags == before.tags, "it has other tags")?;
+    let ids = std::slice::from_ref(&before.id);
+    let waited = actor.provider.wait_address(&actor.ours(), ids, actor.stage.poll()).await?;
+    let Some(WaitOutcome::Reached(now)) = waited.outcomes.get(&before.id) else {
+        return Err(Stop::Fail("it has no address any more".to_owned()));
+    };
+    let same = before.address.is_none_or(|address| now.address == Some(address));
+    ensure(same, "it has another address")
+}

@@ -1,0 +1,169 @@
+//! What holds for every cloud, as code.
+//!
+//! Each case is a plain `async fn(&dyn Provider, &dyn Stage)`. A cloud crate brings a [`Stage`],
+//! which knows what can be launched there and can set the scene (no capacity, a lost answer), and
+//! runs [`CASES`]:
+//!
+//! ```
+//! # use cloud_core::{Provider, conformance::{CASES, Stage, Verdict}};
+//! # async fn tests(provider: &dyn Provider, stage: &dyn Stage) {
+//! for case in CASES {
+//!     match case.run(provider, stage).await {
+//!         Verdict::Passed => {}
+//!         Verdict::Skipped(why) => println!("{}: skipped: {why}", case.name),
+//!         Verdict::Failed(why) => panic!("{}: {why}", case.name),
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! A case uses a `cluster` tag of its own and terminates what it finds there when it ends, so that
+//! the suite can be run against a real cloud that is used by others.
+
+mod check;
+mod identity;
+mod lifecycle;
+mod refusal;
+
+pub use check::{Stop, Trial};
+pub use identity::{
+    idempotent_launch, names_match_exactly, paging_beyond_one_page, tags_isolate_clusters,
+};
+pub use lifecycle::{
+    address_wait, catalog_knows_what_can_be_launched, launch_list_get_terminate,
+    missing_capabilities_are_typed, not_found, reboot_keeps_identity,
+    rebuild_keeps_identity_and_changes_image, snapshot_makes_an_image, start_after_stop,
+    terminate_twice,
+};
+pub use refusal::{
+    capacity_at_once, capacity_later, lost_answer_of_a_launch, lost_answer_of_a_terminate, quota,
+    throttle,
+};
+
+use crate::{ImageId, InstanceId, InstanceSpec, Operation, Poll, Provider};
+use async_trait::async_trait;
+use std::future::Future;
+use std::pin::Pin;
+
+/// What a cloud's tests tell the suite about the cloud, and do to it.
+#[async_trait]
+pub trait Stage: Send + Sync {
+    /// A launch that succeeds, with this name. The suite adds tags and a token.
+    fn spec(&self, name: &str) -> InstanceSpec;
+
+    /// An image other than that of [`spec`](Self::spec) that an instance can be rebuilt with.
+    fn other_image(&self) -> ImageId;
+
+    /// A word that is new for each run, for clouds that remember launch tokens for a day.
+    fn run(&self) -> String {
+        String::new()
+    }
+
+    /// How often to look and how long to wait for anything.
+    fn poll(&self) -> Poll;
+
+    /// How many instances make more than one page, if that is few enough to try.
+    fn more_than_a_page(&self) -> Option<usize>;
+
+    /// How often an instance has booted so far, where the stage can know.
+    fn boots(&self, id: &InstanceId) -> Option<usize> {
+        let _ = id;
+        None
+    }
+
+    /// Sets a scene; false if that cannot be done here, and the case is skipped.
+    async fn set(&self, scene: Scene) -> bool;
+}
+
+/// What a case needs the cloud to be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// As always; ends every other scene.
+    Normal,
+    /// A launch is refused for want of capacity.
+    NoCapacity,
+    /// A launch is accepted and fails later for want of capacity.
+    NoCapacityLater,
+    /// A launch is refused because of a limit.
+    NoQuota,
+    /// Too many requests: the next is refused.
+    Throttled,
+    /// The next request of this operation is carried out, and its answer is lost.
+    AnswerLost(Operation),
+    /// This instance is stopped, as if by another's hand.
+    Stopped(InstanceId),
+}
+
+/// How a case ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The cloud is as it should be.
+    Passed,
+    /// It could not be tried, for this reason.
+    Skipped(String),
+    /// The cloud is not as it should be, for this reason.
+    Failed(String),
+}
+
+/// A future of a case.
+pub type CaseFuture<'a> = Pin<Box<dyn Future<Output = Trial> + Send + 'a>>;
+
+/// One case, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The name of its function.
+    pub name: &'static str,
+    run: for<'a> fn(&'a dyn Provider, &'a dyn Stage) -> CaseFuture<'a>,
+}
+
+impl Case {
+    /// Runs it from an ordinary scene and back to one.
+    pub async fn run(&self, provider: &dyn Provider, stage: &dyn Stage) -> Verdict {
+        stage.set(Scene::Normal).await;
+        let trial = (self.run)(provider, stage).await;
+        stage.set(Scene::Normal).await;
+        if matches!(trial, Err(Stop::Fail(_))) {
+            // It may have stopped right after a launch that no listing shows yet.
+            tokio::time::sleep(stage.poll().longest).await;
+        }
+        let cleaned = check::clean(provider, self.name, stage.poll()).await;
+        match trial.and(cleaned) {
+            Ok(()) => Verdict::Passed,
+            Err(Stop::Skip(why)) => Verdict::Skipped(why),
+            Err(Stop::Fail(why)) => Verdict::Failed(why),
+        }
+    }
+}
+
+macro_rules! cases {
+    ($($name:ident),+ $(,)?) => {
+        /// Every case.
+        pub const CASES: &[Case] = &[$(Case {
+            name: stringify!($name),
+            run: |provider, stage| Box::pin($name(provider, stage)),
+        }),+];
+    };
+}
+
+cases![
+    launch_list_get_terminate,
+    terminate_twice,
+    not_found,
+    address_wait,
+    rebuild_keeps_identity_and_changes_image,
+    reboot_keeps_identity,
+    start_after_stop,
+    snapshot_makes_an_image,
+    catalog_knows_what_can_be_launched,
+    missing_capabilities_are_typed,
+    idempotent_launch,
+    tags_isolate_clusters,
+    names_match_exactly,
+    paging_beyond_one_page,
+    quota,
+    capacity_at_once,
+    capacity_later,
+    throttle,
+    lost_answer_of_a_launch,
+    lost_answer_of_a_terminate,
+];

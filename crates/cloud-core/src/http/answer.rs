@@ -1,0 +1,207 @@
+//! What a cloud answers, and what that means.
+
+use super::{Effect, HeaderMap, Request, StatusCode};
+use crate::{Error, ErrorKind, Result};
+use bytes::Bytes;
+use reqwest::header::{DATE, HeaderName, RETRY_AFTER};
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// An answer with its whole body.
+#[derive(Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, no longer than the client's bound.
+    pub body: Bytes,
+    /// The cloud's request id, or ours if it sent none.
+    pub request_id: Option<String>,
+}
+
+impl Answer {
+    /// Reads the body as JSON.
+    ///
+    /// The error tells where in the body it went wrong and nothing of what is there: it may be
+    /// a token. After a request that changes something it is
+    /// [`Ambiguous`](ErrorKind::Ambiguous): done, but who knows what.
+    pub fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
+        serde_json::from_slice(&self.body).map_err(|cause| {
+            let (line, column) = (cause.line(), cause.column());
+            let what = match cause.classify() {
+                serde_json::error::Category::Data => "JSON of another form than expected",
+                serde_json::error::Category::Io
+                | serde_json::error::Category::Syntax
+                | serde_json::error::Category::Eof => "not JSON",
+            };
+            let message = format!("{what}, at line {line} column {column} of the body");
+            let kind = match request.effect() {
+                Effect::None => ErrorKind::Protocol,
+                Effect::Idempotent | Effect::Once => ErrorKind::Ambiguous,
+            };
+            self.name(request.error(kind).because(message))
+        })
+    }
+
+    /// A header's value, if it is there and is text.
+    #[must_use]
+    pub fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// How long the cloud asks us to wait: seconds, or a date, which counts from the answer's own
+    /// date and so does not depend on our clock.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        let value = self.header(&RETRY_AFTER)?.trim();
+        if let Ok(seconds) = value.parse() {
+            return Some(Duration::from_secs(seconds));
+        }
+        let date = |text: &str| -> Option<SystemTime> { httpdate::parse_http_date(text).ok() };
+        let (then, now) = (date(value)?, date(self.header(&DATE)?)?);
+        Some(then.duration_since(now).unwrap_or_default())
+    }
+
+    /// Adds what the cloud's operators need to find the request.
+    pub(super) fn name(&self, error: Error) -> Error {
+        match &self.request_id {
+            Some(id) => error.with_request_id(id),
+            None => error,
+        }
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} bytes", self.status, self.body.len())
+    }
+}
+
+/// What an answer that is not a success means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The kind of error.
+    pub kind: ErrorKind,
+    /// The cloud's code.
+    pub code: Option<String>,
+    /// The cloud's words.
+    pub message: String,
+    /// Refused for now: nothing was done, and the same request may be taken soon. So is a 429,
+    /// and OCI's 409 `IncorrectState`.
+    pub passing: bool,
+}
+
+/// Says what an answer that is not a success means; each cloud has one, with one table.
+///
+/// [`ErrorKind::Unavailable`] stands for "not well, and may have carried it out or not": whether
+/// the request is repeated, and whether the error becomes [`ErrorKind::Ambiguous`], is the
+/// client's business. Every other kind says that nothing was done.
+pub type Classify = fn(&Answer) -> Verdict;
+
+/// What HTTP itself says about a status; the base of every cloud's own table.
+#[must_use]
+pub fn by_status(answer: &Answer) -> Verdict {
+    let kind = match answer.status.as_u16() {
+        400 | 405 | 406 | 411 | 413 | 414 | 415 | 422 | 431 => ErrorKind::Invalid,
+        401 => ErrorKind::Unauthenticated,
+        403 => ErrorKind::Forbidden,
+        404 | 410 => ErrorKind::NotFound,
+        409 | 412 | 423 | 428 => ErrorKind::Conflict,
+        429 => ErrorKind::Throttled,
+        501 | 505 => ErrorKind::Unsupported,
+        408 | 500..=599 => ErrorKind::Unavailable,
+        _ => ErrorKind::Protocol,
+    };
+    Verdict {
+        kind,
+        code: Some(answer.status.as_u16().to_string()),
+        message: String::from_utf8_lossy(&answer.body).into_owned(),
+        passing: kind == ErrorKind::Throttled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Operation;
+    use reqwest::header::HeaderValue;
+    use reqwest::{Method, Url};
+
+    fn answer(status: u16, headers: &[(HeaderName, &'static str)], body: &'static str) -> Answer {
+        let pairs = headers.iter().cloned();
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).collect(),
+            body: Bytes::from_static(body.as_bytes()),
+            request_id: Some("r1".to_owned()),
+        }
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let noon = (DATE, "Mon, 02 Nov 2026 12:00:00 GMT");
+        let table = [
+            (vec![], None),
+            (vec![(RETRY_AFTER, "17")], Some(17)),
+            (vec![(RETRY_AFTER, " 0 ")], Some(0)),
+            (vec![(RETRY_AFTER, "-1")], None),
+            (vec![(RETRY_AFTER, "soon")], None),
+            (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 12:01:00 GMT")], None),
+            (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 12:01:00 GMT"), noon.clone()], Some(60)),
+            (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 11:59:00 GMT"), noon], Some(0)),
+        ];
+        for (headers, expected) in table {
+            let pause = answer(429, &headers, "").retry_after();
+            assert_eq!(pause, expected.map(Duration::from_secs), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn json_errors_say_where_and_not_what() {
+        let url = Url::parse("http://cloud/").unwrap();
+        let request = Request::new(Operation::Get, Method::GET, url).on("i1");
+        let result: Result<u32> = answer(200, &[], "\"hunter2\"").json(&request);
+        let error = result.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "get i1: unexpected answer: JSON of another form than expected, \
+             at line 1 column 9 of the body (request r1)"
+        );
+        assert!(!format!("{error:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn nonsense_after_a_change_is_ambiguous() {
+        let url = Url::parse("http://cloud/").unwrap();
+        for (method, kind) in
+            [(Method::GET, ErrorKind::Protocol), (Method::POST, ErrorKind::Ambiguous)]
+        {
+            let request = Request::new(Operation::Launch, method, url.clone());
+            let result: Result<u32> = answer(200, &[], "<html>").json(&request);
+            assert_eq!(result.unwrap_err().kind(), kind);
+        }
+    }
+
+    #[test]
+    fn statuses_have_kinds() {
+        let table = [
+            (302, ErrorKind::Protocol),
+            (400, ErrorKind::Invalid),
+            (401, ErrorKind::Unauthenticated),
+            (403, ErrorKind::Forbidden),
+            (404, ErrorKind::NotFound),
+            (409, ErrorKind::Conflict),
+            (412, ErrorKind::Conflict),
+            (418, ErrorKind::Protocol),
+            (429, ErrorKind::Throttled),
+            (500, ErrorKind::Unavailable),
+            (501, ErrorKind::Unsupported),
+            (504, ErrorKind::Unavailable),
+        ];
+        for (status, kind) in table {
+            assert_eq!(by_status(&answer(status, &[], "")).kind, kind, "{status}");
+        }
+    }
+}

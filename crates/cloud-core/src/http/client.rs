@@ -1,0 +1,278 @@
+//! The client: pace, sign, send, classify, repeat.
+
+use super::retry::{Attempts, Failure, Fate, Next};
+use super::transport::Transport;
+use super::{
+    Answer, Classify, Config, HeaderMap, HeaderName, HeaderValue, Method, Request, Url, Verdict,
+};
+use crate::pace::{Pacer, Pass};
+use crate::{Error, ErrorKind, Held, Result, Secret, Stamp};
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::time::{Instant, sleep};
+
+/// Signs requests.
+pub trait Authorize: Send + Sync {
+    /// What a request is signed with: a key, a token.
+    type Credential: Send + Sync;
+
+    /// The credential to sign with, from a [`TokenCache`](crate::TokenCache) or
+    /// [`Held::fixed`].
+    ///
+    /// Requests that it sends itself have to be of
+    /// [`Operation::Authenticate`](crate::Operation::Authenticate): those are not paced, because
+    /// the request that waits for them already has its place.
+    fn credential(&self) -> impl Future<Output = Result<Held<Self::Credential>>> + Send;
+
+    /// Adds the headers that prove who we are.
+    fn sign(&self, credential: &Self::Credential, request: &mut Outgoing<'_>) -> Result<()>;
+
+    /// Hears that a cloud has rejected a credential; true if it makes sense to get another.
+    fn reject(&self, stamp: Stamp) -> bool {
+        let _ = stamp;
+        false
+    }
+}
+
+/// Signs nothing: for clouds that trust the network, such as a metadata service, and for the
+/// requests that get a token in the first place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unsigned;
+
+impl Authorize for Unsigned {
+    type Credential = ();
+
+    async fn credential(&self) -> Result<Held<()>> {
+        Ok(Held::fixed(Arc::new(())))
+    }
+
+    fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A request on its way out, as a signer sees it.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    request: &'a Request,
+    headers: HeaderMap,
+    secrets: Vec<Secret<String>>,
+}
+
+impl Outgoing<'_> {
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.request.method
+    }
+
+    /// The whole URL.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.request.url
+    }
+
+    /// The headers so far.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.request.body
+    }
+
+    /// Sets a header that anybody may see.
+    pub fn set(&mut self, name: HeaderName, value: &str) -> Result<()> {
+        let value = self.value(&name, value)?;
+        self.headers.insert(name, value);
+        Ok(())
+    }
+
+    /// Sets a header that nobody may see: it is kept out of logs, and out of errors even if the
+    /// cloud repeats it.
+    pub fn set_secret(&mut self, name: HeaderName, value: Secret<String>) -> Result<()> {
+        let mut header = self.value(&name, value.expose())?;
+        header.set_sensitive(true);
+        self.headers.insert(name, header);
+        self.secrets.push(value);
+        Ok(())
+    }
+
+    fn value(&self, name: &HeaderName, value: &str) -> Result<HeaderValue> {
+        HeaderValue::from_str(value).map_err(|_cause| {
+            let message = format!("the value of {name} cannot be a header");
+            self.request.error(ErrorKind::Invalid).because(message)
+        })
+    }
+}
+
+/// Sends requests to a cloud; see [the module](super) for what it does about failures.
+pub struct Client<A> {
+    transport: Transport,
+    config: Config,
+    authorize: A,
+    classify: Classify,
+    pacer: Pacer,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl<A: Authorize> Client<A> {
+    /// A client that keeps its connections; all clients of a process should share one pacer.
+    pub fn new(config: Config, authorize: A, classify: Classify, pacer: Pacer) -> Result<Self> {
+        let transport = Transport::new(&config)?;
+        let random = config.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        Ok(Self { transport, config, authorize, classify, pacer, random: Mutex::new(random) })
+    }
+
+    /// Sends a request until it succeeds (2xx), must not be repeated, or the bounds are reached.
+    pub async fn send(&self, request: &Request) -> Result<Answer> {
+        let mut attempts = Attempts::new(self.config.retry, request.effect(), self.draw());
+        let mut renewed = false;
+        loop {
+            let pass = match request.lane() {
+                Some(lane) => Some(self.pacer.enter(lane).await),
+                None => None,
+            };
+            let begin = Instant::now();
+            let Attempted { failure, rejected } = match self.attempt(request, pass).await {
+                Ok(answer) => return Ok(answer),
+                Err(attempted) => attempted,
+            };
+            // Once, and whatever the request does: a cloud that does not know us does nothing.
+            if let Some(stamp) = rejected
+                && !renewed
+                && self.authorize.reject(stamp)
+            {
+                renewed = true;
+                continue;
+            }
+            match attempts.after(failure, begin.elapsed()) {
+                Next::Again(pause) => sleep(pause).await,
+                Next::GiveUp(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt(&self, request: &Request, pass: Option<Pass>) -> Result<Answer, Attempted> {
+        let credential = self.authorize.credential().await.map_err(Attempted::unsigned)?;
+        let mut outgoing = self.sign(request, &credential.value).map_err(Attempted::unsigned)?;
+        let id = self.name(&mut outgoing);
+        let headers = std::mem::take(&mut outgoing.headers);
+        let result = self.transport.exchange(request, headers, id).await;
+        let result = result.and_then(|answer| self.judge(&outgoing, answer));
+        if let Some(pass) = pass {
+            settle(pass, &result);
+        }
+        result.map_err(|failure| {
+            let rejected = failure.error.kind() == ErrorKind::Unauthenticated;
+            Attempted { failure, rejected: rejected.then_some(credential.stamp) }
+        })
+    }
+
+    fn sign<'a>(&self, request: &'a Request, credential: &A::Credential) -> Result<Outgoing<'a>> {
+        let headers = request.headers.clone();
+        let mut outgoing = Outgoing { request, headers, secrets: request.secrets.clone() };
+        self.authorize.sign(credential, &mut outgoing)?;
+        Ok(outgoing)
+    }
+
+    /// Gives the attempt an id of its own, where the cloud takes one.
+    fn name(&self, outgoing: &mut Outgoing<'_>) -> Option<String> {
+        let name = self.config.request_ids.send.clone()?;
+        let id = format!("{:016X}{:016X}", self.draw(), self.draw());
+        outgoing.headers.insert(name, HeaderValue::from_str(&id).ok()?);
+        Some(id)
+    }
+
+    fn judge(&self, outgoing: &Outgoing<'_>, answer: Answer) -> Result<Answer, Failure> {
+        if answer.status.is_success() {
+            return Ok(answer);
+        }
+        let verdict = (self.classify)(&answer);
+        let fate = fate(&verdict);
+        let error = outgoing.request.error(verdict.kind);
+        let error = answer.name(error.because(redacted(verdict.message, &outgoing.secrets)));
+        let error = match verdict.code {
+            Some(code) => error.with_code(redacted(code, &outgoing.secrets)),
+            None => error,
+        };
+        let error = match answer.retry_after() {
+            Some(pause) => error.with_retry_after(pause),
+            None => error,
+        };
+        Err(Failure { fate, error })
+    }
+
+    fn draw(&self) -> u64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).u64(..)
+    }
+}
+
+impl<A> fmt::Debug for Client<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// How an attempt failed, and the credential that the cloud rejected, if that was the reason.
+struct Attempted {
+    failure: Failure,
+    rejected: Option<Stamp>,
+}
+
+impl Attempted {
+    fn unsigned(error: Error) -> Self {
+        Self { failure: Failure { fate: Fate::Refused, error }, rejected: None }
+    }
+}
+
+fn fate(verdict: &Verdict) -> Fate {
+    match verdict.kind {
+        ErrorKind::Unavailable | ErrorKind::Ambiguous => Fate::Unknown,
+        ErrorKind::Unauthenticated
+        | ErrorKind::Forbidden
+        | ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::Invalid
+        | ErrorKind::Quota
+        | ErrorKind::Capacity
+        | ErrorKind::Throttled
+        | ErrorKind::Protocol
+        | ErrorKind::Unsupported => {
+            if verdict.passing {
+                Fate::RefusedForNow
+            } else {
+                Fate::Refused
+            }
+        }
+    }
+}
+
+/// Tells the pacer how it went; no answer says nothing about the rate.
+fn settle(pass: Pass, result: &Result<Answer, Failure>) {
+    match result {
+        Ok(_) => pass.accepted(),
+        Err(Failure { fate: Fate::NotSent | Fate::Unknown, .. }) => drop(pass),
+        Err(Failure { fate: Fate::Refused | Fate::RefusedForNow, error }) => {
+            if error.kind() == ErrorKind::Throttled {
+                pass.throttled(error.retry_after());
+            } else {
+                pass.accepted();
+            }
+        }
+    }
+}
+
+/// Cuts secrets out of a text from outside: each as a whole, and each of its words that is long
+/// enough to be one, such as what follows `Bearer`.
+fn redacted(text: String, secrets: &[Secret<String>]) -> String {
+    let words = secrets.iter().flat_map(|secret| {
+        let secret = secret.expose().as_str();
+        std::iter::once(secret).chain(secret.split_whitespace().filter(|word| word.len() >= 8))
+    });
+    words.filter(|word| !word.is_empty()).fold(text, |text, word| text.replace(word, "[redacted]"))
+}

@@ -1,0 +1,34 @@
+//! Requests over HTTP, with everything that clouds have in common done once.
+//!
+//! A [`Client`] paces ([`Pacer`](crate::pace::Pacer)), signs ([`Authorize`]), sends, reads a
+//! bounded body, classifies what is not a success (one function per cloud) and repeats what may
+//! be repeated. It repeats a request only if
+//!
+//! * it was not sent (no connection), or the cloud answered that it has refused it for now (429, or
+//!   what the cloud's own table says);
+//! * or it may have been carried out (no answer, an answer cut short, 5xx), and doing it twice is
+//!   the same as doing it once ([`Effect`]);
+//!
+//! bounded in attempts and in time ([`Retry`]). A 401 renews the credential and repeats once. If a
+//! request that changes something may have been carried out and no clear answer came, the error
+//! is [`Ambiguous`](crate::ErrorKind::Ambiguous).
+//!
+//! Nothing is logged. Errors never show a URL's query, a header or a body, except for the
+//! message that the cloud answered with, and secrets of the request are cut out of that.
+
+mod answer;
+mod client;
+mod config;
+mod proxy;
+mod request;
+mod retry;
+mod transport;
+
+pub use answer::{Answer, Classify, Verdict, by_status};
+pub use client::{Authorize, Client, Outgoing, Unsigned};
+pub use config::{Config, RequestIds, Roots};
+pub use proxy::Proxies;
+pub use request::{Effect, Request};
+pub use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+pub use reqwest::{Method, StatusCode, Url};
+pub use retry::Retry;

@@ -1,0 +1,161 @@
+//! A request that can be sent more than once.
+
+use super::{HeaderMap, HeaderName, HeaderValue, Method, Url};
+use crate::pace::Lane;
+use crate::{Error, ErrorKind, Operation, Result, Secret};
+use bytes::Bytes;
+use serde::Serialize;
+use std::fmt;
+
+/// What a request does to the cloud, and so whether it may be sent twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It only looks.
+    None,
+    /// It changes something, and twice is the same as once: a delete, or a launch with a token.
+    Idempotent,
+    /// Each time it is carried out it changes something.
+    Once,
+}
+
+impl Effect {
+    /// True if it may be repeated without knowing whether it was carried out.
+    #[must_use]
+    pub fn repeatable(self) -> bool {
+        match self {
+            Self::None | Self::Idempotent => true,
+            Self::Once => false,
+        }
+    }
+}
+
+/// A request that can be sent more than once.
+///
+/// `Debug` and errors show neither query, headers nor body.
+///
+/// ```
+/// use cloud_core::Operation;
+/// use cloud_core::http::{Effect, Method, Request, Url};
+///
+/// let url = Url::parse("https://iaas.example/instances?page=x").unwrap();
+/// let launch = Request::new(Operation::Launch, Method::POST, url).on("vm-0001");
+/// assert_eq!(launch.effect(), Effect::Once);
+/// let launch = launch.with_effect(Effect::Idempotent); // it carries a launch token
+/// assert_eq!(format!("{launch:?}"), "POST https://iaas.example/instances");
+/// ```
+#[derive(Clone)]
+pub struct Request {
+    operation: Operation,
+    subject: Option<String>,
+    effect: Effect,
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) secrets: Vec<Secret<String>>,
+}
+
+impl Request {
+    /// A request without a body; its effect is what the method promises, which for `POST` and
+    /// `PATCH` is nothing.
+    #[must_use]
+    pub fn new(operation: Operation, method: Method, url: Url) -> Self {
+        let effect = match method {
+            Method::GET | Method::HEAD | Method::OPTIONS => Effect::None,
+            Method::PUT | Method::DELETE => Effect::Idempotent,
+            _ => Effect::Once,
+        };
+        Self {
+            operation,
+            subject: None,
+            effect,
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            secrets: Vec::new(),
+        }
+    }
+
+    /// Names what it is about, for errors.
+    #[must_use]
+    pub fn on(mut self, subject: impl fmt::Display) -> Self {
+        self.subject = Some(subject.to_string());
+        self
+    }
+
+    /// Says what it does, where that is not what the method promises.
+    #[must_use]
+    pub fn with_effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// Adds a header, or replaces it.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// Gives it a body.
+    #[must_use]
+    pub fn with_body(mut self, content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self.with_header(reqwest::header::CONTENT_TYPE, content_type)
+    }
+
+    /// Gives it a JSON body.
+    pub fn with_json<T: Serialize + ?Sized>(self, body: &T) -> Result<Self> {
+        let json = serde_json::to_vec(body).map_err(|_cause| {
+            // The cause may quote the value, and that may be a secret.
+            self.error(ErrorKind::Invalid).because("the body cannot be written as JSON")
+        })?;
+        Ok(self.with_body(HeaderValue::from_static("application/json"), json))
+    }
+
+    /// Names a text inside the request, such as a password or user data, that is cut out of
+    /// whatever the cloud answers before it gets into an error.
+    #[must_use]
+    pub fn with_secret(mut self, secret: Secret<String>) -> Self {
+        self.secrets.push(secret);
+        self
+    }
+
+    /// What it does to the cloud.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// Which queue it waits in; none for authentication, because requests that have already
+    /// got their place wait for it.
+    pub(super) fn lane(&self) -> Option<Lane> {
+        match (self.operation, self.effect) {
+            (Operation::Authenticate, _) => None,
+            (_, Effect::None) => Some(Lane::Look),
+            (_, Effect::Idempotent | Effect::Once) => Some(Lane::Change),
+        }
+    }
+
+    /// An error of this request.
+    #[must_use]
+    pub fn error(&self, kind: ErrorKind) -> Error {
+        let error = Error::new(kind, self.operation);
+        match &self.subject {
+            Some(subject) => error.on(subject),
+            None => error,
+        }
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.url.host_str().unwrap_or_default();
+        write!(f, "{} {}://{host}", self.method, self.url.scheme())?;
+        if let Some(port) = self.url.port() {
+            write!(f, ":{port}")?;
+        }
+        f.write_str(self.url.path())
+    }
+}

@@ -1,0 +1,127 @@
+//! One request over the wire, and whether it was sent if that did not work.
+
+use super::retry::{Failure, Fate};
+use super::{Answer, Config, HeaderMap, HeaderName, Request};
+use crate::{ErrorKind, Result};
+use bytes::{Bytes, BytesMut};
+use std::error::Error as StdError;
+use std::io;
+use std::time::Duration;
+use tokio::time::timeout;
+
+pub(super) struct Transport {
+    client: reqwest::Client,
+    timeout: Duration,
+    largest_body: usize,
+    id_headers: Vec<HeaderName>,
+}
+
+impl Transport {
+    pub(super) fn new(config: &Config) -> Result<Self> {
+        Ok(Self {
+            client: config.build()?,
+            timeout: config.timeout,
+            largest_body: config.largest_body,
+            id_headers: config.request_ids.read.clone(),
+        })
+    }
+
+    /// Sends it with these headers and reads the whole answer, in bounded time and space.
+    pub(super) async fn exchange(
+        &self,
+        request: &Request,
+        headers: HeaderMap,
+        id: Option<String>,
+    ) -> Result<Answer, Failure> {
+        let exchange = async {
+            let outgoing = self
+                .client
+                .request(request.method.clone(), request.url.clone())
+                .headers(headers)
+                .body(request.body.clone());
+            let mut response = outgoing.send().await.map_err(Trouble::Broken)?;
+            let body = self.read(&mut response).await?;
+            let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+            let theirs = self.id_headers.iter().find_map(|name| headers.get(name)?.to_str().ok());
+            let request_id = theirs.map(str::to_owned).or_else(|| id.clone());
+            Ok(Answer { status, headers, body, request_id })
+        };
+        let result = timeout(self.timeout, exchange).await.unwrap_or(Err(Trouble::TooSlow));
+        result.map_err(|trouble| {
+            let Failure { fate, error } = self.explain(request, trouble);
+            let error = if let Some(id) = id { error.with_request_id(id) } else { error };
+            Failure { fate, error }
+        })
+    }
+
+    /// Reads the body. Of an error's it is enough to have the beginning.
+    async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, Trouble> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(Trouble::Broken)? {
+            let room = self.largest_body.saturating_sub(body.len());
+            body.extend(chunk.iter().take(room));
+            if chunk.len() > room && response.status().is_success() {
+                return Err(Trouble::TooLarge);
+            }
+            if chunk.len() > room {
+                break;
+            }
+        }
+        Ok(body.freeze())
+    }
+
+    fn explain(&self, request: &Request, trouble: Trouble) -> Failure {
+        let host = request.url.host_str().unwrap_or("nowhere");
+        let (fate, kind, why) = match &trouble {
+            Trouble::Broken(cause) if cause.is_builder() => {
+                (Fate::Refused, ErrorKind::Invalid, format!("{host} cannot be asked like this"))
+            }
+            // Neither trust nor a protocol comes by waiting.
+            Trouble::Broken(cause) if cause.is_connect() && is_bad_handshake(cause) => {
+                (Fate::Refused, ErrorKind::Protocol, format!("no secure connection to {host}"))
+            }
+            Trouble::Broken(cause) if cause.is_connect() => {
+                (Fate::NotSent, ErrorKind::Unavailable, format!("no connection to {host}"))
+            }
+            Trouble::Broken(_) => {
+                (Fate::Unknown, ErrorKind::Unavailable, format!("no whole answer from {host}"))
+            }
+            Trouble::TooSlow => {
+                let why = format!("no whole answer from {host} in {:?}", self.timeout);
+                (Fate::Unknown, ErrorKind::Unavailable, why)
+            }
+            Trouble::TooLarge => {
+                let why = format!("body over {} bytes from {host}", self.largest_body);
+                (Fate::Unknown, ErrorKind::Protocol, why)
+            }
+        };
+        let error = request.error(kind).because(why);
+        match trouble {
+            Trouble::Broken(cause) => Failure { fate, error: error.caused_by(cause.without_url()) },
+            Trouble::TooSlow | Trouble::TooLarge => Failure { fate, error },
+        }
+    }
+}
+
+/// True if the other side's certificate or handshake is wrong: rustls calls that invalid data.
+fn is_bad_handshake(cause: &reqwest::Error) -> bool {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(cause);
+    while let Some(error) = next {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData) {
+            return true;
+        }
+        // The source of an I/O error is that of what it wraps, not what it wraps.
+        next = match io.and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    false
+}
+
+enum Trouble {
+    Broken(reqwest::Error),
+    TooSlow,
+    TooLarge,
+}

@@ -1,0 +1,98 @@
+//! Names and ids, each its own type so that no two can be mixed up.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+macro_rules! text_types {
+    ($($(#[$docs:meta])+ $name:ident;)+) => {$(
+        $(#[$docs])+
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Takes the text as it is.
+            #[must_use]
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )+};
+}
+
+text_types! {
+    /// The cloud's id of an instance: an OCID, a Nova UUID.
+    InstanceId;
+    /// The name shown for an instance. Not unique: two instances may have the same.
+    InstanceName;
+    /// The cloud's id of an image.
+    ImageId;
+    /// The name of an image.
+    ImageName;
+    /// The name of a shape (OCI) or flavor (OpenStack).
+    ShapeName;
+    /// An availability domain (OCI) or availability zone (OpenStack).
+    Zone;
+    /// The cloud's id of a subnet (OCI) or network (OpenStack).
+    SubnetId;
+    /// A group of hosts inside a zone that do not fail together with another group.
+    FaultDomain;
+}
+
+/// Marks repeats of one launch: a cloud that knows tokens makes one instance for one token.
+///
+/// A token has to change when the request changes, and only then. OCI remembers it for 24 hours.
+///
+/// ```
+/// use cloud_core::LaunchToken;
+///
+/// assert!(LaunchToken::new("cluster-7:vm-0001:3").is_ok());
+/// assert!(LaunchToken::new("x".repeat(65)).is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaunchToken(String);
+
+impl LaunchToken {
+    /// Longest token that every cloud takes, in bytes.
+    pub const LONGEST: usize = 64;
+
+    /// Takes the text if it can go into a header: 1 to 64 visible ASCII characters.
+    pub fn new(text: impl Into<String>) -> Result<Self, InvalidLaunchToken> {
+        let text = text.into();
+        let fits = (1..=Self::LONGEST).contains(&text.len());
+        if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(Self(text))
+        } else {
+            Err(InvalidLaunchToken)
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The text is not 1 to 64 visible ASCII characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidLaunchToken;
+
+impl fmt::Display for InvalidLaunchToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a launch token is 1 to 64 visible ASCII characters")
+    }
+}
+
+impl StdError for InvalidLaunchToken {}

@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+
+mod catalog;
+mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+pub mod http;
+mod id;
+mod instance;
+pub mod memory;
+pub mod pace;
+mod provider;
+mod secret;
+mod state;
+mod tags;
+mod token;
+mod wait;
+
+pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Shape};
+pub use error::{Advice, Error, ErrorKind, Operation, Result};
+pub use id::{
+    FaultDomain, ImageId, ImageName, InstanceId, InstanceName, InvalidLaunchToken, LaunchToken,
+    ShapeName, SubnetId, Zone,
+};
+pub use instance::{Fault, Flex, Instance, InstanceSpec};
+pub use provider::{InstanceFilter, Provider, Reboot};
+pub use secret::Secret;
+pub use state::InstanceState;
+pub use tags::Tags;
+pub use token::{Held, Stamp, Token, TokenCache};
+pub use wait::{Poll, ProviderExt, WaitOutcome, Waited};

@@ -1,0 +1,262 @@
+//! The cloud in memory as a provider.
+
+use super::history::{Event, Outcome};
+use super::settings::{Settings, Throttle};
+use super::trouble::Trouble;
+use super::world::World;
+use crate::clock::after;
+use crate::{
+    Capability, Error, ErrorKind, ImageId, Instance, InstanceId, InstanceState, Operation,
+    Provider as _, Result, ShapeName, Zone,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// A cloud in memory; clones are the same cloud.
+///
+/// Besides [`Provider`](crate::Provider) it has what a test needs: trouble by script or by chance,
+/// capacity, quota and throttling that change on the way, and a full history.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+/// use cloud_core::memory::{MemoryCloud, Settings};
+/// use cloud_core::{
+///     ImageId, InstanceFilter, InstanceName, InstanceSpec, Poll, Provider, ProviderExt, ShapeName,
+///     Tags, WaitOutcome,
+/// };
+/// use std::time::Duration;
+///
+/// let cloud = MemoryCloud::new(Settings::default());
+/// let mut spec = InstanceSpec::new(
+///     InstanceName::new("vm-0001"),
+///     ShapeName::new("small"),
+///     ImageId::new("image-1"),
+/// );
+/// spec.tags = Tags::from([("cluster", "blue")]);
+/// let ids = [cloud.launch(&spec).await?.id];
+/// let ours = InstanceFilter::tagged(spec.tags);
+/// let waited = cloud.wait_address(&ours, &ids, Poll::until(Duration::from_secs(300))).await?;
+/// let outcome = &waited.outcomes[&ids[0]];
+/// assert!(matches!(outcome, WaitOutcome::Reached(instance) if instance.address.is_some()));
+/// # Ok::<(), cloud_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryCloud(Arc<Mutex<World>>);
+
+/// One request, before it is known what comes of it.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    operation: Operation,
+    subject: Option<&'a str>,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(operation: Operation, subject: Option<&'a str>) -> Self {
+        Self { operation, subject }
+    }
+}
+
+impl MemoryCloud {
+    /// A cloud without instances. Has to be called inside of a tokio run time, whose clock it
+    /// uses.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(Mutex::new(World::new(settings, Instant::now()))))
+    }
+
+    /// The next request of this operation gets into this trouble; more than one are taken in
+    /// their order.
+    pub fn script(&self, operation: Operation, trouble: Trouble) {
+        self.world().troubles.script(operation, trouble);
+    }
+
+    /// From now on each request, or each of this operation, gets into this trouble with this
+    /// probability.
+    pub fn chance(&self, operation: Option<Operation>, trouble: Trouble, probability: f64) {
+        self.world().troubles.chance(operation, trouble, probability);
+    }
+
+    /// No more trouble, scripted or random.
+    pub fn calm(&self) {
+        self.world().troubles.clear();
+    }
+
+    /// Room for so many machines of a shape in a zone; without a number there is no bound.
+    pub fn set_capacity(&self, shape: ShapeName, zone: Option<Zone>, machines: Option<u32>) {
+        self.world().set_capacity(shape, zone, machines);
+    }
+
+    /// From now on a launch without capacity is refused at once, or accepted and fails later.
+    pub fn set_late_capacity(&self, late: bool) {
+        self.world().settings.late_capacity = late;
+    }
+
+    /// Most instances at a time from now on.
+    pub fn set_quota(&self, quota: Option<u32>) {
+        self.world().settings.quota = quota;
+    }
+
+    /// Requests per second from now on.
+    pub fn set_throttle(&self, throttle: Option<Throttle>) {
+        self.world().settings.throttle = throttle;
+    }
+
+    /// Puts an instance into a state, as if by another's hand; false if there is none.
+    #[must_use]
+    pub fn force(&self, id: &InstanceId, state: InstanceState) -> bool {
+        let now = Instant::now();
+        let mut world = self.world();
+        let machine = world.find(now, id);
+        machine.map(|machine| machine.goes(now, [(now, state)])).is_some()
+    }
+
+    /// Everything as it is now, without lag, latency or trouble.
+    #[must_use]
+    pub fn instances(&self) -> Vec<Instance> {
+        self.world().all(Instant::now())
+    }
+
+    /// How often an instance has come up so far.
+    #[must_use]
+    pub fn boots(&self, id: &InstanceId) -> Option<usize> {
+        let now = Instant::now();
+        self.world().find(now, id).map(|machine| machine.boots_until(now))
+    }
+
+    /// Every request so far.
+    #[must_use]
+    pub fn history(&self) -> Vec<Event> {
+        self.world().history.clone()
+    }
+
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn draw(&self) -> Duration {
+        let mut world = self.world();
+        let latency = world.settings.latency;
+        latency.draw(&mut world.random)
+    }
+
+    /// Carries out one request with its latency and its trouble.
+    pub(super) async fn ask<T>(
+        &self,
+        ask: Ask<'_>,
+        work: impl FnOnce(&mut World, Instant, Option<Trouble>) -> Result<T> + Send,
+    ) -> Result<T> {
+        let Ask { operation, subject } = ask;
+        let latency = self.draw();
+        sleep(latency / 2).await;
+        let trouble = {
+            let world = &mut *self.world();
+            world.troubles.next(operation, &mut world.random)
+        };
+        if let Some(Trouble::Delay(pause)) = trouble {
+            sleep(pause).await;
+        }
+        let result = self.serve(ask, trouble, work);
+        sleep(latency / 2).await;
+        result.map_err(|error| match subject {
+            Some(subject) => error.on(subject),
+            None => error,
+        })
+    }
+
+    fn serve<T>(
+        &self,
+        Ask { operation, subject }: Ask<'_>,
+        trouble: Option<Trouble>,
+        work: impl FnOnce(&mut World, Instant, Option<Trouble>) -> Result<T>,
+    ) -> Result<T> {
+        let now = Instant::now();
+        let world = &mut *self.world();
+        let (result, outcome) = match (world.admit(now), trouble) {
+            (Err(pause), _) => {
+                let error = Error::new(ErrorKind::Throttled, operation).with_retry_after(pause);
+                (Err(error), Outcome::Refused(ErrorKind::Throttled))
+            }
+            (Ok(()), Some(Trouble::Refuse(kind))) => {
+                (Err(Error::new(kind, operation)), Outcome::Refused(kind))
+            }
+            (Ok(()), Some(Trouble::LoseRequest)) => (Err(unanswered(operation)), Outcome::Lost),
+            (Ok(()), Some(Trouble::LoseAnswer)) => match work(world, now, trouble) {
+                Ok(_) => (Err(unanswered(operation)), Outcome::DoneUnheard),
+                Err(error) => (Err(unanswered(operation)), Outcome::Refused(error.kind())),
+            },
+            (Ok(()), None | Some(Trouble::Delay(_) | Trouble::FailLater(_))) => {
+                let result = work(world, now, trouble);
+                let outcome = result
+                    .as_ref()
+                    .map_or_else(|error| Outcome::Refused(error.kind()), |_| Outcome::Done);
+                (result, outcome)
+            }
+        };
+        world.record(now, operation, subject, outcome);
+        let id = format!("memory-{}", world.history.len());
+        result.map_err(|error| error.with_request_id(id))
+    }
+
+    /// Finds an instance in one of the states that allow it, and lets it work for a while.
+    pub(super) async fn act(
+        &self,
+        ask: Ask<'_>,
+        id: &InstanceId,
+        allowed: &[InstanceState],
+        image: Option<&ImageId>,
+    ) -> Result<()> {
+        let operation = ask.operation;
+        self.ask(ask, |world, now, _| {
+            if image.is_some_and(|image| world.image(now, image).is_none()) {
+                return Err(Error::new(ErrorKind::Invalid, operation).because("no such image"));
+            }
+            let done = after(now, world.settings.work.draw(&mut world.random));
+            let machine = world.find(now, id).ok_or(Error::new(ErrorKind::NotFound, operation))?;
+            if !machine.state(now).is_some_and(|state| allowed.contains(state)) {
+                return Err(Error::new(ErrorKind::Conflict, operation)
+                    .because("the state of the instance does not allow it"));
+            }
+            let way = [(now, InstanceState::Pending), (done, InstanceState::Running)];
+            machine.goes(now, way);
+            if let Some(image) = image {
+                machine.gets_image(now, image.clone());
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) fn require(
+        &self,
+        capability: Capability,
+        operation: Operation,
+        subject: &str,
+    ) -> Result<()> {
+        if self.capabilities().has(capability) {
+            return Ok(());
+        }
+        Err(Error::unsupported(operation).on(subject))
+    }
+}
+
+/// No answer came: a request that changes something may have been carried out.
+fn unanswered(operation: Operation) -> Error {
+    let kind = match operation {
+        Operation::Launch
+        | Operation::Terminate
+        | Operation::Rebuild
+        | Operation::Reboot
+        | Operation::Start
+        | Operation::Snapshot => ErrorKind::Ambiguous,
+        Operation::Authenticate
+        | Operation::List
+        | Operation::Get
+        | Operation::Addresses
+        | Operation::Shapes
+        | Operation::Images
+        | Operation::Limits
+        | Operation::Configure => ErrorKind::Unavailable,
+    };
+    Error::new(kind, operation).because("no answer")
+}

@@ -1,0 +1,114 @@
+//! One machine: its past and its future are a list, and every look at it a function of time.
+
+use crate::{ErrorKind, Fault, ImageId, Instance, InstanceId, InstanceSpec, InstanceState};
+use std::net::IpAddr;
+use std::time::SystemTime;
+use tokio::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) id: InstanceId,
+    pub(super) spec: InstanceSpec,
+    created: SystemTime,
+    address: IpAddr,
+    addressed: Option<Instant>,
+    fault: Option<Fault>,
+    /// When which state begins; the first is the launch.
+    states: Vec<(Instant, InstanceState)>,
+    /// When which image is shown.
+    images: Vec<(Instant, ImageId)>,
+    forgotten: Option<Instant>,
+}
+
+impl Machine {
+    pub(super) fn new(
+        id: InstanceId,
+        spec: InstanceSpec,
+        (now, created): (Instant, SystemTime),
+        address: IpAddr,
+    ) -> Self {
+        let images = vec![(now, spec.image.clone())];
+        Self {
+            id,
+            spec,
+            created,
+            address,
+            addressed: None,
+            fault: None,
+            states: vec![(now, InstanceState::Pending)],
+            images,
+            forgotten: None,
+        }
+    }
+
+    /// Runs from then on, and has its address some time after.
+    pub(super) fn boots(&mut self, running: Instant, addressed: Instant) {
+        self.states.push((running, InstanceState::Running));
+        self.addressed = Some(addressed);
+    }
+
+    /// Is broken from then on.
+    pub(super) fn breaks(&mut self, at: Instant, kind: ErrorKind) {
+        self.states.push((at, InstanceState::Failed));
+        let message = match kind {
+            ErrorKind::Capacity => "No valid host was found.".to_owned(),
+            other => format!("the launch went wrong: {other}"),
+        };
+        self.fault = Some(Fault { kind, message });
+    }
+
+    /// Forgets what was to come, and goes through these states instead.
+    pub(super) fn goes(
+        &mut self,
+        now: Instant,
+        way: impl IntoIterator<Item = (Instant, InstanceState)>,
+    ) {
+        self.states.retain(|(begin, _)| *begin <= now);
+        self.states.extend(way);
+    }
+
+    pub(super) fn gets_image(&mut self, now: Instant, image: ImageId) {
+        self.images.push((now, image));
+    }
+
+    pub(super) fn is_forgotten_at(&mut self, at: Instant) {
+        self.forgotten = Some(at);
+    }
+
+    pub(super) fn state(&self, at: Instant) -> Option<&InstanceState> {
+        if self.forgotten.is_some_and(|forgotten| forgotten <= at) {
+            return None;
+        }
+        latest(&self.states, at)
+    }
+
+    pub(super) fn boots_until(&self, at: Instant) -> usize {
+        let up = |(begin, state): &&(Instant, InstanceState)| {
+            *begin <= at && *state == InstanceState::Running
+        };
+        self.states.iter().filter(up).count()
+    }
+
+    pub(super) fn address(&self, at: Instant) -> Option<IpAddr> {
+        let live = self.state(at)?.is_live();
+        (live && self.addressed.is_some_and(|addressed| addressed <= at)).then_some(self.address)
+    }
+
+    /// As the cloud shows it at a time; none before its launch and after it is forgotten.
+    pub(super) fn view(&self, at: Instant) -> Option<Instance> {
+        let state = self.state(at)?.clone();
+        let failed = state == InstanceState::Failed;
+        let mut instance = Instance::launched(self.id.clone(), &self.spec);
+        instance.state = state;
+        instance.image = latest(&self.images, at).cloned();
+        instance.address = self.address(at);
+        instance.created = Some(self.created);
+        instance.fault = self.fault.clone().filter(|_| failed);
+        Some(instance)
+    }
+}
+
+/// The last that has begun.
+fn latest<T>(timeline: &[(Instant, T)], at: Instant) -> Option<&T> {
+    timeline.iter().rev().find(|(begin, _)| *begin <= at).map(|(_, value)| value)
+}

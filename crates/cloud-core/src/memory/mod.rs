@@ -1,0 +1,18 @@
+//! A cloud in memory, as strict as the real ones.
+//!
+//! [`MemoryCloud`] lives on tokio's clock: with the clock paused, an hour passes in
+//! microseconds. What it does depends on its [`Settings`] and their seed alone, so that a run
+//! that went wrong can be had again.
+
+mod cloud;
+mod history;
+mod machine;
+mod provider;
+mod settings;
+mod trouble;
+mod world;
+
+pub use cloud::MemoryCloud;
+pub use history::{Event, Outcome};
+pub use settings::{Settings, Span, Throttle};
+pub use trouble::Trouble;

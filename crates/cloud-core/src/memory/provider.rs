@@ -1,0 +1,140 @@
+//! What a provider has to do, done by the cloud in memory.
+
+use super::cloud::{Ask, MemoryCloud};
+use super::trouble::Trouble;
+use crate::clock::after;
+use crate::{
+    Capabilities, Capability, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Operation, Provider, Reboot,
+    Result, Shape,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+#[async_trait]
+impl Provider for MemoryCloud {
+    fn capabilities(&self) -> Capabilities {
+        self.world().settings.capabilities.clone()
+    }
+
+    async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
+        let mut instances = Vec::new();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let ask = Ask::new(Operation::List, None);
+            let page = self.ask(ask, |world, now, _| Ok(world.page(now, from))).await?;
+            instances.extend(page.0);
+            next = page.1;
+        }
+        Ok(filter.keep(instances))
+    }
+
+    async fn get(&self, id: &InstanceId) -> Result<Instance> {
+        self.ask(Ask::new(Operation::Get, Some(id.as_str())), |world, now, _| {
+            let found = world.find(now, id).and_then(|machine| machine.view(now));
+            found.ok_or(Error::new(ErrorKind::NotFound, Operation::Get))
+        })
+        .await
+    }
+
+    async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
+        let ask = Ask::new(Operation::Launch, Some(spec.name.as_str()));
+        self.ask(ask, |world, now, trouble| {
+            let late = match trouble {
+                Some(Trouble::FailLater(kind)) => Some(kind),
+                Some(
+                    Trouble::Refuse(_)
+                    | Trouble::LoseAnswer
+                    | Trouble::LoseRequest
+                    | Trouble::Delay(_),
+                )
+                | None => None,
+            };
+            world.launch(now, spec, late)
+        })
+        .await
+    }
+
+    async fn terminate(&self, id: &InstanceId) -> Result<()> {
+        self.ask(Ask::new(Operation::Terminate, Some(id.as_str())), |world, now, _| {
+            let gone = after(now, world.settings.terminate.draw(&mut world.random));
+            let forgotten = after(gone, world.settings.linger);
+            let Some(machine) = world.find(now, id) else {
+                return Ok(());
+            };
+            if machine.state(now).is_some_and(|state| !state.is_leaving()) {
+                let way = [(now, InstanceState::Terminating), (gone, InstanceState::Terminated)];
+                machine.goes(now, way);
+                machine.is_forgotten_at(forgotten);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
+        self.require(Capability::Rebuild, Operation::Rebuild, id.as_str())?;
+        let ask = Ask::new(Operation::Rebuild, Some(id.as_str()));
+        let allowed = [InstanceState::Running, InstanceState::Stopped];
+        self.act(ask, id, &allowed, Some(image)).await
+    }
+
+    async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
+        if how == Reboot::Soft {
+            self.require(Capability::SoftReboot, Operation::Reboot, id.as_str())?;
+        }
+        let ask = Ask::new(Operation::Reboot, Some(id.as_str()));
+        self.act(ask, id, &[InstanceState::Running], None).await
+    }
+
+    async fn start(&self, id: &InstanceId) -> Result<()> {
+        self.require(Capability::Start, Operation::Start, id.as_str())?;
+        let ask = Ask::new(Operation::Start, Some(id.as_str()));
+        self.act(ask, id, &[InstanceState::Stopped], None).await
+    }
+
+    async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
+        self.ask(Ask::new(Operation::Addresses, None), |world, now, _| {
+            let known = ids.iter().filter_map(|id| {
+                let address = world.find(now, id)?.address(now)?;
+                Some((id.clone(), address))
+            });
+            Ok(known.collect())
+        })
+        .await
+    }
+
+    async fn shapes(&self) -> Result<Vec<Shape>> {
+        self.ask(Ask::new(Operation::Shapes, None), |world, _, _| Ok(world.shapes())).await
+    }
+
+    async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>> {
+        let ask = Ask::new(Operation::Images, None);
+        let mut images = self.ask(ask, |world, now, _| Ok(world.images(now))).await?;
+        images.retain(|image| filter.matches(image));
+        Ok(images)
+    }
+
+    async fn limits(&self) -> Result<Vec<Limit>> {
+        self.require(Capability::Limits, Operation::Limits, "instances")?;
+        self.ask(Ask::new(Operation::Limits, None), |world, now, _| {
+            let most = world.settings.quota.map(u64::from);
+            let used = Some(u64::from(world.live(now)));
+            Ok(vec![Limit { name: "instances".to_owned(), zone: None, most, used }])
+        })
+        .await
+    }
+
+    async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
+        self.require(Capability::Snapshot, Operation::Snapshot, id.as_str())?;
+        self.ask(Ask::new(Operation::Snapshot, Some(id.as_str())), |world, now, _| {
+            if world.find(now, id).is_none() {
+                return Err(Error::new(ErrorKind::NotFound, Operation::Snapshot));
+            }
+            let usable = after(now, world.settings.work.draw(&mut world.random));
+            Ok(world.add_image(name.clone(), usable))
+        })
+        .await
+    }
+}

@@ -1,0 +1,69 @@
+//! What can go wrong with a request, by script or by chance.
+
+use crate::{ErrorKind, Operation};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What goes wrong with one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is refused with this kind of error and not carried out.
+    Refuse(ErrorKind),
+    /// It is carried out, and the answer is lost on the way.
+    LoseAnswer,
+    /// It is lost on the way and not carried out; the caller cannot tell this from a lost answer.
+    LoseRequest,
+    /// Everything is fine, only later.
+    Delay(Duration),
+    /// A launch is accepted, and fails with this kind while booting; other requests are fine.
+    FailLater(ErrorKind),
+}
+
+/// Trouble to come.
+#[derive(Debug, Default)]
+pub(super) struct Troubles {
+    script: VecDeque<(Operation, Trouble)>,
+    chances: Vec<Chance>,
+}
+
+#[derive(Debug)]
+struct Chance {
+    operation: Option<Operation>,
+    trouble: Trouble,
+    probability: f64,
+}
+
+impl Troubles {
+    pub(super) fn script(&mut self, operation: Operation, trouble: Trouble) {
+        self.script.push_back((operation, trouble));
+    }
+
+    pub(super) fn chance(
+        &mut self,
+        operation: Option<Operation>,
+        trouble: Trouble,
+        probability: f64,
+    ) {
+        self.chances.push(Chance { operation, trouble, probability });
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The trouble of the next request: what the script has for it, or else what chance has.
+    pub(super) fn next(
+        &mut self,
+        operation: Operation,
+        random: &mut fastrand::Rng,
+    ) -> Option<Trouble> {
+        let scripted = self.script.iter().position(|(scripted, _)| *scripted == operation);
+        if let Some((_, trouble)) = scripted.and_then(|place| self.script.remove(place)) {
+            return Some(trouble);
+        }
+        let concerned =
+            |chance: &&Chance| chance.operation.is_none_or(|concerned| concerned == operation);
+        let mut chances = self.chances.iter().filter(concerned);
+        chances.find(|chance| random.f64() < chance.probability).map(|chance| chance.trouble)
+    }
+}

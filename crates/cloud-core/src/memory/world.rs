@@ -1,0 +1,268 @@
+//! All that a cloud in memory knows, and what each request does to it. No time passes here.
+
+use super::machine::Machine;
+use super::settings::{Settings, Throttle};
+use super::trouble::Troubles;
+use super::{Event, Outcome};
+use crate::clock::after;
+use crate::{
+    Capability, Error, ErrorKind, Image, ImageId, ImageName, Instance, InstanceId, InstanceSpec,
+    InstanceState, LaunchToken, Operation, Result, Shape, ShapeName, Zone,
+};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) settings: Settings,
+    pub(super) random: fastrand::Rng,
+    pub(super) troubles: Troubles,
+    pub(super) history: Vec<Event>,
+    begun: Instant,
+    machines: Vec<Machine>,
+    images: Vec<(Image, Instant)>,
+    tokens: BTreeMap<LaunchToken, Used>,
+    capacity: BTreeMap<(ShapeName, Option<Zone>), u32>,
+    bucket: Option<(f64, Instant)>,
+}
+
+/// What a launch token was used for.
+#[derive(Debug)]
+struct Used {
+    at: Instant,
+    spec: InstanceSpec,
+    id: InstanceId,
+}
+
+impl World {
+    pub(super) fn new(settings: Settings, now: Instant) -> Self {
+        let images = settings.images.iter().map(|image| (image.clone(), now)).collect();
+        Self {
+            random: fastrand::Rng::with_seed(settings.seed),
+            settings,
+            troubles: Troubles::default(),
+            history: Vec::new(),
+            begun: now,
+            machines: Vec::new(),
+            images,
+            tokens: BTreeMap::new(),
+            capacity: BTreeMap::new(),
+            bucket: None,
+        }
+    }
+
+    pub(super) fn record(
+        &mut self,
+        now: Instant,
+        operation: Operation,
+        subject: Option<&str>,
+        outcome: Outcome,
+    ) {
+        let subject = subject.map(str::to_owned);
+        self.history.push(Event { at: now - self.begun, operation, subject, outcome });
+    }
+
+    /// Takes a request, or says how long to wait.
+    pub(super) fn admit(&mut self, now: Instant) -> Result<(), Duration> {
+        let Some(Throttle { rate, burst }) = self.settings.throttle else {
+            self.bucket = None;
+            return Ok(());
+        };
+        let (tokens, filled) = self.bucket.unwrap_or((burst, now));
+        let tokens = (tokens + (now - filled).as_secs_f64() * rate).min(burst);
+        let taken = tokens >= 1.0;
+        self.bucket = Some((if taken { tokens - 1.0 } else { tokens }, now));
+        if taken {
+            return Ok(());
+        }
+        // As the real ones: whole seconds.
+        let pause = Duration::try_from_secs_f64((1.0 / rate).ceil());
+        Err(pause.unwrap_or(LONGEST_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
+    }
+
+    pub(super) fn set_capacity(
+        &mut self,
+        shape: ShapeName,
+        zone: Option<Zone>,
+        machines: Option<u32>,
+    ) {
+        match machines {
+            Some(machines) => self.capacity.insert((shape, zone), machines),
+            None => self.capacity.remove(&(shape, zone)),
+        };
+    }
+
+    /// What a listing shows, in the order of the launches: no more than a page from this place on,
+    /// and the place of the next page.
+    pub(super) fn page(&self, now: Instant, from: usize) -> (Vec<Instance>, Option<usize>) {
+        let then = now.checked_sub(self.settings.lag).filter(|then| *then >= self.begun);
+        let mut instances = Vec::new();
+        for (place, machine) in self.machines.iter().enumerate().skip(from) {
+            if instances.len() >= self.settings.page.max(1) {
+                return (instances, Some(place));
+            }
+            instances.extend(then.and_then(|then| machine.view(then)));
+        }
+        (instances, None)
+    }
+
+    /// Everything as it is, for assertions.
+    pub(super) fn all(&self, now: Instant) -> Vec<Instance> {
+        self.machines.iter().filter_map(|machine| machine.view(now)).collect()
+    }
+
+    pub(super) fn find(&mut self, now: Instant, id: &InstanceId) -> Option<&mut Machine> {
+        let known = |machine: &&mut Machine| machine.id == *id && machine.state(now).is_some();
+        self.machines.iter_mut().find(known)
+    }
+
+    pub(super) fn launch(
+        &mut self,
+        now: Instant,
+        spec: &InstanceSpec,
+        late: Option<ErrorKind>,
+    ) -> Result<Instance> {
+        let refused = |kind| Error::new(kind, Operation::Launch);
+        self.check(now, spec)?;
+        if let Some(first) = self.first_launch(now, spec)? {
+            return Ok(first);
+        }
+        if self.settings.quota.is_some_and(|quota| self.count(now, |_| true) >= quota) {
+            return Err(refused(ErrorKind::Quota).because("limit of instances exceeded"));
+        }
+        let full = self.is_full(now, spec);
+        if full && !self.settings.late_capacity {
+            return Err(refused(ErrorKind::Capacity).because("Out of host capacity."));
+        }
+        let late = late.or(full.then_some(ErrorKind::Capacity));
+        let instance = self.create(now, spec, late);
+        if let Some(token) = self.token(spec) {
+            let used = Used { at: now, spec: spec.clone(), id: instance.id.clone() };
+            self.tokens.insert(token, used);
+        }
+        Ok(instance)
+    }
+
+    fn check(&self, now: Instant, spec: &InstanceSpec) -> Result<()> {
+        let invalid = |why| Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(why));
+        let unsupported = |why| Err(Error::unsupported(Operation::Launch).because(why));
+        let capabilities = &self.settings.capabilities;
+        let Some(shape) = self.settings.shapes.iter().find(|shape| shape.name == spec.shape) else {
+            return invalid("no such shape");
+        };
+        if shape.flexible != spec.flex.is_some() {
+            return invalid("a flexible shape has to be given a size, and no other may be");
+        }
+        if spec.zone.as_ref().is_some_and(|zone| !shape.zones.contains(zone)) {
+            return invalid("no such shape in this zone");
+        }
+        if self.image(now, &spec.image).is_none() {
+            return invalid("no such image");
+        }
+        if spec.preemptible && !capabilities.has(Capability::Preemptible) {
+            return unsupported("preemptible instances");
+        }
+        if spec.fault_domain.is_some() && !capabilities.has(Capability::FaultDomain) {
+            return unsupported("fault domains");
+        }
+        Ok(())
+    }
+
+    /// The token that counts: a cloud that knows none ignores it.
+    fn token(&self, spec: &InstanceSpec) -> Option<LaunchToken> {
+        let known = self.settings.capabilities.has(Capability::LaunchToken);
+        spec.token.clone().filter(|_| known)
+    }
+
+    /// The instance that this launch has already made, if it is a repeat.
+    fn first_launch(&self, now: Instant, spec: &InstanceSpec) -> Result<Option<Instance>> {
+        let used = self.token(spec).and_then(|token| self.tokens.get(&token));
+        let life = self.settings.token_life;
+        let Some(used) = used.filter(|used| now < after(used.at, life)) else {
+            return Ok(None);
+        };
+        if used.spec != *spec {
+            return Err(Error::new(ErrorKind::Invalid, Operation::Launch)
+                .because("the token was used with another request"));
+        }
+        let first = self.machines.iter().find(|machine| machine.id == used.id);
+        match first.and_then(|machine| machine.view(now)) {
+            Some(instance) if !instance.state.is_leaving() => Ok(Some(instance)),
+            Some(_) | None => Err(Error::new(ErrorKind::Conflict, Operation::Launch)
+                .with_code("InvalidatedRetryToken")
+                .because("the instance made with the token was deleted")),
+        }
+    }
+
+    fn create(&mut self, now: Instant, spec: &InstanceSpec, late: Option<ErrorKind>) -> Instance {
+        let serial = u32::try_from(self.machines.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let id = InstanceId::new(format!("instance-{:x}-{serial}", self.settings.seed));
+        let address = Ipv4Addr::from_bits(0x0a00_0000 | (serial & 0x00ff_ffff));
+        let created = SystemTime::UNIX_EPOCH + EPOCH + (now - self.begun);
+        let mut machine =
+            Machine::new(id.clone(), spec.clone(), (now, created), IpAddr::V4(address));
+        let booted = after(now, self.settings.boot.draw(&mut self.random));
+        let addressed = after(booted, self.settings.address.draw(&mut self.random));
+        match late {
+            Some(kind) => machine.breaks(booted, kind),
+            None => machine.boots(booted, addressed),
+        }
+        let shown = machine.view(now);
+        self.machines.push(machine);
+        shown.unwrap_or_else(|| Instance::launched(id, spec))
+    }
+
+    fn is_full(&self, now: Instant, spec: &InstanceSpec) -> bool {
+        let pool = (spec.shape.clone(), spec.zone.clone());
+        let same = |machine: &Machine| {
+            let there = (&machine.spec.shape, &machine.spec.zone) == (&pool.0, &pool.1);
+            there && machine.state(now) != Some(&InstanceState::Failed)
+        };
+        self.capacity.get(&pool).is_some_and(|capacity| self.count(now, same) >= *capacity)
+    }
+
+    fn count(&self, now: Instant, wanted: impl Fn(&Machine) -> bool) -> u32 {
+        let live = |machine: &&Machine| machine.state(now).is_some_and(InstanceState::is_live);
+        let count = self.machines.iter().filter(live).filter(|machine| wanted(machine)).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn live(&self, now: Instant) -> u32 {
+        self.count(now, |_| true)
+    }
+
+    pub(super) fn shapes(&self) -> Vec<Shape> {
+        self.settings.shapes.clone()
+    }
+
+    /// An image that can be used now.
+    pub(super) fn image(&self, now: Instant, id: &ImageId) -> Option<&Image> {
+        let usable = |(image, from): &&(Image, Instant)| image.id == *id && *from <= now;
+        self.images.iter().find(usable).map(|(image, _)| image)
+    }
+
+    /// All images, newest first.
+    pub(super) fn images(&self, now: Instant) -> Vec<Image> {
+        let shown = self.images.iter().rev().map(|(image, from)| {
+            let mut image = image.clone();
+            image.available = *from <= now;
+            image
+        });
+        shown.collect()
+    }
+
+    pub(super) fn add_image(&mut self, name: ImageName, usable: Instant) -> ImageId {
+        let id = ImageId::new(format!("image-{}", self.images.len() + 1));
+        self.images.push((Image::new(id.clone(), name), usable));
+        id
+    }
+}
+
+/// What a throttled request is told to wait.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// Machines are made some time after this, counted from 1970.
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);

@@ -1,0 +1,127 @@
+//! The port: what a cloud has to be able to do for us.
+
+use crate::{
+    Capabilities, Error, Image, ImageFilter, ImageId, ImageName, Instance, InstanceId,
+    InstanceName, InstanceSpec, Limit, Operation, Result, Shape, Tags,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+/// A cloud.
+///
+/// Used as `dyn Provider`; the waits are in [`ProviderExt`](crate::ProviderExt). What holds for
+/// every implementation is written down as code, in the conformance suite (feature
+/// `conformance`).
+///
+/// An error of kind [`Unavailable`](crate::ErrorKind::Unavailable) or
+/// [`Throttled`](crate::ErrorKind::Throttled) says that nothing was done; if something may have
+/// been done, the kind is [`Ambiguous`](crate::ErrorKind::Ambiguous).
+#[async_trait]
+pub trait Provider: fmt::Debug + Send + Sync + 'static {
+    /// What it can do beyond the minimum.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The instances that the filter wants, from all pages.
+    ///
+    /// May lag behind: an instance just launched need not be there yet. Whatever the cloud says
+    /// it has filtered is checked again ([`InstanceFilter::keep`]): Nova ignores a `metadata`
+    /// filter without a word and returns every server.
+    async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>>;
+
+    /// One instance as it is now; [`NotFound`](crate::ErrorKind::NotFound) once it is forgotten.
+    async fn get(&self, id: &InstanceId) -> Result<Instance>;
+
+    /// Launches an instance and returns as soon as the cloud has accepted it.
+    ///
+    /// It can still fail: see [`Instance::fault`]. A token makes a repeat return the first
+    /// instance, where the cloud knows tokens. A wish in the spec that the cloud cannot fulfil
+    /// is [`Unsupported`](crate::ErrorKind::Unsupported), never silently left out.
+    async fn launch(&self, spec: &InstanceSpec) -> Result<Instance>;
+
+    /// Begins to remove an instance; one that is gone already is a success.
+    async fn terminate(&self, id: &InstanceId) -> Result<()>;
+
+    /// Begins to write a new image over the boot disk; id, name, tags and address stay.
+    async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
+        let _ = image;
+        Err(Error::unsupported(Operation::Rebuild).on(id))
+    }
+
+    /// Begins to reboot a running instance.
+    async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()>;
+
+    /// Begins to start a stopped instance.
+    async fn start(&self, id: &InstanceId) -> Result<()> {
+        Err(Error::unsupported(Operation::Start).on(id))
+    }
+
+    /// The first private address of each, in a few requests for all; those without one yet, and
+    /// those unknown, are left out.
+    async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>>;
+
+    /// The shapes on offer.
+    async fn shapes(&self) -> Result<Vec<Shape>>;
+
+    /// The images that the filter wants, newest first.
+    async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>>;
+
+    /// What may be used, and is.
+    async fn limits(&self) -> Result<Vec<Limit>> {
+        Err(Error::unsupported(Operation::Limits))
+    }
+
+    /// Begins to make an image of an instance.
+    async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
+        let _ = name;
+        Err(Error::unsupported(Operation::Snapshot).on(id))
+    }
+}
+
+/// How to reboot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reboot {
+    /// Ask the operating system.
+    Soft,
+    /// Cut the power.
+    Hard,
+}
+
+/// Which instances to list: those with all of these tags, and this name if one is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstanceFilter {
+    /// Tags that an instance must have.
+    pub tags: Tags,
+    /// The exact name.
+    pub name: Option<InstanceName>,
+}
+
+impl InstanceFilter {
+    /// All instances with these tags.
+    #[must_use]
+    pub fn tagged(tags: Tags) -> Self {
+        Self { tags, name: None }
+    }
+
+    /// The same, but only with this name.
+    #[must_use]
+    pub fn named(mut self, name: InstanceName) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// True if the instance is wanted.
+    #[must_use]
+    pub fn matches(&self, instance: &Instance) -> bool {
+        let named = self.name.as_ref().is_none_or(|name| *name == instance.name);
+        named && instance.tags.include(&self.tags)
+    }
+
+    /// Checks the filter again on what a cloud answered.
+    #[must_use]
+    pub fn keep(&self, mut answers: Vec<Instance>) -> Vec<Instance> {
+        answers.retain(|instance| self.matches(instance));
+        answers
+    }
+}

@@ -1,0 +1,95 @@
+//! What an instance is doing.
+
+use std::fmt;
+
+/// What an instance is doing, in words that every cloud shares.
+///
+/// | ours | OCI `lifecycleState` | Nova `status` |
+/// |---|---|---|
+/// | [`Pending`](Self::Pending) | `PROVISIONING`, `STARTING`, `MOVING`, `CREATING_IMAGE` | `BUILD`, `REBUILD`, `REBOOT`, `HARD_REBOOT`, `RESIZE`, `REVERT_RESIZE`, or `ACTIVE` with a `task_state` that is neither null nor `deleting` |
+/// | [`Running`](Self::Running) | `RUNNING` | `ACTIVE`, `VERIFY_RESIZE`, `MIGRATING`, `PASSWORD` |
+/// | [`Stopping`](Self::Stopping) | `STOPPING` | `ACTIVE` with `task_state` `powering-off` |
+/// | [`Stopped`](Self::Stopped) | `STOPPED` | `SHUTOFF`, `SUSPENDED`, `PAUSED`, `SHELVED`, `SHELVED_OFFLOADED` |
+/// | [`Terminating`](Self::Terminating) | `TERMINATING` | any with `task_state` `deleting`, `SOFT_DELETED` |
+/// | [`Terminated`](Self::Terminated) | `TERMINATED` | `DELETED` |
+/// | [`Failed`](Self::Failed) | none: the work request fails and the instance is `TERMINATED` | `ERROR` |
+/// | [`Other`](Self::Other) | any other word | `RESCUE`, `UNKNOWN`, any other word |
+///
+/// ```
+/// use cloud_core::InstanceState;
+///
+/// assert!(InstanceState::Terminating.is_live());
+/// assert!(!InstanceState::Terminated.is_live());
+/// assert_eq!(InstanceState::Other("RESCUE".into()).to_string(), "RESCUE");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstanceState {
+    /// On its way to running, without anybody's help.
+    Pending,
+    /// Up, as far as the cloud can tell.
+    Running,
+    /// On its way to stopped.
+    Stopping,
+    /// Switched off, and can be started.
+    Stopped,
+    /// On its way out.
+    Terminating,
+    /// Gone; some clouds still show it for a while.
+    Terminated,
+    /// Broken, and can only be terminated.
+    Failed,
+    /// A word that we do not know, as the cloud wrote it.
+    Other(String),
+}
+
+impl InstanceState {
+    /// True while it takes up a name, an address or quota.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        match self {
+            Self::Terminated => false,
+            Self::Pending
+            | Self::Running
+            | Self::Stopping
+            | Self::Stopped
+            | Self::Terminating
+            | Self::Failed
+            | Self::Other(_) => true,
+        }
+    }
+
+    /// True if it is gone or on its way out.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        match self {
+            Self::Terminating | Self::Terminated => true,
+            Self::Pending
+            | Self::Running
+            | Self::Stopping
+            | Self::Stopped
+            | Self::Failed
+            | Self::Other(_) => false,
+        }
+    }
+
+    /// True if waiting for it to run makes no sense any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.is_leaving() || *self == Self::Failed
+    }
+}
+
+impl fmt::Display for InstanceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
+            Self::Terminating => "terminating",
+            Self::Terminated => "terminated",
+            Self::Failed => "failed",
+            Self::Other(word) => word,
+        })
+    }
+}

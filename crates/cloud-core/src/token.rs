@@ -1,0 +1,231 @@
+//! A token that many requests share and one of them renews.
+
+use crate::clock::from_now;
+use crate::{Error, Result};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// A token as fetched: its value and how long it is good for from now.
+#[derive(Debug)]
+pub struct Token<T> {
+    /// The token; wrap it in a [`Secret`](crate::Secret).
+    pub value: T,
+    /// How long it is good for.
+    pub life: Duration,
+}
+
+/// Says which of the tokens that came one after the other was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp(u64);
+
+/// A token out of the cache.
+#[derive(Debug)]
+pub struct Held<T> {
+    /// The token.
+    pub value: Arc<T>,
+    /// Which one it is, for [`TokenCache::forget`].
+    pub stamp: Stamp,
+}
+
+impl<T> Held<T> {
+    /// A credential that never changes, such as a key.
+    #[must_use]
+    pub fn fixed(value: Arc<T>) -> Self {
+        Self { value, stamp: Stamp::default() }
+    }
+}
+
+impl<T> Clone for Held<T> {
+    fn clone(&self) -> Self {
+        Self { value: Arc::clone(&self.value), stamp: self.stamp }
+    }
+}
+
+/// Keeps a token until shortly before it expires; one fetch serves all who wait for it.
+///
+/// A failed fetch also serves all who waited for it, so that a thousand requests with a wrong
+/// password knock once and do not lock the account.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use cloud_core::{Secret, Token, TokenCache};
+/// use std::time::Duration;
+///
+/// let cache = TokenCache::new(Duration::from_secs(60));
+/// let fetch = || async {
+///     Ok(Token { value: Secret::new("t1".to_owned()), life: Duration::from_secs(3600) })
+/// };
+/// let held = cache.get(fetch).await?;
+/// assert_eq!(held.value.expose(), "t1");
+/// # Ok::<(), cloud_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct TokenCache<T> {
+    least_life: Duration,
+    /// Fetches that have ended, well or not.
+    fetches: AtomicU64,
+    /// The newest token that was rejected.
+    rejected: AtomicU64,
+    slot: Mutex<Slot<T>>,
+}
+
+#[derive(Debug)]
+enum Slot<T> {
+    Empty,
+    Good { held: Held<T>, expires: Instant },
+    Failed { fetch: u64, error: Error },
+}
+
+impl<T> TokenCache<T> {
+    /// An empty cache that renews a token once it has less than this left to live.
+    #[must_use]
+    pub fn new(least_life: Duration) -> Self {
+        Self {
+            least_life,
+            fetches: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            slot: Mutex::new(Slot::Empty),
+        }
+    }
+
+    /// The token in hand, or a new one.
+    ///
+    /// A token that is fetched with less than the least life is given out all the same, and
+    /// renewed at the next call.
+    pub async fn get<F, Fut>(&self, fetch: F) -> Result<Held<T>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<Token<T>>>,
+    {
+        let seen = self.fetches.load(Ordering::Acquire);
+        let mut slot = self.slot.lock().await;
+        match &*slot {
+            // What ended while we waited was fetched for us too, be it short-lived or a failure.
+            Slot::Good { held, expires }
+                if !self.is_rejected(held.stamp)
+                    && (held.stamp.0 > seen || self.is_fresh(*expires)) =>
+            {
+                return Ok(held.clone());
+            }
+            Slot::Failed { fetch, error } if *fetch > seen => return Err(error.clone()),
+            Slot::Empty | Slot::Good { .. } | Slot::Failed { .. } => {}
+        }
+        let fetched = fetch().await;
+        let fetch = self.fetches.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        match fetched {
+            Ok(Token { value, life }) => {
+                let held = Held { value: Arc::new(value), stamp: Stamp(fetch) };
+                let expires = from_now(life);
+                *slot = Slot::Good { held: held.clone(), expires };
+                Ok(held)
+            }
+            Err(error) => {
+                *slot = Slot::Failed { fetch, error: error.clone() };
+                Err(error)
+            }
+        }
+    }
+
+    /// Drops the token with this stamp, because a cloud has rejected it.
+    ///
+    /// A newer one stays: many requests may have failed with the old one while it was renewed.
+    pub fn forget(&self, stamp: Stamp) {
+        self.rejected.fetch_max(stamp.0, Ordering::AcqRel);
+    }
+
+    fn is_fresh(&self, expires: Instant) -> bool {
+        expires.saturating_duration_since(Instant::now()) >= self.least_life
+    }
+
+    fn is_rejected(&self, stamp: Stamp) -> bool {
+        stamp.0 <= self.rejected.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ErrorKind, Operation};
+    use std::sync::atomic::AtomicU32;
+    use tokio::time::{advance, sleep};
+
+    /// Counts fetches; each takes a second and gives a token of this many seconds.
+    #[derive(Default)]
+    struct Issuer {
+        calls: AtomicU32,
+    }
+
+    impl Issuer {
+        async fn issue(&self, seconds: u64) -> Result<Token<u32>> {
+            sleep(Duration::from_secs(1)).await;
+            let value = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+            Ok(Token { value, life: Duration::from_secs(seconds) })
+        }
+
+        async fn refuse(&self) -> Result<Token<u32>> {
+            sleep(Duration::from_secs(1)).await;
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            Err(Error::new(ErrorKind::Unauthenticated, Operation::Authenticate))
+        }
+    }
+
+    fn cache() -> TokenCache<u32> {
+        TokenCache::new(Duration::from_mins(1))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_kept_until_it_has_less_than_the_least_life() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        for (pause, expected) in [(0, 1), (40, 1), (1, 2)] {
+            advance(Duration::from_secs(pause)).await;
+            let held = cache.get(|| issuer.issue(100)).await.unwrap();
+            assert_eq!(*held.value, expected, "after {pause} s more");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_fetch_serves_all_who_wait() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        // Shorter than the least life: even then those who waited take what came.
+        let get = || cache.get(|| issuer.issue(5));
+        let (a, b, c) = tokio::join!(get(), get(), get());
+        assert_eq!([*a.unwrap().value, *b.unwrap().value, *c.unwrap().value], [1, 1, 1]);
+        assert_eq!(*get().await.unwrap().value, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_failure_serves_all_who_wait_and_the_next_tries_again() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        let get = || cache.get(|| issuer.refuse());
+        let (a, b, c) = tokio::join!(get(), get(), get());
+        for result in [a, b, c] {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::Unauthenticated);
+        }
+        assert_eq!(issuer.calls.load(Ordering::SeqCst), 1);
+        assert_eq!(*cache.get(|| issuer.issue(100)).await.unwrap().value, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn forgetting_an_old_token_keeps_the_new_one() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        let get = || cache.get(|| issuer.issue(1000));
+        let old = get().await.unwrap();
+        cache.forget(old.stamp);
+        let new = get().await.unwrap();
+        cache.forget(old.stamp);
+        assert_eq!((*new.value, *get().await.unwrap().value), (2, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiter_that_gives_up_leaves_the_cache_usable() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        let half = Duration::from_millis(500);
+        let gave_up = tokio::time::timeout(half, cache.get(|| issuer.issue(100))).await;
+        assert!(gave_up.is_err());
+        assert_eq!(*cache.get(|| issuer.issue(u64::MAX)).await.unwrap().value, 1);
+    }
+}

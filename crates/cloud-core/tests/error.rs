@@ -1,0 +1,71 @@
+//! What errors say, and what they advise.
+
+use cloud_core::{Advice, Error, ErrorKind, Operation};
+use std::error::Error as _;
+use std::io;
+use std::time::Duration;
+
+#[test]
+fn every_kind_has_its_advice() {
+    let table = [
+        (ErrorKind::Unauthenticated, Advice::GiveUp),
+        (ErrorKind::Forbidden, Advice::GiveUp),
+        (ErrorKind::NotFound, Advice::GiveUp),
+        (ErrorKind::Conflict, Advice::LookAgain),
+        (ErrorKind::Invalid, Advice::GiveUp),
+        (ErrorKind::Quota, Advice::TryElsewhere),
+        (ErrorKind::Capacity, Advice::TryElsewhere),
+        (ErrorKind::Throttled, Advice::RetryAfter),
+        (ErrorKind::Unavailable, Advice::RetryIfIdempotent),
+        (ErrorKind::Ambiguous, Advice::LookAgain),
+        (ErrorKind::Protocol, Advice::GiveUp),
+        (ErrorKind::Unsupported, Advice::GiveUp),
+    ];
+    assert_eq!(table.map(|(kind, _)| kind), ErrorKind::ALL);
+    for (kind, advice) in table {
+        assert_eq!(Error::new(kind, Operation::Launch).advice(), advice, "{kind:?}");
+    }
+}
+
+#[test]
+fn an_error_says_what_was_tried_on_what_and_why() {
+    let plain = Error::new(ErrorKind::Forbidden, Operation::Images);
+    let table = [
+        (plain.clone(), "images: forbidden"),
+        (plain.clone().on("golden"), "images golden: forbidden"),
+        (plain.clone().because("no policy"), "images: forbidden: no policy"),
+        (plain.clone().because(" \n "), "images: forbidden"),
+        (plain.clone().with_code("403"), "images: forbidden (403)"),
+        (
+            plain.with_retry_after(Duration::from_secs(3)).with_request_id("r1").with_code("403"),
+            "images: forbidden (403, request r1, retry after 3s)",
+        ),
+        (
+            Error::unsupported(Operation::Rebuild).on("i1"),
+            "rebuild i1: not supported by this cloud",
+        ),
+    ];
+    for (error, text) in table {
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
+fn words_from_outside_stay_on_one_line_and_short() {
+    let error = Error::new(ErrorKind::Invalid, Operation::Get);
+    let bent = error.clone().because("one\r\n\ttwo\u{1b}[31m\u{0}three");
+    assert_eq!(bent.message(), Some("one two [31m three"));
+    let long = error.because("é".repeat(10_000));
+    assert_eq!(long.message().map(|text| text.chars().count()), Some(401));
+}
+
+#[test]
+fn the_cause_is_in_the_chain_and_not_in_the_text() {
+    let cause = io::Error::other("disk on fire");
+    let error = Error::new(ErrorKind::Unavailable, Operation::List).caused_by(cause);
+    assert_eq!(error.to_string(), "list: unavailable");
+    assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("disk on fire"));
+    let ambiguous = error.with_kind(ErrorKind::Ambiguous);
+    assert_eq!(ambiguous.kind(), ErrorKind::Ambiguous);
+    assert!(ambiguous.source().is_some(), "the rest is kept");
+}

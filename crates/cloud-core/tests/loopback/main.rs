@@ -1,0 +1,256 @@
+//! The HTTP client against a real socket: everything that goes wrong on the way to a cloud.
+#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
+
+mod proxies;
+mod random;
+mod server;
+mod signers;
+mod witness;
+
+use cloud_core::http::{
+    Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Retry, Roots, Url,
+    by_status,
+};
+use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{ErrorKind, Operation, Result, Secret};
+use server::{Server, Step};
+use signers::{Counting, Tokens};
+use std::error::Error as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Short pauses and generous timeouts: nothing here depends on how fast the machine is.
+fn config() -> Config {
+    witness::install();
+    let mut config = Config::default();
+    config.timeout = Duration::from_secs(30);
+    config.retry = Retry {
+        attempts: 3,
+        first: Duration::from_millis(1),
+        longest: Duration::from_millis(2),
+        budget: Duration::from_secs(30),
+    };
+    config.largest_body = 1000;
+    // No certificates are needed, and the machine may have none.
+    config.roots = Roots::Only(Vec::new());
+    config.request_ids = RequestIds {
+        send: Some(HeaderName::from_static("opc-request-id")),
+        read: vec![HeaderName::from_static("opc-request-id")],
+    };
+    config.seed = Some(7);
+    config
+}
+
+fn client(config: Config) -> Client<Tokens> {
+    Client::new(config, Tokens::new(), by_status, pacer()).expect("a client")
+}
+
+/// So fast that it does not matter, refused or not.
+fn pacer() -> Pacer {
+    Pacer::new(Pace { start: 1000.0, least: 1000.0, most: 1000.0, ..Pace::default() })
+}
+
+/// A request with a secret in every place that can hold one.
+fn request(server: &Server, method: Method) -> Request {
+    let url = format!("http://{}/instances?key={}", server.address, witness::QUERY);
+    let name = HeaderName::from_static("x-test");
+    Request::new(Operation::Launch, method, Url::parse(&url).expect("a URL"))
+        .on("vm-0001")
+        .with_header(name, HeaderValue::from_static("1"))
+        .with_json(&[witness::BODY])
+        .expect("JSON")
+        .with_secret(Secret::new(witness::BODY.to_owned()))
+}
+
+async fn send(server: &Server, method: Method) -> Result<String> {
+    send_by(&client(config()), &request(server, method)).await
+}
+
+async fn send_by(client: &Client<Tokens>, request: &Request) -> Result<String> {
+    let answer = client.send(request).await.inspect_err(witness::check)?;
+    witness::check_logs();
+    Ok(String::from_utf8_lossy(&answer.body).into_owned())
+}
+
+fn kind(result: Result<String>) -> ErrorKind {
+    result.expect_err("an error").kind()
+}
+
+#[tokio::test]
+async fn a_plain_exchange() {
+    let server = Server::start([Step::ok("one"), Step::ok("two")]).await;
+    let client = client(config());
+    let request = request(&server, Method::GET);
+    assert_eq!(send_by(&client, &request).await.expect("one"), "one");
+    assert_eq!(send_by(&client, &request).await.expect("two"), "two");
+    assert_eq!(server.connections(), 1, "the connection is used again");
+    assert!(witness::logs().contains("connect"), "the witness has to hear something");
+    let seen = server.seen();
+    let authorization = format!("Bearer {}-1", witness::TOKEN);
+    assert_eq!(seen[0].header("authorization"), Some(authorization.as_str()));
+    assert_ne!(seen[0].header("opc-request-id"), seen[1].header("opc-request-id"));
+    assert_eq!(seen[0].header("x-test"), Some("1"));
+    assert_eq!(seen[0].body, format!("[\"{}\"]", witness::BODY));
+}
+
+#[tokio::test]
+async fn a_429_is_repeated_even_if_it_may_be_done_only_once() {
+    let throttled = Step::Answer(429, &["retry-after: 0"], String::new());
+    let server = Server::start([throttled, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::POST).await.expect("success"), "done");
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn the_pause_that_the_cloud_asks_for_is_kept() {
+    let throttled = Step::Answer(429, &["retry-after: 1"], String::new());
+    let server = Server::start([throttled, Step::ok("done")]).await;
+    let begin = std::time::Instant::now();
+    assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
+    assert!(begin.elapsed() >= Duration::from_secs(1), "a lower bound holds on any machine");
+}
+
+#[tokio::test]
+async fn a_pause_longer_than_the_budget_goes_to_the_caller() {
+    let throttled = Step::Answer(429, &["retry-after: 3600"], "slow down".to_owned());
+    let server = Server::start([throttled]).await;
+    let error = send(&server, Method::GET).await.expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Throttled);
+    assert_eq!(error.retry_after(), Some(Duration::from_hours(1)));
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_503_is_repeated_only_if_that_is_safe() {
+    let server = Server::start([Step::status(503), Step::status(502), Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::DELETE).await.expect("success"), "done");
+
+    let server = Server::start([Step::status(503), Step::ok("twice!")]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn attempts_are_bounded() {
+    let server = Server::start(vec![Step::status(503); 9]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Unavailable);
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_reset_before_the_request_was_read() {
+    let server = Server::start([Step::ResetUnread, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
+    assert_eq!(server.steps_left(), 0);
+
+    let server = Server::start([Step::ResetUnread, Step::ok("twice?")]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous);
+    assert_eq!(server.connections(), 1, "we cannot know that it was not read");
+}
+
+#[tokio::test]
+async fn a_reset_after_the_request_was_read() {
+    let server = Server::start([Step::ResetRead, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::PUT).await.expect("success"), "done");
+
+    let server = Server::start([Step::ResetRead, Step::ok("twice!")]).await;
+    let error = send(&server, Method::POST).await.expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Ambiguous);
+    assert!(error.source().is_some(), "the cause is kept");
+    assert_eq!(error.request_id(), server.seen()[0].header("opc-request-id"), "our id at least");
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn no_connection_at_all_is_repeated_whatever_the_request_does() {
+    // Bound, so that nobody else gets the port, and not listening.
+    let closed = tokio::net::TcpSocket::new_v4().expect("a socket");
+    closed.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+    let address = closed.local_addr().expect("an address");
+    let url = Url::parse(&format!("http://{address}/")).expect("a URL");
+    let request = Request::new(Operation::Launch, Method::POST, url);
+    let signer = Counting(AtomicU32::new(0));
+    let client = Client::new(config(), &signer, by_status, pacer());
+    let error = client.expect("a client").send(&request).await.expect_err("an error");
+    witness::check(&error);
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "certainly not done: {error}");
+    assert_eq!(signer.0.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_slow_body_ends_at_the_timeout() {
+    let mut config = config();
+    config.timeout = Duration::from_millis(100);
+    config.retry = Retry::never();
+    let client = client(config);
+    for (method, expected) in
+        [(Method::GET, ErrorKind::Unavailable), (Method::POST, ErrorKind::Ambiguous)]
+    {
+        let server = Server::start([Step::Stall]).await;
+        assert_eq!(kind(send_by(&client, &request(&server, method)).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_cut_short_is_no_answer() {
+    let server = Server::start([Step::CutShort, Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
+
+    let server = Server::start([Step::CutShort, Step::ok("twice!")]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_401_renews_the_token_and_repeats_once() {
+    let server = Server::start([Step::status(401), Step::ok("done")]).await;
+    assert_eq!(send(&server, Method::POST).await.expect("success"), "done");
+    let tokens: Vec<_> = server
+        .seen()
+        .iter()
+        .filter_map(|seen| seen.header("authorization").map(str::to_owned))
+        .collect();
+    assert_eq!(tokens.len(), 2);
+    assert_ne!(tokens[0], tokens[1]);
+
+    let server = Server::start(vec![Step::status(401); 9]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Unauthenticated);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_body_over_the_bound_is_not_read() {
+    let server = Server::start(vec![Step::ok(&"x".repeat(1001)); 9]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Protocol);
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous, "it was done");
+    let server = Server::start([Step::ok(&"x".repeat(1000))]).await;
+    assert_eq!(send(&server, Method::GET).await.expect("success").len(), 1000);
+    let server = Server::start([Step::Answer(404, &[], "x".repeat(5000))]).await;
+    assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::NotFound, "no less clear");
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let away = Step::Answer(307, &["location: http://127.0.0.1:1/"], String::new());
+    let server = Server::start([away]).await;
+    assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Protocol);
+}
+
+#[tokio::test]
+async fn an_error_names_the_request_and_hides_secrets_that_the_cloud_repeats() {
+    let echo = format!("bad token {}-1 with {}\n", witness::TOKEN, witness::BODY);
+    let server = Server::start([Step::Answer(400, &["opc-request-id: theirs/1"], echo)]).await;
+    let error = send(&server, Method::POST).await.expect_err("an error");
+    assert_eq!(
+        error.to_string(),
+        "launch vm-0001: invalid request: bad token [redacted] with [redacted] (400, request theirs/1)"
+    );
+}
+
+#[tokio::test]
+async fn a_url_that_cannot_be_asked_is_an_error_without_its_query() {
+    let url = format!("ftp://cloud.invalid/?key={}", witness::QUERY);
+    let request = Request::new(Operation::List, Method::GET, Url::parse(&url).expect("a URL"));
+    assert_eq!(kind(send_by(&client(config()), &request).await), ErrorKind::Invalid);
+}

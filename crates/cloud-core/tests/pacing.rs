@@ -1,0 +1,223 @@
+//! The pacer against a limiter, in virtual time.
+#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
+
+use cloud_core::pace::{Lane, Pace, Pacer};
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// A cloud that takes so many requests per second, as a token bucket.
+struct Limiter {
+    rate: f64,
+    burst: f64,
+    state: Mutex<(f64, Instant)>,
+}
+
+impl Limiter {
+    fn new(rate: f64, burst: f64) -> Self {
+        Self { rate, burst, state: Mutex::new((burst, Instant::now())) }
+    }
+
+    fn takes(&self) -> bool {
+        let mut state = self.state.lock().expect("not poisoned");
+        let now = Instant::now();
+        let tokens =
+            (state.0 + now.duration_since(state.1).as_secs_f64() * self.rate).min(self.burst);
+        let taken = tokens >= 1.0;
+        *state = (if taken { tokens - 1.0 } else { tokens }, now);
+        taken
+    }
+}
+
+#[derive(Debug)]
+struct Run {
+    seconds: f64,
+    refused: u32,
+    refused_later: u32,
+}
+
+/// Sends so many requests, each repeated until it is taken.
+async fn run(pace: Pace, limiter: Limiter, requests: u32, latency: Duration) -> Run {
+    let pacer = Pacer::new(pace);
+    let limiter = Arc::new(limiter);
+    let begin = Instant::now();
+    let refused = Arc::new(AtomicU32::new(0));
+    let refused_later = Arc::new(AtomicU32::new(0));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..requests {
+        let (pacer, limiter) = (pacer.clone(), Arc::clone(&limiter));
+        let (refused, refused_later) = (Arc::clone(&refused), Arc::clone(&refused_later));
+        tasks.spawn(async move {
+            loop {
+                let pass = pacer.enter(Lane::Change).await;
+                sleep(latency / 2).await;
+                let taken = limiter.takes();
+                sleep(latency / 2).await;
+                if taken {
+                    return pass.accepted();
+                }
+                pass.throttled(Some(Duration::from_secs(1)));
+                refused.fetch_add(1, Ordering::Relaxed);
+                if begin.elapsed() > Duration::from_secs(1) {
+                    refused_later.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+    Run {
+        seconds: begin.elapsed().as_secs_f64(),
+        refused: refused.load(Ordering::Relaxed),
+        refused_later: refused_later.load(Ordering::Relaxed),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn finds_a_limit_of_20_per_second_and_stays_there() {
+    let limiters = [2.0, 5.0, 20.0].map(|burst| [20, 200].map(|latency| (burst, latency)));
+    for (burst, latency) in limiters.into_iter().flatten() {
+        let latency = Duration::from_millis(latency);
+        let run = run(Pace::default(), Limiter::new(20.0, burst), 1000, latency).await;
+        let reached = 1000.0 / run.seconds / 20.0;
+        let percent = 100.0 * reached;
+        println!("burst {burst}, latency {latency:?}: {percent:.1} % of the rate, {run:?}");
+        assert!(reached >= 0.95, "{run:?}");
+        assert!(run.refused_later <= 30, "{run:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn uses_all_of_its_own_rate_when_nothing_is_refused() {
+    let pace = Pace { start: 20.0, most: 20.0, ..Pace::default() };
+    let run = run(pace, Limiter::new(1e6, 1e6), 1000, Duration::from_millis(50)).await;
+    assert!(1000.0 / run.seconds / 20.0 >= 0.95, "{run:?}");
+    assert_eq!(run.refused, 0);
+}
+
+async fn past_the_first_second(pacer: &Pacer) {
+    pacer.enter(Lane::Look).await.accepted();
+    sleep(Duration::from_secs(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn does_not_grow_while_it_is_not_used() {
+    let pacer = Pacer::new(Pace::default());
+    for _ in 0..100 {
+        pacer.enter(Lane::Look).await.accepted();
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert!(pacer.rate() <= Pace::default().start, "{}", pacer.rate());
+}
+
+#[tokio::test(start_paused = true)]
+async fn recovers_after_a_time_of_refusals() {
+    let pacer = Pacer::new(Pace { start: 50.0, ..Pace::default() });
+    past_the_first_second(&pacer).await;
+    for _ in 0..5 {
+        pacer.enter(Lane::Change).await.throttled(None);
+    }
+    let slow = pacer.rate();
+    assert!(slow < 5.0, "{slow}");
+    let begin = Instant::now();
+    while pacer.rate() < 50.0 {
+        pacer.enter(Lane::Change).await.accepted();
+    }
+    assert!(begin.elapsed() < Duration::from_mins(5), "{:?}", begin.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
+    let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
+    past_the_first_second(&pacer).await;
+    let pause = Duration::from_secs(30);
+    pacer.enter(Lane::Change).await.throttled(Some(pause));
+    let refused = Instant::now();
+    let again = pacer.enter(Lane::Change).await;
+    assert!(refused.elapsed() < Duration::from_secs(1), "one refusal alone only slows down");
+    let refused = Instant::now();
+    again.throttled(Some(pause));
+    pacer.enter(Lane::Change).await.accepted();
+    assert!(refused.elapsed() >= pause, "{:?}", refused.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_are_not_held_up_by_a_thousand_launches() {
+    let pacer = Pacer::new(Pace { start: 10.0, most: 10.0, burst: 1, ..Pace::default() });
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..1000 {
+        let pacer = pacer.clone();
+        tasks.spawn(async move { pacer.enter(Lane::Change).await.accepted() });
+    }
+    tokio::task::yield_now().await;
+    let begin = Instant::now();
+    for _ in 0..10 {
+        pacer.enter(Lane::Look).await.accepted();
+    }
+    // In turns with the launches: twenty passes at ten per second, and one for good measure.
+    assert!(begin.elapsed() <= Duration::from_millis(2200), "{:?}", begin.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_are_under_way_than_the_bound() {
+    let pacer = Pacer::new(Pace { start: 1000.0, most: 1000.0, concurrency: 3, ..Pace::default() });
+    let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let (pacer, now, most) = (pacer.clone(), Arc::clone(&now), Arc::clone(&most));
+        tasks.spawn(async move {
+            let pass = pacer.enter(Lane::Change).await;
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep(Duration::from_millis(100)).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            drop(pass);
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    /// In no stretch of time do more pass than the highest rate and one burst allow, whatever
+    /// the cloud answers.
+    #[test]
+    fn never_exceeds_its_rate(
+        most in 0.5f64..200.0,
+        start in 0.0f64..400.0,
+        burst in 0u32..10,
+        answers in prop::collection::vec(0u8..4, 1..200),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time().start_paused(true).build().expect("a runtime");
+        let passes = runtime.block_on(async {
+            let pacer = Pacer::new(Pace { start, most, burst, least: 0.1, concurrency: 8 });
+            let mut passes = Vec::new();
+            for answer in answers {
+                let pass = pacer.enter(Lane::Look).await;
+                passes.push(Instant::now());
+                match answer {
+                    0 => pass.throttled(Some(Duration::from_secs(1))),
+                    1 => drop(pass),
+                    _ => pass.accepted(),
+                }
+                assert!(pacer.rate() <= most);
+            }
+            passes
+        });
+        for (n, from) in passes.iter().enumerate() {
+            let mut passed = 0.0;
+            for to in passes.iter().skip(n) {
+                passed += 1.0;
+                let allowed = f64::from(burst.max(1)) + most * (*to - *from).as_secs_f64() + 1e-6;
+                prop_assert!(passed <= allowed, "{passed} passed, {allowed} allowed");
+            }
+        }
+    }
+}

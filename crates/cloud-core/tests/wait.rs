@@ -1,0 +1,244 @@
+//! Waiting for many instances with one listing.
+#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
+
+use cloud_core::memory::{MemoryCloud, Settings, Span, Trouble};
+use cloud_core::{
+    Error, ErrorKind, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
+    InstanceState, Operation, Poll, Provider, ProviderExt as _, ShapeName, Tags, WaitOutcome,
+    Waited,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+fn spec(name: &str) -> InstanceSpec {
+    let mut spec = InstanceSpec::new(
+        InstanceName::new(name),
+        ShapeName::new("small"),
+        ImageId::new("image-1"),
+    );
+    spec.tags = Tags::from([("cluster", "blue")]);
+    spec
+}
+
+fn ours() -> InstanceFilter {
+    InstanceFilter::tagged(Tags::from([("cluster", "blue")]))
+}
+
+fn poll() -> Poll {
+    Poll::until(Duration::from_mins(5))
+}
+
+async fn launch(cloud: &MemoryCloud, many: usize) -> Vec<InstanceId> {
+    let mut ids = Vec::new();
+    for n in 0..many {
+        ids.push(cloud.launch(&spec(&format!("vm-{n}"))).await.expect("a launch").id);
+    }
+    ids
+}
+
+fn listings(cloud: &MemoryCloud) -> Vec<Duration> {
+    let history = cloud.history();
+    history
+        .iter()
+        .filter(|event| event.operation == Operation::List)
+        .map(|event| event.at)
+        .collect()
+}
+
+fn reached(waited: &Waited) -> usize {
+    waited.outcomes.values().filter(|outcome| matches!(outcome, WaitOutcome::Reached(_))).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_listing_serves_all_and_looks_grow_rarer() {
+    let mut settings = Settings::default();
+    settings.latency = Span::zero();
+    let cloud = MemoryCloud::new(settings);
+    let ids = launch(&cloud, 50).await;
+    let waited = cloud.wait_running(&ours(), &ids, poll()).await.expect("a wait");
+    assert_eq!(reached(&waited), 50);
+    let looks = listings(&cloud);
+    let pauses: Vec<u128> = looks
+        .iter()
+        .zip(looks.iter().skip(1))
+        .map(|(one, next)| next.saturating_sub(*one).as_millis())
+        .collect();
+    assert_eq!(pauses.get(..6), Some(&[1000, 1500, 2250, 3375, 5063, 7594][..]), "{pauses:?}");
+    assert_eq!(cloud.history().len(), 50 + looks.len(), "no request for each instance");
+}
+
+#[tokio::test(start_paused = true)]
+async fn addresses_come_with_one_more_request_for_all() {
+    let cloud = MemoryCloud::new(Settings::default());
+    let ids = launch(&cloud, 20).await;
+    let waited = cloud.wait_address(&ours(), &ids, poll()).await.expect("a wait");
+    for outcome in waited.outcomes.values() {
+        assert!(matches!(outcome, WaitOutcome::Reached(instance) if instance.address.is_some()));
+    }
+    let history = cloud.history();
+    let asked = history.iter().filter(|event| event.operation == Operation::Addresses).count();
+    assert!(asked <= listings(&cloud).len(), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_holds_even_if_a_look_hangs() {
+    let cloud = MemoryCloud::new(Settings::default());
+    let ids = launch(&cloud, 2).await;
+    cloud.script(Operation::List, Trouble::Delay(Duration::from_hours(1)));
+    let begin = Instant::now();
+    let deadline = Duration::from_secs(30);
+    let waited = cloud.wait_running(&ours(), &ids, Poll::until(deadline)).await.expect("a wait");
+    assert_eq!(begin.elapsed(), deadline);
+    for outcome in waited.outcomes.values() {
+        assert_eq!(*outcome, WaitOutcome::TimedOut(None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_late_is_shown_as_last_seen_and_the_others_are_done() {
+    let cloud = MemoryCloud::new(Settings::default());
+    let ids = launch(&cloud, 2).await;
+    let (first, second) = (ids.first().expect("one"), ids.last().expect("two"));
+    assert!(cloud.force(second, InstanceState::Stopped));
+    let waited = cloud.wait_running(&ours(), &ids, poll()).await.expect("a wait");
+    assert!(matches!(waited.outcomes.get(first), Some(WaitOutcome::Reached(_))));
+    let late = waited.outcomes.get(second).expect("an outcome");
+    let WaitOutcome::TimedOut(Some(seen)) = late else { panic!("{late:?}") };
+    assert_eq!(seen.state, InstanceState::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_passing_error_is_remembered_and_does_not_end_the_wait() {
+    let cloud = MemoryCloud::new(Settings::default());
+    let ids = launch(&cloud, 1).await;
+    cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Throttled));
+    cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Unavailable));
+    let waited = cloud.wait_running(&ours(), &ids, poll()).await.expect("a wait");
+    assert_eq!(reached(&waited), 1);
+    assert_eq!(waited.last_error.as_ref().map(Error::kind), Some(ErrorKind::Unavailable));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_does_not_pass_ends_the_wait_at_once() {
+    let cloud = MemoryCloud::new(Settings::default());
+    let ids = launch(&cloud, 1).await;
+    cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Forbidden));
+    let error = cloud.wait_running(&ours(), &ids, poll()).await.expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Forbidden);
+    assert_eq!(listings(&cloud).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_will_never_run_is_lost_at_once() {
+    let mut settings = Settings::default();
+    settings.lag = Duration::ZERO;
+    settings.linger = Duration::ZERO;
+    let cloud = MemoryCloud::new(settings);
+    let ids = launch(&cloud, 3).await;
+    assert!(cloud.force(&ids[0], InstanceState::Failed));
+    cloud.terminate(&ids[1]).await.expect("success");
+    let begin = Instant::now();
+    let waited = cloud.wait_running(&ours(), &ids[..2], poll()).await.expect("a wait");
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    for outcome in waited.outcomes.values() {
+        assert!(matches!(outcome, WaitOutcome::Lost(_)), "{outcome:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn gone_is_gone_whether_it_is_still_shown_or_not() {
+    for linger in [Duration::ZERO, Duration::from_hours(1)] {
+        let mut settings = Settings::default();
+        settings.linger = linger;
+        let cloud = MemoryCloud::new(settings);
+        let ids = launch(&cloud, 3).await;
+        for id in &ids {
+            cloud.terminate(id).await.expect("success");
+        }
+        let waited = cloud.wait_gone(&ours(), &ids, poll()).await.expect("a wait");
+        for outcome in waited.outcomes.values() {
+            let as_expected = match outcome {
+                WaitOutcome::Gone => linger.is_zero(),
+                WaitOutcome::Reached(instance) => !instance.state.is_live(),
+                WaitOutcome::Lost(_) | WaitOutcome::TimedOut(_) => false,
+            };
+            assert!(as_expected, "{outcome:?}");
+        }
+        assert!(cloud.instances().iter().all(|instance| !instance.state.is_live()));
+    }
+}
+
+/// What it takes to be listed, and then never again.
+async fn vanishing() -> (MemoryCloud, Vec<InstanceId>) {
+    let mut settings = Settings::default();
+    settings.lag = Duration::ZERO;
+    settings.linger = Duration::ZERO;
+    settings.terminate = Span::zero();
+    let cloud = MemoryCloud::new(settings);
+    let ids = launch(&cloud, 1).await;
+    let (later, id) = (cloud.clone(), ids.first().expect("one").clone());
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        later.terminate(&id).await
+    });
+    (cloud, ids)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_the_listing_is_gone_without_another_question() {
+    for goal in ["running", "gone"] {
+        let (cloud, ids) = vanishing().await;
+        let waited = match goal {
+            "running" => cloud.wait_running(&ours(), &ids, poll()).await,
+            _ => cloud.wait_gone(&ours(), &ids, poll()).await,
+        };
+        assert_eq!(waited.expect("a wait").outcomes.get(&ids[0]), Some(&WaitOutcome::Gone));
+        let asked = cloud.history().into_iter().filter(|event| event.operation == Operation::Get);
+        assert_eq!(asked.count(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_look_is_close_to_the_deadline() {
+    let mut settings = Settings::default();
+    settings.latency = Span::zero();
+    settings.boot = Span::millis(58_000, 58_000);
+    settings.lag = Duration::ZERO;
+    let cloud = MemoryCloud::new(settings);
+    let ids = launch(&cloud, 1).await;
+    let (begin, minute) = (Instant::now(), Duration::from_mins(1));
+    let waited = cloud.wait_running(&ours(), &ids, Poll::until(minute)).await.expect("a wait");
+    assert_eq!(reached(&waited), 1);
+    assert!(begin.elapsed() <= minute, "{:?}", begin.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_is_behind_does_not_make_an_instance_gone() {
+    let mut settings = Settings::default();
+    settings.lag = Duration::from_mins(1);
+    let cloud = MemoryCloud::new(settings);
+    let ids = launch(&cloud, 1).await;
+    let short = Poll::until(Duration::from_secs(20));
+    let waited = cloud.wait_gone(&ours(), &ids, short).await.expect("a wait");
+    let outcome = waited.outcomes.values().next().expect("one");
+    assert!(matches!(outcome, WaitOutcome::TimedOut(Some(_))), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_to_wait_for_is_no_request() {
+    let cloud = MemoryCloud::new(Settings::default());
+    let waited = cloud.wait_gone(&ours(), &[], poll()).await.expect("a wait");
+    assert!(waited.outcomes.is_empty());
+    assert!(cloud.history().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_on_a_shared_provider_can_be_spawned() {
+    let cloud = MemoryCloud::new(Settings::default());
+    let ids = launch(&cloud, 1).await;
+    let provider: Arc<dyn Provider> = Arc::new(cloud);
+    let wait = async move { provider.wait_running(&ours(), &ids, poll()).await };
+    let waited = tokio::spawn(wait).await.expect("no panic").expect("a wait");
+    assert_eq!(reached(&waited), 1);
+}
