@@ -1,0 +1,178 @@
+//! Edits that leave every other byte alone.
+
+use super::{Document, Statement, lex, statement::DefinitionKind};
+use crate::error::{Problem, Result};
+use std::{borrow::Cow, ops::Range};
+
+/// The two comment lines that a generated section stands between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Markers<'a> {
+    /// The line before the section.
+    pub start: &'a str,
+    /// The line after it.
+    pub end: &'a str,
+}
+
+impl Markers<'static> {
+    /// The section that Cluster in the Cloud keeps its nodes in.
+    pub const NODES: Self = Self { start: "# STARTNODES", end: "# ENDNODES" };
+}
+
+impl Document {
+    /// Sets a parameter: in the line that gives it its value now, or else in a new line at the end.
+    ///
+    /// A value that this syntax cannot carry, such as one with both blanks and quotes, is refused.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let Some(range) = self.find(key).map(|pair| pair.range) else {
+            return self.append(key, value);
+        };
+        let text = written(key, value)?;
+        self.replace(range, &text);
+        Ok(())
+    }
+
+    /// Adds a line `key=value` at the end, whether or not the key is there already.
+    pub fn append(&mut self, key: &str, value: &str) -> Result<()> {
+        let newline = self.newline();
+        let unended = self.bytes.last().is_some_and(|&byte| byte != b'\n');
+        // A last line that asks for a continuation would take the new one in.
+        let open = lex::goes_on(&self.bytes);
+        let before = newline.repeat(usize::from(unended) + usize::from(open));
+        let line = format!("{before}{key}={}{newline}", written(key, value)?);
+        let end = self.bytes.len();
+        self.replace(end..end, &line);
+        Ok(())
+    }
+
+    /// The text between two markers.
+    pub fn section(&self, markers: Markers<'_>) -> Result<String> {
+        let range = self.section_range(markers)?;
+        let text = self.bytes.get(range).unwrap_or_default();
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// Puts `text` between two markers, in place of what is there.
+    ///
+    /// Each marker must stand on exactly one line. The text gets a final newline if it lacks one, and the line
+    /// ends of the document.
+    pub fn replace_section(&mut self, markers: Markers<'_>, text: &str) -> Result<()> {
+        let range = self.section_range(markers)?;
+        let inside = |marker: &str| text.lines().any(|line| line.trim_end() == marker);
+        if let Some(marker) = [markers.start, markers.end].into_iter().find(|marker| inside(marker))
+        {
+            return Err(Problem::TwoMarkers(marker.to_owned()).into());
+        }
+        let newline = self.newline();
+        let mut lines = String::with_capacity(text.len() + newline.len());
+        for line in text.lines() {
+            lines.push_str(line);
+            lines.push_str(newline);
+        }
+        self.replace(range, &lines);
+        Ok(())
+    }
+
+    fn section_range(&self, markers: Markers<'_>) -> Result<Range<usize>> {
+        let start = self.marker(markers.start)?;
+        let end = self.marker(markers.end)?;
+        if end.start < start.end {
+            return Err(self.error(end.start, Problem::MarkersSwapped(markers.end.to_owned())));
+        }
+        Ok(start.end..end.start)
+    }
+
+    /// The one physical line that is this marker.
+    fn marker(&self, marker: &str) -> Result<Range<usize>> {
+        let mut found = None;
+        let mut offset = 0;
+        for line in self.bytes.split_inclusive(|&byte| byte == b'\n') {
+            let range = offset..offset + line.len();
+            offset = range.end;
+            if line.trim_ascii_end() != marker.as_bytes() {
+                continue;
+            }
+            if found.is_some() {
+                return Err(self.error(range.start, Problem::TwoMarkers(marker.to_owned())));
+            }
+            found = Some(range);
+        }
+        found.ok_or_else(|| {
+            Problem::NoMarker { file: self.name.to_string(), marker: marker.to_owned() }.into()
+        })
+    }
+
+    /// How this document ends its lines, by the first of them.
+    fn newline(&self) -> &'static str {
+        let first = self.bytes.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
+        if first.ends_with(b"\r\n") { "\r\n" } else { "\n" }
+    }
+}
+
+/// The value as it must be written to be read back.
+fn written<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>> {
+    let unwritable = || Problem::Unwritable { key: key.to_owned(), value: value.to_owned() };
+    if DefinitionKind::of(key).is_some() {
+        return Err(unwritable().into());
+    }
+    let text = encoded(value);
+    let probe = Document::parse(format!("{key}={text}"));
+    let mut lines = probe.lines();
+    if let (Some(line), None) = (lines.next(), lines.next())
+        && let Ok(Statement::Parameter(pair)) = line.read()
+        && pair.value == value
+    {
+        return Ok(text);
+    }
+    Err(unwritable().into())
+}
+
+/// The value with the quotes and escapes it needs.
+pub(crate) fn encoded(value: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte > b' ' && !matches!(byte, b'#' | b'\\' | b'"');
+    if !value.is_empty() && value.bytes().all(plain) {
+        return Cow::Borrowed(value);
+    }
+    let escaped = value.replace('\\', "\\\\").replace('#', "\\#");
+    let blank = value.is_empty() || value.bytes().any(lex::is_space);
+    Cow::Owned(if blank { format!("\"{escaped}\"") } else { escaped })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_value_reads_back_and_all_else_stays() {
+        let cases = [
+            ("A=1\nB=2\n", "B", "3", "A=1\nB=3\n"),
+            ("A=1 # c\n", "a", "x#y", "A=x\\#y # c\n"),
+            ("A=\"x y\"  # c\r\n", "A", "", "A=\"\"  # c\r\n"),
+            ("A=\\#1\\\n2 # c\nB=1", "A", "z", "A=z # c\nB=1"),
+            ("A=1\nA=2\n", "A", "3", "A=1\nA=3\n"),
+            ("A=1", "B", "a b", "A=1\nB=\"a b\"\n"),
+            ("A=1\r\n", "B", "c\\d", "A=1\r\nB=c\\\\d\r\n"),
+            ("", "B", "2", "B=2\n"),
+            ("A=1 \\\n", "B", "2", "A=1 \\\n\nB=2\n"),
+            ("A=1 \\", "B", "2", "A=1 \\\n\nB=2\n"),
+            ("A \\\n = \\\n 1\n", "A", "2", "A \\\n = \\\n 2\n"),
+        ];
+        for (before, key, value, after) in cases {
+            let mut document = Document::parse(before);
+            document.set(key, value).unwrap();
+            assert_eq!(document.to_string(), after);
+            assert_eq!(document.get(key).as_deref(), Some(value));
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_written_is_refused() {
+        for value in ["a \"b\"", "a\nb", "\"ab\"", "\"a b\""] {
+            let mut document = Document::parse("A=1\n");
+            let error = document.set("A", value).unwrap_err();
+            assert!(matches!(error.problem(), Problem::Unwritable { .. }), "{error}");
+            assert_eq!(document.to_string(), "A=1\n");
+        }
+        assert!(Document::parse("").set("NodeName", "n1").is_err());
+        assert!(Document::parse("").set("a b", "1").is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! What a line says.
+
+use super::{
+    Line,
+    lex::{self, Cooked, Span},
+};
+use crate::error::{Error, Problem, Result};
+use std::{borrow::Cow, ops::Range};
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement<'a> {
+    /// Nothing: blank, or only a comment.
+    Blank,
+    /// `Include FILE`.
+    Include(Cow<'a, str>),
+    /// One `key=value`.
+    Parameter(Pair<'a>),
+    /// A line of many pairs, such as `NodeName=… CPUs=…`.
+    Definition(Definition<'a>),
+}
+
+/// A line that defines a thing with attributes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition<'a> {
+    /// Of what.
+    pub kind: DefinitionKind,
+    /// The first pair, which names the thing.
+    pub name: Pair<'a>,
+    /// The other pairs, in the order written.
+    pub attributes: Vec<Pair<'a>>,
+}
+
+/// The things that take a line of attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefinitionKind {
+    /// `NodeName=`
+    Node,
+    /// `PartitionName=`
+    Partition,
+    /// `NodeSet=`
+    NodeSet,
+    /// `DownNodes=`
+    DownNodes,
+    /// `FrontendName=`
+    Frontend,
+    /// `PowerAction=`, since 26.05
+    PowerAction,
+}
+
+impl DefinitionKind {
+    pub(super) fn of(key: &str) -> Option<Self> {
+        let known = [
+            ("NodeName", Self::Node),
+            ("PartitionName", Self::Partition),
+            ("NodeSet", Self::NodeSet),
+            ("DownNodes", Self::DownNodes),
+            ("FrontendName", Self::Frontend),
+            ("PowerAction", Self::PowerAction),
+        ];
+        known.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|&(_, kind)| kind)
+    }
+}
+
+/// The sign between key and value. Slurm reads all five and treats them alike in slurm.conf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `=`
+    Set,
+    /// `+=`
+    Add,
+    /// `-=`
+    Subtract,
+    /// `*=`
+    Multiply,
+    /// `/=`
+    Divide,
+}
+
+/// One `key=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair<'a> {
+    /// The key as written; Slurm ignores its case.
+    pub key: Cow<'a, str>,
+    /// The sign between.
+    pub operator: Operator,
+    /// The value without quotes and escapes.
+    pub value: Cow<'a, str>,
+    /// True if the value was written in quotes.
+    pub quoted: bool,
+    /// Where the value with its quotes stands in the document.
+    pub(super) range: Range<usize>,
+}
+
+impl Pair<'_> {
+    pub(crate) fn offset(&self) -> usize {
+        self.range.start
+    }
+}
+
+pub(super) fn read<'a>(line: &Line<'a>) -> Result<Statement<'a>> {
+    let cooked = Cooked::new(line.raw(), line.range.start);
+    if let Some(file) = include(&cooked) {
+        return included(line, &cooked, file);
+    }
+    let Some(first) = lex::pair(&cooked.text, 0) else {
+        return Ok(Statement::Blank);
+    };
+    let fail = |at| line.error(cooked.origin(at).start, Problem::NotKeyValue);
+    let first = first.map_err(fail)?;
+    let name = pair(line, &cooked, &first)?;
+    let mut at = first.end;
+    let Some(kind) = DefinitionKind::of(&name.key) else {
+        rest_is_blank(line, &cooked, at, &name.key)?;
+        return Ok(Statement::Parameter(name));
+    };
+    let mut attributes = Vec::new();
+    while let Some(span) = lex::pair(&cooked.text, at) {
+        let span = span.map_err(fail)?;
+        at = span.end;
+        attributes.push(pair(line, &cooked, &span)?);
+    }
+    Ok(Statement::Definition(Definition { kind, name, attributes }))
+}
+
+/// The word after `include` at the very start of a line: with a blank before it Slurm does not know it.
+fn include(cooked: &Cooked<'_>) -> Option<Range<usize>> {
+    let word = b"include";
+    let (head, tail) = cooked.text.split_at_checked(word.len())?;
+    let blank = tail.iter().take_while(|&&byte| lex::is_space(byte)).count();
+    if !head.eq_ignore_ascii_case(word) || blank == 0 {
+        return None;
+    }
+    let start = word.len() + blank;
+    let length = tail.iter().skip(blank).take_while(|&&byte| !lex::is_space(byte)).count();
+    Some(start..start + length)
+}
+
+fn included<'a>(line: &Line<'a>, cooked: &Cooked<'a>, file: Range<usize>) -> Result<Statement<'a>> {
+    if file.is_empty() {
+        return Err(line.error(line.range.start, Problem::NotKeyValue));
+    }
+    rest_is_blank(line, cooked, file.end, "Include")?;
+    text(line, cooked, &file, "Include").map(Statement::Include)
+}
+
+fn rest_is_blank(line: &Line<'_>, cooked: &Cooked<'_>, from: usize, key: &str) -> Result<()> {
+    let rest = cooked.text.get(from..).unwrap_or_default();
+    match rest.iter().position(|&byte| !lex::is_space(byte)) {
+        None => Ok(()),
+        Some(blank) => {
+            let problem = Problem::LeftOver { key: key.to_owned() };
+            Err(line.error(cooked.origin(from + blank).start, problem))
+        }
+    }
+}
+
+fn pair<'a>(line: &Line<'a>, cooked: &Cooked<'a>, span: &Span) -> Result<Pair<'a>> {
+    let key = text(line, cooked, &span.key, "key")?;
+    let value = text(line, cooked, &span.value, &key)?;
+    let operator = match span.operator {
+        b'+' => Operator::Add,
+        b'-' => Operator::Subtract,
+        b'*' => Operator::Multiply,
+        b'/' => Operator::Divide,
+        _ => Operator::Set,
+    };
+    let first = cooked.origin(span.value.start - usize::from(span.quoted));
+    let last = cooked.origin(span.end - 1);
+    let range = first.start..last.end;
+    Ok(Pair { key, operator, value, quoted: span.quoted, range })
+}
+
+fn text<'a>(
+    line: &Line<'a>,
+    cooked: &Cooked<'a>,
+    range: &Range<usize>,
+    key: &str,
+) -> Result<Cow<'a, str>> {
+    let error = || -> Error {
+        line.error(cooked.origin(range.start).start, Problem::NotUtf8 { key: key.to_owned() })
+    };
+    match &cooked.text {
+        Cow::Borrowed(bytes) => {
+            let bytes = bytes.get(range.clone()).unwrap_or_default();
+            std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| error())
+        }
+        Cow::Owned(bytes) => {
+            let bytes = bytes.get(range.clone()).unwrap_or_default().to_vec();
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| error())
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What can be wrong with a file, and where.
+
+use std::{fmt, io, path::Path, sync::Arc};
+
+/// A place in a text somebody wrote: file, line, column, and the line itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file's name as the caller gave it.
+    pub file: Arc<str>,
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted from 1, in characters.
+    pub column: usize,
+    /// The line, without its end.
+    pub excerpt: String,
+}
+
+impl Place {
+    /// The place of byte `offset` in `text`; past the end means the end.
+    pub(crate) fn at(file: &Arc<str>, text: &[u8], offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line = before.split(|&byte| byte == b'\n').count();
+        let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+        let column = chars(before.get(start..).unwrap_or_default()) + 1;
+        let rest = text.get(start..).unwrap_or_default();
+        let whole = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let excerpt = String::from_utf8_lossy(whole).trim_end().to_owned();
+        Self { file: Arc::clone(file), line, column, excerpt }
+    }
+
+    /// The place a YAML reader names by line and column.
+    pub(crate) fn in_text(file: &Arc<str>, text: &str, line: usize, column: usize) -> Self {
+        let excerpt = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        Self { file: Arc::clone(file), line, column, excerpt: excerpt.trim_end().to_owned() }
+    }
+}
+
+fn chars(bytes: &[u8]) -> usize {
+    String::from_utf8_lossy(bytes).chars().count()
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A file that cannot be read as what it should be.
+///
+/// Prints `file:line:column: what is wrong`, then the line with a mark under the spot.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    place: Option<Place>,
+    problem: Problem,
+}
+
+impl Error {
+    pub(crate) fn new(place: Place, problem: Problem) -> Self {
+        Self(Box::new(Inner { place: Some(place), problem }))
+    }
+
+    pub(crate) fn into_problem(self) -> Problem {
+        self.0.problem
+    }
+
+    /// Where it is, unless it is about no place in a text.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        self.0.place.as_ref()
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(Inner { place: None, problem }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(place) = &self.0.place else {
+            return self.0.problem.fmt(f);
+        };
+        let (number, indent) = (place.line, place.column.saturating_sub(1));
+        let margin = number.to_string().len();
+        writeln!(f, "{place}: {}", self.0.problem)?;
+        writeln!(f, " {number} | {}", place.excerpt)?;
+        // Tabs are kept, so that the mark stands under its character on any terminal.
+        let lead: String = place
+            .excerpt
+            .chars()
+            .take(indent)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
+        write!(f, " {:margin$} | {lead}^", "")
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.problem.source()
+    }
+}
+
+/// What is wrong, without where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Text that is no `key=value`.
+    #[error("not key=value")]
+    NotKeyValue,
+    /// More after the one parameter that such a line takes.
+    #[error("text after the value of {key}: a line takes one parameter")]
+    LeftOver {
+        /// The parameter.
+        key: String,
+    },
+    /// Text that should be one line of a kind, and is none or several.
+    #[error("not one line of this kind")]
+    NotOneLine,
+    /// A value in some other encoding.
+    #[error("the value of {key} is not UTF-8")]
+    NotUtf8 {
+        /// The key.
+        key: String,
+    },
+    /// A value that would not read back as itself.
+    #[error("{value:?} cannot be written as a value of {key}")]
+    Unwritable {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// A host list that does not parse.
+    #[error("bad host list in {key}")]
+    BadHostlist {
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        source: hostlist::ParseError,
+    },
+    /// A number that is none, or too large.
+    #[error("bad number in {key}: {value:?}")]
+    BadNumber {
+        /// The key.
+        key: String,
+        /// The text.
+        value: String,
+    },
+    /// A truth value that is none.
+    #[error("bad truth value in {key}: {value:?}; YES or NO")]
+    BadTruth {
+        /// The key.
+        key: String,
+        /// The text.
+        value: String,
+    },
+    /// An `Include` with a pattern; Slurm does not expand one.
+    #[error("Include with a pattern: Slurm takes one file name")]
+    IncludePattern,
+    /// An `Include` of a file that is being read already.
+    #[error("Include goes round in a circle: {file} is being read already")]
+    IncludeLoop {
+        /// The file.
+        file: String,
+    },
+    /// Includes in includes in includes.
+    #[error("Include nested more than {0} deep")]
+    IncludeDepth(usize),
+    /// A file that cannot be read.
+    #[error("cannot read {file}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A marker that should be there once and is not there.
+    #[error("{file} has no line {marker:?}")]
+    NoMarker {
+        /// The file.
+        file: String,
+        /// The marker.
+        marker: String,
+    },
+    /// A marker that should be there once and is there again.
+    #[error("a second line {0:?}")]
+    TwoMarkers(String),
+    /// The end before the start.
+    #[error("{0:?} stands before the section's start")]
+    MarkersSwapped(String),
+    /// YAML that does not parse.
+    #[error("bad YAML")]
+    Yaml(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// YAML that parses, with something else than should be there.
+    #[error("{what}: expected {expected}, found {found}")]
+    Expected {
+        /// Whose value it is.
+        what: String,
+        /// What should be there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// A key under a mapping that has no such key.
+    #[error("{what} has no key {key:?}{}", nearest(.near.as_ref()))]
+    UnknownKey {
+        /// The mapping.
+        what: String,
+        /// The key.
+        key: String,
+        /// The known key that looks most like it.
+        near: Option<String>,
+    },
+    /// A mapping without a key it must have.
+    #[error("{what} lacks {key:?}")]
+    MissingKey {
+        /// The mapping.
+        what: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// A shape without its availability domains, most often because they are not indented.
+    #[error("{0} has no counts; lines that belong to it must be indented")]
+    NoCounts(String),
+    /// An availability domain in the place of a shape.
+    #[error("{0} is not the name of a shape; indent the availability domains under their shape")]
+    DomainAsShape(i64),
+    /// A count outside its bounds.
+    #[error("{what}: {count} is not between {least} and {most}")]
+    OutOfBounds {
+        /// Whose count.
+        what: String,
+        /// The count.
+        count: i64,
+        /// The least it may be.
+        least: u32,
+        /// The most it may be.
+        most: u32,
+    },
+    /// A shape nobody knows.
+    #[error("unknown shape {name:?}{}", nearest(.near.as_ref()))]
+    UnknownShape {
+        /// The name.
+        name: String,
+        /// The known shape that looks most like it.
+        near: Option<String>,
+    },
+    /// A name that none of those to choose from has.
+    #[error("unknown {what} {name:?}{}", nearest(.near.as_ref()))]
+    UnknownName {
+        /// What it should name.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The known name that looks most like it.
+        near: Option<String>,
+    },
+    /// A name that would not be one word of a node name, a feature or a partition.
+    #[error("{name:?} is no word of letters, digits, '.', '-' and '_', or a reserved one")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// Two entries that would give one name to two nodes.
+    #[error("{first:?} and {second:?} would both make nodes named {stem}…")]
+    SameNames {
+        /// One entry.
+        first: String,
+        /// The other.
+        second: String,
+        /// What the names begin with.
+        stem: String,
+    },
+    /// A version text that names no version.
+    #[error("{0:?} is no Slurm version such as 24.11.5")]
+    BadVersion(String),
+    /// Arguments for a program that Slurm starts with none.
+    #[error("Slurm {version} starts {key} without arguments; name a script that adds them")]
+    ProgramArguments {
+        /// The parameter.
+        key: &'static str,
+        /// The version.
+        version: crate::SlurmVersion,
+    },
+}
+
+fn nearest(near: Option<&String>) -> String {
+    near.map(|near| format!("; nearest is {near:?}")).unwrap_or_default()
+}
+
+/// A result with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The name a file goes by in errors.
+pub(crate) fn file_name(path: &Path) -> Arc<str> {
+    Arc::from(path.to_string_lossy())
+}

@@ -1,0 +1,180 @@
+//! The settings that make a cluster elastic.
+
+use crate::{
+    document::encoded,
+    error::{Problem, Result},
+    model::{PartitionDef, SuspendTime},
+    version::SlurmVersion,
+};
+use hostlist::Hostlist;
+use std::fmt::Write as _;
+
+/// A program that slurmctld starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// An absolute path.
+    pub path: String,
+    /// Arguments before the node list; only 26.05 and later can give any.
+    pub arguments: Vec<String>,
+}
+
+impl Program {
+    /// A program that is started with the node list alone.
+    #[must_use]
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into(), arguments: Vec::new() }
+    }
+}
+
+/// The parameters that make slurmctld start and stop nodes, fit for its version.
+///
+/// ```
+/// use slurmconf::{ElasticSettings, Program, SlurmVersion};
+///
+/// let programs = (Program::new("/usr/local/bin/startnode"), Program::new("/usr/local/bin/stopnode"));
+/// let settings = ElasticSettings::new(SlurmVersion::new(22, 5), programs.0, programs.1);
+/// let text = settings.text()?;
+/// assert!(text.contains("SlurmctldParameters=idle_on_node_suspend,cloud_reg_addrs\n"));
+/// assert!(text.contains("ResumeProgram=/usr/local/bin/startnode\n"));
+/// # Ok::<(), slurmconf::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElasticSettings {
+    /// The slurmctld that will read them.
+    pub version: SlurmVersion,
+    /// Starts nodes.
+    pub resume: Program,
+    /// Stops nodes.
+    pub suspend: Program,
+    /// Removes what a node that never came has left; without it, that goes on costing money.
+    pub resume_fail: Option<Program>,
+    /// Reboots or rebuilds nodes; called on the controller.
+    pub reboot: Option<Program>,
+    /// How long a node is idle before it is stopped.
+    pub suspend_time: SuspendTime,
+    /// How many seconds a node takes to go.
+    pub suspend_timeout: u32,
+    /// How many seconds a node may take to come.
+    pub resume_timeout: u32,
+    /// Nodes stopped in a minute; 0 is no limit.
+    pub suspend_rate: u32,
+    /// Nodes started in a minute; 0 is no limit, as our programs pace themselves.
+    pub resume_rate: u32,
+    /// Nodes that are never stopped: without it slurmctld stops those that should always be there, too. See
+    /// [`Cluster::persistent_nodes`](crate::Cluster::persistent_nodes).
+    pub suspend_exc_nodes: Hostlist,
+    /// More words for `SlurmctldParameters`.
+    pub slurmctld_parameters: Vec<String>,
+}
+
+impl ElasticSettings {
+    /// CitC's times, and no limit on rates.
+    #[must_use]
+    pub fn new(version: SlurmVersion, resume: Program, suspend: Program) -> Self {
+        Self {
+            version,
+            resume,
+            suspend,
+            resume_fail: None,
+            reboot: None,
+            suspend_time: SuspendTime::Seconds(600),
+            suspend_timeout: 60,
+            resume_timeout: 600,
+            suspend_rate: 0,
+            resume_rate: 0,
+            suspend_exc_nodes: Hostlist::new(),
+            slurmctld_parameters: Vec::new(),
+        }
+    }
+
+    /// The lines for slurm.conf.
+    ///
+    /// A program with arguments is an error before 26.05, which alone can give them.
+    pub fn text(&self) -> Result<String> {
+        let mut text = String::new();
+        self.program(&mut text, "ResumeProgram", Some(&self.resume))?;
+        self.program(&mut text, "SuspendProgram", Some(&self.suspend))?;
+        self.program(&mut text, "ResumeFailProgram", self.resume_fail.as_ref())?;
+        self.program(&mut text, "RebootProgram", self.reboot.as_ref())?;
+        let _ = writeln!(
+            text,
+            "SuspendTime={}\nSuspendTimeout={}\nResumeTimeout={}\nSuspendRate={}\nResumeRate={}",
+            self.suspend_time,
+            self.suspend_timeout,
+            self.resume_timeout,
+            self.suspend_rate,
+            self.resume_rate
+        );
+        if !self.suspend_exc_nodes.is_empty() {
+            let _ = writeln!(text, "SuspendExcNodes={}", self.suspend_exc_nodes);
+        }
+        let words = self.words().join(",");
+        let _ = writeln!(text, "SlurmctldParameters={}", encoded(&words));
+        if self.version.needs_cloud_parameters() {
+            text.push_str("PrivateData=cloud\n");
+        }
+        Ok(text)
+    }
+
+    fn words(&self) -> Vec<&str> {
+        let mut words = vec!["idle_on_node_suspend"];
+        if self.version.needs_cloud_parameters() {
+            words.push("cloud_reg_addrs");
+        }
+        if self.reboot.is_some() {
+            words.push("reboot_from_controller");
+        }
+        words.extend(self.slurmctld_parameters.iter().map(String::as_str));
+        words
+    }
+
+    fn program(
+        &self,
+        text: &mut String,
+        key: &'static str,
+        program: Option<&Program>,
+    ) -> Result<()> {
+        let Some(program) = program else { return Ok(()) };
+        if program.arguments.is_empty() {
+            let _ = writeln!(text, "{key}={}", encoded(&program.path));
+            return Ok(());
+        }
+        if !self.version.has_power_actions() {
+            return Err(Problem::ProgramArguments { key, version: self.version }.into());
+        }
+        let words = || std::iter::once(&program.path).chain(&program.arguments);
+        // Slurm splits the command at blanks, and knows no way to write one into an argument.
+        let is_word = |word: &&String| !word.is_empty() && !word.contains([' ', '\t', '\n', '"']);
+        if let Some(value) = words().find(|word| !is_word(word)) {
+            return Err(Problem::Unwritable { key: key.to_owned(), value: value.clone() }.into());
+        }
+        let command = words().map(String::as_str).collect::<Vec<_>>().join(" ");
+        let action = format!("elastic_{}", key.trim_end_matches("Program").to_lowercase());
+        let _ =
+            writeln!(text, "PowerAction={action} Location=slurmctld Program={}", encoded(&command));
+        let _ = writeln!(text, "{key}={action}");
+        Ok(())
+    }
+}
+
+impl PartitionDef {
+    /// The partition that rebuild jobs go through, as StackHPC's appliance has it.
+    ///
+    /// `PriorityJobFactor` and not `PriorityTier`, so that running jobs are not preempted.
+    #[must_use]
+    pub fn rebuild(nodes: Hostlist) -> Self {
+        Self {
+            nodes: Some(nodes),
+            default: Some(false),
+            max_time: Some("30".to_owned()),
+            state: Some("UP".to_owned()),
+            priority_job_factor: Some(65_533),
+            hidden: Some(true),
+            root_only: Some(true),
+            disable_root_jobs: Some(false),
+            preempt_mode: Some("OFF".to_owned()),
+            over_subscribe: Some("EXCLUSIVE".to_owned()),
+            ..Self::new("rebuild")
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Node and partition lines from limits and shapes.
+
+mod elastic;
+mod gres;
+mod name;
+mod style;
+
+pub use elastic::{ElasticSettings, Program};
+pub use style::Style;
+
+use crate::{
+    error::{Problem, Result},
+    limits::{Group, Limits},
+    model::{Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef},
+    shapes::{MemoryPolicy, Shape, Shapes},
+};
+use hostlist::Hostlist;
+use std::collections::{BTreeMap, btree_map::Entry};
+
+/// What is the same for all nodes of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The first part of node names without an availability domain, as CitC has it since version 5.
+    pub cluster_id: Option<String>,
+    /// How lines are written.
+    pub style: Style,
+    /// How `RealMemory` is worked out.
+    pub memory: MemoryPolicy,
+    /// The partition that gets `Default=YES`; without it, none that is generated does.
+    pub default_partition: Option<String>,
+}
+
+/// The nodes and partitions of a cluster.
+///
+/// ```
+/// use slurmconf::{Limits, Shapes, Site, generate};
+///
+/// let limits = Limits::read("limits.yaml", "VM.Standard2.1: {1: 400, 2: 1}")?;
+/// let cluster = generate(&limits, &Shapes::oci(), &Site::default())?;
+/// let text = cluster.to_string();
+/// let first = text.lines().next().unwrap();
+/// assert_eq!(
+///     first,
+///     "NodeName=vm-standard2-1-ad1-[0001-0400] State=CLOUD SocketsPerBoard=1 CoresPerSocket=1 \
+///      ThreadsPerCore=2 RealMemory=14272 Features=shape=VM.Standard2.1,ad=1,arch=x86_64"
+/// );
+/// # Ok::<(), slurmconf::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The nodes; those of a group with the same state in one.
+    pub nodes: Vec<NodeDef>,
+    /// One for each group, in [`Style::NodeGroups`] only.
+    pub node_sets: Vec<NodeSet>,
+    /// Those that groups name.
+    pub partitions: Vec<PartitionDef>,
+    style: Style,
+}
+
+/// Works out the nodes and partitions that limits allow.
+///
+/// Names are CitC's to the byte: `vm-standard2-1-ad1-0001` by availability domain, `<cluster id>-t3a-small-0001`
+/// without, and `<cluster id>-<group>-0001` for a group with a name of its own; without a cluster id, its part is
+/// left out. Numbers have four digits, and more from 10000 on. Two entries that would share names are an error.
+///
+/// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run.
+pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster> {
+    let mut cluster = Cluster {
+        nodes: Vec::new(),
+        node_sets: Vec::new(),
+        partitions: Vec::new(),
+        style: site.style,
+    };
+    let mut stems: BTreeMap<String, &Group> = BTreeMap::new();
+    for group in &limits.groups {
+        let shape = shapes.get(&group.shape).ok_or_else(|| {
+            let near = shapes.nearest(&group.shape);
+            group.error(Problem::UnknownShape { name: group.shape.clone(), near })
+        })?;
+        let stem = name::stem(group, site.cluster_id.as_deref())?;
+        match stems.entry(stem.clone()) {
+            Entry::Vacant(entry) => entry.insert(group),
+            Entry::Occupied(entry) => {
+                let (first, second) = (entry.get().name.clone(), group.name.clone());
+                return Err(group.error(Problem::SameNames { first, second, stem }));
+            }
+        };
+        cluster.add(group, &shape, &stem, site)?;
+    }
+    if cluster.nodes.is_empty() && site.style != Style::Citc {
+        cluster.nodes.push(nonesuch());
+    }
+    Ok(cluster)
+}
+
+/// The node that never is: with no node at all slurmctld 22.05 does not start.
+fn nonesuch() -> NodeDef {
+    let names = ["nonesuch"].into_iter().collect();
+    NodeDef { names, state: Some(NodeState::Future), ..NodeDef::default() }
+}
+
+impl Cluster {
+    /// The nodes that are always there, for `SuspendExcNodes`.
+    #[must_use]
+    pub fn persistent_nodes(&self) -> Hostlist {
+        let mut all = Hostlist::new();
+        for node in self.nodes.iter().filter(|node| node.state == Some(NodeState::Unknown)) {
+            all.append(&node.names);
+        }
+        all
+    }
+
+    fn add(&mut self, group: &Group, shape: &Shape, stem: &str, site: &Site) -> Result<()> {
+        let label = name::node_group(stem, site.cluster_id.as_deref());
+        let set = (site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));
+        let node = describe(group, shape, site, set.as_deref())?;
+        let mut members = Hostlist::new();
+        let ranges = [
+            (1, group.min, NodeState::Unknown),
+            (group.min.saturating_add(1), group.max, NodeState::Cloud),
+        ];
+        for (first, last, state) in ranges.into_iter().filter(|(first, last, _)| first <= last) {
+            let names = name::list(group, stem, first, last)?;
+            members.append(&names);
+            self.nodes.push(NodeDef { names, state: Some(state), ..node.clone() });
+        }
+        if members.is_empty() {
+            return Ok(());
+        }
+        let mut partitions = group.partitions.clone();
+        if let Some(set) = set {
+            members = [&set].into_iter().collect();
+            self.node_sets.push(NodeSet { name: set.clone(), feature: Some(set), nodes: None });
+            // As in StackHPC's role, a group without a partition has one of its own name.
+            if partitions.is_empty() {
+                partitions.push(label);
+            }
+        }
+        for partition in &partitions {
+            name::check(partition).map_err(|problem| group.error(problem))?;
+            self.join(partition, &members, site);
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, name: &str, members: &Hostlist, site: &Site) {
+        if let Some(known) = self.partitions.iter_mut().find(|known| known.name == name) {
+            known.nodes.get_or_insert_default().append(members);
+            return;
+        }
+        self.partitions.push(PartitionDef {
+            nodes: Some(members.clone()),
+            default: Some(site.default_partition.as_deref() == Some(name)),
+            max_time: Some("INFINITE".to_owned()),
+            state: Some("UP".to_owned()),
+            ..PartitionDef::new(name)
+        });
+    }
+}
+
+/// A group's nodes, without their names and state.
+fn describe(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Result<NodeDef> {
+    let gres = group.gres.as_ref().unwrap_or(&shape.gres);
+    gres::check(gres).map_err(|problem| group.error(problem))?;
+    // CitC writes an empty one, and StackHPC counts sockets on all boards.
+    let gres =
+        (!gres.is_empty() || site.style == Style::Citc).then(|| GresList::from(gres.as_str()));
+    let on_board = site.style != Style::NodeGroups;
+    Ok(NodeDef {
+        sockets_per_board: on_board.then_some(shape.sockets),
+        sockets: (!on_board).then_some(shape.sockets),
+        cores_per_socket: Some(shape.cores_per_socket),
+        threads_per_core: Some(shape.threads_per_core),
+        real_memory: Some(site.memory.real_memory(&group.shape, shape)),
+        weight: group.weight,
+        gres,
+        features: Some(features(group, shape, site, set)?),
+        ..NodeDef::default()
+    })
+}
+
+fn features(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Result<Features> {
+    let words = [Some(&group.shape), group.zone.as_ref(), Some(&shape.arch)];
+    for word in words.into_iter().flatten() {
+        name::check(word).map_err(|problem| group.error(problem))?;
+    }
+    let mut features = Features::default();
+    if let Some(set) = set {
+        features.push(set);
+    }
+    features.push(format!("shape={}", group.shape));
+    match &group.zone {
+        Some(zone) => features.push(format!("ad={zone}")),
+        // Python's word for nothing; CitC's own tools look for it.
+        None if site.style == Style::Citc => features.push("ad=None"),
+        None => {}
+    }
+    features.push(format!("arch={}", shape.arch));
+    Ok(features)
+}

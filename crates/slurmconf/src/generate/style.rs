@@ -1,0 +1,139 @@
+//! How generated lines look.
+
+use super::Cluster;
+use crate::{
+    document::encoded,
+    error::{Error, Problem},
+    model::NodeDef,
+    near::nearest,
+};
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+};
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// One line for all nodes that are alike, which slurmctld reads far faster.
+    #[default]
+    Folded,
+    /// One line a node, to the byte as Cluster in the Cloud writes it, with `ad=None` where there is no domain.
+    Citc,
+    /// As StackHPC's Ansible role: each group with a feature `nodegroup_…`, and a node set of that name, which
+    /// partitions are made of.
+    NodeGroups,
+}
+
+/// The names that a configuration or a command line uses.
+const NAMES: [(&str, Style); 3] =
+    [("folded", Style::Folded), ("citc", Style::Citc), ("nodegroups", Style::NodeGroups)];
+
+impl FromStr for Style {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        NAMES.iter().find(|(name, _)| *name == text).map(|&(_, style)| style).ok_or_else(|| {
+            let near = nearest(text, NAMES.map(|(name, _)| name)).map(str::to_owned);
+            Problem::UnknownName { what: "style", name: text.to_owned(), near }.into()
+        })
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(_, style)| style == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Cluster {
+    /// Writes all lines, each with its newline.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.style {
+            Style::Citc => self.nodes.iter().try_for_each(|node| citc(f, node))?,
+            Style::Folded => self.nodes.iter().try_for_each(|node| writeln!(f, "{node}"))?,
+            Style::NodeGroups => self.node_groups(f)?,
+        }
+        self.partitions.iter().try_for_each(|partition| writeln!(f, "{partition}"))
+    }
+}
+
+impl Cluster {
+    /// Each group's nodes, and then its set.
+    fn node_groups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut written = None;
+        for node in &self.nodes {
+            let group = node.features.as_ref().and_then(|features| features.iter().next());
+            if written.is_some() && written != group {
+                self.node_set(f, written)?;
+            }
+            if let Some(label) = group.and_then(|group| group.strip_prefix("nodegroup_"))
+                && written != group
+            {
+                writeln!(f, "# nodegroup: {label}")?;
+            }
+            writeln!(f, "{node}")?;
+            written = group;
+        }
+        self.node_set(f, written)
+    }
+
+    fn node_set(&self, f: &mut fmt::Formatter<'_>, name: Option<&str>) -> fmt::Result {
+        let set = self.node_sets.iter().find(|set| Some(set.name.as_str()) == name);
+        set.map_or(Ok(()), |set| writeln!(f, "{set}"))
+    }
+}
+
+/// The attributes that CitC has columns for.
+const COLUMNS: [&str; 7] = [
+    "State",
+    "SocketsPerBoard",
+    "CoresPerSocket",
+    "ThreadsPerCore",
+    "RealMemory",
+    "Gres",
+    "Features",
+];
+
+/// One line a node, in CitC's columns; what CitC never writes follows them.
+fn citc(f: &mut fmt::Formatter<'_>, node: &NodeDef) -> fmt::Result {
+    let attributes = node.attributes();
+    let column = |key: &str| {
+        let found = attributes.iter().find(|(known, _)| *known == key);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    };
+    let mut rest = String::new();
+    write!(
+        rest,
+        " State={:<7} SocketsPerBoard={} CoresPerSocket={:<3} ThreadsPerCore={} RealMemory={:<10} \
+         Gres=\"{}\" Features=\"{}\"",
+        column("State"),
+        column("SocketsPerBoard"),
+        column("CoresPerSocket"),
+        column("ThreadsPerCore"),
+        column("RealMemory"),
+        column("Gres"),
+        column("Features"),
+    )?;
+    let own = node.own();
+    let is_own = |key: &str| own.iter().any(|(known, _)| *known == key);
+    let more = attributes.iter().filter(|(key, _)| !COLUMNS.contains(key) && !is_own(key));
+    for (key, value) in more {
+        write!(rest, " {key}={}", encoded(value))?;
+    }
+    let mut done = Ok(());
+    let mut position = 0;
+    node.names.for_each(|name| {
+        done = done.and_then(|()| {
+            write!(f, "NodeName={name:<40}{rest}")?;
+            for (key, values) in &own {
+                let value = values.get(position).or(values.first());
+                write!(f, " {key}={}", encoded(value.map(String::as_str).unwrap_or_default()))?;
+            }
+            f.write_str("\n")
+        });
+        position += 1;
+    });
+    done
+}

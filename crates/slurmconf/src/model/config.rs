@@ -1,0 +1,230 @@
+//! A whole configuration: slurm.conf and all it includes.
+
+use super::{NodeDef, NodeSet, PartitionDef, PowerSettings, include::Walk};
+use crate::{
+    document::{Definition, DefinitionKind, Document, Pair, Statement},
+    error::{Error, Problem, Result},
+    version::SlurmVersion,
+};
+use hostlist::Hostlist;
+use std::{io, path::Path, str::FromStr};
+
+/// What a configuration says, defaults applied as Slurm applies them.
+///
+/// ```
+/// use slurmconf::Config;
+///
+/// let config = Config::parse(
+///     "NodeName=DEFAULT CPUs=2 State=CLOUD\n\
+///      NodeName=vm-standard2-1-ad1-[0001-0400] Features=shape=VM.Standard2.1,ad=1\n\
+///      NodeName=login1 State=UNKNOWN\n",
+/// )?;
+/// let mut cloud = Vec::new();
+/// for node in config.nodes.iter().filter(|node| node.is_cloud()) {
+///     cloud.extend(node.names.iter());
+/// }
+/// assert_eq!(cloud.len(), 400);
+/// assert_eq!(cloud[399], "vm-standard2-1-ad1-0400");
+/// # Ok::<(), slurmconf::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// The nodes, line by line.
+    pub nodes: Vec<NodeDef>,
+    /// The partitions.
+    pub partitions: Vec<PartitionDef>,
+    /// The node sets.
+    pub node_sets: Vec<NodeSet>,
+    /// The power settings among the parameters.
+    pub power: PowerSettings,
+    /// Every parameter in the order read, those said twice included.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A `key=value` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// The key as written.
+    pub key: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Config {
+    /// Reads the file at `path` and all it includes, through `read`.
+    ///
+    /// `version` says from which directory a relative `Include` in an included file starts. Included files may
+    /// include others, 16 deep; a circle is refused, and so is a pattern, as Slurm expands none.
+    pub fn load(
+        path: &Path,
+        version: SlurmVersion,
+        mut read: impl FnMut(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<Self> {
+        let mut reading = Reading::default();
+        let mut walk = Walk { version, read: &mut read, open: Vec::new(), cluster: None };
+        walk.file(path, &mut |document, statement| reading.take(document, statement))?;
+        Ok(reading.config)
+    }
+
+    /// Reads a text that includes nothing; an `Include` in it is an error.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut whole = Some(text.as_bytes().to_vec());
+        let newest = SlurmVersion::new(u16::MAX, 0);
+        Self::load(Path::new("slurm.conf"), newest, |_| {
+            whole.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        })
+    }
+
+    /// The value of a parameter; said twice, the later counts.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let said = self.parameters.iter().rfind(|known| known.key.eq_ignore_ascii_case(key));
+        said.map(|parameter| parameter.value.as_str())
+    }
+
+    /// The line that a node stands in.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&NodeDef> {
+        self.nodes.iter().find(|node| node.names.contains(name))
+    }
+
+    /// The nodes that are started on demand.
+    #[must_use]
+    pub fn cloud_nodes(&self) -> Hostlist {
+        let mut all = Hostlist::new();
+        for node in self.nodes.iter().filter(|node| node.is_cloud()) {
+            all.append(&node.names);
+        }
+        all
+    }
+
+    /// The nodes of a partition: `ALL` and node sets resolved, in Slurm's order, each once.
+    #[must_use]
+    pub fn partition_nodes(&self, partition: &PartitionDef) -> Hostlist {
+        let mut all = Hostlist::new();
+        for word in partition.nodes.iter().flat_map(Hostlist::iter) {
+            if word.eq_ignore_ascii_case("ALL") {
+                self.nodes.iter().for_each(|node| all.append(&node.names));
+            } else if let Some(set) = self.node_sets.iter().find(|set| set.name == word) {
+                self.add_set(set, &mut all);
+            } else {
+                all.push(&word);
+            }
+        }
+        all.uniq()
+    }
+
+    fn add_set(&self, set: &NodeSet, all: &mut Hostlist) {
+        let has = |node: &&NodeDef| {
+            let features = node.features.as_ref();
+            set.feature.as_ref().is_some_and(|word| features.is_some_and(|known| known.has(word)))
+        };
+        self.nodes.iter().filter(has).for_each(|node| all.append(&node.names));
+        set.nodes.iter().for_each(|nodes| all.append(nodes));
+    }
+}
+
+impl FromStr for NodeDef {
+    type Err = Error;
+
+    /// Reads one `NodeName` line.
+    fn from_str(line: &str) -> Result<Self> {
+        only(Config::parse(line)?.nodes)
+    }
+}
+
+impl FromStr for PartitionDef {
+    type Err = Error;
+
+    /// Reads one `PartitionName` line.
+    fn from_str(line: &str) -> Result<Self> {
+        only(Config::parse(line)?.partitions)
+    }
+}
+
+impl FromStr for NodeSet {
+    type Err = Error;
+
+    /// Reads one `NodeSet` line.
+    fn from_str(line: &str) -> Result<Self> {
+        only(Config::parse(line)?.node_sets)
+    }
+}
+
+fn only<T>(found: Vec<T>) -> Result<T> {
+    let [one] = <[T; 1]>::try_from(found).map_err(|_| Problem::NotOneLine)?;
+    Ok(one)
+}
+
+/// A configuration half read, with the defaults said so far.
+#[derive(Default)]
+struct Reading {
+    config: Config,
+    node: NodeDef,
+    partition: PartitionDef,
+}
+
+impl Reading {
+    fn take(&mut self, document: &Document, statement: Statement<'_>) -> Result<()> {
+        match statement {
+            Statement::Blank | Statement::Include(_) => Ok(()),
+            Statement::Parameter(pair) => {
+                let fail = |problem| document.error(pair.offset(), problem);
+                self.config.power.apply(&pair).map_err(fail)?;
+                let (key, value) = (pair.key.into_owned(), pair.value.into_owned());
+                self.config.parameters.push(Parameter { key, value });
+                Ok(())
+            }
+            Statement::Definition(definition) => self.define(document, &definition),
+        }
+    }
+
+    fn define(&mut self, document: &Document, definition: &Definition<'_>) -> Result<()> {
+        let name = &definition.name;
+        let is_default = name.value.eq_ignore_ascii_case("DEFAULT");
+        match definition.kind {
+            DefinitionKind::Node => {
+                let mut node = self.node.clone();
+                apply(document, definition, |pair| node.apply(pair))?;
+                if is_default {
+                    self.node = node;
+                    return Ok(());
+                }
+                node.names = name.value.parse().map_err(|source| {
+                    let key = name.key.to_string();
+                    document.error(name.offset(), Problem::BadHostlist { key, source })
+                })?;
+                self.config.nodes.push(node);
+            }
+            DefinitionKind::Partition => {
+                let mut partition = self.partition.clone();
+                apply(document, definition, |pair| partition.apply(pair))?;
+                if is_default {
+                    self.partition = partition;
+                    return Ok(());
+                }
+                partition.name = name.value.to_string();
+                self.config.partitions.push(partition);
+            }
+            DefinitionKind::NodeSet => {
+                let mut set = NodeSet { name: name.value.to_string(), ..NodeSet::default() };
+                apply(document, definition, |pair| set.apply(pair))?;
+                self.config.node_sets.push(set);
+            }
+            DefinitionKind::DownNodes | DefinitionKind::Frontend | DefinitionKind::PowerAction => {}
+        }
+        Ok(())
+    }
+}
+
+fn apply(
+    document: &Document,
+    definition: &Definition<'_>,
+    mut take: impl FnMut(&Pair<'_>) -> std::result::Result<(), Problem>,
+) -> Result<()> {
+    let error = |pair: &Pair<'_>, problem| -> Error { document.error(pair.offset(), problem) };
+    definition
+        .attributes
+        .iter()
+        .try_for_each(|pair| take(pair).map_err(|problem| error(pair, problem)))
+}

@@ -1,0 +1,91 @@
+//! Files that include files.
+
+use crate::{
+    document::{Document, Line, Statement},
+    error::{Error, Problem, Result, file_name},
+    version::SlurmVersion,
+};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Deeper than anyone nests on purpose.
+const MAX_DEPTH: usize = 16;
+
+/// Reads a file and those it includes, and hands each line on in the order slurmctld reads them.
+pub(super) struct Walk<'a> {
+    pub(super) version: SlurmVersion,
+    pub(super) read: &'a mut dyn FnMut(&Path) -> io::Result<Vec<u8>>,
+    /// The files being read, the outermost first.
+    pub(super) open: Vec<PathBuf>,
+    /// What `%c` in a file name stands for: the `ClusterName` read so far.
+    pub(super) cluster: Option<String>,
+}
+
+impl Walk<'_> {
+    /// Calls `visit` for every line that is neither blank nor an `Include`.
+    pub(super) fn file(
+        &mut self,
+        path: &Path,
+        visit: &mut dyn FnMut(&Document, Statement<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = (self.read)(path).map_err(|source| {
+            Error::from(Problem::Unreadable { file: file_name(path).to_string(), source })
+        })?;
+        let document = Document::parse(bytes).named(&file_name(path));
+        self.open.push(path.to_owned());
+        let done = document.lines().try_for_each(|line| self.line(&document, &line, visit));
+        self.open.pop();
+        done
+    }
+
+    fn line(
+        &mut self,
+        document: &Document,
+        line: &Line<'_>,
+        visit: &mut dyn FnMut(&Document, Statement<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match line.read()? {
+            Statement::Blank => Ok(()),
+            Statement::Include(file) => {
+                let path = self.resolve(&file).map_err(|problem| line.problem(problem))?;
+                match self.file(&path, visit) {
+                    // A file that cannot be read is the fault of the line that names it.
+                    Err(error) if error.place().is_none() => {
+                        Err(line.problem(error.into_problem()))
+                    }
+                    done => done,
+                }
+            }
+            Statement::Parameter(pair) => {
+                if pair.key.eq_ignore_ascii_case("ClusterName") {
+                    self.cluster = Some(pair.value.to_string());
+                }
+                visit(document, Statement::Parameter(pair))
+            }
+            definition @ Statement::Definition(_) => visit(document, definition),
+        }
+    }
+
+    fn resolve(&self, file: &str) -> std::result::Result<PathBuf, Problem> {
+        if file.contains(['*', '?', '[']) {
+            return Err(Problem::IncludePattern);
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(Problem::IncludeDepth(MAX_DEPTH));
+        }
+        let file = match &self.cluster {
+            Some(cluster) => file.replace("%c", cluster),
+            None => file.to_owned(),
+        };
+        let nested = self.version.includes_from_including_file();
+        let base = if nested { self.open.last() } else { self.open.first() };
+        let directory = base.and_then(|path| path.parent()).unwrap_or(Path::new(""));
+        let path = directory.join(&file);
+        if self.open.contains(&path) {
+            return Err(Problem::IncludeLoop { file: file_name(&path).to_string() });
+        }
+        Ok(path)
+    }
+}

@@ -1,0 +1,205 @@
+//! Nodes.
+
+use super::{
+    features::Features,
+    gres::GresList,
+    value::{Attributes, hostlist, long_number, number, remember},
+};
+use crate::{
+    document::{Pair, encoded},
+    error::Problem,
+};
+use hostlist::Hostlist;
+use std::fmt;
+
+/// A `NodeName` line: one or many nodes with the same attributes.
+///
+/// Fields that are `None` were not said, here or in a `NodeName=DEFAULT` line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeDef {
+    /// The nodes.
+    pub names: Hostlist,
+    /// `NodeAddr`: as many as names, or one for all.
+    pub addr: Option<Hostlist>,
+    /// `NodeHostname`: as many as names, or one for all.
+    pub hostname: Option<Hostlist>,
+    /// `Port`: one number, or a range of as many as names.
+    pub port: Option<String>,
+    /// `State`
+    pub state: Option<NodeState>,
+    /// `CPUs`
+    pub cpus: Option<u32>,
+    /// `Boards`
+    pub boards: Option<u32>,
+    /// `SocketsPerBoard`
+    pub sockets_per_board: Option<u32>,
+    /// `Sockets`, on all boards together
+    pub sockets: Option<u32>,
+    /// `CoresPerSocket`
+    pub cores_per_socket: Option<u32>,
+    /// `ThreadsPerCore`
+    pub threads_per_core: Option<u32>,
+    /// `RealMemory` in MiB
+    pub real_memory: Option<u64>,
+    /// `Weight`; nodes of less weight are used first
+    pub weight: Option<u32>,
+    /// `Gres`
+    pub gres: Option<GresList>,
+    /// `Features`
+    pub features: Option<Features>,
+    /// All else, in order.
+    pub other: Vec<(String, String)>,
+}
+
+/// The state a node starts in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeState {
+    /// Started on demand.
+    Cloud,
+    /// Defined, and not in use.
+    Future,
+    /// Found out when the node registers: the default.
+    Unknown,
+    /// Any other word; slurmctld takes even those it does not know.
+    Other(String),
+}
+
+/// The processors of a node, as slurmctld works them out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Boards.
+    pub boards: u32,
+    /// Sockets on all boards together.
+    pub sockets: u32,
+    /// Cores in each socket.
+    pub cores_per_socket: u32,
+    /// Threads in each core.
+    pub threads_per_core: u32,
+    /// CPUs that Slurm counts.
+    pub cpus: u32,
+}
+
+impl NodeDef {
+    /// True if the nodes are started on demand.
+    #[must_use]
+    pub fn is_cloud(&self) -> bool {
+        self.state == Some(NodeState::Cloud)
+    }
+
+    /// The processors, with Slurm's rules for what is not said.
+    ///
+    /// Sockets follow from `CPUs` if they alone are missing; a `CPUs` that is the number of neither sockets, cores
+    /// nor threads is set right.
+    #[must_use]
+    pub fn topology(&self) -> Topology {
+        let boards = self.boards.unwrap_or(1).max(1);
+        let cores = self.cores_per_socket.unwrap_or(1).max(1);
+        let threads = self.threads_per_core.unwrap_or(1).max(1);
+        let from_cpus = || Some((self.cpus? / cores.saturating_mul(threads)).max(1));
+        let sockets = self
+            .sockets
+            .or_else(|| self.sockets_per_board.map(|each| each.saturating_mul(boards)))
+            .or_else(from_cpus)
+            .unwrap_or(boards)
+            .max(1);
+        let all_cores = sockets.saturating_mul(cores);
+        let all = all_cores.saturating_mul(threads);
+        let said = self.cpus.filter(|cpus| [sockets, all_cores, all].contains(cpus));
+        Topology {
+            boards,
+            sockets,
+            cores_per_socket: cores,
+            threads_per_core: threads,
+            cpus: said.unwrap_or(all),
+        }
+    }
+
+    /// Takes one attribute; said twice, the later counts.
+    pub(super) fn apply(&mut self, pair: &Pair<'_>) -> Result<(), Problem> {
+        match pair.key.to_ascii_lowercase().as_str() {
+            "nodeaddr" => self.addr = Some(hostlist(pair)?),
+            "nodehostname" => self.hostname = Some(hostlist(pair)?),
+            "port" => self.port = Some(pair.value.to_string()),
+            "state" => self.state = Some(NodeState::from(&*pair.value)),
+            "cpus" | "procs" => self.cpus = Some(number(pair)?),
+            "boards" => self.boards = Some(number(pair)?),
+            "socketsperboard" => {
+                (self.sockets, self.sockets_per_board) = (None, Some(number(pair)?));
+            }
+            "sockets" => (self.sockets, self.sockets_per_board) = (Some(number(pair)?), None),
+            "corespersocket" => self.cores_per_socket = Some(number(pair)?),
+            "threadspercore" => self.threads_per_core = Some(number(pair)?),
+            "realmemory" => self.real_memory = Some(long_number(pair)?),
+            "weight" => self.weight = Some(long_number(pair)?),
+            "gres" => self.gres = Some(GresList::from(&*pair.value)),
+            "feature" | "features" => self.features = Some(Features::from(&*pair.value)),
+            _ => remember(&mut self.other, pair),
+        }
+        Ok(())
+    }
+
+    /// Attributes that each node may have its own of: as lists of one for all, or of one for each.
+    pub(crate) fn own(&self) -> Vec<(&'static str, Vec<String>)> {
+        let port = self.port.as_ref().map(|port| {
+            port.parse::<Hostlist>().map_or_else(|_| vec![port.clone()], |list| list.to_vec())
+        });
+        let addr = self.addr.as_ref().map(Hostlist::to_vec);
+        let hostname = self.hostname.as_ref().map(Hostlist::to_vec);
+        let all = [("NodeAddr", addr), ("NodeHostname", hostname), ("Port", port)];
+        all.into_iter().filter_map(|(key, values)| Some((key, values?))).collect()
+    }
+
+    /// Every attribute that is said, as key and text; what two nodes must share to be alike.
+    pub(crate) fn attributes(&self) -> Vec<(&str, String)> {
+        let mut all = Vec::new();
+        let mut add = |key, value: Option<String>| all.extend(value.map(|value| (key, value)));
+        add("NodeAddr", self.addr.as_ref().map(ToString::to_string));
+        add("NodeHostname", self.hostname.as_ref().map(ToString::to_string));
+        add("Port", self.port.clone());
+        add("State", self.state.as_ref().map(ToString::to_string));
+        add("CPUs", self.cpus.map(|number| number.to_string()));
+        add("Boards", self.boards.map(|number| number.to_string()));
+        add("SocketsPerBoard", self.sockets_per_board.map(|number| number.to_string()));
+        add("Sockets", self.sockets.map(|number| number.to_string()));
+        add("CoresPerSocket", self.cores_per_socket.map(|number| number.to_string()));
+        add("ThreadsPerCore", self.threads_per_core.map(|number| number.to_string()));
+        add("RealMemory", self.real_memory.map(|number| number.to_string()));
+        add("Weight", self.weight.map(|number| number.to_string()));
+        add("Gres", self.gres.as_ref().map(ToString::to_string));
+        add("Features", self.features.as_ref().map(ToString::to_string));
+        all.extend(self.other.iter().map(|(key, value)| (key.as_str(), value.clone())));
+        all
+    }
+}
+
+impl fmt::Display for NodeDef {
+    /// Writes the line, names folded.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NodeName={}", encoded(&self.names.to_string()))?;
+        let mut out = Attributes(f);
+        self.attributes().iter().try_for_each(|(key, value)| out.put(key, value))
+    }
+}
+
+impl From<&str> for NodeState {
+    fn from(word: &str) -> Self {
+        match word.to_ascii_uppercase().as_str() {
+            "CLOUD" => Self::Cloud,
+            "FUTURE" => Self::Future,
+            "UNKNOWN" => Self::Unknown,
+            _ => Self::Other(word.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Cloud => "CLOUD",
+            Self::Future => "FUTURE",
+            Self::Unknown => "UNKNOWN",
+            Self::Other(word) => word,
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! When and how nodes are stopped and started.
+
+use super::value::number;
+use crate::{document::Pair, error::Problem};
+use std::{fmt, time::Duration};
+
+/// How long a node is idle before it is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuspendTime {
+    /// It never is: `INFINITE` or −1.
+    Never,
+    /// This many seconds.
+    Seconds(u32),
+}
+
+impl SuspendTime {
+    pub(super) fn read(pair: &Pair<'_>) -> Result<Self, Problem> {
+        let never = ["INFINITE", "UNLIMITED", "NONE", "-1"];
+        if never.iter().any(|word| word.eq_ignore_ascii_case(&pair.value)) {
+            return Ok(Self::Never);
+        }
+        number(pair).map(Self::Seconds)
+    }
+}
+
+impl fmt::Display for SuspendTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("INFINITE"),
+            Self::Seconds(seconds) => seconds.fmt(f),
+        }
+    }
+}
+
+/// The `Suspend…`, `Resume…` and `Reboot…` parameters, with Slurm's values where nothing is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PowerSettings {
+    /// `SuspendProgram`
+    pub suspend_program: Option<String>,
+    /// `ResumeProgram`
+    pub resume_program: Option<String>,
+    /// `ResumeFailProgram`
+    pub resume_fail_program: Option<String>,
+    /// `RebootProgram`
+    pub reboot_program: Option<String>,
+    /// `SuspendTime`
+    pub suspend_time: SuspendTime,
+    /// `SuspendTimeout`: how long a node takes to go
+    pub suspend_timeout: Duration,
+    /// `ResumeTimeout`: how long a node may take to come
+    pub resume_timeout: Duration,
+    /// `SuspendRate` in nodes a minute; 0 is no limit
+    pub suspend_rate: u32,
+    /// `ResumeRate` in nodes a minute; 0 is no limit
+    pub resume_rate: u32,
+    /// `SuspendExcNodes`, as written: a list may hold counts after a colon
+    pub suspend_exc_nodes: Option<String>,
+    /// `SuspendExcParts`
+    pub suspend_exc_parts: Vec<String>,
+    /// `SuspendExcStates`, since 23.02
+    pub suspend_exc_states: Vec<String>,
+    /// `SlurmctldParameters`, word by word
+    pub slurmctld_parameters: Vec<String>,
+}
+
+impl PowerSettings {
+    /// True if slurmctld will start and stop nodes.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.suspend_program.is_some()
+            && self.resume_program.is_some()
+            && self.suspend_time != SuspendTime::Never
+    }
+
+    /// Takes a parameter, if it is one of these.
+    pub(super) fn apply(&mut self, pair: &Pair<'_>) -> Result<(), Problem> {
+        let text = || Some(pair.value.to_string());
+        let words =
+            || pair.value.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let seconds = || number::<u32>(pair).map(|seconds| Duration::from_secs(u64::from(seconds)));
+        match pair.key.to_ascii_lowercase().as_str() {
+            "suspendprogram" => self.suspend_program = text(),
+            "resumeprogram" => self.resume_program = text(),
+            "resumefailprogram" => self.resume_fail_program = text(),
+            "rebootprogram" => self.reboot_program = text(),
+            "suspendtime" => self.suspend_time = SuspendTime::read(pair)?,
+            "suspendtimeout" => self.suspend_timeout = seconds()?,
+            "resumetimeout" => self.resume_timeout = seconds()?,
+            "suspendrate" => self.suspend_rate = number(pair)?,
+            "resumerate" => self.resume_rate = number(pair)?,
+            "suspendexcnodes" => self.suspend_exc_nodes = text(),
+            "suspendexcparts" => self.suspend_exc_parts = words(),
+            "suspendexcstates" => self.suspend_exc_states = words(),
+            "slurmctldparameters" => self.slurmctld_parameters = words(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Default for PowerSettings {
+    /// What Slurm does when nothing is said.
+    fn default() -> Self {
+        Self {
+            suspend_program: None,
+            resume_program: None,
+            resume_fail_program: None,
+            reboot_program: None,
+            suspend_time: SuspendTime::Never,
+            suspend_timeout: Duration::from_secs(30),
+            resume_timeout: Duration::from_mins(1),
+            suspend_rate: 60,
+            resume_rate: 300,
+            suspend_exc_nodes: None,
+            suspend_exc_parts: Vec::new(),
+            suspend_exc_states: Vec::new(),
+            slurmctld_parameters: Vec::new(),
+        }
+    }
+}

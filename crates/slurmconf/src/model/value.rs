@@ -1,0 +1,86 @@
+//! Values, read and written as Slurm does.
+
+use crate::{
+    document::{Pair, encoded},
+    error::Problem,
+};
+use hostlist::Hostlist;
+use std::fmt;
+
+/// A whole number as C reads it: `0x` is hexadecimal, a leading `0` octal. `INFINITE` is the largest there is.
+pub(super) fn number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
+    let bad = || Problem::BadNumber { key: pair.key.to_string(), value: pair.value.to_string() };
+    if ["INFINITE", "UNLIMITED"].iter().any(|word| word.eq_ignore_ascii_case(&pair.value)) {
+        let largest = [u64::MAX, u32::MAX.into(), u16::MAX.into()];
+        return largest.into_iter().find_map(|number| T::try_from(number).ok()).ok_or_else(bad);
+    }
+    whole(&pair.value).and_then(|number| T::try_from(number).ok()).ok_or_else(bad)
+}
+
+/// The same, with the suffix `K` for 1024, which Slurm knows for its longer numbers, and no other.
+pub(super) fn long_number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
+    let Some(digits) = pair.value.strip_suffix(['k', 'K']) else {
+        return number(pair);
+    };
+    let scaled = whole(digits).and_then(|number| T::try_from(number.checked_mul(1024)?).ok());
+    scaled.ok_or_else(|| Problem::BadNumber {
+        key: pair.key.to_string(),
+        value: pair.value.to_string(),
+    })
+}
+
+fn whole(text: &str) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (digits, base) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (text.get(2..)?, 16),
+        [b'0', ..] => (text, 8),
+        _ => (text, 10),
+    };
+    // Rust would take another sign here.
+    u64::from_str_radix(digits, base).ok().filter(|_| !digits.starts_with('+'))
+}
+
+pub(super) fn truth(pair: &Pair<'_>) -> Result<bool, Problem> {
+    let is = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(&pair.value));
+    if is(&["YES", "TRUE", "UP", "1"]) {
+        return Ok(true);
+    }
+    if is(&["NO", "FALSE", "DOWN", "0"]) {
+        return Ok(false);
+    }
+    Err(Problem::BadTruth { key: pair.key.to_string(), value: pair.value.to_string() })
+}
+
+pub(super) fn hostlist(pair: &Pair<'_>) -> Result<Hostlist, Problem> {
+    pair.value.parse().map_err(|source| Problem::BadHostlist { key: pair.key.to_string(), source })
+}
+
+/// Remembers a pair that has no field of its own; a second one of its key takes the place of the first.
+pub(super) fn remember(other: &mut Vec<(String, String)>, pair: &Pair<'_>) {
+    let value = pair.value.to_string();
+    match other.iter_mut().find(|(key, _)| key.eq_ignore_ascii_case(&pair.key)) {
+        Some(known) => known.1 = value,
+        None => other.push((pair.key.to_string(), value)),
+    }
+}
+
+/// Writes ` key=value` for values that are there.
+pub(super) struct Attributes<'a, 'b>(pub(super) &'a mut fmt::Formatter<'b>);
+
+impl Attributes<'_, '_> {
+    pub(super) fn put(&mut self, key: &str, value: &str) -> fmt::Result {
+        write!(self.0, " {key}={}", encoded(value))
+    }
+
+    pub(super) fn option(&mut self, key: &str, value: Option<&impl ToString>) -> fmt::Result {
+        value.map_or(Ok(()), |value| self.put(key, &value.to_string()))
+    }
+
+    pub(super) fn truth(&mut self, key: &str, value: Option<bool>) -> fmt::Result {
+        value.map_or(Ok(()), |value| self.put(key, if value { "YES" } else { "NO" }))
+    }
+
+    pub(super) fn all(&mut self, other: &[(String, String)]) -> fmt::Result {
+        other.iter().try_for_each(|(key, value)| self.put(key, value))
+    }
+}

@@ -1,0 +1,123 @@
+//! How much of a machine's memory Slurm may count on.
+
+use super::{Memory, Shape, citc};
+use crate::{
+    error::{Error, Problem},
+    near::nearest,
+};
+use std::{fmt, str::FromStr};
+
+/// How `RealMemory` is worked out from the memory a cloud sells.
+///
+/// A node whose slurmd finds less than `RealMemory` is drained ("Low `RealMemory`"), so an estimate must never be
+/// above what the operating system sees; memory below it is merely not used. Numbers that an operator wrote
+/// ([`Memory::Real`]) are taken as they are, whatever the policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryPolicy {
+    /// What slurmd will see at least: all, less 5 % (page tables, firmware, hypervisor), less the crash kernel
+    /// that Enterprise Linux sets aside (192 MiB from 1 GiB, 256 MiB from 4 GiB, 512 MiB from 64 GiB), less
+    /// 64 MiB for the kernel itself.
+    #[default]
+    Seen,
+    /// CitC's table for OCI since July 2023; a shape it lacks is [`Seen`](MemoryPolicy::Seen).
+    CitcOracle,
+    /// CitC's table for OCI before July 2023: 2000 MiB more, which drained nodes.
+    CitcOracleBefore2023,
+    /// CitC's formula for AWS: less 0.9·size^0.7 + 500 MiB.
+    CitcAws,
+    /// CitC's formula for Google as it was shipped: the discount itself, by mistake.
+    CitcGoogle,
+    /// CitC's formula for OpenStack: 80 %.
+    CitcOpenstack,
+    /// StackHPC's appliance: 95 %, of what the first host reports; here of what the cloud sells.
+    StackHpc,
+    /// Any other percentage; above 100 counts as 100.
+    Percent(u8),
+}
+
+/// The names that a configuration or a command line uses.
+const NAMES: [(&str, MemoryPolicy); 7] = [
+    ("seen", MemoryPolicy::Seen),
+    ("citc-oracle", MemoryPolicy::CitcOracle),
+    ("citc-oracle-before-2023", MemoryPolicy::CitcOracleBefore2023),
+    ("citc-aws", MemoryPolicy::CitcAws),
+    ("citc-google", MemoryPolicy::CitcGoogle),
+    ("citc-openstack", MemoryPolicy::CitcOpenstack),
+    ("stackhpc", MemoryPolicy::StackHpc),
+];
+
+impl FromStr for MemoryPolicy {
+    type Err = Error;
+
+    /// Reads a name, such as `citc-oracle`, or a percentage, such as `90%`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if let Some((_, policy)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Ok(*policy);
+        }
+        let part = text.strip_suffix('%').and_then(|part| part.parse().ok());
+        part.filter(|part| (1..=100).contains(part)).map(Self::Percent).ok_or_else(|| {
+            let near = nearest(text, NAMES.map(|(name, _)| name)).map(str::to_owned);
+            Problem::UnknownName { what: "memory policy", name: text.to_owned(), near }.into()
+        })
+    }
+}
+
+impl fmt::Display for MemoryPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Percent(part) = self {
+            return write!(f, "{part}%");
+        }
+        let name = NAMES.iter().find(|(_, policy)| policy == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or_default())
+    }
+}
+
+impl MemoryPolicy {
+    /// `RealMemory` in MiB for a machine of this shape; at least 1, the least Slurm takes.
+    #[must_use]
+    pub fn real_memory(self, name: &str, shape: &Shape) -> u64 {
+        let size = match shape.memory {
+            Memory::Real(memory) => return memory.max(1),
+            Memory::Nominal(size) => size,
+        };
+        let memory = match self {
+            Self::Seen => seen(size),
+            Self::CitcOracle => citc::oracle(name).unwrap_or_else(|| seen(size)),
+            Self::CitcOracleBefore2023 => {
+                citc::oracle_before_2023(name).unwrap_or_else(|| seen(size))
+            }
+            Self::CitcAws => size.saturating_sub(aws_discount(size)),
+            Self::CitcGoogle => aws_discount(size),
+            Self::CitcOpenstack => percent(size, 80),
+            Self::StackHpc => percent(size, 95),
+            Self::Percent(part) => percent(size, part.min(100)),
+        };
+        memory.max(1)
+    }
+}
+
+fn seen(size: u64) -> u64 {
+    let crash_kernel = match size {
+        0..1024 => 0,
+        1024..4096 => 192,
+        4096..65_536 => 256,
+        65_536.. => 512,
+    };
+    size.saturating_sub(size / 20 + crash_kernel + 64)
+}
+
+fn percent(size: u64, part: u8) -> u64 {
+    size.saturating_mul(u64::from(part)) / 100
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "CitC's formula is in floating point; sizes in MiB are exact in f64, and the result is positive"
+)]
+fn aws_discount(size: u64) -> u64 {
+    ((size as f64).powf(0.7) * 0.9 + 500.0) as u64
+}

@@ -1,0 +1,123 @@
+//! What machine a shape's name stands for.
+
+mod citc;
+mod memory;
+mod oci;
+mod read;
+
+pub use memory::MemoryPolicy;
+
+use crate::near::nearest;
+use std::collections::BTreeMap;
+
+/// A machine type: what OCI calls a shape and OpenStack a flavor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Processor sockets.
+    pub sockets: u32,
+    /// Cores in each socket.
+    pub cores_per_socket: u32,
+    /// Hardware threads in each core.
+    pub threads_per_core: u32,
+    /// Main memory.
+    pub memory: Memory,
+    /// Generic resources as slurm.conf writes them, such as `gpu:a100:8`; empty if none.
+    pub gres: String,
+    /// The processor's architecture, such as `x86_64` or `aarch64`.
+    pub arch: String,
+}
+
+/// A machine's memory in MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// What the cloud sells. The operating system sees less; a [`MemoryPolicy`] says how much less.
+    Nominal(u64),
+    /// `RealMemory` as an operator has written it, taken as it is.
+    Real(u64),
+}
+
+/// A flavor that a cloud's API reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flavor {
+    /// Virtual processors; each becomes one core with one thread, as Slurm sees a machine without topology.
+    pub vcpus: u32,
+    /// Memory in MiB.
+    pub memory: u64,
+    /// Generic resources; empty if none.
+    pub gres: String,
+    /// Architecture.
+    pub arch: String,
+}
+
+impl From<Flavor> for Shape {
+    fn from(flavor: Flavor) -> Self {
+        Self {
+            sockets: 1,
+            cores_per_socket: flavor.vcpus,
+            threads_per_core: 1,
+            memory: Memory::Nominal(flavor.memory),
+            gres: flavor.gres,
+            arch: flavor.arch,
+        }
+    }
+}
+
+/// All shapes that limits may name.
+///
+/// What is [inserted](Shapes::insert) or [read](Shapes::read) later wins over what was there, so an operator's
+/// file corrects the built-in table.
+///
+/// ```
+/// use slurmconf::{MemoryPolicy, Shapes};
+///
+/// let shapes = Shapes::oci();
+/// let shape = shapes.get("VM.Standard.E4.Flex.16.256").unwrap();
+/// assert_eq!((shape.cores_per_socket, shape.threads_per_core), (16, 2));
+/// let policy = MemoryPolicy::CitcOracle;
+/// assert_eq!(policy.real_memory("VM.Standard.E4.Flex.16.256", &shape), 253_700);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shapes {
+    by_name: BTreeMap<String, Shape>,
+    oci: bool,
+}
+
+impl Shapes {
+    /// No shapes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// OCI's shapes, flexible ones in CitC's spelling `VM.Standard.E4.Flex.<OCPUs>.<GB>`.
+    #[must_use]
+    pub fn oci() -> Self {
+        let by_name = oci::table().map(|(name, shape)| (name.to_owned(), shape)).collect();
+        Self { by_name, oci: true }
+    }
+
+    /// Adds a shape or changes one.
+    pub fn insert(&mut self, name: impl Into<String>, shape: impl Into<Shape>) {
+        self.by_name.insert(name.into(), shape.into());
+    }
+
+    /// The shape of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Shape> {
+        let flexible = || if self.oci { oci::flexible(name) } else { None };
+        self.by_name.get(name).cloned().or_else(flexible)
+    }
+
+    /// The known name that looks most like `name`.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Option<String> {
+        let near = nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned);
+        let flexible = if self.oci { oci::nearest_flexible(name) } else { None };
+        flexible.or(near)
+    }
+
+    /// All names with their shapes, in alphabetical order; flexible shapes are not among them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Shape)> {
+        self.by_name.iter().map(|(name, shape)| (name.as_str(), shape))
+    }
+}

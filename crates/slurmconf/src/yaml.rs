@@ -1,0 +1,259 @@
+//! YAML as a tree in which every node knows its line and column.
+//!
+//! The files read here are written by hand, and their errors are mostly of form: a list for a number, a line not
+//! indented. A tree lets the reader say what it found and where, which typed deserialisation does not.
+
+use crate::error::{Error, Place, Problem, Result};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Location, Spanned, UserMessageFormatter};
+use std::{fmt, sync::Arc};
+
+/// A YAML file, for its nodes to be reported in.
+pub(crate) struct Source<'a> {
+    file: Arc<str>,
+    text: &'a str,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    location: Location,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+}
+
+/// The reader's error in words for people, without the excerpt that [`Error`] has already.
+#[derive(Debug)]
+struct Cause(serde_saphyr::Error);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.without_snippet().render_with_formatter(&UserMessageFormatter))
+    }
+}
+
+impl std::error::Error for Cause {}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(file: &str, text: &'a str) -> Self {
+        Self { file: Arc::from(file), text }
+    }
+
+    /// Reads the one document in the file; an empty file is null.
+    pub(crate) fn read(&self) -> Result<Node> {
+        serde_saphyr::from_str(self.text).map_err(|error| {
+            let location = error.location();
+            let problem = Problem::Yaml(Box::new(Cause(error)));
+            match location {
+                Some(location) => Error::new(self.place(location), problem),
+                None => problem.into(),
+            }
+        })
+    }
+
+    /// The entries of a mapping; null is one without entries.
+    pub(crate) fn map<'n>(&self, what: &str, node: &'n Node) -> Result<&'n [(Node, Node)]> {
+        match &node.value {
+            Value::Map(entries) => Ok(entries),
+            Value::Null => Ok(&[]),
+            Value::Bool(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_) => Err(self.expected(what, "a mapping", node)),
+        }
+    }
+
+    /// A text; a number will do, as in `mgmt_shape: 1`.
+    pub(crate) fn text(&self, what: &str, node: &Node) -> Result<String> {
+        match &node.value {
+            Value::Text(text) => Ok(text.clone()),
+            Value::Integer(number) => Ok(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
+                Err(self.expected(what, "a text", node))
+            }
+        }
+    }
+
+    /// A whole number between bounds, in quotes or not.
+    pub(crate) fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
+        let Some(count) = node.integer() else {
+            return Err(self.expected(what, "a whole number", node));
+        };
+        let (least, most) = bounds;
+        match u32::try_from(count) {
+            Ok(count) if (least..=most).contains(&count) => Ok(count),
+            _ => {
+                let problem = Problem::OutOfBounds { what: what.to_owned(), count, least, most };
+                Err(self.error(node, problem))
+            }
+        }
+    }
+
+    pub(crate) fn expected(&self, what: &str, expected: &'static str, node: &Node) -> Error {
+        let found = node.value.to_string();
+        self.error(node, Problem::Expected { what: what.to_owned(), expected, found })
+    }
+
+    pub(crate) fn error(&self, node: &Node, problem: Problem) -> Error {
+        Error::new(self.place(node.location), problem)
+    }
+
+    pub(crate) fn place(&self, location: Location) -> Place {
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Place::in_text(&self.file, self.text, whole(location.line()), whole(location.column()))
+    }
+}
+
+impl Node {
+    /// The number, if it is a whole one or the text of one.
+    pub(crate) fn integer(&self) -> Option<i64> {
+        match &self.value {
+            Value::Integer(number) => Some(*number),
+            Value::Text(text) => text.trim().parse().ok(),
+            Value::Null | Value::Bool(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => None,
+        }
+    }
+
+    pub(crate) fn location(&self) -> Location {
+        self.location
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("nothing"),
+            Self::Bool(value) => write!(f, "the truth value {value}"),
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Float(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::List(_) => f.write_str("a list"),
+            Self::Map(_) => f.write_str("a mapping"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let spanned = Spanned::<Value>::deserialize(deserializer)?;
+        Ok(Self { value: spanned.value, location: spanned.referenced })
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any YAML value")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> std::result::Result<Value, D::Error> {
+        inner.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> std::result::Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> std::result::Result<Value, E> {
+        Ok(Value::Integer(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> std::result::Result<Value, E> {
+        // Beyond i64 there is no count; the largest one is refused by every bound.
+        Ok(Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> std::result::Result<Value, E> {
+        Ok(Value::Float(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> std::result::Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> std::result::Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = items.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Value::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(node: &Node) -> String {
+        let at = format!("@{}:{}", node.location.line(), node.location.column());
+        match &node.value {
+            Value::Map(entries) => {
+                let entries: Vec<_> = entries
+                    .iter()
+                    .map(|(key, value)| format!("{} {}", shown(key), shown(value)))
+                    .collect();
+                format!("{{{}}}{at}", entries.join(", "))
+            }
+            Value::List(items) => {
+                format!("[{}]{at}", items.iter().map(shown).collect::<Vec<_>>().join(", "))
+            }
+            value => format!("{value}{at}"),
+        }
+    }
+
+    #[test]
+    fn every_node_has_its_place() {
+        let text = "a.b:\n  1: 2\n  \"3\": true\nc: [x, ~]\nd: -1\ne: 0x10\nf: 'yes'\ng: yes\n";
+        let node = Source::new("t", text).read().unwrap();
+        let expected = "{\"a.b\"@1:1 {1@2:3 2@2:6, \"3\"@3:3 the truth value true@3:8}@2:3, \
+            \"c\"@4:1 [\"x\"@4:5, nothing@4:8]@4:4, \"d\"@5:1 -1@5:4, \"e\"@6:1 16@6:4, \
+            \"f\"@7:1 \"yes\"@7:4, \"g\"@8:1 the truth value true@8:4}@1:1";
+        assert_eq!(shown(&node), expected);
+    }
+
+    #[test]
+    fn bad_yaml_is_reported_with_its_place() {
+        for text in ["a: [1\nb: 2\n", "a: 1\na: 2\n", "a: b: c\n", "a: {\n"] {
+            let error = Source::new("limits.yaml", text).read().unwrap_err();
+            assert!(error.to_string().starts_with("limits.yaml:"), "{error}");
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert_eq!(cause.lines().count(), 1, "{cause}");
+        }
+    }
+}

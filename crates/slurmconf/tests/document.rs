@@ -1,0 +1,266 @@
+//! Round trips: on files as people write them, and on anything at all.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use proptest::prelude::*;
+use slurmconf::{Config, Document, Markers, Problem, SlurmVersion, Statement};
+use std::{
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+fn fixtures() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let files = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "conf")).collect()
+}
+
+#[test]
+fn every_fixture_is_given_back_byte_for_byte() {
+    let fixtures = fixtures();
+    assert!(fixtures.len() >= 12, "{}", fixtures.len());
+    for path in fixtures {
+        let bytes = fs::read(&path).unwrap();
+        let document = Document::parse(bytes.clone());
+        assert_eq!(document.as_bytes(), bytes, "{}", path.display());
+        if let Ok(text) = std::str::from_utf8(&bytes) {
+            assert_eq!(document.to_string(), text, "{}", path.display());
+            let lines: String = document.lines().map(|line| line.text().into_owned()).collect();
+            assert_eq!(lines, text, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn five_thousand_node_lines_are_given_back_and_understood() {
+    let mut text = String::from("ClusterName=large\n");
+    for number in 1..=5000 {
+        let comment = if number % 7 == 0 { "  # seven" } else { "" };
+        writeln!(
+            text,
+            "NodeName=n{number:04}\tCPUs=2 \\\r\n  RealMemory=1000 State=CLOUD{comment}"
+        )
+        .unwrap();
+    }
+    let document = Document::parse(text.clone());
+    assert_eq!(document.to_string(), text);
+    assert_eq!(document.lines().len(), 5001);
+    let config = Config::parse(&text).unwrap();
+    assert_eq!(config.cloud_nodes().to_string(), "n[0001-5000]");
+    assert_eq!(config.node("n4999").unwrap().names.to_string(), "n4999");
+    assert!(config.node("n5001").is_none());
+}
+
+#[test]
+fn every_valid_fixture_means_the_same_when_printed_by_its_types() {
+    for path in fixtures().iter().filter(|path| !path.ends_with("broken.conf")) {
+        let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
+        let config =
+            Config::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut printed = String::new();
+        for parameter in &config.parameters {
+            let mut line = Document::parse("");
+            line.append(&parameter.key, &parameter.value).unwrap();
+            write!(printed, "{line}").unwrap();
+        }
+        config.nodes.iter().for_each(|node| writeln!(printed, "{node}").unwrap());
+        config.node_sets.iter().for_each(|set| writeln!(printed, "{set}").unwrap());
+        config.partitions.iter().for_each(|partition| writeln!(printed, "{partition}").unwrap());
+        assert_eq!(Config::parse(&printed).unwrap(), config, "{}\n{printed}", path.display());
+    }
+}
+
+#[test]
+fn broken_lines_are_reported_where_they_break() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/broken.conf");
+    let document = Document::parse(fs::read(path).unwrap()).named("broken.conf");
+    let errors =
+        document.lines().filter_map(|line| line.read().err()).map(|error| error.to_string());
+    let found: Vec<_> = errors.map(|error| error.lines().next().unwrap().to_owned()).collect();
+    let expected = [
+        "broken.conf:2:1: not key=value",
+        "broken.conf:3:1: not key=value",
+        "broken.conf:4:1: not key=value",
+        "broken.conf:5:5: text after the value of A: a line takes one parameter",
+        "broken.conf:6:1: not key=value",
+        "broken.conf:7:3: not key=value",
+    ];
+    assert_eq!(found, expected);
+    let error = Config::parse("A=1\nNodeName=n[1- CPUs=2\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "slurm.conf:2:10: bad host list in NodeName\n 2 | NodeName=n[1- CPUs=2\n   |          ^"
+    );
+    assert!(std::error::Error::source(&error).is_some());
+    let error = Config::parse("NodeName=n1 CPUs=4x\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "slurm.conf:1:18: bad number in CPUs: \"4x\"\n 1 | NodeName=n1 CPUs=4x\n   |                  ^"
+    );
+}
+
+#[test]
+fn markers_must_be_there_once_and_in_order() {
+    let splice =
+        |text: &str| Document::parse(text).replace_section(Markers::NODES, "N1").unwrap_err();
+    let cases = [
+        ("A=1\n", "slurm.conf has no line \"# STARTNODES\""),
+        ("# STARTNODES\n", "slurm.conf has no line \"# ENDNODES\""),
+        ("# STARTNODES\n# ENDNODES\n# ENDNODES\n", "slurm.conf:3:1: a second line \"# ENDNODES\""),
+        (
+            "# STARTNODES\n# STARTNODES\n# ENDNODES\n",
+            "slurm.conf:2:1: a second line \"# STARTNODES\"",
+        ),
+        (
+            "# ENDNODES\n# STARTNODES\n",
+            "slurm.conf:1:1: \"# ENDNODES\" stands before the section's start",
+        ),
+    ];
+    for (text, message) in cases {
+        let shown = splice(text).to_string();
+        assert_eq!(shown.lines().next(), Some(message), "{text:?}");
+    }
+    let mut document = Document::parse("# STARTNODES\n# ENDNODES\n");
+    assert!(document.replace_section(Markers::NODES, "x\n# ENDNODES\n").is_err());
+    assert_eq!(document.to_string(), "# STARTNODES\n# ENDNODES\n");
+}
+
+fn load(version: SlurmVersion) -> Config {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/includes/slurm.conf");
+    Config::load(&path, version, |path| fs::read(path)).unwrap()
+}
+
+#[test]
+fn includes_are_followed_as_each_version_follows_them() {
+    let old = load(SlurmVersion::new(22, 5));
+    assert_eq!(old.cloud_nodes().to_string(), "n[1-3],m[1-2]");
+    let new = load(SlurmVersion::new(24, 11));
+    assert_eq!(new.cloud_nodes().to_string(), "n[1-3],top[1-2]");
+    assert_eq!(new.get("suspendtime"), Some("77"));
+    assert_eq!(new.partitions.len(), 1);
+}
+
+#[test]
+fn includes_that_cannot_be_followed_are_refused() {
+    let files = [
+        ("loop.conf", "Include /b.conf\n"),
+        ("b.conf", "# to and fro\nInclude /loop.conf\n"),
+        ("pattern.conf", "Include conf.d/*.conf\n"),
+        ("missing.conf", "A=1\nInclude nowhere.conf\n"),
+        ("deep.conf", "Include %c\nClusterName=x\n"),
+    ];
+    let read = |path: &Path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // Every %c includes another, for ever.
+        if name.starts_with('%') {
+            return Ok(format!("Include {name}c\n").into_bytes());
+        }
+        let found = files.iter().find(|(file, _)| *file == name);
+        found
+            .map(|(_, text)| text.as_bytes().to_vec())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    };
+    let load = |name: &str| {
+        Config::load(&Path::new("/").join(name), SlurmVersion::new(24, 11), read).unwrap_err()
+    };
+    let cases = [
+        (
+            "loop.conf",
+            "/b.conf:2:1: Include goes round in a circle: /loop.conf is being read already",
+        ),
+        ("pattern.conf", "/pattern.conf:1:1: Include with a pattern: Slurm takes one file name"),
+        ("missing.conf", "/missing.conf:2:1: cannot read /nowhere.conf"),
+        ("none.conf", "cannot read /none.conf"),
+    ];
+    for (name, message) in cases {
+        assert_eq!(load(name).to_string().lines().next(), Some(message));
+    }
+    assert!(matches!(load("deep.conf").problem(), Problem::IncludeDepth(16)));
+}
+
+/// Lines of the kinds a slurm.conf has, in any order and mutilated in any way.
+fn any_line() -> impl Strategy<Value = String> {
+    let word = "[a-zA-Z0-9_.\\[\\]=,:\"#\\\\ -]{0,12}";
+    let end = prop_oneof![
+        Just("\n"),
+        Just("\r\n"),
+        Just(" \\\n"),
+        Just(" # c\n"),
+        Just(" # c \\\n"),
+        Just("")
+    ];
+    let start = prop_oneof![
+        Just(""),
+        Just("NodeName="),
+        Just("PartitionName=p Nodes="),
+        Just("A="),
+        Just("Include "),
+        Just("# "),
+        Just("# STARTNODES"),
+        Just("# ENDNODES"),
+        Just("B += "),
+        Just("C=\""),
+    ];
+    (start, word, end).prop_map(|(start, word, end)| format!("{start}{word}{end}"))
+}
+
+fn read_everything(bytes: &[u8]) {
+    let document = Document::parse(bytes);
+    assert_eq!(document.as_bytes(), bytes);
+    for line in document.lines() {
+        match line.read() {
+            Ok(Statement::Blank | Statement::Include(_) | Statement::Parameter(_)) => {}
+            Ok(Statement::Definition(definition)) => assert!(!definition.name.key.is_empty()),
+            Err(error) => assert!(error.to_string().contains(':')),
+        }
+    }
+    let _ = Config::parse(&String::from_utf8_lossy(bytes));
+    let _ = document.section(Markers::NODES);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_given_back_and_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        read_everything(&bytes);
+    }
+
+    #[test]
+    fn any_document_is_given_back_and_never_panics(lines in prop::collection::vec(any_line(), 0..30)) {
+        read_everything(lines.concat().as_bytes());
+    }
+
+    #[test]
+    fn a_set_parameter_is_read_back_and_no_other_line_changes(
+        lines in prop::collection::vec(any_line(), 0..12),
+        value in "[ -~]{0,12}",
+    ) {
+        let before = Document::parse(lines.concat());
+        let mut after = before.clone();
+        if after.set("Zebra", &value).is_ok() {
+            prop_assert_eq!(after.get("Zebra"), Some(value));
+            prop_assert!(after.as_bytes().starts_with(before.as_bytes()));
+            let unset = after.clone();
+            after.set("zEBRA", "1").unwrap();
+            prop_assert_eq!(unset.lines().len(), after.lines().len());
+        }
+    }
+
+    #[test]
+    fn a_replaced_section_is_read_back_and_all_else_stays(
+        lines in prop::collection::vec(any_line(), 0..12),
+        nodes in "([a-z=]{1,9}\n){0,4}",
+    ) {
+        let mut document = Document::parse(lines.concat());
+        let before = document.clone();
+        if document.replace_section(Markers::NODES, &nodes).is_ok() {
+            let found = document.section(Markers::NODES).unwrap();
+            prop_assert_eq!(found.replace('\r', ""), nodes);
+            let old = before.section(Markers::NODES).unwrap();
+            document.replace_section(Markers::NODES, &old).unwrap();
+            let plain = |document: &Document| document.to_string().replace('\r', "");
+            prop_assert_eq!(plain(&document), plain(&before));
+        } else {
+            prop_assert_eq!(document, before);
+        }
+    }
+}

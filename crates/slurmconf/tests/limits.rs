@@ -1,0 +1,192 @@
+//! limits.yaml, `mgmt_shape.yaml` and shapes.yaml: what is read, and how what is wrong is told.
+
+use slurmconf::{Form, Group, Limits, Management, Shapes, Site, generate};
+
+fn first_line(error: &slurmconf::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn all_three_forms_are_read_in_order() {
+    let text = "\
+VM.Standard2.1:
+  3: 1
+  \"1\": 2
+t3a.small: 3
+empty: 0
+general: {shape: m1.large, min: 2, max: 40, partition: compute}
+gpu:
+  shape: g1.a100
+  max: \"8\"
+  partition: [gpu, all]
+  gres: gpu:a100:4
+  weight: 100
+  zone: 2
+";
+    let limits = Limits::read("limits.yaml", text).unwrap();
+    let found: Vec<_> = limits
+        .groups
+        .iter()
+        .map(|group| {
+            let name = (group.name.as_str(), group.shape.as_str(), group.form);
+            (name, group.zone.as_deref(), group.min, group.max, group.partitions.join("+"))
+        })
+        .collect();
+    let expected = [
+        (("VM.Standard2.1", "VM.Standard2.1", Form::Domains), Some("3"), 0, 1, String::new()),
+        (("VM.Standard2.1", "VM.Standard2.1", Form::Domains), Some("1"), 0, 2, String::new()),
+        (("t3a.small", "t3a.small", Form::Count), None, 0, 3, String::new()),
+        (("empty", "empty", Form::Count), None, 0, 0, String::new()),
+        (("general", "m1.large", Form::Group), None, 2, 40, "compute".to_owned()),
+        (("gpu", "g1.a100", Form::Group), Some("2"), 0, 8, "gpu+all".to_owned()),
+    ];
+    assert_eq!(found, expected);
+    let gpu = limits.groups.last().unwrap();
+    assert_eq!((gpu.gres.as_deref(), gpu.weight), (Some("gpu:a100:4"), Some(100)));
+    assert_eq!(Limits::read("limits.yaml", "# none yet\n").unwrap(), Limits::default());
+}
+
+/// A file, and how what is wrong with it is told.
+const WRONG: &[(&str, &str)] = &[
+    (
+        "VM.Standard2.1:\n  1: true\n",
+        "2:6: VM.Standard2.1 in availability domain 1: expected a whole number, found the truth value true",
+    ),
+    (
+        "VM.Standard2.1:\n  1: -1\n",
+        "2:6: VM.Standard2.1 in availability domain 1: -1 is not between 0 and 65536",
+    ),
+    ("a: 70000\n", "1:4: a: 70000 is not between 0 and 65536"),
+    ("a: 99999999999999999999\n", "1:4: a: expected a whole number, found 100000000000000000000"),
+    ("a: 1.5\n", "1:4: a: expected a whole number, found 1.5"),
+    ("a: yes\n", "1:4: a: expected a whole number, found the truth value true"),
+    ("a: many\n", "1:4: a: expected a whole number, found \"many\""),
+    ("a: [1, 2]\n", "1:4: a: expected a count, or availability domains with counts, found a list"),
+    ("a:\n  - 1\n", "2:3: a: expected a count, or availability domains with counts, found a list"),
+    ("a: {1: [1]}\n", "1:8: a in availability domain 1: expected a whole number, found a list"),
+    (
+        "VM.Standard2.1:\n1: 1\n2: 1\n",
+        "1:1: VM.Standard2.1 has no counts; lines that belong to it must be indented",
+    ),
+    ("a: {}\n", "1:1: a has no counts; lines that belong to it must be indented"),
+    (
+        "1: 1\n",
+        "1:1: 1 is not the name of a shape; indent the availability domains under their shape",
+    ),
+    ("a: {1: 1, x: 2}\n", "1:11: a: availability domain: expected a whole number, found \"x\""),
+    ("a: {0: 1}\n", "1:5: a: availability domain: 0 is not between 1 and 99"),
+    ("- a\n- b\n", "1:1: limits.yaml: expected a mapping, found a list"),
+    ("a: {shape: s, max: 1, wieght: 2}\n", "1:23: a has no key \"wieght\"; nearest is \"weight\""),
+    ("a: {shape: s}\n", "1:1: a lacks \"max\""),
+    ("a: {max: 3}\n", "1:1: a lacks \"shape\""),
+    ("a: {shape: s, min: 4, max: 3}\n", "1:28: a: max: 3 is not between 4 and 65536"),
+    (
+        "a: {shape: s, max: 3, partition: {x: 1}}\n",
+        "1:34: a: partition: expected a text, found a mapping",
+    ),
+    ("a: {shape: s, max: 3, weight: -1}\n", "1:31: a: weight: -1 is not between 0 and 4294967279"),
+    ("a: 1\na: 2\n", "2:1: bad YAML"),
+    ("a: {1: 1\n", "1:4: bad YAML"),
+];
+
+#[test]
+fn what_is_wrong_is_told_with_line_and_column() {
+    for (text, message) in WRONG {
+        let error = Limits::read("limits.yaml", text).unwrap_err();
+        assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
+        assert!(error.place().is_some());
+    }
+}
+
+#[test]
+fn what_cannot_become_nodes_is_told_at_its_entry() {
+    let cases = [
+        (
+            "VM.Standard2.1: {1: 1}\ng: {shape: VM.Standard2.3, max: 1}\n",
+            "2:12: unknown shape \"VM.Standard2.3\"; nearest is \"VM.Standard2.1\"",
+        ),
+        (
+            "a b: {shape: VM.Standard2.1, max: 1}\n",
+            "1:14: \"a b\" is no word of letters, digits, '.', '-' and '_', or a reserved one",
+        ),
+        (
+            "g: {shape: VM.Standard2.1, max: 1, zone: 'a b'}\n",
+            "1:12: \"a b\" is no word of letters, digits, '.', '-' and '_', or a reserved one",
+        ),
+        (
+            "g: {shape: VM.Standard2.1, max: 1, partition: default}\n",
+            "1:12: \"default\" is no word of letters, digits, '.', '-' and '_', or a reserved one",
+        ),
+        (
+            "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu 4'}\n",
+            "1:12: gres: expected name:type:count, separated by commas, found \"gpu 4\"",
+        ),
+        (
+            "VM.Standard2.1: 1\nvm-standard2-1: {shape: VM.Standard2.1, max: 1}\n",
+            "2:25: \"VM.Standard2.1\" and \"vm-standard2-1\" would both make nodes named vm-standard2-1-…",
+        ),
+        (
+            "VM.Standard2.1: {1: 1, '1': 1}\n",
+            "1:1: \"VM.Standard2.1\" and \"VM.Standard2.1\" would both make nodes named vm-standard2-1-ad1-…",
+        ),
+    ];
+    for (text, message) in cases {
+        let limits = Limits::read("limits.yaml", text).unwrap();
+        let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err();
+        assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
+    }
+}
+
+#[test]
+fn groups_can_be_made_without_a_file() {
+    let general = Group { min: 1, ..Group::new("general", "VM.Standard2.1", 3) };
+    let limits = Limits { groups: vec![general] };
+    let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+    let names: Vec<_> = cluster.nodes.iter().map(|node| node.names.to_string()).collect();
+    assert_eq!(names, ["general-0001", "general-[0002-0003]"]);
+    let limits = Limits { groups: vec![Group::new("g", "VM.Standrd2.1", u32::MAX)] };
+    let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err().to_string();
+    assert_eq!(error, "unknown shape \"VM.Standrd2.1\"; nearest is \"VM.Standard2.1\"");
+}
+
+#[test]
+fn the_management_node_counts_in_its_own_shape_and_domain_only() {
+    let limits = Limits::read(
+        "limits.yaml",
+        "VM.Standard2.1: {1: 2, '2': 1}\nVM.Standard2.2: {1: 2}\nx: 2\n",
+    )
+    .unwrap();
+    let counts = |text: &str| -> Vec<u32> {
+        let management = Management::read("mgmt_shape.yaml", text).unwrap();
+        limits.clone().without(&management).groups.iter().map(|group| group.max).collect()
+    };
+    assert_eq!(counts("mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n"), [1, 1, 2, 2]);
+    assert_eq!(counts("mgmt_ad: \"2\"\nmgmt_shape: VM.Standard2.1\n"), [2, 0, 2, 2]);
+    assert_eq!(counts("mgmt_ad: 3\nmgmt_shape: VM.Standard2.1\n"), [2, 1, 2, 2]);
+    assert_eq!(counts("mgmt_ad: 1\nmgmt_shape: x\n"), [2, 1, 2, 2]);
+    let none = Limits::read("limits.yaml", "VM.Standard2.1: {1: 0}\n").unwrap();
+    let management =
+        Management::read("mgmt_shape.yaml", "mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n").unwrap();
+    assert_eq!(none.clone().without(&management), none);
+    let bad = |text: &str| first_line(&Management::read("mgmt_shape.yaml", text).unwrap_err());
+    assert_eq!(bad("mgmt_ad: 1\n"), "mgmt_shape.yaml:1:1: mgmt_shape.yaml lacks \"mgmt_shape\"");
+    assert_eq!(
+        bad("mgmt_shape: s\nmgmt_ad: one\n"),
+        "mgmt_shape.yaml:2:10: mgmt_ad: expected a whole number, found \"one\""
+    );
+}
+
+#[test]
+fn shapes_yaml_lacks_nothing_unnoticed() {
+    let bad = |text: &str| first_line(&Shapes::new().read("shapes.yaml", text).unwrap_err());
+    assert_eq!(
+        bad("t3.2xlarge: {2xlarge: 1, cores_per_socket: 4}\n"),
+        "shapes.yaml:1:1: t3.2xlarge lacks \"memory\""
+    );
+    assert_eq!(bad("a: {memory: 5}\n"), "shapes.yaml:1:1: a lacks \"cores_per_socket\"");
+    assert_eq!(
+        bad("a: {memory: -58, cores_per_socket: 1}\n"),
+        "shapes.yaml:1:13: a: memory: -58 is not between 1 and 4294967295"
+    );
+    assert_eq!(bad("a: 5\n"), "shapes.yaml:1:4: a: expected a mapping, found 5");
+}

@@ -1,0 +1,143 @@
+//! Types that print themselves as lines, and read lines back as themselves.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use proptest::{option, prelude::*};
+use slurmconf::{
+    Config, Features, GresList, MemoryPolicy, NodeDef, NodeSet, NodeState, PartitionDef, Style,
+    SuspendTime,
+};
+use std::time::Duration;
+
+/// Any value that a line can carry.
+fn value() -> impl Strategy<Value = String> {
+    "[a-zA-Z0-9#\\\\/:=.,' ]{1,12}"
+        .prop_filter("features cut at commas", |text| !text.contains(','))
+}
+
+prop_compose! {
+    fn node()(
+        numbers in (option::of(1_u32..9), option::of(1_u32..9), option::of(1_u32..9), option::of(1_u32..9)),
+        cpus in option::of(0_u32..900),
+        on_board in any::<bool>(),
+        memory in option::of(any::<u64>()),
+        weight in option::of(any::<u32>()),
+        state in option::of(prop::sample::select(vec!["CLOUD", "future", "UNKNOWN", "DRAIN"])),
+        texts in (option::of(value()), option::of(value()), option::of(value())),
+        addr in option::of(Just("10.0.0.[1-3]")),
+    ) -> NodeDef {
+        let mut node = NodeDef { names: "n[1-2],login".parse().unwrap(), ..NodeDef::default() };
+        (node.boards, node.cores_per_socket, node.threads_per_core) = (numbers.0, numbers.1, numbers.2);
+        if on_board { node.sockets_per_board = numbers.3 } else { node.sockets = numbers.3 }
+        (node.cpus, node.real_memory, node.weight) = (cpus, memory, weight);
+        node.state = state.map(NodeState::from);
+        node.addr = addr.map(|addr| addr.parse().unwrap());
+        node.features = texts.0.as_deref().map(Features::from);
+        node.gres = texts.1.as_deref().map(GresList::from);
+        node.other = texts.2.into_iter().map(|text| ("Reason".to_owned(), text)).collect();
+        node
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_node_reads_back_as_itself(node in node()) {
+        let line = node.to_string();
+        prop_assert_eq!(line.parse::<NodeDef>().unwrap(), node, "{}", line);
+    }
+
+    #[test]
+    fn a_partition_reads_back_as_itself(
+        truths in (option::of(any::<bool>()), option::of(any::<bool>()), option::of(any::<bool>())),
+        times in (option::of(any::<u32>()), option::of(any::<u32>()), option::of(any::<u16>())),
+        text in option::of(value()),
+    ) {
+        let mut partition = PartitionDef::new("p");
+        partition.nodes = Some("n[1-9],set".parse().unwrap());
+        (partition.default, partition.hidden, partition.power_down_on_idle) = truths;
+        partition.suspend_time = times.0.map(SuspendTime::Seconds);
+        (partition.resume_timeout, partition.priority_job_factor) = (times.1, times.2);
+        partition.other = text.into_iter().map(|text| ("AllowGroups".to_owned(), text)).collect();
+        let line = partition.to_string();
+        prop_assert_eq!(line.parse::<PartitionDef>().unwrap(), partition, "{}", line);
+    }
+}
+
+#[test]
+fn a_line_must_be_of_its_kind() {
+    assert!("NodeSet=s Feature=x".parse::<NodeSet>().is_ok());
+    assert!("NodeSet=s Feature=x".parse::<NodeDef>().is_err());
+    assert!("NodeName=a\nNodeName=b".parse::<NodeDef>().is_err());
+    assert!("NodeName=DEFAULT CPUs=1".parse::<NodeDef>().is_err());
+    assert!("NodeSet=s Nodes=n[1".parse::<NodeSet>().is_err());
+}
+
+#[test]
+fn numbers_are_read_as_c_reads_them() {
+    let memory = |text: &str| {
+        let node = format!("NodeName=n RealMemory={text}").parse::<NodeDef>();
+        node.ok().and_then(|node| node.real_memory)
+    };
+    let cases = [
+        ("10", Some(10)),
+        ("0x1F", Some(31)),
+        ("010", Some(8)),
+        ("0", Some(0)),
+        ("+5", Some(5)),
+        ("2K", Some(2048)),
+        ("UNLIMITED", Some(u64::MAX)),
+        ("2M", None),
+        ("08", None),
+        ("-1", None),
+        ("++1", None),
+        ("0x", None),
+        ("18446744073709551615k", None),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(memory(text), expected, "{text}");
+    }
+    assert!("NodeName=n CPUs=2K".parse::<NodeDef>().is_err());
+    assert_eq!("NodeName=n CPUs=infinite".parse::<NodeDef>().unwrap().cpus, Some(u32::MAX));
+}
+
+#[test]
+fn power_settings_are_read_with_slurms_defaults() {
+    let none = Config::parse("ClusterName=x\n").unwrap().power;
+    assert!(!none.is_on());
+    assert_eq!(
+        (none.suspend_time, none.suspend_rate, none.resume_rate),
+        (SuspendTime::Never, 60, 300)
+    );
+    assert_eq!(none.suspend_timeout + none.resume_timeout, Duration::from_secs(90));
+    let text = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=-1\nResumeTimeout=5\nSuspendExcParts=a,b\n\
+                PartitionName=p Nodes=ALL SuspendTime=INFINITE ResumeTimeout=7 SuspendTimeout=8 PowerDownOnIdle=YES\n";
+    let config = Config::parse(text).unwrap();
+    assert!(!config.power.is_on());
+    assert_eq!(config.power.suspend_exc_parts, ["a", "b"]);
+    let partition = config.partitions.first().unwrap();
+    assert_eq!(partition.suspend_time, Some(SuspendTime::Never));
+    let times = (partition.resume_timeout, partition.suspend_timeout, partition.power_down_on_idle);
+    assert_eq!(times, (Some(7), Some(8), Some(true)));
+    assert!(Config::parse("SuspendTime=soon\n").is_err());
+    assert!(Config::parse("PartitionName=p Hidden=maybe\n").is_err());
+}
+
+#[test]
+fn policies_and_styles_go_by_names() {
+    let policies =
+        "seen citc-oracle citc-oracle-before-2023 citc-aws citc-google citc-openstack stackhpc 90%";
+    for name in policies.split(' ') {
+        assert_eq!(name.parse::<MemoryPolicy>().unwrap().to_string(), name);
+    }
+    for name in ["folded", "citc", "nodegroups"] {
+        assert_eq!(name.parse::<Style>().unwrap().to_string(), name);
+    }
+    let error = "citc-orcale".parse::<MemoryPolicy>().unwrap_err().to_string();
+    assert_eq!(error, "unknown memory policy \"citc-orcale\"; nearest is \"citc-oracle\"");
+    for bad in ["0%", "101%", "%", "x"] {
+        assert!(bad.parse::<MemoryPolicy>().is_err(), "{bad}");
+    }
+    assert_eq!(
+        "citcc".parse::<Style>().unwrap_err().to_string(),
+        "unknown style \"citcc\"; nearest is \"citc\""
+    );
+}
