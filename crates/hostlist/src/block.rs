@@ -8,6 +8,7 @@ use crate::span::{Span, increment};
 /// A cursor over the names of a list, a block at a time: `while blocks.refill() { blocks.entries() }`.
 ///
 /// Each name comes after the separator, so that a caller who joins them drops the first few bytes.
+#[derive(Debug)]
 pub(crate) struct Blocks<'a> {
     runs: Runs<'a>,
     separator: &'a str,
@@ -54,7 +55,7 @@ impl Blocks<'_> {
 }
 
 /// Entries of equal length whose numbers differ in the last digits only.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Block {
     bytes: Vec<u8>,
     /// Length of one entry.
@@ -73,7 +74,7 @@ struct Block {
 /// Bytes that hold a block of usual names, so that the first one does not grow its way there.
 const USUAL: usize = 1024;
 
-/// A prefix above this makes a name too long for blocks.
+/// Text above this, beside the number, makes a name too long for blocks.
 const LONG: usize = 256;
 
 /// Below this many numbers, filling a block of ten (or, tenfold, of a hundred) costs more than it saves.
@@ -86,7 +87,7 @@ impl Block {
             part.map_or((0, 0, 1), |part| (part.lo, part.width, part.count()));
         let varying = match numbers {
             // A hundred very long names would be much memory for little speed.
-            _ if run.prefix.len() > LONG || width > 64 => 0,
+            _ if separator.len() + run.prefix.len() + run.suffix.len() > LONG || width > 64 => 0,
             0..WORTHWHILE => 0,
             _ if numbers < 10 * WORTHWHILE || width < 2 => 1,
             _ => 2,

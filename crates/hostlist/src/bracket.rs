@@ -4,7 +4,7 @@ use crate::digits::leading;
 use crate::error::ErrorKind;
 use crate::parse::Refusal;
 use crate::span::Span;
-use crate::{MAX_ITEMS, MAX_PREFIX, MAX_RANGE};
+use crate::{MAX_ITEMS, MAX_PREFIX_VALUES, MAX_RANGE};
 
 /// Reads `1-3,7` and gives each span to `push`; positions are bytes of `numbers`.
 pub(crate) fn read(
@@ -123,12 +123,14 @@ fn outer(numbers: &str, lenient: bool, truncate: bool) -> Result<Vec<Span>, Refu
     let mut values = 0;
     let fits = |span: &&Span| {
         values += span.count();
-        values <= MAX_PREFIX
+        values <= MAX_PREFIX_VALUES
     };
     let fit = spans.iter().take_while(fits).count();
     if fit < spans.len() && !truncate {
         return Err((ErrorKind::PrefixTooLarge, 0));
     }
     spans.truncate(fit);
+    // Brackets can be very many, and most hold one value.
+    spans.shrink_to_fit();
     Ok(spans)
 }

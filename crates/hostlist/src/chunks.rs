@@ -24,6 +24,7 @@ impl Hostlist {
 }
 
 /// The pieces of a [`Hostlist`]; made by [`Hostlist::chunks`].
+#[derive(Debug)]
 pub struct Chunks<'a> {
     runs: Runs<'a>,
     /// Numbers of the current run that have not been given out.

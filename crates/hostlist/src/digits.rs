@@ -10,7 +10,7 @@ pub(crate) fn digits(value: u64) -> u32 {
     NonZeroU64::new(value).map_or(1, |value| value.ilog10() + 1)
 }
 
-/// The low nibble of each ASCII digit; other bytes become values above nine.
+/// `0` in each byte: exclusive or with it turns digits into their values, all else into more than nine.
 const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
 const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
 /// Carries every value above nine into the high bit of its byte.

@@ -38,7 +38,7 @@ pub enum ErrorKind {
     RangeTooLarge,
     /// One bracket holds more than [`MAX_ITEMS`](crate::MAX_ITEMS) items.
     TooManyItems,
-    /// A bracket before the last one holds more than [`MAX_PREFIX`](crate::MAX_PREFIX) values.
+    /// A bracket before the last one holds more than [`MAX_PREFIX_VALUES`](crate::MAX_PREFIX_VALUES) values.
     PrefixTooLarge,
     /// The expression stands for more hosts than [`Parser::max_hosts`](crate::Parser::max_hosts) allows.
     TooManyHosts,

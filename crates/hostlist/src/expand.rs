@@ -31,7 +31,8 @@ impl Hostlist {
         }
     }
 
-    /// Writes all names with `separator` between them.
+    /// Writes all names with `separator` between them, many at a time but not all; a file or a socket
+    /// wants a `BufWriter` around it.
     ///
     /// ```
     /// let list: hostlist::Hostlist = "n[8-10]".parse()?;
@@ -40,7 +41,7 @@ impl Hostlist {
     /// assert_eq!(out, b"n8 n9 n10");
     /// # Ok::<(), hostlist::ParseError>(())
     /// ```
-    pub fn write_to(&self, out: &mut impl Write, separator: &str) -> io::Result<()> {
+    pub fn write_to(&self, out: &mut (impl Write + ?Sized), separator: &str) -> io::Result<()> {
         let mut blocks = self.blocks(separator);
         let mut skip = separator.len();
         while blocks.refill() {
@@ -54,7 +55,8 @@ impl Hostlist {
     /// Every name, owned.
     #[must_use]
     pub fn to_vec(&self) -> Vec<String> {
-        let mut names = Vec::with_capacity(self.len());
+        // A list may stand for more names than memory can hold; then we run out later, not at once.
+        let mut names = Vec::with_capacity(self.len().min(1 << 24));
         self.for_each(|name| names.push(name.to_owned()));
         names
     }
@@ -67,6 +69,7 @@ impl Hostlist {
 }
 
 /// The names of a [`Hostlist`], in order.
+#[derive(Debug)]
 pub struct Iter<'a> {
     blocks: Blocks<'a>,
     /// Bytes of the current block already given out.

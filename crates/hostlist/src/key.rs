@@ -7,6 +7,7 @@ use crate::digits::{exact, push_number, trailing};
 use crate::natural;
 use crate::runs::Run;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Names `stem` + `lo..=hi`, each printed with exactly `digits` digits; the bare stem where that is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +75,10 @@ fn shifted(value: u64, width: u32) -> Option<u64> {
 }
 
 /// Stems as numbers, in the order they were first seen.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Stems {
-    names: Vec<String>,
-    ids: HashMap<String, u32>,
+    names: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, u32>,
     last: u32,
 }
 
@@ -90,11 +91,20 @@ impl Stems {
         }
         self.last = self.ids.get(stem).copied().unwrap_or_else(|| {
             let id = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-            self.names.push(stem.to_owned());
-            self.ids.insert(stem.to_owned(), id);
+            let stem: Arc<str> = stem.into();
+            self.names.push(Arc::clone(&stem));
+            self.ids.insert(stem, id);
             id
         });
         self.last
+    }
+
+    /// The number of a stem that was seen.
+    pub(crate) fn find(&self, stem: &str) -> Option<u32> {
+        match &self.names[..] {
+            [only] => (**only == *stem).then_some(0),
+            _ => self.ids.get(stem).copied(),
+        }
     }
 
     /// The number given last.
@@ -104,7 +114,7 @@ impl Stems {
 
     /// The stem of a number.
     pub(crate) fn name(&self, id: u32) -> &str {
-        usize::try_from(id).ok().and_then(|id| self.names.get(id)).map_or("", String::as_str)
+        usize::try_from(id).ok().and_then(|id| self.names.get(id)).map_or("", |name| name)
     }
 
     /// Gives the stems new numbers in Slurm's order, and changes `ids` to them.
@@ -112,7 +122,7 @@ impl Stems {
         if self.names.len() < 2 {
             return self;
         }
-        let mut order: Vec<(String, usize)> = self.names.into_iter().zip(0..).collect();
+        let mut order: Vec<(Arc<str>, usize)> = self.names.into_iter().zip(0..).collect();
         order.sort_unstable_by(|(a, _), (b, _)| natural::compare(a, b).then_with(|| a.cmp(b)));
         let mut ranks = vec![0; order.len()];
         for (place, (_, id)) in (0..).zip(&order) {

@@ -35,4 +35,4 @@ pub const MAX_RANGE: u64 = 65_536;
 pub const MAX_ITEMS: usize = 262_144;
 
 /// Values that a bracket before the last one may hold, as in Slurm.
-pub const MAX_PREFIX: u64 = 65_536;
+pub const MAX_PREFIX_VALUES: u64 = 65_536;

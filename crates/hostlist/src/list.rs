@@ -107,7 +107,10 @@ impl Hostlist {
         self.len == 0
     }
 
-    /// Adds one host by name. Brackets and commas have no meaning here.
+    /// Adds one host by name, as it is: brackets and commas have no meaning here.
+    ///
+    /// A name that no expression can spell (an empty one, one with a comma, a blank or brackets) is kept,
+    /// but the folded list does not read back as it; [`NodeName`](crate::NodeName) has none of these.
     pub fn push(&mut self, name: &str) {
         let (digits, value) = trailing(name);
         match name.split_at_checked(name.len() - digits) {
@@ -166,7 +169,14 @@ impl Hostlist {
         self.add(Item::Range(Range::new(prefix, span)), count);
     }
 
+    /// Adds a product; without outer brackets and suffix it is just ranges.
     pub(crate) fn push_product(&mut self, product: Product) {
+        if product.outer.is_empty() && product.suffix.len() == 0 {
+            for span in product.last.spans {
+                self.push_span(product.last.literal, span);
+            }
+            return;
+        }
         let count = usize::try_from(product.count()).unwrap_or(usize::MAX);
         self.add(Item::Product(Box::new(product)), count);
     }

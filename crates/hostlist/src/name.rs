@@ -105,6 +105,14 @@ pub struct NodeNameError {
     reason: &'static str,
 }
 
+impl NodeNameError {
+    /// The name, or the beginning of a long one, with control characters escaped.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 impl fmt::Display for NodeNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node name `{}` {}", self.name, self.reason)

@@ -1,8 +1,9 @@
 //! Reading an expression: tokens, brackets, limits.
 
 use crate::bracket;
+use crate::digits::push_number;
 use crate::error::{ErrorKind, ParseError};
-use crate::list::Hostlist;
+use crate::list::{Hostlist, Text};
 use crate::product::{Part, Product};
 use crate::span::Span;
 use std::str::FromStr;
@@ -257,15 +258,28 @@ impl Reader<'_> {
         }
     }
 
+    fn add_text(&mut self, text: &mut Vec<u8>) -> Text {
+        let kept = self.list.add_text(std::str::from_utf8(text).unwrap_or_default());
+        text.clear();
+        kept
+    }
+
     fn product(&mut self, before: &str, spans: Vec<Span>, suffix: &str) -> Result<(), Refusal> {
         let Some((brackets, literal)) = bracket::prefix(before, self.parser.lenient)? else {
             return Ok(());
         };
-        let outer = brackets
-            .into_iter()
-            .map(|(literal, spans)| Part { literal: self.list.add_text(literal), spans })
-            .collect();
-        let last = Part { literal: self.list.add_text(literal), spans };
+        // A bracket of one value is as good as text.
+        let mut outer = Vec::new();
+        let mut text = Vec::new();
+        for (literal, spans) in brackets {
+            text.extend_from_slice(literal.as_bytes());
+            match spans[..] {
+                [Span { lo, hi, width }] if lo == hi => push_number(&mut text, lo, width),
+                _ => outer.push(Part { literal: self.add_text(&mut text), spans }),
+            }
+        }
+        text.extend_from_slice(literal.as_bytes());
+        let last = Part { literal: self.add_text(&mut text), spans };
         let product = Product { outer, last, suffix: self.list.add_text(suffix) };
         self.add_bytes(product.bytes());
         self.list.push_product(product);

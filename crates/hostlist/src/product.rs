@@ -56,6 +56,7 @@ impl Product {
 
 /// Goes through the values of the outer brackets as Slurm does: the leftmost moves fastest. With two
 /// brackets that is row by row; with three it is not, and Slurm's order is the one that counts.
+#[derive(Debug)]
 pub(crate) struct Walk<'a> {
     list: &'a Hostlist,
     product: &'a Product,

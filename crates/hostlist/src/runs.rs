@@ -32,6 +32,7 @@ impl Run<'_> {
 /// A cursor over the runs of a list, in order: `while runs.advance() { runs.run() }`.
 ///
 /// Not an iterator, because the prefix of a product is written anew in one buffer for each run.
+#[derive(Debug)]
 pub(crate) struct Runs<'a> {
     list: &'a Hostlist,
     items: std::slice::Iter<'a, Item>,

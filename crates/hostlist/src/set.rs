@@ -51,8 +51,24 @@ impl Hostlist {
     }
 }
 
-/// Sweeps over both lists at once and keeps what `keep` says of (in the first, in the second).
+/// Keeps what `keep` says of (in the first, in the second).
 fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> bool) -> Hostlist {
+    let (events, stems) = events(first, second);
+    let mut list = Hostlist::new();
+    sweep(&events, keep, |event, lo, hi| {
+        let stem = stems.name(event.stem);
+        match event.digits {
+            0 => list.push_name(stem),
+            width => {
+                list.push_range(stem, Span { lo, hi, width });
+            }
+        }
+    });
+    list
+}
+
+/// Where the pieces of both lists begin and end, in order.
+fn events(first: &Hostlist, second: &Hostlist) -> (Vec<Event>, Stems) {
     let mut stems = Stems::default();
     let mut events = Vec::with_capacity(2 * (first.items().len() + second.items().len()));
     for (list, second) in [(first, false), (second, true)] {
@@ -65,35 +81,38 @@ fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> boo
             });
         }
     }
-    let names = stems.rank(events.iter_mut().map(|event| &mut event.stem));
+    let stems = stems.rank(events.iter_mut().map(|event| &mut event.stem));
     // Stable, because it makes use of the order that lists mostly have.
     events.sort_by_key(Event::order);
+    (events, stems)
+}
 
-    let mut list = Hostlist::new();
+/// Goes through the events and calls `push` with the numbers kept, `lo..=hi`, and the event that ends them.
+fn sweep(
+    events: &[Event],
+    keep: impl Fn(bool, bool) -> bool,
+    mut push: impl FnMut(&Event, u64, u64),
+) {
     let (mut in_first, mut in_second) = (0_usize, 0_usize);
     let mut since = None;
     for event in events {
         let depth = if event.second { &mut in_second } else { &mut in_first };
         *depth = if event.ends { depth.saturating_sub(1) } else { *depth + 1 };
         let kept = keep(in_first > 0, in_second > 0);
+        let (last_before, first_from) = if event.ends {
+            (Some(event.number), event.number.checked_add(1))
+        } else {
+            (event.number.checked_sub(1), Some(event.number))
+        };
         match since {
-            None if kept => {
-                since = if event.ends { event.number.checked_add(1) } else { Some(event.number) }
-            }
+            None if kept => since = first_from,
             Some(lo) if !kept => {
                 since = None;
-                let hi = if event.ends { Some(event.number) } else { event.number.checked_sub(1) };
-                let Some(hi) = hi.filter(|hi| lo <= *hi) else { continue };
-                let stem = names.name(event.stem);
-                match event.digits {
-                    0 => list.push_name(stem),
-                    width => {
-                        list.push_range(stem, Span { lo, hi, width });
-                    }
+                if let Some(hi) = last_before.filter(|hi| lo <= *hi) {
+                    push(event, lo, hi);
                 }
             }
             None | Some(_) => {}
         }
     }
-    list
 }

@@ -53,7 +53,9 @@ impl Hostlist {
 
     /// The list in Slurm's order without duplicates, as Slurm's `hostlist_uniq` makes it.
     ///
-    /// As in Slurm, `n11` and `n1[1]` are not seen to be one host; [`union`](Self::union) sees it.
+    /// As in Slurm, two copies of a host stay where they are written in two ways (`n11` and `n1[1]`), or
+    /// where a number padded otherwise is sorted between them (`n[8-12],n05,n10`). [`union`](Self::union)
+    /// drops them all.
     ///
     /// ```
     /// let list: hostlist::Hostlist = "n[1-3],m,n[2-4],m".parse()?;
@@ -88,7 +90,13 @@ impl Hostlist {
             match run.span {
                 Some(span) if run.suffix.is_empty() => {
                     let rank = if run.repeats { stems.last() } else { stems.id(run.prefix) };
-                    rows.push(Row { rank, printed: span.printed(), span });
+                    // Slurm joins neighbours as they come; products are not stored joined.
+                    let joined = rows.last_mut().is_some_and(|last: &mut Row| {
+                        last.rank == rank && !last.is_name() && last.span.absorb(span)
+                    });
+                    if !joined {
+                        rows.push(Row { rank, printed: span.printed(), span });
+                    }
                 }
                 Some(_) | None => run.for_each_name(|name| {
                     let span = Span { lo: 0, hi: 0, width: 0 };

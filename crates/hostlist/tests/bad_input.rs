@@ -75,6 +75,37 @@ fn ten_megabytes_of_anything_are_answered() {
 }
 
 #[test]
+fn every_operation_on_a_hostile_list_ends() {
+    let many_brackets = "[1]".repeat(1 << 14);
+    let long_suffix = format!("n[001-125]{}", "s".repeat(1 << 14));
+    let overlapping = format!("n[10000-65535]{}", ",n10000".repeat(50_000));
+    let mixed = "n[1-9],n05,".repeat(20_000);
+    let stems: Vec<String> = (0..50_000).map(|number| format!("x{number}y")).collect();
+    let stems = stems.join(",");
+    for (expression, hosts) in [
+        (many_brackets.as_str(), 1),
+        (&long_suffix, 125),
+        (&overlapping, 55_536 + 50_000),
+        (&mixed, 200_000),
+        (&stems, 50_000),
+        ("r[0-9999]n[0-9]-ib0", 100_000),
+        ("r[0-9999]n[0-3]c[1-2]", 80_000),
+    ] {
+        let list: Hostlist = expression.parse().unwrap();
+        let wanted = list.iter().last().unwrap();
+        let looks = if wanted.len() > 100 { 10 } else { 2000 };
+        assert_eq!(list.len(), hosts);
+        assert_eq!(list.sorted().len(), hosts);
+        assert!((0..looks).all(|_| list.contains(&wanted)));
+        assert!(list.difference(&list).is_empty());
+        assert_eq!(list.union(&list).to_string(), list.union(&Hostlist::new()).to_string());
+        let mut bytes = 0;
+        list.for_each(|name| bytes += name.len());
+        assert!(bytes >= hosts, "{}", list.uniq().len());
+    }
+}
+
+#[test]
 fn many_brackets_are_counted_without_being_expanded() {
     let parser = Parser::new().max_hosts(u64::MAX).max_bytes(u64::MAX);
     let list = parser.parse("a[0-65535]b[0-65535]c[0-65535]").unwrap();
