@@ -5,6 +5,9 @@ use crate::list::Hostlist;
 use std::io::{self, Write};
 use std::iter::FusedIterator;
 
+/// Below this, blocks of names are not worth their set-up.
+const FEW: usize = 32;
+
 impl Hostlist {
     /// Calls `action` with each name in order, without an allocation for each.
     ///
@@ -16,6 +19,14 @@ impl Hostlist {
     /// # Ok::<(), hostlist::ParseError>(())
     /// ```
     pub fn for_each(&self, mut action: impl FnMut(&str)) {
+        if self.len() < FEW {
+            let mut name = Vec::with_capacity(64);
+            let mut runs = self.runs();
+            while runs.advance() {
+                runs.run().write_each_name(&mut name, &mut action);
+            }
+            return;
+        }
         let mut blocks = self.blocks("");
         while blocks.refill() {
             let (bytes, entry) = blocks.entries();

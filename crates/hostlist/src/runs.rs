@@ -17,14 +17,20 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    pub(crate) fn for_each_name(self, mut action: impl FnMut(&str)) {
+    pub(crate) fn for_each_name(self, action: impl FnMut(&str)) {
+        self.write_each_name(&mut Vec::new(), action);
+    }
+
+    /// The same, each name written into the buffer that is given.
+    pub(crate) fn write_each_name(self, name: &mut Vec<u8>, mut action: impl FnMut(&str)) {
         let Some(span) = self.span else { return action(self.prefix) };
-        let mut name = Vec::from(self.prefix);
+        name.clear();
+        name.extend_from_slice(self.prefix.as_bytes());
         for value in span.lo..=span.hi {
             name.truncate(self.prefix.len());
-            push_number(&mut name, value, span.width);
+            push_number(name, value, span.width);
             name.extend_from_slice(self.suffix.as_bytes());
-            action(std::str::from_utf8(&name).unwrap_or_default());
+            action(std::str::from_utf8(name).unwrap_or_default());
         }
     }
 }
