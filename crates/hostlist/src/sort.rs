@@ -11,23 +11,44 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy)]
 struct Row {
     rank: u32,
-    /// Length of the lowest number as printed; 0 for a name.
-    printed: u32,
-    span: Span,
+    /// That of the span; 0 for a name, which has no number.
+    width: u32,
+    lo: u64,
+    hi: u64,
 }
 
 impl Row {
+    fn new(rank: u32, Span { lo, hi, width }: Span) -> Self {
+        Self { rank, width, lo, hi }
+    }
+
+    fn span(&self) -> Span {
+        Span { lo: self.lo, hi: self.hi, width: self.width }
+    }
+
     fn group(&self) -> u64 {
-        u64::from(self.rank) << 32 | u64::from(self.printed)
+        let printed = if self.is_name() { 0 } else { self.span().printed() };
+        u64::from(self.rank) << 32 | u64::from(printed)
     }
 
     fn is_name(&self) -> bool {
-        self.printed == 0
+        self.width == 0
     }
 
     /// Whether `next`, the row after this one, can share numbers with it.
     fn meets(&self, next: &Self) -> bool {
-        self.rank == next.rank && !self.is_name() && !next.is_name() && self.span.joins(next.span)
+        self.rank == next.rank
+            && !self.is_name()
+            && !next.is_name()
+            && self.span().joins(next.span())
+    }
+
+    /// Takes in a range that follows at once.
+    fn absorb(&mut self, rank: u32, next: Span) -> bool {
+        let mut span = self.span();
+        let absorbed = self.rank == rank && !self.is_name() && span.absorb(next);
+        self.hi = span.hi;
+        absorbed
     }
 }
 
@@ -91,21 +112,18 @@ impl Hostlist {
                 Some(span) if run.suffix.is_empty() => {
                     let rank = if run.repeats { stems.last() } else { stems.id(run.prefix) };
                     // Slurm joins neighbours as they come; products are not stored joined.
-                    let joined = rows.last_mut().is_some_and(|last: &mut Row| {
-                        last.rank == rank && !last.is_name() && last.span.absorb(span)
-                    });
-                    if !joined {
-                        rows.push(Row { rank, printed: span.printed(), span });
+                    if !rows.last_mut().is_some_and(|last: &mut Row| last.absorb(rank, span)) {
+                        rows.push(Row::new(rank, span));
                     }
                 }
                 Some(_) | None => run.for_each_name(|name| {
                     let span = Span { lo: 0, hi: 0, width: 0 };
-                    rows.push(Row { rank: stems.id(name), printed: 0, span });
+                    rows.push(Row::new(stems.id(name), span));
                 }),
             }
         }
         let names = stems.rank(rows.iter_mut().map(|row| &mut row.rank));
-        radix::sort(&mut rows, Row::group, |row| row.span.lo);
+        radix::sort(&mut rows, Row::group, |row| row.lo);
         for group in rows.chunk_by(Row::meets) {
             action(group.first().map_or("", |row| names.name(row.rank)), group);
         }
@@ -115,7 +133,7 @@ impl Hostlist {
 /// Joins what overlaps or touches.
 fn merge(rows: &[Row], mut push: impl FnMut(Span)) {
     let mut open: Option<Span> = None;
-    for span in rows.iter().map(|row| row.span) {
+    for span in rows.iter().map(Row::span) {
         match &mut open {
             Some(last) if span.lo <= last.hi.saturating_add(1) => last.hi = last.hi.max(span.hi),
             Some(_) | None => {
@@ -141,10 +159,10 @@ fn interleave(rows: &[Row], mut push: impl FnMut(Span)) {
 
 /// Gives out spans, or single numbers where rows overlap, from the lowest to the highest.
 fn count_up(rows: &[Row], mut push: impl FnMut(Span)) {
-    let Some(width) = rows.first().map(|row| row.span.width) else { return };
+    let Some(width) = rows.first().map(|row| row.width) else { return };
     // The high ends of the rows that hold the current number, lowest on top.
     let mut open: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
-    let mut rows = rows.iter().map(|row| row.span).peekable();
+    let mut rows = rows.iter().map(Row::span).peekable();
     let mut at = 0;
     loop {
         let Some(&Reverse(end)) = open.peek() else {

@@ -33,7 +33,7 @@ impl Span {
 
     /// Length of the lowest number as printed: the order of numbers is by this, then by value.
     pub(crate) fn printed(self) -> u32 {
-        self.width.max(digits(self.lo))
+        if self.lo <= largest_with(self.width) { self.width } else { digits(self.lo) }
     }
 
     /// Whether the two can share one range: one width pads both low ends as they are.
