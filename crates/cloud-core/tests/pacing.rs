@@ -143,6 +143,18 @@ async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_of_a_year_closed_the_gate_for_a_year() {
+    let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
+    past_the_first_second(&pacer).await;
+    for _ in 0..2 {
+        pacer.enter(Lane::Change).await.throttled(Some(Duration::from_secs(u64::MAX)));
+    }
+    let closed = Instant::now();
+    pacer.enter(Lane::Look).await.accepted();
+    assert!(closed.elapsed() <= Duration::from_secs(61), "{:?}", closed.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn polls_are_not_held_up_by_a_thousand_launches() {
     let pacer = Pacer::new(Pace { start: 10.0, most: 10.0, burst: 1, ..Pace::default() });
     let mut tasks = tokio::task::JoinSet::new();

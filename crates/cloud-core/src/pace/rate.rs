@@ -33,6 +33,10 @@ const FAST_GROWTH: f64 = 0.2;
 /// Growth for each accepted request near it: one percent in a second.
 const SLOW_GROWTH: f64 = 0.01;
 
+/// Longest time that the gate is closed, whatever is asked: all requests of the process wait there,
+/// and a cloud that is asked again after a minute can still say no.
+const LONGEST_CLOSURE: Duration = Duration::from_mins(1);
+
 /// Without a refusal for this long, growth doubles: perhaps the cloud takes more now.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -103,7 +107,8 @@ impl Bucket {
         }
     }
 
-    /// Slows down; a second refusal in the same trouble also closes the gate as long as asked.
+    /// Slows down; a second refusal in the same trouble also closes the gate as long as asked, up to
+    /// a minute.
     ///
     /// One refusal alone does not close it: clouds can only ask for whole seconds, and a full
     /// second of silence for one request too many would cost a twentieth of the throughput.
@@ -130,6 +135,7 @@ impl Bucket {
         self.proven = Some(if again { throughput } else { self.rate });
         self.rate = bounded(throughput * depth, self.least, self.most);
         if again && let Some(pause) = pause {
+            let pause = pause.min(LONGEST_CLOSURE);
             self.closed_until = self.closed_until.max(after(now, pause));
         }
     }

@@ -1,6 +1,7 @@
 //! The HTTP client against a real socket: everything that goes wrong on the way to a cloud.
 #![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
+mod paced;
 mod proxies;
 mod random;
 mod server;
@@ -8,8 +9,8 @@ mod signers;
 mod witness;
 
 use cloud_core::http::{
-    Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Retry, Roots, Url,
-    by_status,
+    Answer, Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Retry, Roots,
+    Url, Verdict, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{ErrorKind, Operation, Result, Secret};
@@ -253,4 +254,31 @@ async fn a_url_that_cannot_be_asked_is_an_error_without_its_query() {
     let url = format!("ftp://cloud.invalid/?key={}", witness::QUERY);
     let request = Request::new(Operation::List, Method::GET, Url::parse(&url).expect("a URL"));
     assert_eq!(kind(send_by(&client(config()), &request).await), ErrorKind::Invalid);
+}
+
+/// A cloud whose code is the first word of what it says.
+fn by_first_word(answer: &Answer) -> Verdict {
+    let mut verdict = by_status(answer);
+    verdict.code = verdict.message.split_whitespace().next().map(str::to_owned);
+    verdict
+}
+
+#[tokio::test]
+async fn a_code_that_repeats_a_token_is_cut_as_well() {
+    let echo = format!("{}-1 is not a token", witness::TOKEN);
+    let server = Server::start([Step::Answer(400, &[], echo)]).await;
+    let client = Client::new(config(), Tokens::new(), by_first_word, pacer()).expect("a client");
+    let error = send_by(&client, &request(&server, Method::POST)).await.expect_err("an error");
+    assert_eq!(error.code(), Some("[redacted]"));
+}
+
+#[tokio::test]
+async fn a_secret_that_begins_with_another_was_cut_only_in_part() {
+    let echo = "bad abc12345SECRET".to_owned();
+    let server = Server::start([Step::Answer(400, &[], echo)]).await;
+    let request = request(&server, Method::POST)
+        .with_secret(Secret::new("abc12345".to_owned()))
+        .with_secret(Secret::new("abc12345SECRET".to_owned()));
+    let error = send_by(&client(config()), &request).await.expect_err("an error");
+    assert_eq!(error.message(), Some("bad [redacted]"));
 }
