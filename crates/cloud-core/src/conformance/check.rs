@@ -4,7 +4,8 @@ use super::{Scene, Stage};
 use crate::clock::from_now;
 use crate::{
     Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
-    LaunchToken, Poll, Provider, ProviderExt as _, Result, Tags, WaitOutcome,
+    InstanceState, LaunchToken, Poll, Provider, ProviderExt as _, Result, Tags, WaitOutcome,
+    Waited,
 };
 use std::fmt;
 use std::time::Duration;
@@ -109,9 +110,25 @@ impl<'a> Actor<'a> {
 
     pub(super) async fn until_running(&self, id: &InstanceId) -> Trial<Instance> {
         match self.outcome(id).await? {
-            WaitOutcome::Reached(instance) => Ok(instance),
-            other @ (WaitOutcome::Lost(_) | WaitOutcome::Gone | WaitOutcome::TimedOut(_)) => {
-                Err(Stop::Fail(format!("{id} does not run: {other:?}")))
+            WaitOutcome::Reached(_) => self.until_listed(id).await,
+            other @ (WaitOutcome::Lost(_)
+            | WaitOutcome::Gone
+            | WaitOutcome::TimedOut(_)
+            | WaitOutcome::Unknown(_)) => Err(Stop::Fail(format!("{id} does not run: {other:?}"))),
+        }
+    }
+
+    /// Waits until listings show it running: a wait may know that from elsewhere.
+    pub(super) async fn until_listed(&self, id: &InstanceId) -> Trial<Instance> {
+        let mut patience = self.patience();
+        loop {
+            let listed = self.provider.list(&self.ours()).await?;
+            let mut listed = listed.into_iter().filter(|it| it.state == InstanceState::Running);
+            if let Some(instance) = listed.find(|instance| instance.id == *id) {
+                return Ok(instance);
+            }
+            if !patience.lasts().await {
+                return Err(Stop::Fail(format!("{id} runs and is not listed")));
             }
         }
     }
@@ -119,15 +136,15 @@ impl<'a> Actor<'a> {
     /// How a wait for running ends.
     pub(super) async fn outcome(&self, id: &InstanceId) -> Trial<WaitOutcome> {
         let (ours, ids) = (self.ours(), [id.clone()]);
-        let mut waited = self.provider.wait_running(&ours, &ids, self.stage.poll()).await?;
-        waited.outcomes.remove(id).ok_or(Stop::Fail(format!("no outcome for {id}")))
+        let mut waited = self.provider.wait_running(&ours, &ids, self.stage.poll()).await;
+        outcome_of(&mut waited, id)
     }
 
     pub(super) async fn until_gone(&self, id: &InstanceId) -> Trial {
         let (ours, ids) = (self.ours(), [id.clone()]);
-        let waited = self.provider.wait_gone(&ours, &ids, self.stage.poll()).await?;
-        match waited.outcomes.get(id) {
-            Some(WaitOutcome::Gone | WaitOutcome::Reached(_)) => Ok(()),
+        let mut waited = self.provider.wait_gone(&ours, &ids, self.stage.poll()).await;
+        match outcome_of(&mut waited, id)? {
+            WaitOutcome::Gone | WaitOutcome::Reached(_) => Ok(()),
             other => Err(Stop::Fail(format!("{id} does not go: {other:?}"))),
         }
     }
@@ -140,6 +157,15 @@ impl<'a> Actor<'a> {
         let mut listed = self.provider.list(&named).await?;
         listed.retain(|instance| instance.state.is_live());
         Ok(listed)
+    }
+}
+
+/// The outcome for one, or the error that kept the wait from having one.
+pub(super) fn outcome_of(waited: &mut Waited, id: &InstanceId) -> Trial<WaitOutcome> {
+    match (waited.outcomes.remove(id), waited.last_error.take()) {
+        (Some(WaitOutcome::Unknown(_)), Some(error)) => Err(error.into()),
+        (Some(outcome), _) => Ok(outcome),
+        (None, _) => Err(Stop::Fail(format!("no outcome for {id}"))),
     }
 }
 
@@ -176,7 +202,7 @@ pub(super) async fn clean(provider: &dyn Provider, case: &'static str, poll: Pol
             result = result.and(provider.terminate(id).await);
         }
         result?;
-        provider.wait_gone(&cluster, &ids, poll).await?;
+        provider.wait_gone(&cluster, &ids, poll).await;
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Cases about the life of an instance and what it can be made of.
 
-use super::check::{Actor, Stop, Trial, ensure, ensure_kind, skip};
+use super::check::{Actor, Stop, Trial, ensure, ensure_kind, outcome_of, skip};
 use super::{Scene, Stage};
 use crate::{
-    Capability, ErrorKind, FaultDomain, ImageFilter, ImageName, Instance, InstanceId,
+    Capability, ErrorKind, FaultDomain, ImageFilter, ImageId, ImageName, Instance, InstanceId,
     InstanceState, Provider, ProviderExt as _, Reboot, WaitOutcome,
 };
 
@@ -58,7 +58,7 @@ pub async fn address_wait(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
     for name in ["vm-1", "vm-2"] {
         ids.push(provider.launch(&actor.spec(name)).await?.id);
     }
-    let waited = provider.wait_address(&actor.ours(), &ids, stage.poll()).await?;
+    let waited = provider.wait_address(&actor.ours(), &ids, stage.poll()).await;
     let addresses = provider.addresses(&ids).await?;
     for (id, outcome) in &waited.outcomes {
         let WaitOutcome::Reached(Instance { address: Some(address), .. }) = outcome else {
@@ -83,7 +83,7 @@ pub async fn rebuild_keeps_identity_and_changes_image(
     let before = actor.running(&actor.spec("vm-1")).await?;
     let image = stage.other_image();
     provider.rebuild(&before.id, &image).await?;
-    let after = settled(&actor, &before.id).await?;
+    let after = back(&actor, &before.id, Some(&image)).await?;
     ensure(after.image == Some(image), "it does not have the new image")?;
     ensure_same(&actor, &before, &after).await
 }
@@ -96,7 +96,7 @@ pub async fn reboot_keeps_identity(provider: &dyn Provider, stage: &dyn Stage) -
     for how in [Some(Reboot::Hard), soft.then_some(Reboot::Soft)].into_iter().flatten() {
         let boots = stage.boots(&before.id);
         provider.reboot(&before.id, how).await?;
-        let after = settled(&actor, &before.id).await?;
+        let after = back(&actor, &before.id, None).await?;
         let booted = boots.is_none_or(|boots| stage.boots(&before.id) > Some(boots));
         ensure(booted, format!("{how:?}: it has not booted"))?;
         ensure(after.image == before.image, "it has another image")?;
@@ -116,7 +116,7 @@ pub async fn start_after_stop(provider: &dyn Provider, stage: &dyn Stage) -> Tri
     let stopped = provider.get(&before.id).await?;
     ensure(stopped.state == InstanceState::Stopped, format!("stopped, but {}", stopped.state))?;
     provider.start(&before.id).await?;
-    let after = settled(&actor, &before.id).await?;
+    let after = back(&actor, &before.id, None).await?;
     ensure_same(&actor, &before, &after).await
 }
 
@@ -198,16 +198,14 @@ pub async fn missing_capabilities_are_typed(provider: &dyn Provider, stage: &dyn
     Ok(())
 }
 
-/// Waits, by looking at it alone, until it runs: a listing may still show it as it was before.
-async fn settled(actor: &Actor<'_>, id: &InstanceId) -> Trial<Instance> {
-    let mut patience = actor.patience();
-    while patience.lasts().await {
-        let instance = actor.provider.get(id).await?;
-        if instance.state == InstanceState::Running {
-            return Ok(instance);
-        }
+/// Waits until it is back, with this image if one is given.
+async fn back(actor: &Actor<'_>, id: &InstanceId, image: Option<&ImageId>) -> Trial<Instance> {
+    let ids = std::slice::from_ref(id);
+    let mut waited = actor.provider.wait_back(ids, image, actor.stage.poll()).await;
+    match outcome_of(&mut waited, id)? {
+        WaitOutcome::Reached(instance) => Ok(instance),
+        other => Err(Stop::Fail(format!("{id} does not come back: {other:?}"))),
     }
-    Err(Stop::Fail(format!("{id} does not run again")))
 }
 
 /// The same id, name, tags and address as before.
@@ -216,7 +214,7 @@ async fn ensure_same(actor: &Actor<'_>, before: &Instance, after: &Instance) -> 
     ensure(after.name == before.name, "it has another name")?;
     ensure(after.tags == before.tags, "it has other tags")?;
     let ids = std::slice::from_ref(&before.id);
-    let waited = actor.provider.wait_address(&actor.ours(), ids, actor.stage.poll()).await?;
+    let waited = actor.provider.wait_address(&actor.ours(), ids, actor.stage.poll()).await;
     let Some(WaitOutcome::Reached(now)) = waited.outcomes.get(&before.id) else {
         return Err(Stop::Fail("it has no address any more".to_owned()));
     };
