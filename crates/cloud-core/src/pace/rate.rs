@@ -37,13 +37,16 @@ const SLOW_GROWTH: f64 = 0.01;
 /// and a cloud that is asked again after a minute can still say no.
 const LONGEST_CLOSURE: Duration = Duration::from_mins(1);
 
-/// Without a refusal for this long, growth doubles: perhaps the cloud takes more now.
+/// Without a refusal for this long, growth doubles, and so does a burst that was cut: perhaps the
+/// cloud takes more now.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(super) struct Bucket {
     least: f64,
     most: f64,
+    full_burst: f64,
+    /// What is left of the full burst after refusals.
     burst: f64,
     rate: f64,
     tokens: f64,
@@ -54,6 +57,8 @@ pub(super) struct Bucket {
     proven: Option<f64>,
     first_answer: Option<Instant>,
     cut: Option<Instant>,
+    /// When the burst was last changed.
+    burst_changed: Option<Instant>,
     closed_until: Instant,
 }
 
@@ -65,6 +70,7 @@ impl Bucket {
         Self {
             least,
             most,
+            full_burst: burst,
             burst,
             rate: bounded(pace.start, least, most),
             tokens: burst,
@@ -73,6 +79,7 @@ impl Bucket {
             proven: None,
             first_answer: None,
             cut: None,
+            burst_changed: None,
             closed_until: now,
         }
     }
@@ -101,6 +108,10 @@ impl Bucket {
         self.first_answer.get_or_insert(now);
         self.accepted.push_back(now);
         self.forget_old(now);
+        if self.burst_changed.is_some_and(|then| now.saturating_duration_since(then) >= PATIENCE) {
+            self.burst = (self.burst * 2.0).min(self.full_burst);
+            self.burst_changed = Some(now);
+        }
         // Who does not use the rate learns nothing about a higher one.
         if self.throughput() >= self.rate * USED {
             self.rate = bounded(self.rate + self.growth(now), self.least, self.most);
@@ -120,6 +131,7 @@ impl Bucket {
         }
         self.tokens = self.tokens.min(0.0);
         self.burst = (self.burst / 2.0).max(1.0);
+        self.burst_changed = Some(now);
         let again = self.cut.is_some_and(|cut| now.saturating_duration_since(cut) < SAME_TROUBLE);
         self.cut = Some(now);
         let first = *self.first_answer.get_or_insert(now);
@@ -129,7 +141,10 @@ impl Bucket {
             return;
         }
         self.forget_old(now);
-        let throughput = self.throughput().min(self.rate);
+        // Who does not use the rate has not measured it either: a stray refusal in a quiet moment
+        // must not look like a cloud that takes nothing.
+        let idle = self.throughput() < self.rate * USED;
+        let throughput = if idle { self.rate / 2.0 } else { self.throughput().min(self.rate) };
         let depth = if again { DEEP_CUT } else { CUT };
         // While the rate grows fast the throughput is behind it, and the limit is in between.
         self.proven = Some(if again { throughput } else { self.rate });
