@@ -4,9 +4,9 @@ use super::{Scene, Stage};
 use crate::clock::from_now;
 use crate::{
     Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
-    InstanceState, LaunchToken, Poll, Provider, ProviderExt as _, Result, Tags, WaitOutcome,
-    Waited,
+    InstanceState, LaunchToken, Provider, ProviderExt as _, Result, Tags, WaitOutcome, Waited,
 };
+use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -25,7 +25,13 @@ pub enum Stop {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        Self::Fail(error.to_string())
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(next) = cause {
+            text = format!("{text}: {next}");
+            cause = next.source();
+        }
+        Self::Fail(text)
     }
 }
 
@@ -47,11 +53,11 @@ pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> 
 }
 
 /// What a case works with: its own cluster on the stage's cloud.
-#[derive(Clone, Copy)]
 pub(super) struct Actor<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) stage: &'a dyn Stage,
     case: &'static str,
+    cluster: String,
 }
 
 impl<'a> Actor<'a> {
@@ -60,17 +66,17 @@ impl<'a> Actor<'a> {
         stage: &'a dyn Stage,
         case: &'static str,
     ) -> Self {
-        Self { provider, stage, case }
+        Self { provider, stage, case, cluster: cluster_name(stage, case) }
     }
 
     /// A launch of ours, with all tags and no token.
     pub(super) fn spec(&self, name: &str) -> InstanceSpec {
-        self.spec_of(name, self.case)
+        self.spec_of(name, &self.cluster)
     }
 
     /// A launch of a cluster that is not ours.
     pub(super) fn foreign_spec(&self, name: &str) -> InstanceSpec {
-        self.spec_of(name, &foreign(self.case))
+        self.spec_of(name, &foreign(&self.cluster))
     }
 
     fn spec_of(&self, name: &str, cluster: &str) -> InstanceSpec {
@@ -89,7 +95,7 @@ impl<'a> Actor<'a> {
     }
 
     pub(super) fn ours(&self) -> InstanceFilter {
-        cluster(self.case)
+        cluster(&self.cluster)
     }
 
     pub(super) fn patience(&self) -> Patience {
@@ -115,6 +121,17 @@ impl<'a> Actor<'a> {
             | WaitOutcome::Gone
             | WaitOutcome::TimedOut(_)
             | WaitOutcome::Unknown(_)) => Err(Stop::Fail(format!("{id} does not run: {other:?}"))),
+        }
+    }
+
+    /// Launches and waits until it runs and has its address.
+    pub(super) async fn addressed(&self, spec: &InstanceSpec) -> Trial<Instance> {
+        let id = self.running(spec).await?.id;
+        let ids = [id.clone()];
+        let mut waited = self.provider.wait_address(&self.ours(), &ids, self.stage.poll()).await;
+        match outcome_of(&mut waited, &id)? {
+            WaitOutcome::Reached(instance) => Ok(instance),
+            other => Err(Stop::Fail(format!("{id} gets no address: {other:?}"))),
         }
     }
 
@@ -183,8 +200,14 @@ impl Patience {
     }
 }
 
-fn foreign(case: &str) -> String {
-    format!("not-{case}")
+/// Another for each run, so that two runs at a time do not terminate each other's instances.
+fn cluster_name(stage: &dyn Stage, case: &str) -> String {
+    let run = stage.run();
+    if run.is_empty() { case.to_owned() } else { format!("{case}-{run}") }
+}
+
+fn foreign(cluster: &str) -> String {
+    format!("not-{cluster}")
 }
 
 fn cluster(name: &str) -> InstanceFilter {
@@ -192,8 +215,9 @@ fn cluster(name: &str) -> InstanceFilter {
 }
 
 /// Terminates what a case has left behind.
-pub(super) async fn clean(provider: &dyn Provider, case: &'static str, poll: Poll) -> Trial {
-    for cluster in [cluster(case), cluster(&foreign(case))] {
+pub(super) async fn clean(provider: &dyn Provider, stage: &dyn Stage, case: &str) -> Trial {
+    let name = cluster_name(stage, case);
+    for cluster in [cluster(&name), cluster(&foreign(&name))] {
         let listed = provider.list(&cluster).await?;
         let left = listed.into_iter().filter(|instance| !instance.state.is_leaving());
         let ids: Vec<InstanceId> = left.map(|instance| instance.id).collect();
@@ -202,7 +226,7 @@ pub(super) async fn clean(provider: &dyn Provider, case: &'static str, poll: Pol
             result = result.and(provider.terminate(id).await);
         }
         result?;
-        provider.wait_gone(&cluster, &ids, poll).await;
+        provider.wait_gone(&cluster, &ids, stage.poll()).await;
     }
     Ok(())
 }
