@@ -7,6 +7,7 @@ use super::{
 };
 use crate::pace::{Pacer, Pass};
 use crate::{Error, ErrorKind, Held, Result, Secret, Stamp};
+use reqwest::header::CONTENT_LENGTH;
 use std::cmp::Reverse;
 use std::fmt;
 use std::future::Future;
@@ -74,7 +75,8 @@ impl Outgoing<'_> {
         &self.request.url
     }
 
-    /// The headers so far.
+    /// The headers so far. The length is among them only if there is no body and the method is one
+    /// that has one; whatever length a signer sets goes out.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
@@ -193,7 +195,11 @@ impl<A: Authorize> Client<A> {
     }
 
     fn sign<'a>(&self, request: &'a Request, credential: &A::Credential) -> Result<Outgoing<'a>> {
-        let headers = request.headers.clone();
+        let mut headers = request.headers.clone();
+        // Without a body hyper sends no length, and there are servers that answer 411 to that.
+        if request.body.is_empty() && has_body(&request.method) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         let mut outgoing = Outgoing { request, headers, secrets: request.secrets.clone() };
         self.authorize.sign(credential, &mut outgoing)?;
         Ok(outgoing)
@@ -266,6 +272,11 @@ impl Attempted {
         let failure = Failure { fate: Fate::Unasked, error: error.caused_by(cause) };
         Self { failure, rejected: None }
     }
+}
+
+/// True if a request of this method is expected to have a body, be it an empty one.
+fn has_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 fn fate(verdict: &Verdict) -> Fate {

@@ -82,7 +82,8 @@ impl MemoryCloud {
         self.world().troubles.clear();
     }
 
-    /// Room for so many machines of a shape in a zone; without a number there is no bound.
+    /// Room for so many machines of a shape in a zone, or in all zones together; without a number
+    /// there is no bound. A launch that asks for no zone goes to the first with room.
     pub fn set_capacity(&self, shape: ShapeName, zone: Option<Zone>, machines: Option<u32>) {
         self.world().set_capacity(shape, zone, machines);
     }

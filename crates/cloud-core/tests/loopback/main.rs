@@ -282,3 +282,17 @@ async fn a_secret_that_begins_with_another_was_cut_only_in_part() {
     let error = send_by(&client(config()), &request).await.expect_err("an error");
     assert_eq!(error.message(), Some("bad [redacted]"));
 }
+
+#[tokio::test]
+async fn a_post_without_a_body_had_no_length() {
+    let client = client(config());
+    for (method, expected) in
+        [(Method::POST, Some("0")), (Method::PUT, Some("0")), (Method::DELETE, None)]
+    {
+        let server = Server::start([Step::ok("done")]).await;
+        let url = Url::parse(&format!("http://{}/", server.address)).expect("a URL");
+        let request = Request::new(Operation::Reboot, method.clone(), url);
+        assert_eq!(send_by(&client, &request).await.expect("success"), "done");
+        assert_eq!(server.seen()[0].header("content-length"), expected, "{method}");
+    }
+}
