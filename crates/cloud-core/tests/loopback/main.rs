@@ -178,6 +178,38 @@ async fn no_connection_at_all_is_repeated_whatever_the_request_does() {
     assert_eq!(signer.0.load(Ordering::SeqCst), 3);
 }
 
+/// An address where connections hang: nobody accepts, and the queue is full of those in hand.
+#[cfg(target_os = "linux")]
+async fn hanging() -> (std::net::SocketAddr, tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+    let listener = socket.listen(1).expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    let (mut queued, mut hung) = (Vec::new(), 0);
+    // More than once, lest a busy machine be taken for a full queue.
+    while hung < 3 {
+        let connect = tokio::net::TcpStream::connect(address);
+        match tokio::time::timeout(Duration::from_millis(200), connect).await {
+            Ok(stream) => queued.push(stream.expect("a connection")),
+            Err(_elapsed) => hung += 1,
+        }
+    }
+    (address, listener, queued)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_connection_that_does_not_come_is_not_waited_for_as_long_as_an_answer() {
+    let (address, _listener, _queued) = hanging().await;
+    let mut config = config();
+    config.connect_timeout = Duration::from_millis(100);
+    config.retry = Retry::never();
+    let url = Url::parse(&format!("http://{address}/")).expect("a URL");
+    let request = Request::new(Operation::Launch, Method::POST, url);
+    // At the end of the whole time nobody could tell whether it was sent.
+    assert_eq!(kind(send_by(&client(config), &request).await), ErrorKind::Unavailable);
+}
+
 #[tokio::test]
 async fn a_slow_body_ends_at_the_timeout() {
     let mut config = config();
