@@ -15,7 +15,8 @@ pub struct Retry {
     /// Longest pause of ours, before jitter; the cloud may ask for a longer one.
     pub longest: Duration,
     /// Most time for all attempts and pauses. No attempt begins after it, but the time spent
-    /// waiting for its turn at the pacer does not count.
+    /// waiting for its turn at the pacer does not count: that has a bound of its own,
+    /// [`Config::longest_queue`](super::Config::longest_queue).
     pub budget: Duration,
 }
 
