@@ -41,6 +41,10 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance>;
 
     /// Begins to remove an instance; one that is gone already is a success.
+    ///
+    /// So is one that the cloud has never known: nobody can tell it from one that was forgotten,
+    /// and there is nothing left to remove. That is the cloud's own answer about the instance; that
+    /// a token or an endpoint is not found says nothing about it and is an error.
     async fn terminate(&self, id: &InstanceId) -> Result<()>;
 
     /// Begins to write a new image over the boot disk; id, name, tags and address stay.

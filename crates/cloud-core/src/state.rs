@@ -9,11 +9,11 @@ use std::fmt;
 /// | [`Pending`](Self::Pending) | `PROVISIONING`, `STARTING`, `MOVING`, `CREATING_IMAGE` | `BUILD`, `REBUILD`, `REBOOT`, `HARD_REBOOT`, `RESIZE`, `REVERT_RESIZE`, or `ACTIVE` with a `task_state` that is neither null nor `deleting` |
 /// | [`Running`](Self::Running) | `RUNNING` | `ACTIVE`, `VERIFY_RESIZE`, `MIGRATING`, `PASSWORD` |
 /// | [`Stopping`](Self::Stopping) | `STOPPING` | `ACTIVE` with `task_state` `powering-off` |
-/// | [`Stopped`](Self::Stopped) | `STOPPED` | `SHUTOFF`, `SUSPENDED`, `PAUSED`, `SHELVED`, `SHELVED_OFFLOADED` |
+/// | [`Stopped`](Self::Stopped) | `STOPPED` | `SHUTOFF` |
 /// | [`Terminating`](Self::Terminating) | `TERMINATING` | any with `task_state` `deleting`, `SOFT_DELETED` |
 /// | [`Terminated`](Self::Terminated) | `TERMINATED` | `DELETED` |
 /// | [`Failed`](Self::Failed) | none: the work request fails and the instance is `TERMINATED` | `ERROR` |
-/// | [`Other`](Self::Other) | any other word | `RESCUE`, `UNKNOWN`, any other word |
+/// | [`Other`](Self::Other) | any other word | `RESCUE`, `UNKNOWN`, any other word; `SUSPENDED`, `PAUSED`, `SHELVED` and `SHELVED_OFFLOADED` too, which `os-start` refuses |
 ///
 /// ```
 /// use cloud_core::InstanceState;

@@ -9,6 +9,9 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+/// How long a token that could not be renewed is used before the next try.
+const HOLD_OFF: Duration = Duration::from_secs(10);
+
 /// A token as fetched: its value and how long it is good for from now.
 #[derive(Debug)]
 pub struct Token<T> {
@@ -48,7 +51,8 @@ impl<T> Clone for Held<T> {
 /// Keeps a token until shortly before it expires; one fetch serves all who wait for it.
 ///
 /// A failed fetch also serves all who waited for it, so that a thousand requests with a wrong
-/// password knock once and do not lock the account.
+/// password knock once and do not lock the account. A token that could not be renewed is used as
+/// long as it is good.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -76,7 +80,7 @@ pub struct TokenCache<T> {
 #[derive(Debug)]
 enum Slot<T> {
     Empty,
-    Good { held: Held<T>, expires: Instant },
+    Good { held: Held<T>, expires: Instant, renew_after: Option<Instant> },
     Failed { fetch: u64, error: Error },
 }
 
@@ -105,9 +109,9 @@ impl<T> TokenCache<T> {
         let mut slot = self.slot.lock().await;
         match &*slot {
             // What ended while we waited was fetched for us too, be it short-lived or a failure.
-            Slot::Good { held, expires }
+            Slot::Good { held, expires, renew_after }
                 if !self.is_rejected(held.stamp)
-                    && (held.stamp.0 > seen || self.is_fresh(*expires)) =>
+                    && (held.stamp.0 > seen || self.is_enough(*expires, *renew_after)) =>
             {
                 return Ok(held.clone());
             }
@@ -120,14 +124,25 @@ impl<T> TokenCache<T> {
             Ok(Token { value, life }) => {
                 let held = Held { value: Arc::new(value), stamp: Stamp(fetch) };
                 let expires = from_now(life);
-                *slot = Slot::Good { held: held.clone(), expires };
+                *slot = Slot::Good { held: held.clone(), expires, renew_after: None };
                 Ok(held)
             }
-            Err(error) => {
-                *slot = Slot::Failed { fetch, error: error.clone() };
-                Err(error)
-            }
+            Err(error) => self.after_failure(&mut slot, fetch, error),
         }
+    }
+
+    /// What was to be renewed in good time is still good; else nobody gets anything.
+    fn after_failure(&self, slot: &mut Slot<T>, fetch: u64, error: Error) -> Result<Held<T>> {
+        let now = Instant::now();
+        if let Slot::Good { held, expires, renew_after } = slot
+            && !self.is_rejected(held.stamp)
+            && now < *expires
+        {
+            *renew_after = Some(from_now(error.retry_after().unwrap_or_default().max(HOLD_OFF)));
+            return Ok(held.clone());
+        }
+        *slot = Slot::Failed { fetch, error: error.clone() };
+        Err(error)
     }
 
     /// Drops the token with this stamp, because a cloud has rejected it.
@@ -137,8 +152,10 @@ impl<T> TokenCache<T> {
         self.rejected.fetch_max(stamp.0, Ordering::AcqRel);
     }
 
-    fn is_fresh(&self, expires: Instant) -> bool {
-        expires.saturating_duration_since(Instant::now()) >= self.least_life
+    fn is_enough(&self, expires: Instant, renew_after: Option<Instant>) -> bool {
+        let now = Instant::now();
+        let held_off = now < expires && renew_after.is_some_and(|then| now < then);
+        held_off || expires.saturating_duration_since(now) >= self.least_life
     }
 
     fn is_rejected(&self, stamp: Stamp) -> bool {
@@ -227,5 +244,34 @@ mod tests {
         let gave_up = tokio::time::timeout(half, cache.get(|| issuer.issue(100))).await;
         assert!(gave_up.is_err());
         assert_eq!(*cache.get(|| issuer.issue(u64::MAX)).await.unwrap().value, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_was_still_good_was_thrown_away_when_it_could_not_be_renewed() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        assert_eq!(*cache.get(|| issuer.issue(100)).await.unwrap().value, 1);
+        advance(Duration::from_secs(50)).await;
+        let get = || cache.get(|| issuer.refuse());
+        let (a, b, c) = tokio::join!(get(), get(), get());
+        assert_eq!([*a.unwrap().value, *b.unwrap().value, *c.unwrap().value], [1, 1, 1]);
+        assert_eq!(*get().await.unwrap().value, 1);
+        assert_eq!(
+            issuer.calls.load(Ordering::SeqCst),
+            2,
+            "one try for all, and then a while none"
+        );
+        advance(HOLD_OFF).await;
+        assert_eq!(*get().await.unwrap().value, 1);
+        assert_eq!(issuer.calls.load(Ordering::SeqCst), 3, "tried again");
+        advance(Duration::from_secs(50)).await;
+        assert!(get().await.is_err(), "it has expired");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rejected_token_is_not_used_when_it_cannot_be_renewed() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        let held = cache.get(|| issuer.issue(1000)).await.unwrap();
+        cache.forget(held.stamp);
+        assert!(cache.get(|| issuer.refuse()).await.is_err());
     }
 }

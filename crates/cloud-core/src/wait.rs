@@ -2,15 +2,25 @@
 
 use crate::clock::from_now;
 use crate::{
-    Advice, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Provider, Result,
+    Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceState, Provider,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// Pauses are at least this, so that a wait is never a busy loop.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// Looks in a row that miss an instance before it is asked for by itself. Listings of eventually
+/// consistent clouds flap, and lag behind a launch more often than an instance vanishes.
+const MISSED: u32 = 2;
+const MISSED_NEW: u32 = 4;
+
+/// Most instances that one look asks for by themselves, unless they are to be gone: a listing that
+/// is far behind a thousand launches must not become a thousand requests.
+const MOST_ASKED: usize = 8;
 
 /// How often to look, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +61,9 @@ pub enum WaitOutcome {
     Gone,
     /// The deadline came first; as last seen, if it ever was.
     TimedOut(Option<Instance>),
+    /// The cloud would not be asked any more, for the reason in [`Waited::last_error`]; as last
+    /// seen, if it ever was.
+    Unknown(Option<Instance>),
 }
 
 /// How a wait ended, for each instance that was waited for.
@@ -58,26 +71,34 @@ pub enum WaitOutcome {
 pub struct Waited {
     /// One outcome for each id.
     pub outcomes: BTreeMap<InstanceId, WaitOutcome>,
-    /// The last error of a look; the wait went on after it.
+    /// The last error of a look. The wait went on after it, unless an outcome is
+    /// [`WaitOutcome::Unknown`].
     pub last_error: Option<Error>,
 }
 
 /// Waits over any [`Provider`].
 ///
-/// Each polls one listing for all instances, at a growing interval, until the deadline. A look
-/// that ends in a passing error (throttled, unavailable) is repeated at the next interval; any
-/// other error ends the wait at once.
+/// A wait does not fail: whatever happens, each instance has its outcome. A look that ends in an
+/// error that may pass (throttled, unavailable, an answer that makes no sense) is repeated at the
+/// next interval; any other error ends the wait at once, and those who were not there yet are
+/// [`Unknown`](WaitOutcome::Unknown).
+///
+/// All but [`wait_back`](Self::wait_back) poll one listing for all instances, at a growing
+/// interval, until the deadline. An instance that is missing in a few looks in a row is asked for
+/// by itself, and only if the cloud does not know it then it is [`Gone`](WaitOutcome::Gone).
 pub trait ProviderExt: Provider {
-    /// Waits until they run.
+    /// Waits until they run, after a launch.
     ///
-    /// The filter has to match them; an instance that it does not show yet is waited for.
+    /// The filter has to match them; an instance that it does not show yet is waited for. Not for
+    /// after a reboot, a rebuild or a start: a listing may still show them running as they were
+    /// before. That is [`wait_back`](Self::wait_back).
     fn wait_running(
         &self,
         filter: &InstanceFilter,
         ids: &[InstanceId],
         poll: Poll,
-    ) -> impl Future<Output = Result<Waited>> + Send {
-        wait(self, filter, ids, poll, Goal::Running)
+    ) -> impl Future<Output = Waited> + Send {
+        wait(self, Some(filter), ids, poll, Goal::Running)
     }
 
     /// Waits until they run and have an address, which is then in the instance.
@@ -86,8 +107,8 @@ pub trait ProviderExt: Provider {
         filter: &InstanceFilter,
         ids: &[InstanceId],
         poll: Poll,
-    ) -> impl Future<Output = Result<Waited>> + Send {
-        wait(self, filter, ids, poll, Goal::Address)
+    ) -> impl Future<Output = Waited> + Send {
+        wait(self, Some(filter), ids, poll, Goal::Address)
     }
 
     /// Waits until they are gone: [`WaitOutcome::Gone`], or still shown as terminated and
@@ -97,107 +118,169 @@ pub trait ProviderExt: Provider {
         filter: &InstanceFilter,
         ids: &[InstanceId],
         poll: Poll,
-    ) -> impl Future<Output = Result<Waited>> + Send {
-        wait(self, filter, ids, poll, Goal::Gone)
+    ) -> impl Future<Output = Waited> + Send {
+        wait(self, Some(filter), ids, poll, Goal::Gone)
+    }
+
+    /// Waits until they run again after a reboot, a start or a rebuild, and then with this image.
+    ///
+    /// Asks for each by itself, because listings lag behind, and for the first time after the
+    /// first pause, so that the cloud has begun. The image is not compared where the cloud does
+    /// not show any.
+    fn wait_back(
+        &self,
+        ids: &[InstanceId],
+        image: Option<&ImageId>,
+        poll: Poll,
+    ) -> impl Future<Output = Waited> + Send {
+        wait(self, None, ids, poll, Goal::Back(image))
     }
 }
 
 impl<P: Provider + ?Sized> ProviderExt for P {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Goal {
+enum Goal<'a> {
     Running,
     Address,
     Gone,
+    Back(Option<&'a ImageId>),
+}
+
+impl Goal<'_> {
+    fn is_reached(self, instance: &Instance) -> bool {
+        let running = instance.state == InstanceState::Running;
+        match self {
+            Goal::Running => running,
+            Goal::Address => running && instance.address.is_some(),
+            Goal::Gone => !instance.state.is_live(),
+            Goal::Back(wanted) => {
+                let shown = instance.image.as_ref();
+                running && wanted.zip(shown).is_none_or(|(wanted, shown)| wanted == shown)
+            }
+        }
+    }
 }
 
 async fn wait<P: Provider + ?Sized>(
     provider: &P,
-    filter: &InstanceFilter,
+    filter: Option<&InstanceFilter>,
     ids: &[InstanceId],
     poll: Poll,
-    goal: Goal,
-) -> Result<Waited> {
+    goal: Goal<'_>,
+) -> Waited {
     let deadline = from_now(poll.deadline);
+    let end = poll.first.min(poll.deadline / 20).max(SHORTEST_PAUSE);
     let mut round = Round::new(ids);
     let mut pause = poll.first.max(SHORTEST_PAUSE);
-    let mut last_error = None;
+    if filter.is_none() && !round.waiting.is_empty() {
+        sleep(pause.min(poll.deadline / 2)).await;
+    }
     while !round.waiting.is_empty() {
-        match timeout_at(deadline, round.look(provider, filter, goal)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) if passes(&error) => last_error = Some(error),
-            Ok(Err(error)) => return Err(error),
+        let look = async {
+            match filter {
+                Some(filter) => round.look_at_all(provider, filter, goal).await,
+                None => round.look_at_each(provider, goal).await,
+            }
+        };
+        match timeout_at(deadline, look).await {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return round.finish(WaitOutcome::Unknown),
             Err(_elapsed) => break,
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        if round.waiting.is_empty() || left <= poll.first {
+        if left <= end {
             break;
         }
-        // Shorter at the end, so that the last look is not long before the deadline.
-        sleep(pause.min(left / 2)).await;
-        pause = poll.after(pause);
+        if !round.waiting.is_empty() {
+            // Shorter at the end, so that the last look is not long before the deadline.
+            sleep(pause.min(left / 2)).await;
+            pause = poll.after(pause);
+        }
     }
-    Ok(Waited { outcomes: round.finish(), last_error })
+    round.finish(WaitOutcome::TimedOut)
 }
 
-fn passes(error: &Error) -> bool {
-    match error.advice() {
-        Advice::RetryAfter | Advice::RetryIfIdempotent | Advice::LookAgain => true,
-        Advice::TryElsewhere | Advice::GiveUp => false,
+/// True if the next look may go better.
+fn passes(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::Throttled
+        | ErrorKind::Unavailable
+        | ErrorKind::Ambiguous
+        | ErrorKind::Conflict
+        // Half an answer, or a load balancer's page.
+        | ErrorKind::Protocol => true,
+        ErrorKind::Unauthenticated
+        | ErrorKind::Forbidden
+        | ErrorKind::NotFound
+        | ErrorKind::Invalid
+        | ErrorKind::Quota
+        | ErrorKind::Capacity
+        | ErrorKind::Unsupported => false,
     }
 }
 
 /// Who is still waited for, who was last seen how, and who is done.
 struct Round {
     waiting: BTreeSet<InstanceId>,
-    /// Who has been in a listing: only they can leave it.
+    /// Who has been in a listing.
     listed: BTreeSet<InstanceId>,
+    /// How many looks in a row have missed whom.
+    missed: BTreeMap<InstanceId, u32>,
     seen: BTreeMap<InstanceId, Instance>,
     outcomes: BTreeMap<InstanceId, WaitOutcome>,
+    last_error: Option<Error>,
 }
 
 impl Round {
     fn new(ids: &[InstanceId]) -> Self {
-        let waiting = ids.iter().cloned().collect();
-        Self { waiting, listed: BTreeSet::new(), seen: BTreeMap::new(), outcomes: BTreeMap::new() }
+        Self {
+            waiting: ids.iter().cloned().collect(),
+            listed: BTreeSet::new(),
+            missed: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            last_error: None,
+        }
     }
 
-    async fn look<P: Provider + ?Sized>(
+    /// One listing for all. Breaks off if it makes no sense to look again.
+    async fn look_at_all<P: Provider + ?Sized>(
         &mut self,
         provider: &P,
         filter: &InstanceFilter,
-        goal: Goal,
-    ) -> Result<()> {
-        let listed = provider.list(filter).await?;
+        goal: Goal<'_>,
+    ) -> ControlFlow<()> {
+        let listed = match provider.list(filter).await {
+            Ok(listed) => listed,
+            Err(error) => return self.note(error),
+        };
         let mut shown: BTreeMap<_, _> =
             listed.into_iter().map(|instance| (instance.id.clone(), instance)).collect();
+        let mut flow = ControlFlow::Continue(());
         if goal == Goal::Address {
-            self.fill_addresses(provider, &mut shown).await?;
+            flow = self.fill_addresses(provider, &mut shown).await;
         }
         for id in self.waiting.clone() {
-            let outcome = match shown.remove(&id) {
-                Some(instance) => {
-                    self.listed.insert(id.clone());
-                    self.judge(instance, goal)
-                }
-                // It was there and is not: gone, whatever we waited for.
-                None if self.listed.contains(&id) => Some(WaitOutcome::Gone),
-                None => self.judge_unlisted(provider, &id, goal).await?,
-            };
-            if let Some(outcome) = outcome {
-                self.waiting.remove(&id);
-                self.outcomes.insert(id, outcome);
+            if let Some(instance) = shown.remove(&id) {
+                self.missed.remove(&id);
+                self.listed.insert(id);
+                self.judge(instance, goal);
+            } else {
+                let missed = self.missed.entry(id).or_default();
+                *missed = missed.saturating_add(1);
             }
         }
-        Ok(())
+        self.ask_for_missing(provider, goal).await;
+        flow
     }
 
     /// One request for all that run and show no address in the listing.
     async fn fill_addresses<P: Provider + ?Sized>(
-        &self,
+        &mut self,
         provider: &P,
         shown: &mut BTreeMap<InstanceId, Instance>,
-    ) -> Result<()> {
+    ) -> ControlFlow<()> {
         let without: Vec<InstanceId> = shown
             .values()
             .filter(|instance| self.waiting.contains(&instance.id))
@@ -206,55 +289,92 @@ impl Round {
             .map(|instance| instance.id.clone())
             .collect();
         if without.is_empty() {
-            return Ok(());
+            return ControlFlow::Continue(());
         }
-        for (id, address) in provider.addresses(&without).await? {
+        let addresses = match provider.addresses(&without).await {
+            Ok(addresses) => addresses,
+            Err(error) => return self.note(error),
+        };
+        for (id, address) in addresses {
             if let Some(instance) = shown.get_mut(&id) {
                 instance.address = Some(address);
             }
         }
-        Ok(())
+        ControlFlow::Continue(())
     }
 
-    fn judge(&mut self, instance: Instance, goal: Goal) -> Option<WaitOutcome> {
-        let running = instance.state == InstanceState::Running;
-        let reached = match goal {
-            Goal::Running => running,
-            Goal::Address => running && instance.address.is_some(),
-            Goal::Gone => !instance.state.is_live(),
+    /// Asks for those by themselves that the listings have missed for too long.
+    async fn ask_for_missing<P: Provider + ?Sized>(&mut self, provider: &P, goal: Goal<'_>) {
+        let most = if goal == Goal::Gone { usize::MAX } else { MOST_ASKED };
+        let is_due = |id: &&InstanceId| {
+            let new = goal != Goal::Gone && !self.listed.contains(*id);
+            let patience = if new { MISSED_NEW } else { MISSED };
+            self.missed.get(*id).is_some_and(|missed| *missed >= patience)
         };
-        if reached {
-            return Some(WaitOutcome::Reached(instance));
+        let due: Vec<InstanceId> = self.waiting.iter().filter(is_due).take(most).cloned().collect();
+        for id in due {
+            // Whatever comes of it, others are asked for next time.
+            self.missed.remove(&id);
+            // That one of them cannot be asked for is no reason to leave all the others.
+            let _ = self.ask(provider, &id, goal).await;
         }
-        if goal != Goal::Gone && instance.state.is_lost() {
-            return Some(WaitOutcome::Lost(instance));
-        }
-        self.seen.insert(instance.id.clone(), instance);
-        None
     }
 
-    /// A listing may lag behind a launch, so that absence alone does not prove it gone.
-    async fn judge_unlisted<P: Provider + ?Sized>(
+    /// One request for each. Breaks off if it makes no sense to look again.
+    async fn look_at_each<P: Provider + ?Sized>(
+        &mut self,
+        provider: &P,
+        goal: Goal<'_>,
+    ) -> ControlFlow<()> {
+        let mut hopeless = !self.waiting.is_empty();
+        for id in self.waiting.clone() {
+            hopeless &= self.ask(provider, &id, goal).await.is_break();
+        }
+        if hopeless { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    async fn ask<P: Provider + ?Sized>(
         &mut self,
         provider: &P,
         id: &InstanceId,
-        goal: Goal,
-    ) -> Result<Option<WaitOutcome>> {
-        if goal != Goal::Gone {
-            return Ok(None);
-        }
+        goal: Goal<'_>,
+    ) -> ControlFlow<()> {
         match provider.get(id).await {
-            Ok(instance) => Ok(self.judge(instance, goal)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Some(WaitOutcome::Gone)),
-            Err(error) => Err(error),
+            Ok(instance) => self.judge(instance, goal),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.end(id, WaitOutcome::Gone),
+            Err(error) => return self.note(error),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn judge(&mut self, instance: Instance, goal: Goal<'_>) {
+        let id = instance.id.clone();
+        if goal.is_reached(&instance) {
+            self.end(&id, WaitOutcome::Reached(instance));
+        } else if goal != Goal::Gone && instance.state.is_lost() {
+            self.end(&id, WaitOutcome::Lost(instance));
+        } else {
+            self.seen.insert(id, instance);
         }
     }
 
-    fn finish(mut self) -> BTreeMap<InstanceId, WaitOutcome> {
+    fn end(&mut self, id: &InstanceId, outcome: WaitOutcome) {
+        self.waiting.remove(id);
+        self.outcomes.insert(id.clone(), outcome);
+    }
+
+    fn note(&mut self, error: Error) -> ControlFlow<()> {
+        let passes = passes(error.kind());
+        self.last_error = Some(error);
+        if passes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Gives the rest this outcome, with what was last seen of them.
+    fn finish(mut self, rest: fn(Option<Instance>) -> WaitOutcome) -> Waited {
         for id in self.waiting {
             let last = self.seen.remove(&id);
-            self.outcomes.insert(id, WaitOutcome::TimedOut(last));
+            self.outcomes.insert(id, rest(last));
         }
-        self.outcomes
+        Waited { outcomes: self.outcomes, last_error: self.last_error }
     }
 }

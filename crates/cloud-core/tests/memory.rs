@@ -164,6 +164,25 @@ async fn capacity_is_of_a_shape_in_a_zone_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_launch_without_a_zone_succeeded_though_every_zone_was_full() {
+    let cloud = MemoryCloud::new(exact());
+    let small = ShapeName::new("small");
+    for zone in ["zone-1", "zone-3"] {
+        cloud.set_capacity(small.clone(), Some(Zone::new(zone)), Some(0));
+    }
+    cloud.set_capacity(small.clone(), Some(Zone::new("zone-2")), Some(1));
+    let mut anywhere = spec("vm-1");
+    anywhere.zone = None;
+    let first = cloud.launch(&anywhere).await.expect("a launch");
+    assert_eq!(first.zone, Some(Zone::new("zone-2")), "the one with room");
+    assert_eq!(kind(cloud.launch(&anywhere).await), ErrorKind::Capacity);
+    cloud.set_capacity(small.clone(), Some(Zone::new("zone-2")), None);
+    cloud.launch(&anywhere).await.expect("a launch");
+    cloud.set_capacity(small, None, Some(2));
+    assert_eq!(kind(cloud.launch(&anywhere).await), ErrorKind::Capacity, "in all zones together");
+}
+
+#[tokio::test(start_paused = true)]
 async fn quota_counts_what_is_live_and_is_a_limit() {
     let mut settings = exact();
     settings.quota = Some(1);

@@ -127,6 +127,52 @@ async fn recovers_after_a_time_of_refusals() {
     assert!(begin.elapsed() < Duration::from_mins(5), "{:?}", begin.elapsed());
 }
 
+/// Uses the pacer one after the other, so that it grows.
+async fn warm(pacer: &Pacer, requests: u32) {
+    for _ in 0..requests {
+        let pass = pacer.enter(Lane::Change).await;
+        sleep(Duration::from_millis(30)).await;
+        pass.accepted();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_stray_refusal_in_a_quiet_moment_dropped_the_rate_to_the_least() {
+    let pacer = Pacer::new(Pace::default());
+    warm(&pacer, 1200).await;
+    let warm = pacer.rate();
+    sleep(Duration::from_secs(30)).await;
+    pacer.enter(Lane::Look).await.throttled(None);
+    let after = pacer.rate();
+    assert!(after >= warm / 3.0 && after < warm, "{after} after {warm}");
+}
+
+/// How many pass at once after a rest.
+async fn burst(pacer: &Pacer) -> u32 {
+    sleep(Duration::from_secs(10)).await;
+    let begin = Instant::now();
+    let mut passed = 0;
+    while begin.elapsed().is_zero() {
+        pacer.enter(Lane::Look).await.accepted();
+        passed += 1;
+    }
+    passed - 1
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_burst_was_halved_for_good() {
+    let pacer = Pacer::new(Pace { burst: 8, ..Pace::default() });
+    assert_eq!(burst(&pacer).await, 8);
+    pacer.enter(Lane::Look).await.throttled(None);
+    assert_eq!(burst(&pacer).await, 4, "quiet for ten seconds is not enough");
+    // The first that passes after a long rest brings it back, the next rest fills it.
+    sleep(Duration::from_secs(30)).await;
+    pacer.enter(Lane::Look).await.accepted();
+    assert_eq!(burst(&pacer).await, 8);
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(burst(&pacer).await, 8, "and no more than that");
+}
+
 #[tokio::test(start_paused = true)]
 async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
     let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
@@ -140,6 +186,18 @@ async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
     again.throttled(Some(pause));
     pacer.enter(Lane::Change).await.accepted();
     assert!(refused.elapsed() >= pause, "{:?}", refused.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_a_year_closed_the_gate_for_a_year() {
+    let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
+    past_the_first_second(&pacer).await;
+    for _ in 0..2 {
+        pacer.enter(Lane::Change).await.throttled(Some(Duration::from_secs(u64::MAX)));
+    }
+    let closed = Instant::now();
+    pacer.enter(Lane::Look).await.accepted();
+    assert!(closed.elapsed() <= Duration::from_secs(61), "{:?}", closed.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

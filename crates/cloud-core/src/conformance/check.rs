@@ -4,8 +4,9 @@ use super::{Scene, Stage};
 use crate::clock::from_now;
 use crate::{
     Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
-    LaunchToken, Poll, Provider, ProviderExt as _, Result, Tags, WaitOutcome,
+    InstanceState, LaunchToken, Provider, ProviderExt as _, Result, Tags, WaitOutcome, Waited,
 };
+use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -24,7 +25,13 @@ pub enum Stop {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        Self::Fail(error.to_string())
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(next) = cause {
+            text = format!("{text}: {next}");
+            cause = next.source();
+        }
+        Self::Fail(text)
     }
 }
 
@@ -46,11 +53,11 @@ pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> 
 }
 
 /// What a case works with: its own cluster on the stage's cloud.
-#[derive(Clone, Copy)]
 pub(super) struct Actor<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) stage: &'a dyn Stage,
     case: &'static str,
+    cluster: String,
 }
 
 impl<'a> Actor<'a> {
@@ -59,17 +66,17 @@ impl<'a> Actor<'a> {
         stage: &'a dyn Stage,
         case: &'static str,
     ) -> Self {
-        Self { provider, stage, case }
+        Self { provider, stage, case, cluster: cluster_name(stage, case) }
     }
 
     /// A launch of ours, with all tags and no token.
     pub(super) fn spec(&self, name: &str) -> InstanceSpec {
-        self.spec_of(name, self.case)
+        self.spec_of(name, &self.cluster)
     }
 
     /// A launch of a cluster that is not ours.
     pub(super) fn foreign_spec(&self, name: &str) -> InstanceSpec {
-        self.spec_of(name, &foreign(self.case))
+        self.spec_of(name, &foreign(&self.cluster))
     }
 
     fn spec_of(&self, name: &str, cluster: &str) -> InstanceSpec {
@@ -88,7 +95,7 @@ impl<'a> Actor<'a> {
     }
 
     pub(super) fn ours(&self) -> InstanceFilter {
-        cluster(self.case)
+        cluster(&self.cluster)
     }
 
     pub(super) fn patience(&self) -> Patience {
@@ -109,9 +116,36 @@ impl<'a> Actor<'a> {
 
     pub(super) async fn until_running(&self, id: &InstanceId) -> Trial<Instance> {
         match self.outcome(id).await? {
+            WaitOutcome::Reached(_) => self.until_listed(id).await,
+            other @ (WaitOutcome::Lost(_)
+            | WaitOutcome::Gone
+            | WaitOutcome::TimedOut(_)
+            | WaitOutcome::Unknown(_)) => Err(Stop::Fail(format!("{id} does not run: {other:?}"))),
+        }
+    }
+
+    /// Launches and waits until it runs and has its address.
+    pub(super) async fn addressed(&self, spec: &InstanceSpec) -> Trial<Instance> {
+        let id = self.running(spec).await?.id;
+        let ids = [id.clone()];
+        let mut waited = self.provider.wait_address(&self.ours(), &ids, self.stage.poll()).await;
+        match outcome_of(&mut waited, &id)? {
             WaitOutcome::Reached(instance) => Ok(instance),
-            other @ (WaitOutcome::Lost(_) | WaitOutcome::Gone | WaitOutcome::TimedOut(_)) => {
-                Err(Stop::Fail(format!("{id} does not run: {other:?}")))
+            other => Err(Stop::Fail(format!("{id} gets no address: {other:?}"))),
+        }
+    }
+
+    /// Waits until listings show it running: a wait may know that from elsewhere.
+    pub(super) async fn until_listed(&self, id: &InstanceId) -> Trial<Instance> {
+        let mut patience = self.patience();
+        loop {
+            let listed = self.provider.list(&self.ours()).await?;
+            let mut listed = listed.into_iter().filter(|it| it.state == InstanceState::Running);
+            if let Some(instance) = listed.find(|instance| instance.id == *id) {
+                return Ok(instance);
+            }
+            if !patience.lasts().await {
+                return Err(Stop::Fail(format!("{id} runs and is not listed")));
             }
         }
     }
@@ -119,15 +153,15 @@ impl<'a> Actor<'a> {
     /// How a wait for running ends.
     pub(super) async fn outcome(&self, id: &InstanceId) -> Trial<WaitOutcome> {
         let (ours, ids) = (self.ours(), [id.clone()]);
-        let mut waited = self.provider.wait_running(&ours, &ids, self.stage.poll()).await?;
-        waited.outcomes.remove(id).ok_or(Stop::Fail(format!("no outcome for {id}")))
+        let mut waited = self.provider.wait_running(&ours, &ids, self.stage.poll()).await;
+        outcome_of(&mut waited, id)
     }
 
     pub(super) async fn until_gone(&self, id: &InstanceId) -> Trial {
         let (ours, ids) = (self.ours(), [id.clone()]);
-        let waited = self.provider.wait_gone(&ours, &ids, self.stage.poll()).await?;
-        match waited.outcomes.get(id) {
-            Some(WaitOutcome::Gone | WaitOutcome::Reached(_)) => Ok(()),
+        let mut waited = self.provider.wait_gone(&ours, &ids, self.stage.poll()).await;
+        match outcome_of(&mut waited, id)? {
+            WaitOutcome::Gone | WaitOutcome::Reached(_) => Ok(()),
             other => Err(Stop::Fail(format!("{id} does not go: {other:?}"))),
         }
     }
@@ -140,6 +174,15 @@ impl<'a> Actor<'a> {
         let mut listed = self.provider.list(&named).await?;
         listed.retain(|instance| instance.state.is_live());
         Ok(listed)
+    }
+}
+
+/// The outcome for one, or the error that kept the wait from having one.
+pub(super) fn outcome_of(waited: &mut Waited, id: &InstanceId) -> Trial<WaitOutcome> {
+    match (waited.outcomes.remove(id), waited.last_error.take()) {
+        (Some(WaitOutcome::Unknown(_)), Some(error)) => Err(error.into()),
+        (Some(outcome), _) => Ok(outcome),
+        (None, _) => Err(Stop::Fail(format!("no outcome for {id}"))),
     }
 }
 
@@ -157,8 +200,14 @@ impl Patience {
     }
 }
 
-fn foreign(case: &str) -> String {
-    format!("not-{case}")
+/// Another for each run, so that two runs at a time do not terminate each other's instances.
+fn cluster_name(stage: &dyn Stage, case: &str) -> String {
+    let run = stage.run();
+    if run.is_empty() { case.to_owned() } else { format!("{case}-{run}") }
+}
+
+fn foreign(cluster: &str) -> String {
+    format!("not-{cluster}")
 }
 
 fn cluster(name: &str) -> InstanceFilter {
@@ -166,8 +215,9 @@ fn cluster(name: &str) -> InstanceFilter {
 }
 
 /// Terminates what a case has left behind.
-pub(super) async fn clean(provider: &dyn Provider, case: &'static str, poll: Poll) -> Trial {
-    for cluster in [cluster(case), cluster(&foreign(case))] {
+pub(super) async fn clean(provider: &dyn Provider, stage: &dyn Stage, case: &str) -> Trial {
+    let name = cluster_name(stage, case);
+    for cluster in [cluster(&name), cluster(&foreign(&name))] {
         let listed = provider.list(&cluster).await?;
         let left = listed.into_iter().filter(|instance| !instance.state.is_leaving());
         let ids: Vec<InstanceId> = left.map(|instance| instance.id).collect();
@@ -176,7 +226,7 @@ pub(super) async fn clean(provider: &dyn Provider, case: &'static str, poll: Pol
             result = result.and(provider.terminate(id).await);
         }
         result?;
-        provider.wait_gone(&cluster, &ids, poll).await?;
+        provider.wait_gone(&cluster, &ids, stage.poll()).await;
     }
     Ok(())
 }

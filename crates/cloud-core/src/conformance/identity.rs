@@ -62,9 +62,12 @@ pub async fn paging_beyond_one_page(provider: &dyn Provider, stage: &dyn Stage) 
     for n in 0..many {
         ids.push(provider.launch(&actor.spec(&format!("vm-{n}"))).await?.id);
     }
-    let waited = provider.wait_running(&actor.ours(), &ids, stage.poll()).await?;
+    let waited = provider.wait_running(&actor.ours(), &ids, stage.poll()).await;
     let reached = waited.outcomes.values().filter(|o| matches!(o, WaitOutcome::Reached(_))).count();
     ensure(reached == many, format!("{reached} of {many} are seen to run"))?;
+    for id in &ids {
+        actor.until_listed(id).await?;
+    }
     let listed = provider.list(&actor.ours()).await?;
     let different: BTreeSet<_> = listed.iter().map(|instance| &instance.id).collect();
     ensure(different.len() == listed.len(), "an instance is listed twice")?;

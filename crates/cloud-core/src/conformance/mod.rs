@@ -54,9 +54,15 @@ pub trait Stage: Send + Sync {
     /// An image other than that of [`spec`](Self::spec) that an instance can be rebuilt with.
     fn other_image(&self) -> ImageId;
 
-    /// A word that is new for each run, for clouds that remember launch tokens for a day.
+    /// A word that is new for each run, for clouds that remember launch tokens for a day or that
+    /// more than one run may use at a time; it becomes part of the `cluster` tag.
     fn run(&self) -> String {
         String::new()
+    }
+
+    /// An id of the cloud's form that no instance has.
+    fn absent(&self) -> InstanceId {
+        InstanceId::new("00000000-0000-4000-8000-000000000000")
     }
 
     /// How often to look and how long to wait for anything.
@@ -126,7 +132,7 @@ impl Case {
             // It may have stopped right after a launch that no listing shows yet.
             tokio::time::sleep(stage.poll().longest).await;
         }
-        let cleaned = check::clean(provider, self.name, stage.poll()).await;
+        let cleaned = check::clean(provider, stage, self.name).await;
         match trial.and(cleaned) {
             Ok(()) => Verdict::Passed,
             Err(Stop::Skip(why)) => Verdict::Skipped(why),

@@ -7,10 +7,12 @@ use super::{
 };
 use crate::pace::{Pacer, Pass};
 use crate::{Error, ErrorKind, Held, Result, Secret, Stamp};
+use reqwest::header::CONTENT_LENGTH;
+use std::cmp::Reverse;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Signs requests.
 pub trait Authorize: Send + Sync {
@@ -73,7 +75,8 @@ impl Outgoing<'_> {
         &self.request.url
     }
 
-    /// The headers so far.
+    /// The headers so far. The length is among them only if there is no body and the method is one
+    /// that has one; whatever length a signer sets goes out.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
@@ -133,9 +136,9 @@ impl<A: Authorize> Client<A> {
         let mut attempts = Attempts::new(self.config.retry, request.effect(), self.draw());
         let mut renewed = false;
         loop {
-            let pass = match request.lane() {
-                Some(lane) => Some(self.pacer.enter(lane).await),
-                None => None,
+            let pass = match self.turn(request).await {
+                Ok(pass) => pass,
+                Err(failure) => return Err(attempts.conclude(failure)),
             };
             let begin = Instant::now();
             let Attempted { failure, rejected } = match self.attempt(request, pass).await {
@@ -146,6 +149,7 @@ impl<A: Authorize> Client<A> {
             if let Some(stamp) = rejected
                 && !renewed
                 && self.authorize.reject(stamp)
+                && attempts.renew(begin.elapsed())
             {
                 renewed = true;
                 continue;
@@ -157,9 +161,26 @@ impl<A: Authorize> Client<A> {
         }
     }
 
+    /// Waits for its turn, but not forever: a queue that does not move must not stop us for good.
+    async fn turn(&self, request: &Request) -> Result<Option<Pass>, Failure> {
+        let Some(lane) = request.lane() else {
+            return Ok(None);
+        };
+        let longest = self.config.longest_queue;
+        timeout(longest, self.pacer.enter(lane)).await.map(Some).map_err(|_elapsed| {
+            let why = format!("no turn in {longest:?}: too many requests of ours before it");
+            let error = request.error(ErrorKind::Throttled).because(why);
+            Failure { fate: Fate::Unasked, error }
+        })
+    }
+
     async fn attempt(&self, request: &Request, pass: Option<Pass>) -> Result<Answer, Attempted> {
-        let credential = self.authorize.credential().await.map_err(Attempted::unsigned)?;
-        let mut outgoing = self.sign(request, &credential.value).map_err(Attempted::unsigned)?;
+        let credential = self.authorize.credential().await;
+        let credential =
+            credential.map_err(|error| Attempted::unsigned(request, "no credential", error))?;
+        let outgoing = self.sign(request, &credential.value);
+        let mut outgoing =
+            outgoing.map_err(|error| Attempted::unsigned(request, "not signed", error))?;
         let id = self.name(&mut outgoing);
         let headers = std::mem::take(&mut outgoing.headers);
         let result = self.transport.exchange(request, headers, id).await;
@@ -174,7 +195,11 @@ impl<A: Authorize> Client<A> {
     }
 
     fn sign<'a>(&self, request: &'a Request, credential: &A::Credential) -> Result<Outgoing<'a>> {
-        let headers = request.headers.clone();
+        let mut headers = request.headers.clone();
+        // Without a body hyper sends no length, and there are servers that answer 411 to that.
+        if request.body.is_empty() && has_body(&request.method) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         let mut outgoing = Outgoing { request, headers, secrets: request.secrets.clone() };
         self.authorize.sign(credential, &mut outgoing)?;
         Ok(outgoing)
@@ -225,9 +250,33 @@ struct Attempted {
 }
 
 impl Attempted {
-    fn unsigned(error: Error) -> Self {
-        Self { failure: Failure { fate: Fate::Refused, error }, rejected: None }
+    /// The kind says what that means for the request: a token service's "not found" or
+    /// "forbidden" is none of the instance's.
+    fn unsigned(request: &Request, why: &str, cause: Error) -> Self {
+        let kind = match cause.kind() {
+            ErrorKind::Unavailable | ErrorKind::Ambiguous => ErrorKind::Unavailable,
+            kind @ (ErrorKind::Throttled | ErrorKind::Invalid | ErrorKind::Protocol) => kind,
+            ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::Quota
+            | ErrorKind::Capacity
+            | ErrorKind::Unsupported => ErrorKind::Unauthenticated,
+        };
+        let error = request.error(kind).because(why);
+        let error = match cause.retry_after() {
+            Some(pause) => error.with_retry_after(pause),
+            None => error,
+        };
+        let failure = Failure { fate: Fate::Unasked, error: error.caused_by(cause) };
+        Self { failure, rejected: None }
     }
+}
+
+/// True if a request of this method is expected to have a body, be it an empty one.
+fn has_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 fn fate(verdict: &Verdict) -> Fate {
@@ -256,7 +305,7 @@ fn fate(verdict: &Verdict) -> Fate {
 fn settle(pass: Pass, result: &Result<Answer, Failure>) {
     match result {
         Ok(_) => pass.accepted(),
-        Err(Failure { fate: Fate::NotSent | Fate::Unknown, .. }) => drop(pass),
+        Err(Failure { fate: Fate::Unasked | Fate::NotSent | Fate::Unknown, .. }) => drop(pass),
         Err(Failure { fate: Fate::Refused | Fate::RefusedForNow, error }) => {
             if error.kind() == ErrorKind::Throttled {
                 pass.throttled(error.retry_after());
@@ -268,11 +317,14 @@ fn settle(pass: Pass, result: &Result<Answer, Failure>) {
 }
 
 /// Cuts secrets out of a text from outside: each as a whole, and each of its words that is long
-/// enough to be one, such as what follows `Bearer`.
+/// enough to be one, such as what follows `Bearer`. The longest go first: if one is the beginning
+/// of another, the rest of that would be left.
 fn redacted(text: String, secrets: &[Secret<String>]) -> String {
     let words = secrets.iter().flat_map(|secret| {
         let secret = secret.expose().as_str();
         std::iter::once(secret).chain(secret.split_whitespace().filter(|word| word.len() >= 8))
     });
-    words.filter(|word| !word.is_empty()).fold(text, |text, word| text.replace(word, "[redacted]"))
+    let mut words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.sort_unstable_by_key(|word| Reverse(word.len()));
+    words.into_iter().fold(text, |text, word| text.replace(word, "[redacted]"))
 }

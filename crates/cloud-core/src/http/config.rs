@@ -13,6 +13,9 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// Longest time of one attempt, from the connection to the end of the body.
     pub timeout: Duration,
+    /// Longest time that one attempt waits for its turn at the pacer; then it is
+    /// [`Throttled`](ErrorKind::Throttled).
+    pub longest_queue: Duration,
     /// How often and how long to repeat.
     pub retry: Retry,
     /// Longest body to read, in bytes.
@@ -34,6 +37,7 @@ impl Default for Config {
         Self {
             connect_timeout: Duration::from_secs(10),
             timeout: Duration::from_mins(1),
+            longest_queue: Duration::from_mins(10),
             retry: Retry::default(),
             largest_body: 64 << 20,
             proxies: Proxies::none(),

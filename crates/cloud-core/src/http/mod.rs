@@ -9,9 +9,10 @@
 //! * or it may have been carried out (no answer, an answer cut short, 5xx), and doing it twice is
 //!   the same as doing it once ([`Effect`]);
 //!
-//! bounded in attempts and in time ([`Retry`]). A 401 renews the credential and repeats once. If a
-//! request that changes something may have been carried out and no clear answer came, the error
-//! is [`Ambiguous`](crate::ErrorKind::Ambiguous).
+//! bounded in attempts and in time ([`Retry`]); the wait for a turn at the pacer has a bound of its
+//! own. A 401 renews the credential and repeats once. An error of the signer is never taken for the
+//! cloud's answer to the request. If a request that changes something may have been carried out
+//! and no clear answer came, the error is [`Ambiguous`](crate::ErrorKind::Ambiguous).
 //!
 //! Nothing is logged. Errors never show a URL's query, a header or a body, except for the
 //! message that the cloud answered with, and secrets of the request are cut out of that.

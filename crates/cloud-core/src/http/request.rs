@@ -58,12 +58,16 @@ pub struct Request {
 impl Request {
     /// A request without a body; its effect is what the method promises, which for `POST` and
     /// `PATCH` is nothing.
+    ///
+    /// [`Operation::Authenticate`] has no effect whatever the method: a second token does no harm.
     #[must_use]
     pub fn new(operation: Operation, method: Method, url: Url) -> Self {
-        let effect = match method {
-            Method::GET | Method::HEAD | Method::OPTIONS => Effect::None,
-            Method::PUT | Method::DELETE => Effect::Idempotent,
-            _ => Effect::Once,
+        let effect = match (operation, &method) {
+            (Operation::Authenticate, _) | (_, &Method::GET | &Method::HEAD | &Method::OPTIONS) => {
+                Effect::None
+            }
+            (_, &Method::PUT | &Method::DELETE) => Effect::Idempotent,
+            (_, _) => Effect::Once,
         };
         Self {
             operation,
@@ -157,5 +161,32 @@ impl fmt::Debug for Request {
             write!(f, ":{port}")?;
         }
         f.write_str(self.url.path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_and_lanes_follow_from_operation_and_method() {
+        let (look, change) = (Some(Lane::Look), Some(Lane::Change));
+        let table = [
+            (Operation::List, Method::GET, Effect::None, look),
+            (Operation::Get, Method::HEAD, Effect::None, look),
+            (Operation::Terminate, Method::DELETE, Effect::Idempotent, change),
+            (Operation::Launch, Method::PUT, Effect::Idempotent, change),
+            (Operation::Launch, Method::POST, Effect::Once, change),
+            (Operation::Reboot, Method::PATCH, Effect::Once, change),
+            // A token that was asked for and did not come could not be asked for again.
+            (Operation::Authenticate, Method::POST, Effect::None, None),
+            (Operation::Authenticate, Method::GET, Effect::None, None),
+        ];
+        for (operation, method, effect, lane) in table {
+            let url = Url::parse("http://cloud/").unwrap();
+            let request = Request::new(operation, method.clone(), url);
+            assert_eq!(request.effect(), effect, "{operation} {method}");
+            assert_eq!(request.lane(), lane, "{operation} {method}");
+        }
     }
 }

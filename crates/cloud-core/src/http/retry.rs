@@ -15,7 +15,8 @@ pub struct Retry {
     /// Longest pause of ours, before jitter; the cloud may ask for a longer one.
     pub longest: Duration,
     /// Most time for all attempts and pauses. No attempt begins after it, but the time spent
-    /// waiting for its turn at the pacer does not count.
+    /// waiting for its turn at the pacer does not count: that has a bound of its own,
+    /// [`Config::longest_queue`](super::Config::longest_queue).
     pub budget: Duration,
 }
 
@@ -41,6 +42,8 @@ impl Retry {
 /// What became of a request that did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
+    /// It was never even tried: no credential, no signature, or no turn.
+    Unasked,
     /// It never left.
     NotSent,
     /// The cloud answered that it has done nothing.
@@ -97,27 +100,36 @@ impl Attempts {
         self.perhaps_done |= failure.fate == Fate::Unknown && self.effect != Effect::None;
         let may_repeat = match failure.fate {
             Fate::NotSent | Fate::RefusedForNow => true,
-            Fate::Refused => false,
+            // Who gets credentials has its own retry, and the queue its own bound.
+            Fate::Unasked | Fate::Refused => false,
             // What makes no sense to us now will not make sense the next time.
             Fate::Unknown => {
                 self.effect.repeatable() && failure.error.kind() != ErrorKind::Protocol
             }
         };
         if !may_repeat || self.made >= self.retry.attempts {
-            return Next::GiveUp(self.conclude(failure.error));
+            return Next::GiveUp(self.conclude(failure));
         }
         let ours = self.pauses.next().unwrap_or(self.retry.longest);
         let pause = failure.error.retry_after().map_or(ours, |asked| asked.max(ours));
         let spent = self.spent.saturating_add(pause);
         if spent > self.retry.budget {
-            return Next::GiveUp(self.conclude(failure.error));
+            return Next::GiveUp(self.conclude(failure));
         }
         self.spent = spent;
         Next::Again(pause)
     }
 
+    /// Counts an attempt that is repeated at once with another credential; false if there is no
+    /// time left for that.
+    pub(super) fn renew(&mut self, took: Duration) -> bool {
+        self.made = self.made.saturating_add(1);
+        self.spent = self.spent.saturating_add(took);
+        self.spent <= self.retry.budget
+    }
+
     /// The error to return: it must not say "nothing was done" if something may have been.
-    fn conclude(&self, error: Error) -> Error {
+    pub(super) fn conclude(&self, Failure { fate, error }: Failure) -> Error {
         let inconclusive = match error.kind() {
             ErrorKind::Unavailable
             | ErrorKind::Throttled
@@ -132,7 +144,8 @@ impl Attempts {
             | ErrorKind::Ambiguous
             | ErrorKind::Unsupported => false,
         };
-        if self.perhaps_done && inconclusive {
+        // Of an earlier attempt only the cloud can say that it was not carried out.
+        if self.perhaps_done && (inconclusive || fate == Fate::Unasked) {
             error.with_kind(ErrorKind::Ambiguous)
         } else {
             error
@@ -158,6 +171,7 @@ mod tests {
     fn any_failure() -> impl Strategy<Value = (Fate, ErrorKind, Option<u64>, u64)> {
         let fates = prop_oneof![
             (Just(Fate::NotSent), Just(ErrorKind::Unavailable)),
+            (Just(Fate::Unasked), prop::sample::select(ErrorKind::ALL.to_vec())),
             (Just(Fate::Unknown), Just(ErrorKind::Unavailable)),
             (Just(Fate::Unknown), Just(ErrorKind::Protocol)),
             (Just(Fate::Refused), prop::sample::select(ErrorKind::ALL.to_vec())),
@@ -223,6 +237,8 @@ mod tests {
                             ErrorKind::Unauthenticated,
                         ]
                         .contains(&error.kind());
+                        let nothing_done = nothing_done || fate == Fate::Unasked;
+                        let nothing_done = nothing_done && error.kind() != ErrorKind::Ambiguous;
                         prop_assert!(!(nothing_done && perhaps_done && effect != Effect::None));
                         return Ok(());
                     }
@@ -258,7 +274,9 @@ mod tests {
     #[test]
     fn what_was_answered_for_good_is_not_repeated() {
         for kind in ErrorKind::ALL {
-            for (fate, expected) in [(Fate::Refused, false), (Fate::RefusedForNow, true)] {
+            let table =
+                [(Fate::Unasked, false), (Fate::Refused, false), (Fate::RefusedForNow, true)];
+            for (fate, expected) in table {
                 let mut attempts = Attempts::new(Retry::default(), Effect::Once, 1);
                 let next = attempts.after(failure(fate, kind, None), Duration::ZERO);
                 assert_eq!(matches!(next, Next::Again(_)), expected, "{fate:?} {kind}");
@@ -276,5 +294,30 @@ mod tests {
             Next::GiveUp(error) => assert_eq!(error.kind(), ErrorKind::Ambiguous),
             Next::Again(pause) => panic!("again after {pause:?}"),
         }
+    }
+
+    #[test]
+    fn an_attempt_without_an_answer_was_forgotten_when_the_next_got_no_credential() {
+        for kind in ErrorKind::ALL {
+            let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
+            let lost = failure(Fate::Unknown, ErrorKind::Unavailable, None);
+            assert!(matches!(attempts.after(lost, Duration::ZERO), Next::Again(_)));
+            match attempts.after(failure(Fate::Unasked, kind, None), Duration::ZERO) {
+                Next::GiveUp(error) => assert_eq!(error.kind(), ErrorKind::Ambiguous, "{kind}"),
+                Next::Again(pause) => panic!("again after {pause:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_ended_with_a_renewal_was_not_counted() {
+        let retry = Retry { attempts: 2, ..Retry::default() };
+        let mut attempts = Attempts::new(retry, Effect::None, 1);
+        assert!(attempts.renew(Duration::from_secs(1)));
+        let next = attempts
+            .after(failure(Fate::NotSent, ErrorKind::Unavailable, None), Duration::from_secs(1));
+        assert!(matches!(next, Next::GiveUp(_)), "that was the second: {next:?}");
+        let mut attempts = Attempts::new(retry, Effect::None, 1);
+        assert!(!attempts.renew(retry.budget + Duration::from_secs(1)), "its time counts too");
     }
 }

@@ -59,7 +59,7 @@ impl Transport {
         let mut body = BytesMut::new();
         while let Some(chunk) = response.chunk().await.map_err(Trouble::Broken)? {
             let room = self.largest_body.saturating_sub(body.len());
-            body.extend(chunk.iter().take(room));
+            body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if chunk.len() > room && response.status().is_success() {
                 return Err(Trouble::TooLarge);
             }

@@ -1,4 +1,4 @@
-//! The cloud in memory as a provider.
+//! The cloud in memory: what a test does to it, and how it takes one request.
 
 use super::history::{Event, Outcome};
 use super::settings::{Settings, Throttle};
@@ -36,7 +36,7 @@ use tokio::time::{Instant, sleep};
 /// spec.tags = Tags::from([("cluster", "blue")]);
 /// let ids = [cloud.launch(&spec).await?.id];
 /// let ours = InstanceFilter::tagged(spec.tags);
-/// let waited = cloud.wait_address(&ours, &ids, Poll::until(Duration::from_secs(300))).await?;
+/// let waited = cloud.wait_address(&ours, &ids, Poll::until(Duration::from_secs(300))).await;
 /// let outcome = &waited.outcomes[&ids[0]];
 /// assert!(matches!(outcome, WaitOutcome::Reached(instance) if instance.address.is_some()));
 /// # Ok::<(), cloud_core::Error>(()) }).unwrap();
@@ -82,7 +82,8 @@ impl MemoryCloud {
         self.world().troubles.clear();
     }
 
-    /// Room for so many machines of a shape in a zone; without a number there is no bound.
+    /// Room for so many machines of a shape in a zone, or in all zones together; without a number
+    /// there is no bound. A launch that asks for no zone goes to the first with room.
     pub fn set_capacity(&self, shape: ShapeName, zone: Option<Zone>, machines: Option<u32>) {
         self.world().set_capacity(shape, zone, machines);
     }
@@ -185,7 +186,7 @@ impl MemoryCloud {
                 Ok(_) => (Err(unanswered(operation)), Outcome::DoneUnheard),
                 Err(error) => (Err(unanswered(operation)), Outcome::Refused(error.kind())),
             },
-            (Ok(()), None | Some(Trouble::Delay(_) | Trouble::FailLater(_))) => {
+            (Ok(()), None | Some(Trouble::Delay(_) | Trouble::FailLater(_) | Trouble::Flap)) => {
                 let result = work(world, now, trouble);
                 let outcome = result
                     .as_ref()

@@ -23,9 +23,13 @@ impl Provider for MemoryCloud {
         let mut next = Some(0);
         while let Some(from) = next {
             let ask = Ask::new(Operation::List, None);
-            let page = self.ask(ask, |world, now, _| Ok(world.page(now, from))).await?;
-            instances.extend(page.0);
-            next = page.1;
+            let page = self.ask(ask, |world, now, trouble| {
+                let (shown, next) = world.page(now, from);
+                Ok((if trouble == Some(Trouble::Flap) { Vec::new() } else { shown }, next))
+            });
+            let (shown, after) = page.await?;
+            instances.extend(shown);
+            next = after;
         }
         Ok(filter.keep(instances))
     }
@@ -47,7 +51,8 @@ impl Provider for MemoryCloud {
                     Trouble::Refuse(_)
                     | Trouble::LoseAnswer
                     | Trouble::LoseRequest
-                    | Trouble::Delay(_),
+                    | Trouble::Delay(_)
+                    | Trouble::Flap,
                 )
                 | None => None,
             };

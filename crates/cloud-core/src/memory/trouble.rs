@@ -17,6 +17,9 @@ pub enum Trouble {
     Delay(Duration),
     /// A launch is accepted, and fails with this kind while booting; other requests are fine.
     FailLater(ErrorKind),
+    /// A listing, or a page of it, shows nothing, as eventually consistent ones do now and then;
+    /// other requests are fine.
+    Flap,
 }
 
 /// Trouble to come.

@@ -129,15 +129,15 @@ impl World {
         if let Some(first) = self.first_launch(now, spec)? {
             return Ok(first);
         }
-        if self.settings.quota.is_some_and(|quota| self.count(now, |_| true) >= quota) {
+        if self.settings.quota.is_some_and(|quota| self.live(now) >= quota) {
             return Err(refused(ErrorKind::Quota).because("limit of instances exceeded"));
         }
-        let full = self.is_full(now, spec);
+        let (placed, full) = self.place(now, spec);
         if full && !self.settings.late_capacity {
             return Err(refused(ErrorKind::Capacity).because("Out of host capacity."));
         }
         let late = late.or(full.then_some(ErrorKind::Capacity));
-        let instance = self.create(now, spec, late);
+        let instance = self.create(now, &placed, late);
         if let Some(token) = self.token(spec) {
             let used = Used { at: now, spec: spec.clone(), id: instance.id.clone() };
             self.tokens.insert(token, used);
@@ -214,13 +214,30 @@ impl World {
         shown.unwrap_or_else(|| Instance::launched(id, spec))
     }
 
-    fn is_full(&self, now: Instant, spec: &InstanceSpec) -> bool {
-        let pool = (spec.shape.clone(), spec.zone.clone());
-        let same = |machine: &Machine| {
-            let there = (&machine.spec.shape, &machine.spec.zone) == (&pool.0, &pool.1);
-            there && machine.state(now) != Some(&InstanceState::Failed)
+    /// The launch with its zone, the first with room if it does not ask for one; true if there is
+    /// no room.
+    fn place(&self, now: Instant, spec: &InstanceSpec) -> (InstanceSpec, bool) {
+        let shape = self.settings.shapes.iter().find(|shape| shape.name == spec.shape);
+        let all = shape.map(|shape| shape.zones.as_slice()).unwrap_or_default();
+        let zones = spec.zone.as_ref().map_or(all, std::slice::from_ref);
+        let free = zones.iter().find(|zone| !self.is_full(now, &spec.shape, Some(zone)));
+        let full = (free.is_none() && !zones.is_empty()) || self.is_full(now, &spec.shape, None);
+        let mut placed = spec.clone();
+        placed.zone = free.or(zones.first()).cloned();
+        (placed, full)
+    }
+
+    /// True if there is no room for the shape in the zone, or in all together.
+    fn is_full(&self, now: Instant, shape: &ShapeName, zone: Option<&Zone>) -> bool {
+        let Some(capacity) = self.capacity.get(&(shape.clone(), zone.cloned())) else {
+            return false;
         };
-        self.capacity.get(&pool).is_some_and(|capacity| self.count(now, same) >= *capacity)
+        let there = |machine: &Machine| {
+            machine.spec.shape == *shape
+                && (zone.is_none() || machine.spec.zone.as_ref() == zone)
+                && machine.state(now) != Some(&InstanceState::Failed)
+        };
+        self.count(now, there) >= *capacity
     }
 
     fn count(&self, now: Instant, wanted: impl Fn(&Machine) -> bool) -> u32 {

@@ -33,13 +33,20 @@ const FAST_GROWTH: f64 = 0.2;
 /// Growth for each accepted request near it: one percent in a second.
 const SLOW_GROWTH: f64 = 0.01;
 
-/// Without a refusal for this long, growth doubles: perhaps the cloud takes more now.
+/// Longest time that the gate is closed, whatever is asked: all requests of the process wait there,
+/// and a cloud that is asked again after a minute can still say no.
+const LONGEST_CLOSURE: Duration = Duration::from_mins(1);
+
+/// Without a refusal for this long, growth doubles, and so does a burst that was cut: perhaps the
+/// cloud takes more now.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(super) struct Bucket {
     least: f64,
     most: f64,
+    full_burst: f64,
+    /// What is left of the full burst after refusals.
     burst: f64,
     rate: f64,
     tokens: f64,
@@ -50,6 +57,8 @@ pub(super) struct Bucket {
     proven: Option<f64>,
     first_answer: Option<Instant>,
     cut: Option<Instant>,
+    /// When the burst was last changed.
+    burst_changed: Option<Instant>,
     closed_until: Instant,
 }
 
@@ -61,6 +70,7 @@ impl Bucket {
         Self {
             least,
             most,
+            full_burst: burst,
             burst,
             rate: bounded(pace.start, least, most),
             tokens: burst,
@@ -69,6 +79,7 @@ impl Bucket {
             proven: None,
             first_answer: None,
             cut: None,
+            burst_changed: None,
             closed_until: now,
         }
     }
@@ -97,13 +108,18 @@ impl Bucket {
         self.first_answer.get_or_insert(now);
         self.accepted.push_back(now);
         self.forget_old(now);
+        if self.burst_changed.is_some_and(|then| now.saturating_duration_since(then) >= PATIENCE) {
+            self.burst = (self.burst * 2.0).min(self.full_burst);
+            self.burst_changed = Some(now);
+        }
         // Who does not use the rate learns nothing about a higher one.
         if self.throughput() >= self.rate * USED {
             self.rate = bounded(self.rate + self.growth(now), self.least, self.most);
         }
     }
 
-    /// Slows down; a second refusal in the same trouble also closes the gate as long as asked.
+    /// Slows down; a second refusal in the same trouble also closes the gate as long as asked, up to
+    /// a minute.
     ///
     /// One refusal alone does not close it: clouds can only ask for whole seconds, and a full
     /// second of silence for one request too many would cost a twentieth of the throughput.
@@ -115,6 +131,7 @@ impl Bucket {
         }
         self.tokens = self.tokens.min(0.0);
         self.burst = (self.burst / 2.0).max(1.0);
+        self.burst_changed = Some(now);
         let again = self.cut.is_some_and(|cut| now.saturating_duration_since(cut) < SAME_TROUBLE);
         self.cut = Some(now);
         let first = *self.first_answer.get_or_insert(now);
@@ -124,12 +141,16 @@ impl Bucket {
             return;
         }
         self.forget_old(now);
-        let throughput = self.throughput().min(self.rate);
+        // Who does not use the rate has not measured it either: a stray refusal in a quiet moment
+        // must not look like a cloud that takes nothing.
+        let idle = self.throughput() < self.rate * USED;
+        let throughput = if idle { self.rate / 2.0 } else { self.throughput().min(self.rate) };
         let depth = if again { DEEP_CUT } else { CUT };
         // While the rate grows fast the throughput is behind it, and the limit is in between.
         self.proven = Some(if again { throughput } else { self.rate });
         self.rate = bounded(throughput * depth, self.least, self.most);
         if again && let Some(pause) = pause {
+            let pause = pause.min(LONGEST_CLOSURE);
             self.closed_until = self.closed_until.max(after(now, pause));
         }
     }

@@ -4,11 +4,14 @@ use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
 use cloud_core::{
     Capabilities, Capability, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
-    InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, Limit, Operation,
-    Provider, Reboot, Result, Shape, Tags,
+    InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken, Limit,
+    Operation, Provider, Reboot, Result, Shape, ShapeName, Tags,
 };
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Mutex;
+
+const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +23,10 @@ pub(crate) enum Bug {
     CapabilitiesDenied,
     CapacityCalledUnavailable,
     FaultForgotten,
+    FaultOfWrongKind,
     GetInventsInstances,
     GetShowsAnOldState,
+    ImageNameFindsNothing,
     ImagesOfAnyName,
     LaunchForgetsTags,
     LaunchIgnoresToken,
@@ -32,20 +37,29 @@ pub(crate) enum Bug {
     LostAnswerCalledUnavailable,
     LostLaunchRepeatedBlindly,
     NamesArePrefixes,
+    PreemptibleRefused,
+    PreemptibleSilentlyIgnored,
     QuotaCalledForbidden,
     RebootDoesNothing,
     RebootTerminates,
+    RebuildCalledInvalid,
+    RebuildChangesAddress,
     RebuildIgnoresImage,
+    RebuildLosesTags,
     RebuildMakesAnother,
     RefusedLaunchLeavesAnInstance,
     ShapesAreEmpty,
     SnapshotNeverReady,
     StartDoesNothing,
     StoppedCalledRunning,
+    TerminateAfterLostAnswerFails,
     TerminateDoesNothing,
     TerminateOfTheGoneFails,
+    TerminateOfUnknownFails,
+    TerminateWhileGoingFails,
     ThrottleCalledProtocol,
     ThrottledLaunchIsDone,
+    TokensAllTheSame,
     UnsupportedCalledInvalid,
 }
 
@@ -53,9 +67,52 @@ pub(crate) enum Bug {
 pub(crate) struct Broken {
     pub(crate) cloud: MemoryCloud,
     pub(crate) bug: Bug,
+    /// Whom something has happened to that the cloud gets wrong from then on.
+    touched: Mutex<BTreeSet<InstanceId>>,
 }
 
 impl Broken {
+    pub(crate) fn new(cloud: MemoryCloud, bug: Bug) -> Self {
+        Self { cloud, bug, touched: Mutex::default() }
+    }
+
+    fn touch(&self, id: &InstanceId) {
+        self.touched.lock().expect("not poisoned").insert(id.clone());
+    }
+
+    fn is_touched(&self, id: &InstanceId) -> bool {
+        self.touched.lock().expect("not poisoned").contains(id)
+    }
+
+    /// Shows an instance wrongly, if that is the bug.
+    fn distort(&self, instance: &mut Instance) {
+        let touched = self.is_touched(&instance.id);
+        match (self.bug, &mut instance.fault) {
+            (Bug::FaultForgotten, fault) => *fault = None,
+            (Bug::FaultOfWrongKind, Some(fault)) => fault.kind = ErrorKind::Quota,
+            (Bug::AddressesNeverCome, _) => instance.address = None,
+            (Bug::RebuildLosesTags, _) if touched => instance.tags = Tags::new(),
+            (Bug::RebuildChangesAddress, _) if touched => instance.address = Some(ELSEWHERE),
+            _ => {}
+        }
+    }
+
+    /// How a terminate is refused that should not be, if that is the bug.
+    async fn refusal(&self, id: &InstanceId) -> Option<ErrorKind> {
+        let state = self.cloud.get(id).await.map(|instance| instance.state);
+        match (self.bug, state) {
+            (Bug::TerminateWhileGoingFails, Ok(InstanceState::Terminating))
+            | (Bug::TerminateOfTheGoneFails, Ok(InstanceState::Terminated)) => {
+                Some(ErrorKind::Conflict)
+            }
+            (Bug::TerminateOfUnknownFails, Err(error)) => Some(error.kind()),
+            (Bug::TerminateAfterLostAnswerFails, _) if self.is_touched(id) => {
+                Some(ErrorKind::Conflict)
+            }
+            _ => None,
+        }
+    }
+
     fn has(&self, bug: Bug) -> bool {
         self.bug == bug
     }
@@ -121,11 +178,7 @@ impl Provider for Broken {
             _ => {}
         }
         for instance in &mut listed {
-            match self.bug {
-                Bug::FaultForgotten => instance.fault = None,
-                Bug::AddressesNeverCome => instance.address = None,
-                _ => {}
-            }
+            self.distort(instance);
         }
         Ok(listed)
     }
@@ -137,6 +190,7 @@ impl Provider for Broken {
             return Ok(Instance::new(id.clone(), name, InstanceState::Running));
         }
         if let Ok(instance) = &mut got {
+            self.distort(instance);
             match self.bug {
                 Bug::GetShowsAnOldState => instance.state = InstanceState::Pending,
                 Bug::StoppedCalledRunning if instance.state == InstanceState::Stopped => {
@@ -153,6 +207,13 @@ impl Provider for Broken {
         match self.bug {
             Bug::LaunchForgetsTags => spec.tags = Tags::new(),
             Bug::LaunchIgnoresToken => spec.token = None,
+            Bug::TokensAllTheSame => {
+                spec.token = spec.token.and_then(|_| LaunchToken::new("same").ok());
+            }
+            Bug::PreemptibleSilentlyIgnored => spec.preemptible = false,
+            Bug::PreemptibleRefused if spec.preemptible => {
+                return Err(Error::unsupported(Operation::Launch));
+            }
             _ => {}
         }
         let result = self.cloud.launch(&spec).await;
@@ -174,20 +235,35 @@ impl Provider for Broken {
         if self.has(Bug::TerminateDoesNothing) {
             return Ok(());
         }
-        if self.has(Bug::TerminateOfTheGoneFails) {
-            let state = self.cloud.get(id).await?.state;
-            if state.is_leaving() {
-                return Err(Error::new(ErrorKind::Conflict, Operation::Terminate));
-            }
+        if let Some(kind) = self.refusal(id).await {
+            return Err(Error::new(kind, Operation::Terminate));
         }
-        self.misname(self.cloud.terminate(id).await)
+        let result = self.cloud.terminate(id).await;
+        if result.is_err() {
+            self.touch(id);
+        }
+        self.misname(result)
     }
 
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
         match self.bug {
             Bug::RebuildIgnoresImage => self.cloud.reboot(id, Reboot::Hard).await,
-            Bug::RebuildMakesAnother => self.cloud.terminate(id).await,
-            _ => self.misname(self.cloud.rebuild(id, image).await),
+            Bug::RebuildMakesAnother => {
+                let old = self.cloud.get(id).await?;
+                self.cloud.terminate(id).await?;
+                let shape = ShapeName::new("small");
+                let mut spec = InstanceSpec::new(old.name, shape, image.clone());
+                spec.tags = old.tags;
+                self.cloud.launch(&spec).await.map(|_another| ())
+            }
+            Bug::RebuildCalledInvalid => {
+                let result = self.cloud.rebuild(id, image).await;
+                result.map_err(|error| error.with_kind(ErrorKind::Invalid))
+            }
+            _ => {
+                self.touch(id);
+                self.misname(self.cloud.rebuild(id, image).await)
+            }
         }
     }
 
@@ -211,9 +287,10 @@ impl Provider for Broken {
         if self.has(Bug::AddressesNeverCome) {
             addresses.clear();
         }
-        if self.has(Bug::AddressesAreAllTheSame) {
-            for address in addresses.values_mut() {
-                *address = IpAddr::from([10, 0, 0, 1]);
+        for (id, address) in &mut addresses {
+            let moved = self.has(Bug::RebuildChangesAddress) && self.is_touched(id);
+            if moved || self.has(Bug::AddressesAreAllTheSame) {
+                *address = ELSEWHERE;
             }
         }
         Ok(addresses)
@@ -230,6 +307,9 @@ impl Provider for Broken {
         let everything = ImageFilter::default();
         let any = self.has(Bug::ImagesOfAnyName);
         let mut images = self.cloud.images(if any { &everything } else { filter }).await?;
+        if self.has(Bug::ImageNameFindsNothing) && filter.name.is_some() {
+            images.clear();
+        }
         for image in &mut images {
             image.available &= !self.has(Bug::SnapshotNeverReady);
         }

@@ -57,6 +57,10 @@ impl Stage for MemoryStage {
         ImageId::new("image-2")
     }
 
+    fn run(&self) -> String {
+        "run7".to_owned()
+    }
+
     fn poll(&self) -> Poll {
         Poll::until(Duration::from_mins(10))
     }

@@ -1,6 +1,7 @@
 //! The HTTP client against a real socket: everything that goes wrong on the way to a cloud.
 #![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
+mod paced;
 mod proxies;
 mod random;
 mod server;
@@ -8,8 +9,8 @@ mod signers;
 mod witness;
 
 use cloud_core::http::{
-    Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Retry, Roots, Url,
-    by_status,
+    Answer, Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Retry, Roots,
+    Url, Verdict, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{ErrorKind, Operation, Result, Secret};
@@ -177,6 +178,38 @@ async fn no_connection_at_all_is_repeated_whatever_the_request_does() {
     assert_eq!(signer.0.load(Ordering::SeqCst), 3);
 }
 
+/// An address where connections hang: nobody accepts, and the queue is full of those in hand.
+#[cfg(target_os = "linux")]
+async fn hanging() -> (std::net::SocketAddr, tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+    let listener = socket.listen(1).expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    let (mut queued, mut hung) = (Vec::new(), 0);
+    // More than once, lest a busy machine be taken for a full queue.
+    while hung < 3 {
+        let connect = tokio::net::TcpStream::connect(address);
+        match tokio::time::timeout(Duration::from_millis(200), connect).await {
+            Ok(stream) => queued.push(stream.expect("a connection")),
+            Err(_elapsed) => hung += 1,
+        }
+    }
+    (address, listener, queued)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_connection_that_does_not_come_is_not_waited_for_as_long_as_an_answer() {
+    let (address, _listener, _queued) = hanging().await;
+    let mut config = config();
+    config.connect_timeout = Duration::from_millis(100);
+    config.retry = Retry::never();
+    let url = Url::parse(&format!("http://{address}/")).expect("a URL");
+    let request = Request::new(Operation::Launch, Method::POST, url);
+    // At the end of the whole time nobody could tell whether it was sent.
+    assert_eq!(kind(send_by(&client(config), &request).await), ErrorKind::Unavailable);
+}
+
 #[tokio::test]
 async fn a_slow_body_ends_at_the_timeout() {
     let mut config = config();
@@ -253,4 +286,45 @@ async fn a_url_that_cannot_be_asked_is_an_error_without_its_query() {
     let url = format!("ftp://cloud.invalid/?key={}", witness::QUERY);
     let request = Request::new(Operation::List, Method::GET, Url::parse(&url).expect("a URL"));
     assert_eq!(kind(send_by(&client(config()), &request).await), ErrorKind::Invalid);
+}
+
+/// A cloud whose code is the first word of what it says.
+fn by_first_word(answer: &Answer) -> Verdict {
+    let mut verdict = by_status(answer);
+    verdict.code = verdict.message.split_whitespace().next().map(str::to_owned);
+    verdict
+}
+
+#[tokio::test]
+async fn a_code_that_repeats_a_token_is_cut_as_well() {
+    let echo = format!("{}-1 is not a token", witness::TOKEN);
+    let server = Server::start([Step::Answer(400, &[], echo)]).await;
+    let client = Client::new(config(), Tokens::new(), by_first_word, pacer()).expect("a client");
+    let error = send_by(&client, &request(&server, Method::POST)).await.expect_err("an error");
+    assert_eq!(error.code(), Some("[redacted]"));
+}
+
+#[tokio::test]
+async fn a_secret_that_begins_with_another_was_cut_only_in_part() {
+    let echo = "bad abc12345SECRET".to_owned();
+    let server = Server::start([Step::Answer(400, &[], echo)]).await;
+    let request = request(&server, Method::POST)
+        .with_secret(Secret::new("abc12345".to_owned()))
+        .with_secret(Secret::new("abc12345SECRET".to_owned()));
+    let error = send_by(&client(config()), &request).await.expect_err("an error");
+    assert_eq!(error.message(), Some("bad [redacted]"));
+}
+
+#[tokio::test]
+async fn a_post_without_a_body_had_no_length() {
+    let client = client(config());
+    for (method, expected) in
+        [(Method::POST, Some("0")), (Method::PUT, Some("0")), (Method::DELETE, None)]
+    {
+        let server = Server::start([Step::ok("done")]).await;
+        let url = Url::parse(&format!("http://{}/", server.address)).expect("a URL");
+        let request = Request::new(Operation::Reboot, method.clone(), url);
+        assert_eq!(send_by(&client, &request).await.expect("success"), "done");
+        assert_eq!(server.seen()[0].header("content-length"), expected, "{method}");
+    }
 }

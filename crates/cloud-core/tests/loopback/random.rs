@@ -45,7 +45,7 @@ proptest! {
             (steps.len() - server.steps_left(), result)
         });
         let done = steps.iter().take(taken).filter(|step| may_be_done(step)).count();
-        // Three attempts, and one more for a token that was renewed.
+        // Three attempts, and one more if the token of the last was renewed.
         prop_assert!(taken <= 4, "{taken} requests");
         prop_assert!(effect != Effect::Once || done <= 1, "perhaps done {done} times");
         if let Err(error) = result && done > 0 && effect != Effect::None {

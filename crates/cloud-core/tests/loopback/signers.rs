@@ -3,7 +3,7 @@
 use crate::server::{Server, Step};
 use crate::{config, pacer, request, witness};
 use cloud_core::http::{
-    Authorize, Client, HeaderName, Method, Outgoing, Request, Unsigned, by_status,
+    Authorize, Client, Effect, HeaderName, Method, Outgoing, Request, Unsigned, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
@@ -114,4 +114,76 @@ async fn a_request_that_waits_for_its_token_does_not_block_the_request_for_the_t
     let client = Client::new(config(), signer, by_status, narrow).expect("a client");
     let sent = tokio::time::timeout(Duration::from_secs(20), client.send(&wanted)).await;
     assert_eq!(&sent.expect("no deadlock").expect("an answer").body[..], b"done");
+}
+
+/// Has a credential for the first attempts, and then this error.
+struct Fails {
+    good: u32,
+    kind: ErrorKind,
+    asked: AtomicU32,
+}
+
+impl Fails {
+    fn after(good: u32, kind: ErrorKind) -> Self {
+        Self { good, kind, asked: AtomicU32::new(0) }
+    }
+}
+
+impl Authorize for Fails {
+    type Credential = ();
+
+    async fn credential(&self) -> Result<Held<()>> {
+        if self.asked.fetch_add(1, Ordering::SeqCst) < self.good {
+            return Ok(Held::fixed(Arc::new(())));
+        }
+        Err(Error::new(self.kind, Operation::Authenticate).because("from the token service"))
+    }
+
+    fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_found_was_taken_for_an_instance_that_is_not_found() {
+    for (kind, expected) in [
+        (ErrorKind::NotFound, ErrorKind::Unauthenticated),
+        (ErrorKind::Conflict, ErrorKind::Unauthenticated),
+        (ErrorKind::Capacity, ErrorKind::Unauthenticated),
+        (ErrorKind::Ambiguous, ErrorKind::Unavailable),
+        (ErrorKind::Throttled, ErrorKind::Throttled),
+        (ErrorKind::Protocol, ErrorKind::Protocol),
+    ] {
+        let server = Server::start([Step::ok("never")]).await;
+        let signer = Fails::after(0, kind);
+        let client = Client::new(config(), signer, by_status, pacer()).expect("a client");
+        let error = client.send(&request(&server, Method::DELETE)).await.expect_err("an error");
+        assert_eq!(error.kind(), expected, "{error}");
+        assert_eq!(error.operation(), Operation::Launch, "what was tried");
+        let cause = std::error::Error::source(&error).expect("a cause").to_string();
+        assert!(cause.starts_with("authenticate: "), "{cause}");
+        assert_eq!(server.connections(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_launch_that_may_be_done_was_forgotten_when_the_next_attempt_got_no_credential() {
+    for kind in [ErrorKind::Forbidden, ErrorKind::NotFound, ErrorKind::Invalid] {
+        let server = Server::start([Step::status(503), Step::ok("never")]).await;
+        let signer = Fails::after(1, kind);
+        let client = Client::new(config(), signer, by_status, pacer()).expect("a client");
+        let launch = request(&server, Method::POST).with_effect(Effect::Idempotent);
+        let error = client.send(&launch).await.expect_err("an error");
+        assert_eq!(error.kind(), ErrorKind::Ambiguous, "{error}");
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_token_service_that_is_not_well_for_a_moment_was_not_asked_again() {
+    let server = Server::start([Step::status(503), Step::ok("token")]).await;
+    let url = format!("http://{}/v3/auth/tokens", server.address).parse().expect("a URL");
+    let request = Request::new(Operation::Authenticate, Method::POST, url);
+    let client = Client::new(config(), Unsigned, by_status, pacer()).expect("a client");
+    assert_eq!(&client.send(&request).await.expect("a token").body[..], b"token");
 }

@@ -10,6 +10,8 @@ pub(crate) const TOKEN: &str = "token-hunter2";
 pub(crate) const QUERY: &str = "query-hunter3";
 pub(crate) const BODY: &str = "body-hunter4";
 pub(crate) const PASSWORD: &str = "proxy-hunter5";
+/// `user:proxy-hunter5` as it goes to the proxy, in base64.
+pub(crate) const BASIC: &str = "dXNlcjpwcm94eS1odW50ZXI1";
 
 struct Witness(Mutex<String>);
 
@@ -58,7 +60,7 @@ pub(crate) fn logs() -> String {
 }
 
 fn assert_clean(text: &str) {
-    for secret in [TOKEN, QUERY, BODY, PASSWORD, "hunter"] {
+    for secret in [TOKEN, QUERY, BODY, PASSWORD, BASIC, "hunter"] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
 }

@@ -1,0 +1,60 @@
+//! What the client tells the pacer, and how long it waits for it.
+
+use crate::server::{Server, Step};
+use crate::{config, request};
+use cloud_core::ErrorKind;
+use cloud_core::http::{Client, Config, Method, Retry, Unsigned, by_status};
+use cloud_core::pace::{Lane, Pace, Pacer};
+use std::time::Duration;
+
+fn client(config: Config, pacer: &Pacer) -> Client<Unsigned> {
+    Client::new(config, Unsigned, by_status, pacer.clone()).expect("a client")
+}
+
+fn once() -> Config {
+    let mut config = config();
+    config.retry = Retry::never();
+    config
+}
+
+#[tokio::test]
+async fn the_pacer_hears_of_a_429_and_slows_down() {
+    let pacer = Pacer::new(Pace::default());
+    let throttled = Step::Answer(429, &["retry-after: 0"], String::new());
+    let server = Server::start([throttled]).await;
+    let before = pacer.rate();
+    let error = client(once(), &pacer).send(&request(&server, Method::GET)).await;
+    assert_eq!(error.expect_err("an error").kind(), ErrorKind::Throttled);
+    assert!(pacer.rate() < before, "{} after {before}", pacer.rate());
+}
+
+#[tokio::test]
+async fn the_pacer_hears_of_what_was_taken_and_of_nothing_else() {
+    for (step, grows) in [
+        (Step::ok("done"), true),
+        (Step::status(404), true),
+        (Step::status(503), false),
+        (Step::ResetRead, false),
+    ] {
+        // So slow that one request in a second is what it takes to grow.
+        let pacer = Pacer::new(Pace { start: 1.0, ..Pace::default() });
+        let server = Server::start([step.clone()]).await;
+        let _ = client(once(), &pacer).send(&request(&server, Method::GET)).await;
+        assert_eq!(pacer.rate() > 1.0, grows, "{step:?}: {}", pacer.rate());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_does_not_move_stopped_the_process_without_a_deadline() {
+    let pacer = Pacer::new(Pace { concurrency: 1, ..Pace::default() });
+    let _all_there_is = pacer.enter(Lane::Look).await;
+    let server = Server::start([Step::ok("never")]).await;
+    let mut config = config();
+    config.longest_queue = Duration::from_secs(90);
+    let begin = tokio::time::Instant::now();
+    let result = client(config, &pacer).send(&request(&server, Method::GET)).await;
+    let error = result.expect_err("an error");
+    assert_eq!(error.kind(), ErrorKind::Throttled, "{error}");
+    assert_eq!(begin.elapsed(), Duration::from_secs(90));
+    assert_eq!(server.connections(), 0);
+}
