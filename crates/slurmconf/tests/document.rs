@@ -141,6 +141,18 @@ fn includes_are_followed_as_each_version_follows_them() {
 }
 
 #[test]
+fn a_cluster_name_in_an_include_is_in_lower_case() {
+    let read = |path: &Path| match path.to_str() {
+        Some("slurm.conf") => Ok(b"ClusterName=Big\nInclude %c-x.conf\n".to_vec()),
+        Some("big-x.conf") => Ok(b"NodeName=n1\n".to_vec()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    };
+    let config = Config::load(Path::new("slurm.conf"), SlurmVersion::new(24, 11), read).unwrap();
+    assert_eq!(config.nodes.len(), 1);
+    assert_eq!(config.get("ClusterName"), Some("Big"));
+}
+
+#[test]
 fn includes_that_cannot_be_followed_are_refused() {
     let files = [
         ("loop.conf", "Include /b.conf\n"),

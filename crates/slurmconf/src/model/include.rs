@@ -19,7 +19,7 @@ pub(super) struct Walk<'a> {
     pub(super) read: &'a mut dyn FnMut(&Path) -> io::Result<Vec<u8>>,
     /// The files being read, the outermost first.
     pub(super) open: Vec<PathBuf>,
-    /// What `%c` in a file name stands for: the `ClusterName` read so far.
+    /// What `%c` in a file name stands for: the `ClusterName` read so far, in lower case as Slurm keeps it.
     pub(super) cluster: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Walk<'_> {
             }
             Statement::Parameter(pair) => {
                 if pair.key.eq_ignore_ascii_case("ClusterName") {
-                    self.cluster = Some(pair.value.to_string());
+                    self.cluster = Some(pair.value.to_ascii_lowercase());
                 }
                 visit(document, Statement::Parameter(pair))
             }
