@@ -97,6 +97,23 @@ fn changes_are_found_and_weighed() {
 }
 
 #[test]
+fn partitions_and_sets_that_differ_in_case_are_two() {
+    let old = "PartitionName=gpu Nodes=n1\nPartitionName=GPU Nodes=n2\nNodeSet=s Feature=x\nNodeSet=S Feature=y";
+    let new = "PartitionName=gpu Nodes=n3\nPartitionName=GPU Nodes=n2\nNodeSet=S Feature=y";
+    let changes = changes(old, new);
+    let keys: Vec<_> = changes.partitions.iter().map(|change| change.key.as_str()).collect();
+    assert_eq!(keys, ["NodeSet=s", "PartitionName=gpu"]);
+}
+
+#[test]
+fn a_controller_under_its_old_name_needs_a_restart() {
+    for key in ["ControlMachine", "ControlAddr", "BackupController", "BackupAddr"] {
+        let changes = changes(&format!("{key}=a"), &format!("{key}=b"));
+        assert_eq!(changes.action(NEW), Restart, "{key}");
+    }
+}
+
+#[test]
 fn one_line_a_node_and_folded_lines_are_no_change() {
     let line = |n| {
         format!(

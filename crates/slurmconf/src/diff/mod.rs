@@ -54,9 +54,14 @@ pub enum Action {
 }
 
 /// Parameters that scontrol's manual says a reconfigure does not take up.
-const RESTART: [&str; 9] = [
+const RESTART: [&str; 13] = [
     "authtype",
+    // The old names of SlurmctldHost, which Slurm still reads.
+    "backupaddr",
+    "backupcontroller",
     "clustername",
+    "controladdr",
+    "controlmachine",
     "plugindir",
     "selecttype",
     "slurmctldhost",
@@ -134,6 +139,7 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
     }
 }
 
+/// By the key that two are compared under: the key as written, and the value.
 type Values = BTreeMap<String, (String, String)>;
 
 fn entry(key: &str, value: String) -> (String, (String, String)) {
@@ -155,14 +161,15 @@ fn parameters(config: &Config) -> Values {
     all
 }
 
+/// Unlike keys, names are told apart by case: `gpu` and `GPU` are two partitions.
 fn partitions(config: &Config) -> Values {
     let partitions = config.partitions.iter().map(|partition| {
         let key = format!("PartitionName={}", partition.name);
-        entry(&key, partition.to_string())
+        (key.clone(), (key, partition.to_string()))
     });
     let sets = config.node_sets.iter().map(|set| {
         let key = format!("NodeSet={}", set.name);
-        entry(&key, set.to_string())
+        (key.clone(), (key, set.to_string()))
     });
     partitions.chain(sets).collect()
 }
