@@ -12,6 +12,8 @@ use std::{fmt, sync::Arc};
 pub(crate) struct Source<'a> {
     file: Arc<str>,
     text: &'a str,
+    /// For the places of all entries, each of which would have to look for its line.
+    lines: Vec<&'a str>,
 }
 
 /// A value and where it stands.
@@ -46,7 +48,7 @@ impl std::error::Error for Cause {}
 
 impl<'a> Source<'a> {
     pub(crate) fn new(file: &str, text: &'a str) -> Self {
-        Self { file: Arc::from(file), text }
+        Self { file: Arc::from(file), text, lines: text.lines().collect() }
     }
 
     /// Reads the one document in the file; an empty file is null.
@@ -111,7 +113,9 @@ impl<'a> Source<'a> {
 
     pub(crate) fn place(&self, location: Location) -> Place {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        Place::in_text(&self.file, self.text, whole(location.line()), whole(location.column()))
+        let (line, column) = (whole(location.line()), whole(location.column()));
+        let excerpt = self.lines.get(line.saturating_sub(1)).map_or("", |text| text.trim_end());
+        Place { file: Arc::clone(&self.file), line, column, excerpt: excerpt.to_owned() }
     }
 }
 

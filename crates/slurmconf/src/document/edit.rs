@@ -109,7 +109,7 @@ impl Document {
 }
 
 /// The value as it must be written to be read back.
-fn written<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>> {
+pub(crate) fn written<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>> {
     let unwritable = || Problem::Unwritable { key: key.to_owned(), value: value.to_owned() };
     if DefinitionKind::of(key).is_some() {
         return Err(unwritable().into());

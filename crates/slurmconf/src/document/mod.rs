@@ -5,7 +5,7 @@ mod lex;
 mod statement;
 
 pub use edit::Markers;
-pub(crate) use edit::encoded;
+pub(crate) use edit::{encoded, written};
 pub use statement::{Definition, DefinitionKind, Operator, Pair, Statement};
 
 use crate::error::{Error, Place, Problem, Result};
@@ -101,7 +101,10 @@ impl Document {
     }
 
     pub(crate) fn error(&self, offset: usize, problem: Problem) -> Error {
-        Error::new(Place::at(&self.name, &self.bytes, offset), problem)
+        let after = self.lines.partition_point(|start| start.offset <= offset);
+        let line = after.checked_sub(1).and_then(|index| self.lines.get(index));
+        let from = line.map_or((0, 1), |start| (start.offset, start.number));
+        Error::new(Place::at(&self.name, &self.bytes, offset, from), problem)
     }
 
     /// Puts `text` in the place of `range`, and looks for the lines anew.

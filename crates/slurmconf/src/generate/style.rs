@@ -4,10 +4,11 @@ use super::Cluster;
 use crate::{
     document::encoded,
     error::{Error, Problem},
-    model::NodeDef,
+    model::{NodeDef, NodeSet},
     near::nearest,
 };
 use std::{
+    collections::HashMap,
     fmt::{self, Write as _},
     str::FromStr,
 };
@@ -62,11 +63,12 @@ impl fmt::Display for Cluster {
 impl Cluster {
     /// Each group's nodes, and then its set.
     fn node_groups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sets = self.node_sets.iter().map(|set| (set.name.as_str(), set)).collect();
         let mut written = None;
         for node in &self.nodes {
             let group = node.features.as_ref().and_then(|features| features.iter().next());
             if written.is_some() && written != group {
-                self.node_set(f, written)?;
+                node_set(f, &sets, written)?;
             }
             if let Some(label) = group.and_then(|group| group.strip_prefix("nodegroup_"))
                 && written != group
@@ -76,13 +78,17 @@ impl Cluster {
             writeln!(f, "{node}")?;
             written = group;
         }
-        self.node_set(f, written)
+        node_set(f, &sets, written)
     }
+}
 
-    fn node_set(&self, f: &mut fmt::Formatter<'_>, name: Option<&str>) -> fmt::Result {
-        let set = self.node_sets.iter().find(|set| Some(set.name.as_str()) == name);
-        set.map_or(Ok(()), |set| writeln!(f, "{set}"))
-    }
+fn node_set(
+    f: &mut fmt::Formatter<'_>,
+    sets: &HashMap<&str, &NodeSet>,
+    name: Option<&str>,
+) -> fmt::Result {
+    let set = name.and_then(|name| sets.get(name));
+    set.map_or(Ok(()), |set| writeln!(f, "{set}"))
 }
 
 /// The attributes that CitC has columns for.

@@ -1,6 +1,6 @@
 //! A whole configuration: slurm.conf and all it includes.
 
-use super::{NodeDef, NodeSet, PartitionDef, PowerSettings, include::Walk};
+use super::{NodeDef, NodeSet, PartitionDef, PowerSettings, include::Walk, value::settle};
 use crate::{
     document::{Definition, DefinitionKind, Document, Pair, Statement},
     error::{Error, Problem, Result},
@@ -186,6 +186,7 @@ impl Reading {
             DefinitionKind::Node => {
                 let mut node = self.node.clone();
                 apply(document, definition, |pair| node.apply(pair))?;
+                settle(&mut node.other);
                 if is_default {
                     self.node = node;
                     return Ok(());
@@ -199,6 +200,7 @@ impl Reading {
             DefinitionKind::Partition => {
                 let mut partition = self.partition.clone();
                 apply(document, definition, |pair| partition.apply(pair))?;
+                settle(&mut partition.other);
                 if is_default {
                     self.partition = partition;
                     return Ok(());
