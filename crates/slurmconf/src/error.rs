@@ -143,6 +143,14 @@ pub enum Problem {
         /// The value.
         value: String,
     },
+    /// A parameter to be set that is there more than once, where each counts.
+    #[error("{key} is there {count} times, each with a meaning of its own")]
+    Repeated {
+        /// The key.
+        key: String,
+        /// How often.
+        count: usize,
+    },
     /// A host list that does not parse.
     #[error("bad host list in {key}")]
     BadHostlist {

@@ -83,6 +83,34 @@ const CASES: &[(&str, &str, &str, Action, Action)] = &[
         Reconfigure,
         Reconfigure,
     ),
+    (
+        "PowerAction=a Program=/x",
+        "PowerAction=a Program=/y",
+        "PowerAction=a PowerAction=a Program=/x→PowerAction=a Program=/y",
+        Reconfigure,
+        Reconfigure,
+    ),
+    (
+        "DownNodes=n1 State=DOWN",
+        "",
+        "DownNodes=n1 DownNodes=n1 State=DOWN→-",
+        Reconfigure,
+        Reconfigure,
+    ),
+    (
+        "FrontendName=f1 Port=1",
+        "FrontendName=f1 Port=2",
+        "FrontendName=f1 FrontendName=f1 Port=1→FrontendName=f1 Port=2",
+        Reconfigure,
+        Reconfigure,
+    ),
+    (
+        "PowerAction=a Program=/x Location=y",
+        "poweraction=a location=y program=/x",
+        "",
+        Nothing,
+        Nothing,
+    ),
     ("NodeSet=s Feature=x", "", "NodeSet=s NodeSet=s Feature=x→-", Reconfigure, Reconfigure),
 ];
 
@@ -94,6 +122,17 @@ fn changes_are_found_and_weighed() {
         assert_eq!((changes.action(OLD), changes.action(NEW)), (on_old, on_new), "{old} / {new}");
         assert_eq!(changes.is_empty(), expected.is_empty());
     }
+}
+
+#[test]
+fn a_default_that_is_said_is_no_change() {
+    let short = "NodeName=n1\nPartitionName=p Nodes=n1\n";
+    let long = "NodeName=n1 State=UNKNOWN Weight=1 RealMemory=1\nPartitionName=p Nodes=n1 Default=NO Hidden=NO \
+                RootOnly=NO DisableRootJobs=NO State=up PriorityJobFactor=1 PowerDownOnIdle=NO\n";
+    assert_eq!(shown(&changes(short, long)), "");
+    assert_eq!(shown(&changes(long, short)), "");
+    let other = "NodeName=n1 Weight=2\nPartitionName=p Nodes=n1\n";
+    assert_eq!(shown(&changes(short, other)), "n1: Weight 1→2");
 }
 
 #[test]

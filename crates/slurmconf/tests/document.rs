@@ -66,6 +66,7 @@ fn every_valid_fixture_means_the_same_when_printed_by_its_types() {
         config.nodes.iter().for_each(|node| writeln!(printed, "{node}").unwrap());
         config.node_sets.iter().for_each(|set| writeln!(printed, "{set}").unwrap());
         config.partitions.iter().for_each(|partition| writeln!(printed, "{partition}").unwrap());
+        config.others.iter().for_each(|other| writeln!(printed, "{other}").unwrap());
         assert_eq!(Config::parse(&printed).unwrap(), config, "{}\n{printed}", path.display());
     }
 }

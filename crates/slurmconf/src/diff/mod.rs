@@ -1,5 +1,6 @@
 //! What changes from one configuration to another, and what slurmctld needs to take it up.
 
+mod lines;
 mod nodes;
 
 use crate::{model::Config, version::SlurmVersion};
@@ -18,7 +19,7 @@ pub struct Changes {
     pub altered: Vec<NodeChange>,
     /// Parameters.
     pub parameters: Vec<Change>,
-    /// Partitions and node sets, each by its name, with its whole line as value.
+    /// Partitions, node sets, power actions and their like, each by its name, with its whole line as value.
     pub partitions: Vec<Change>,
 }
 
@@ -135,7 +136,7 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         removed: removed.collect(),
         altered: altered.changes,
         parameters: compare(&parameters(old), &parameters(new)),
-        partitions: compare(&partitions(old), &partitions(new)),
+        partitions: lines::changes(old, new),
     }
 }
 
@@ -159,19 +160,6 @@ fn parameters(config: &Config) -> Values {
         }
     }
     all
-}
-
-/// Unlike keys, names are told apart by case: `gpu` and `GPU` are two partitions.
-fn partitions(config: &Config) -> Values {
-    let partitions = config.partitions.iter().map(|partition| {
-        let key = format!("PartitionName={}", partition.name);
-        (key.clone(), (key, partition.to_string()))
-    });
-    let sets = config.node_sets.iter().map(|set| {
-        let key = format!("NodeSet={}", set.name);
-        (key.clone(), (key, set.to_string()))
-    });
-    partitions.chain(sets).collect()
 }
 
 fn compare(old: &Values, new: &Values) -> Vec<Change> {

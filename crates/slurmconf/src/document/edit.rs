@@ -21,9 +21,14 @@ impl Markers<'static> {
 impl Document {
     /// Sets a parameter: in the line that gives it its value now, or else in a new line at the end.
     ///
-    /// A value that this syntax cannot carry, such as one with both blanks and quotes, is refused.
+    /// A value that this syntax cannot carry, such as one with both blanks and quotes, is refused; so is a
+    /// `SlurmctldHost` that is there more than once, as each is another controller.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        let Some(range) = self.find(key).map(|pair| pair.range) else {
+        let mut ranges: Vec<_> = self.pairs(key).map(|pair| pair.range).collect();
+        if ranges.len() > 1 && key.eq_ignore_ascii_case("SlurmctldHost") {
+            return Err(Problem::Repeated { key: key.to_owned(), count: ranges.len() }.into());
+        }
+        let Some(range) = ranges.pop() else {
             return self.append(key, value);
         };
         let text = written(key, value)?;
@@ -162,6 +167,21 @@ mod tests {
             assert_eq!(document.to_string(), after);
             assert_eq!(document.get(key).as_deref(), Some(value));
         }
+    }
+
+    #[test]
+    fn a_backup_controller_is_not_overwritten() {
+        let text = "SlurmctldHost=a\nslurmctldhost=b\n";
+        let mut document = Document::parse(text);
+        let error = document.set("SlurmctldHost", "c").unwrap_err().to_string();
+        assert_eq!(error, "SlurmctldHost is there 2 times, each with a meaning of its own");
+        assert_eq!(document.to_string(), text);
+        assert_eq!(document.get_all("SlurmctldHost").collect::<Vec<_>>(), ["a", "b"]);
+        let config = crate::Config::parse(text).unwrap();
+        assert_eq!(config.get_all("SLURMCTLDHOST").collect::<Vec<_>>(), ["a", "b"]);
+        let mut document = Document::parse("SlurmctldHost=a\n");
+        document.set("SlurmctldHost", "c").unwrap();
+        assert_eq!(document.to_string(), "SlurmctldHost=c\n");
     }
 
     #[test]

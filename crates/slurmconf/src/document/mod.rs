@@ -79,25 +79,30 @@ impl Document {
         })
     }
 
-    /// The value of a parameter; given twice, the later counts, as in Slurm.
+    /// The value of a parameter; given twice, the later counts, as in Slurm. `SlurmctldHost` means more when given
+    /// twice: see [`get_all`](Document::get_all).
     ///
     /// Lines that do not parse are passed over, and files that this one includes are not looked into:
     /// [`Config`](crate::Config) does both.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
-        self.find(key).map(|pair| pair.value.into_owned())
+        self.get_all(key).last()
     }
 
-    fn find(&self, key: &str) -> Option<Pair<'_>> {
-        let mut found = None;
-        for line in self.lines() {
-            if let Ok(Statement::Parameter(pair)) = line.read()
-                && pair.key.eq_ignore_ascii_case(key)
-            {
-                found = Some(pair);
+    /// All values of a parameter in the order given, such as the controllers of `SlurmctldHost`.
+    pub fn get_all(&self, key: &str) -> impl Iterator<Item = String> {
+        self.pairs(key).map(|pair| pair.value.into_owned())
+    }
+
+    fn pairs(&self, key: &str) -> impl Iterator<Item = Pair<'_>> {
+        self.lines().filter_map(move |line| match line.read() {
+            Ok(Statement::Parameter(pair)) => {
+                Some(pair).filter(|pair| pair.key.eq_ignore_ascii_case(key))
             }
-        }
-        found
+            Ok(Statement::Blank | Statement::Include(_) | Statement::Definition(_)) | Err(_) => {
+                None
+            }
+        })
     }
 
     pub(crate) fn error(&self, offset: usize, problem: Problem) -> Error {

@@ -5,7 +5,7 @@ use super::{
     lex::{self, Cooked, Span},
 };
 use crate::error::{Error, Problem, Result};
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,15 +50,33 @@ pub enum DefinitionKind {
 
 impl DefinitionKind {
     pub(super) fn of(key: &str) -> Option<Self> {
-        let known = [
-            ("NodeName", Self::Node),
-            ("PartitionName", Self::Partition),
-            ("NodeSet", Self::NodeSet),
-            ("DownNodes", Self::DownNodes),
-            ("FrontendName", Self::Frontend),
-            ("PowerAction", Self::PowerAction),
+        let all = [
+            Self::Node,
+            Self::Partition,
+            Self::NodeSet,
+            Self::DownNodes,
+            Self::Frontend,
+            Self::PowerAction,
         ];
-        known.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|&(_, kind)| kind)
+        all.into_iter().find(|kind| kind.key().eq_ignore_ascii_case(key))
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Node => "NodeName",
+            Self::Partition => "PartitionName",
+            Self::NodeSet => "NodeSet",
+            Self::DownNodes => "DownNodes",
+            Self::Frontend => "FrontendName",
+            Self::PowerAction => "PowerAction",
+        }
+    }
+}
+
+impl fmt::Display for DefinitionKind {
+    /// Writes the key that begins such a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.key())
     }
 }
 

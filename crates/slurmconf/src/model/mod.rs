@@ -1,10 +1,12 @@
 //! What a configuration says, as types.
 
+mod alias;
 mod config;
 mod features;
 mod gres;
 mod include;
 mod node;
+mod other;
 mod partition;
 mod power;
 mod value;
@@ -13,5 +15,6 @@ pub use config::{Config, Parameter};
 pub use features::Features;
 pub use gres::{Gres, GresList};
 pub use node::{NodeDef, NodeState, Topology};
+pub use other::OtherDefinition;
 pub use partition::{NodeSet, PartitionDef};
 pub use power::{PowerSettings, SuspendTime};
