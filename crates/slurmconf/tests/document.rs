@@ -217,6 +217,12 @@ fn any_line() -> impl Strategy<Value = String> {
     (start, word, end).prop_map(|(start, word, end)| format!("{start}{word}{end}"))
 }
 
+/// Such lines, without a marker among them.
+fn any_text() -> impl Strategy<Value = String> {
+    prop::collection::vec(any_line(), 0..8)
+        .prop_map(|lines| lines.concat().replace("NODES", "NODE"))
+}
+
 fn read_everything(bytes: &[u8]) {
     let document = Document::parse(bytes);
     assert_eq!(document.as_bytes(), bytes);
@@ -243,37 +249,52 @@ proptest! {
     }
 
     #[test]
-    fn a_set_parameter_is_read_back_and_no_other_line_changes(
-        lines in prop::collection::vec(any_line(), 0..12),
+    fn a_set_parameter_is_read_back_and_no_other_byte_changes(
+        (before, after) in (any_text(), any_text()),
+        lead in prop::sample::select(vec!["Zebra=", "zebra \\\n = ", "\tZEBRA +=  "]),
+        old in prop::sample::select(vec!["1", "\"a b\"", "x\\#y", "1\\\n2", "\"\""]),
+        tail in prop::sample::select(vec!["\n", " # c\n", " # c \\\n", "  \r\n", " \\\n\n"]),
         value in "[ -~]{0,12}",
     ) {
-        let before = Document::parse(lines.concat());
+        // A blank line ends whatever continues.
+        let (head, rest) = (format!("{before}\n\n{lead}"), format!("{tail}{after}"));
+        let mut document = Document::parse(format!("{head}{old}{rest}"));
+        let unset = document.clone();
+        if document.set("Zebra", &value).is_ok() {
+            prop_assert_eq!(document.get("zEBRA"), Some(value));
+            prop_assert!(document.as_bytes().starts_with(head.as_bytes()));
+            prop_assert!(document.as_bytes().ends_with(rest.as_bytes()));
+            prop_assert!(document.as_bytes().len() > head.len() + rest.len());
+        } else {
+            prop_assert_eq!(document, unset);
+        }
+    }
+
+    #[test]
+    fn an_added_parameter_is_read_back_and_no_other_byte_changes(
+        before in any_text(),
+        value in "[ -~]{0,12}",
+    ) {
+        let before = Document::parse(before);
         let mut after = before.clone();
         if after.set("Zebra", &value).is_ok() {
             prop_assert_eq!(after.get("Zebra"), Some(value));
             prop_assert!(after.as_bytes().starts_with(before.as_bytes()));
-            let unset = after.clone();
-            after.set("zEBRA", "1").unwrap();
-            prop_assert_eq!(unset.lines().len(), after.lines().len());
         }
     }
 
     #[test]
     fn a_replaced_section_is_read_back_and_all_else_stays(
-        lines in prop::collection::vec(any_line(), 0..12),
+        (before, inside, after) in (any_text(), any_text(), any_text()),
+        newline in prop::sample::select(vec!["\n", "\r\n"]),
         nodes in "([a-z=]{1,9}\n){0,4}",
     ) {
-        let mut document = Document::parse(lines.concat());
-        let before = document.clone();
-        if document.replace_section(Markers::NODES, &nodes).is_ok() {
-            let found = document.section(Markers::NODES).unwrap();
-            prop_assert_eq!(found.replace('\r', ""), nodes);
-            let old = before.section(Markers::NODES).unwrap();
-            document.replace_section(Markers::NODES, &old).unwrap();
-            let plain = |document: &Document| document.to_string().replace('\r', "");
-            prop_assert_eq!(plain(&document), plain(&before));
-        } else {
-            prop_assert_eq!(document, before);
-        }
+        let head = format!("{before}\n# STARTNODES{newline}");
+        let rest = format!("# ENDNODES{newline}{after}");
+        let mut document = Document::parse(format!("{head}{inside}\n{rest}"));
+        document.replace_section(Markers::NODES, &nodes).unwrap();
+        let lines = nodes.replace('\n', newline);
+        prop_assert_eq!(document.to_string(), format!("{head}{lines}{rest}"));
+        prop_assert_eq!(document.section(Markers::NODES).unwrap(), lines);
     }
 }

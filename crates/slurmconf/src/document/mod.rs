@@ -86,22 +86,19 @@ impl Document {
     /// [`Config`](crate::Config) does both.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
-        self.get_all(key).last()
+        self.ranges(key).last().and_then(|(line, _)| line.parameter())
     }
 
     /// All values of a parameter in the order given, such as the controllers of `SlurmctldHost`.
     pub fn get_all(&self, key: &str) -> impl Iterator<Item = String> {
-        self.pairs(key).map(|pair| pair.value.into_owned())
+        self.ranges(key).filter_map(|(line, _)| line.parameter())
     }
 
-    fn pairs(&self, key: &str) -> impl Iterator<Item = Pair<'_>> {
-        self.lines().filter_map(move |line| match line.read() {
-            Ok(Statement::Parameter(pair)) => {
-                Some(pair).filter(|pair| pair.key.eq_ignore_ascii_case(key))
-            }
-            Ok(Statement::Blank | Statement::Include(_) | Statement::Definition(_)) | Err(_) => {
-                None
-            }
+    /// The lines that give a parameter its value, and where that stands.
+    fn ranges(&self, key: &str) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
+        self.lines().filter_map(move |line| {
+            let range = statement::value_range(&line, key)?;
+            Some((line, range))
         })
     }
 
@@ -163,6 +160,16 @@ impl<'a> Line<'a> {
     /// What the line says.
     pub fn read(&self) -> Result<Statement<'a>> {
         statement::read(self)
+    }
+
+    /// The value, if it is that of a parameter, and UTF-8.
+    fn parameter(&self) -> Option<String> {
+        match self.read() {
+            Ok(Statement::Parameter(pair)) => Some(pair.value.into_owned()),
+            Ok(Statement::Blank | Statement::Include(_) | Statement::Definition(_)) | Err(_) => {
+                None
+            }
+        }
     }
 
     /// An error about the line as a whole.
