@@ -34,3 +34,15 @@ fn very_many_partitions_and_node_groups_are_made_in_one_pass() {
     assert_eq!(cluster.partitions.len(), 100_000);
     assert_eq!(cluster.to_string().lines().count(), 400_000);
 }
+
+#[test]
+fn very_many_nodes_are_looked_up_without_a_search_each() {
+    let mut text = String::new();
+    (0..60_000).for_each(|number| writeln!(text, "NodeName=n{number} NodeAddr=a{number}").unwrap());
+    let config = Config::parse(&text).unwrap();
+    let index = config.index();
+    for number in 0..60_000 {
+        let node = index.get(&format!("n{number}")).unwrap();
+        assert_eq!(node.addr, Some(format!("a{number}").as_str()));
+    }
+}

@@ -1,7 +1,7 @@
 //! A whole configuration: slurm.conf and all it includes.
 
 use super::{
-    NodeDef, NodeSet, OtherDefinition, PartitionDef, PowerSettings,
+    NodeDef, NodeIndex, NodeSet, OtherDefinition, PartitionDef, PowerSettings,
     alias::Aliases,
     include::Walk,
     value::{remember, settle},
@@ -119,7 +119,15 @@ impl Config {
         action.and_then(|action| action.get("Program")).unwrap_or(setting)
     }
 
+    /// All nodes by name, for more look-ups than a few.
+    #[must_use]
+    pub fn index(&self) -> NodeIndex<'_> {
+        NodeIndex::new(self)
+    }
+
     /// The line that a node stands in.
+    ///
+    /// Each call looks through all lines: for many names take an [`index`](Config::index).
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&NodeDef> {
         self.nodes.iter().find(|node| node.names.contains(name))
