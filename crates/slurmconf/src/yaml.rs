@@ -90,7 +90,12 @@ impl<'a> Source<'a> {
     /// A whole number between bounds, in quotes or not.
     pub(crate) fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
         let Some(count) = node.integer() else {
-            return Err(self.expected(what, "a whole number", node));
+            // Octal or decimal: YAML's versions disagree, and the reader makes a float of it.
+            let octal = matches!(node.value, Value::Float(_)) && self.word(node).starts_with('0');
+            let octal = octal && self.word(node).bytes().all(|byte| byte.is_ascii_digit());
+            let plain =
+                if octal { "a whole number without leading zeros" } else { "a whole number" };
+            return Err(self.expected(what, plain, node));
         };
         let (least, most) = bounds;
         match u32::try_from(count) {
@@ -103,7 +108,16 @@ impl<'a> Source<'a> {
     }
 
     pub(crate) fn expected(&self, what: &str, expected: &'static str, node: &Node) -> Error {
-        let found = node.value.to_string();
+        let found = match node.value {
+            // As written: as a number it may look like what was expected.
+            Value::Float(_) => self.word(node).to_owned(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Integer(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Map(_) => node.value.to_string(),
+        };
         self.error(node, Problem::Expected { what: what.to_owned(), expected, found })
     }
 
@@ -111,9 +125,31 @@ impl<'a> Source<'a> {
         Error::new(self.place(node.location), problem)
     }
 
+    /// The word that a node begins with, as written.
+    fn word(&self, node: &Node) -> &'a str {
+        let whole = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+        let line = self.lines.get(whole(node.location.line())).copied().unwrap_or_default();
+        let start = line.char_indices().nth(whole(node.location.column()));
+        let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
+        rest.split([' ', '\t', ',', ']', '}']).next().unwrap_or_default()
+    }
+
+    /// The first line that `look` finds something in: its number from 0, and what was found.
+    pub(crate) fn find_line<T>(&self, look: impl Fn(&str) -> Option<T>) -> Option<(usize, T)> {
+        self.lines.iter().enumerate().find_map(|(index, line)| Some((index, look(line)?)))
+    }
+
+    /// An error about a line, its number from 0.
+    pub(crate) fn line_error(&self, index: usize, problem: Problem) -> Error {
+        Error::new(self.at(index + 1, 1), problem)
+    }
+
     pub(crate) fn place(&self, location: Location) -> Place {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let (line, column) = (whole(location.line()), whole(location.column()));
+        self.at(whole(location.line()), whole(location.column()))
+    }
+
+    fn at(&self, line: usize, column: usize) -> Place {
         let excerpt = self.lines.get(line.saturating_sub(1)).map_or("", |text| text.trim_end());
         Place { file: Arc::clone(&self.file), line, column, excerpt: excerpt.to_owned() }
     }
