@@ -187,6 +187,9 @@ pub enum Problem {
     /// Includes in includes in includes.
     #[error("Include nested more than {0} deep")]
     IncludeDepth(usize),
+    /// Includes of more files than anyone has.
+    #[error("Include of more than {0} files in all")]
+    IncludeFiles(usize),
     /// A file that cannot be read.
     #[error("cannot read {file}")]
     Unreadable {

@@ -191,6 +191,26 @@ fn includes_that_cannot_be_followed_are_refused() {
     assert!(matches!(load("deep.conf").problem(), Problem::IncludeDepth(16)));
 }
 
+#[test]
+fn files_that_each_include_two_others_come_to_an_end() {
+    let mut count = 0;
+    let read = |path: &Path| {
+        count += 1;
+        let name = path.to_str().unwrap();
+        // The deepest include nothing, so that the depth is no reason to stop.
+        let text = if name.len() < 16 {
+            format!("Include {name}a\nInclude {name}b\n")
+        } else {
+            String::new()
+        };
+        Ok(text.into_bytes())
+    };
+    let version = SlurmVersion::new(24, 11);
+    let error = Config::load(Path::new("x"), version, read).unwrap_err();
+    assert!(matches!(error.problem(), Problem::IncludeFiles(1000)), "{error}");
+    assert!(count <= 1000);
+}
+
 /// Lines of the kinds a slurm.conf has, in any order and mutilated in any way.
 fn any_line() -> impl Strategy<Value = String> {
     let word = "[a-zA-Z0-9_.\\[\\]=,:\"#\\\\ -]{0,12}";

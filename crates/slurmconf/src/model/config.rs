@@ -61,14 +61,14 @@ impl Config {
     /// Reads the file at `path` and all it includes, through `read`.
     ///
     /// `version` says from which directory a relative `Include` in an included file starts. Included files may
-    /// include others, 16 deep; a circle is refused, and so is a pattern, as Slurm expands none.
+    /// include others, 16 deep and 1,000 in all; a circle is refused, and so is a pattern, as Slurm expands none.
     pub fn load(
         path: &Path,
         version: SlurmVersion,
         mut read: impl FnMut(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self> {
         let mut reading = Reading::default();
-        let mut walk = Walk { version, read: &mut read, open: Vec::new(), cluster: None };
+        let mut walk = Walk { version, read: &mut read, files: 0, open: Vec::new(), cluster: None };
         walk.file(path, &mut |document, statement| reading.take(document, statement))?;
         Ok(reading.config)
     }
