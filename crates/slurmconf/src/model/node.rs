@@ -87,6 +87,24 @@ impl NodeDef {
         self.state == Some(NodeState::Cloud)
     }
 
+    /// The machine type, if a feature `shape=` names it.
+    ///
+    /// ```
+    /// let node: slurmconf::NodeDef = "NodeName=n Features=shape=t3a.small,ad=None".parse()?;
+    /// assert_eq!((node.shape(), node.zone()), (Some("t3a.small"), None));
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shape(&self) -> Option<&str> {
+        self.features.as_ref()?.value("shape")
+    }
+
+    /// Where the machine is to be, if a feature `ad=` says so; `ad=None`, which CitC writes, says nothing.
+    #[must_use]
+    pub fn zone(&self) -> Option<&str> {
+        self.features.as_ref()?.value("ad").filter(|zone| *zone != "None")
+    }
+
     /// The processors, with Slurm's rules for what is not said.
     ///
     /// `SocketsPerBoard` goes before `Sockets`; with neither, sockets follow from `CPUs` if it is a multiple of what
@@ -174,6 +192,8 @@ impl NodeDef {
 
 impl fmt::Display for NodeDef {
     /// Writes the line, names folded.
+    ///
+    /// A value with both a blank and a quote, which this syntax cannot carry, does not read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NodeName={}", encoded(&self.names.to_string()))?;
         let mut out = Attributes(f);
