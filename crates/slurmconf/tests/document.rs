@@ -240,7 +240,7 @@ fn any_line() -> impl Strategy<Value = String> {
 /// Such lines, without a marker among them.
 fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(any_line(), 0..8)
-        .prop_map(|lines| lines.concat().replace("NODES", "NODE"))
+        .prop_map(|lines| lines.concat().replace("NODES", "KNOTS"))
 }
 
 fn read_everything(bytes: &[u8]) {
