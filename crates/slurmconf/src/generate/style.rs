@@ -3,9 +3,9 @@
 use super::Cluster;
 use crate::{
     document::encoded,
-    error::{Error, Problem},
+    error::Error,
     model::{NodeDef, NodeSet},
-    near::nearest,
+    near::{name_of, named},
 };
 use std::{
     collections::HashMap,
@@ -34,17 +34,13 @@ impl FromStr for Style {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        NAMES.iter().find(|(name, _)| *name == text).map(|&(_, style)| style).ok_or_else(|| {
-            let near = nearest(text, NAMES.map(|(name, _)| name)).map(str::to_owned);
-            Problem::UnknownName { what: "style", name: text.to_owned(), near }.into()
-        })
+        named("style", text, &NAMES)
     }
 }
 
 impl fmt::Display for Style {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(_, style)| style == self).map(|(name, _)| *name);
-        f.write_str(name.unwrap_or_default())
+        f.write_str(name_of(self, &NAMES))
     }
 }
 
