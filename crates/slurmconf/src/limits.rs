@@ -264,14 +264,7 @@ impl Management {
         let source = Source::new(file, text);
         let root = source.read()?;
         let entries = source.map(file, &root)?;
-        let field = |key: &'static str| {
-            let found = entries
-                .iter()
-                .find(|(name, _)| matches!(&name.value, Value::Text(text) if text == key));
-            let missing =
-                || source.error(&root, Problem::MissingKey { what: file.to_owned(), key });
-            found.map(|(_, value)| value).ok_or_else(missing)
-        };
+        let field = |key| source.field((file, &root), entries, key);
         Ok(Self {
             shape: source.text("mgmt_shape", field("mgmt_shape")?)?,
             domain: source.number("mgmt_ad", field("mgmt_ad")?, (1, 99))?,

@@ -107,6 +107,17 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The value under a key that must be there; without it, the error is about `at`.
+    pub(crate) fn field<'n>(
+        &self,
+        (what, at): (&str, &Node),
+        entries: &'n [(Node, Node)],
+        key: &'static str,
+    ) -> Result<&'n Node> {
+        let missing = || self.error(at, Problem::MissingKey { what: what.to_owned(), key });
+        Node::get(entries, key).ok_or_else(missing)
+    }
+
     pub(crate) fn expected(&self, what: &str, expected: &'static str, node: &Node) -> Error {
         let found = match node.value {
             // As written: as a number it may look like what was expected.
@@ -156,6 +167,12 @@ impl<'a> Source<'a> {
 }
 
 impl Node {
+    /// The value under a key.
+    pub(crate) fn get<'n>(entries: &'n [(Self, Self)], key: &str) -> Option<&'n Self> {
+        let is_it = |name: &Self| matches!(&name.value, Value::Text(text) if text == key);
+        entries.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value)
+    }
+
     /// The number, if it is a whole one or the text of one.
     pub(crate) fn integer(&self) -> Option<i64> {
         match &self.value {
