@@ -136,6 +136,13 @@ fn a_default_that_is_said_is_no_change() {
 }
 
 #[test]
+fn a_change_in_the_first_of_two_lines_of_one_name_is_seen() {
+    let second = "DownNodes=n1 State=FAIL";
+    let changes = changes(&format!("DownNodes=n1 State=DOWN\n{second}"), second);
+    assert_eq!(changes.action(NEW), Reconfigure);
+}
+
+#[test]
 fn partitions_and_sets_that_differ_in_case_are_two() {
     let old = "PartitionName=gpu Nodes=n1\nPartitionName=GPU Nodes=n2\nNodeSet=s Feature=x\nNodeSet=S Feature=y";
     let new = "PartitionName=gpu Nodes=n3\nPartitionName=GPU Nodes=n2\nNodeSet=S Feature=y";

@@ -35,7 +35,15 @@ fn lines(config: &Config, text: &Text) -> Values {
         .iter()
         .map(|other| (format!("{}={}", other.kind, other.name), (text.other)(other)));
     let all = partitions.chain(sets).chain(others);
-    all.map(|(key, value)| (key.clone(), (key, value))).collect()
+    let mut values = Values::new();
+    for (key, value) in all {
+        match values.get_mut(&key) {
+            // Of two lines of one name a change in either counts.
+            Some((_, first)) => *first = format!("{first}\n{value}"),
+            None => drop(values.insert(key.clone(), (key, value))),
+        }
+    }
+    values
 }
 
 /// The line with what Slurm takes for what is not said.
