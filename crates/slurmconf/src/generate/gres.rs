@@ -65,7 +65,7 @@ fn line<'a>(
     };
 }
 
-/// The most devices that Slurm keeps apart; with more it does not start.
+/// Slurm's `MAX_GRES_BITMAP`: more devices with `File` on one node it resets to this many, with an error in the log.
 const MAX_DEVICES: u32 = 1024;
 
 /// Refuses what would not be one value of a node line, or more GPUs than can be.
