@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = std::str::from_utf8(bytes) {
         // What is understood is understood again when printed, if its host lists are.
         if let Ok(config) = Config::parse(text)
-            && config.nodes.iter().all(|node| lists(node).all(plain))
+            && config.nodes.iter().all(|node| lists(node).all(plain) && !has_quote(node))
         {
             let lines: Vec<String> = config.nodes.iter().map(ToString::to_string).collect();
             let again = Config::parse(&lines.join("\n")).expect("printed nodes parse");
@@ -32,6 +32,18 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn lists(node: &NodeDef) -> impl Iterator<Item = &Hostlist> {
     [Some(&node.names), node.addr.as_ref(), node.hostname.as_ref()].into_iter().flatten()
+}
+
+/// True for a value with a quote inside, such as `a"b`: Slurm reads one, and knows no way to write it with a blank.
+fn has_quote(node: &NodeDef) -> bool {
+    let words = [
+        node.port.clone(),
+        node.state.as_ref().map(ToString::to_string),
+        node.gres.as_ref().map(ToString::to_string),
+        node.features.as_ref().map(ToString::to_string),
+    ];
+    let others = node.other.iter().map(|(_, value)| value.as_str());
+    words.iter().flatten().map(String::as_str).chain(others).any(|value| value.contains('"'))
 }
 
 /// False for names that only Slurm's strangest expressions can give, such as one with a bracket in it.

@@ -1,6 +1,7 @@
 //! The numbers that matter, each the best of several runs beside its limit: `cargo bench -p slurmconf`.
 //!
-//! The last part starts a real slurmctld, from the cache that `tests/slurm/fetch 24.11` fills.
+//! The last part starts real slurmctlds, from the cache that `tests/slurm/fetch 22.05 24.11 26.05` fills. A number
+//! past its limit is printed and no more: on a machine that others use too, it would often be their fault.
 #![expect(
     clippy::expect_used,
     clippy::panic,

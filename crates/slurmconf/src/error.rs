@@ -17,21 +17,23 @@ pub struct Place {
 
 impl Place {
     /// The place of byte `offset` in `text`; past the end means the end.
-    pub(crate) fn at(file: &Arc<str>, text: &[u8], offset: usize) -> Self {
-        let before = text.get(..offset).unwrap_or(text);
-        let line = before.split(|&byte| byte == b'\n').count();
+    ///
+    /// `from` is the start of a line at or before it, and the line's number: lines are counted from there.
+    pub(crate) fn at(
+        file: &Arc<str>,
+        text: &[u8],
+        offset: usize,
+        (from, number): (usize, usize),
+    ) -> Self {
+        let text = text.get(from..).unwrap_or_default();
+        let before = text.get(..offset.saturating_sub(from)).unwrap_or(text);
+        let lines = before.split(|&byte| byte == b'\n').count();
         let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
         let column = chars(before.get(start..).unwrap_or_default()) + 1;
         let rest = text.get(start..).unwrap_or_default();
         let whole = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let excerpt = String::from_utf8_lossy(whole).trim_end().to_owned();
-        Self { file: Arc::clone(file), line, column, excerpt }
-    }
-
-    /// The place a YAML reader names by line and column.
-    pub(crate) fn in_text(file: &Arc<str>, text: &str, line: usize, column: usize) -> Self {
-        let excerpt = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        Self { file: Arc::clone(file), line, column, excerpt: excerpt.trim_end().to_owned() }
+        Self { file: Arc::clone(file), line: number.saturating_sub(1) + lines, column, excerpt }
     }
 }
 
@@ -141,6 +143,14 @@ pub enum Problem {
         /// The value.
         value: String,
     },
+    /// A parameter to be set that is there more than once, where each counts.
+    #[error("{key} is there {count} times, each with a meaning of its own")]
+    Repeated {
+        /// The key.
+        key: String,
+        /// How often.
+        count: usize,
+    },
     /// A host list that does not parse.
     #[error("bad host list in {key}")]
     BadHostlist {
@@ -177,6 +187,9 @@ pub enum Problem {
     /// Includes in includes in includes.
     #[error("Include nested more than {0} deep")]
     IncludeDepth(usize),
+    /// Includes of more files than anyone has.
+    #[error("Include of more than {0} files in all")]
+    IncludeFiles(usize),
     /// A file that cannot be read.
     #[error("cannot read {file}")]
     Unreadable {
@@ -281,6 +294,16 @@ pub enum Problem {
         second: String,
         /// What the names begin with.
         stem: String,
+    },
+    /// Two entries that would be one node group.
+    #[error("{first:?} and {second:?} would both be the node group {label}")]
+    SameNodeGroup {
+        /// One entry.
+        first: String,
+        /// The other.
+        second: String,
+        /// The node group.
+        label: String,
     },
     /// A version text that names no version.
     #[error("{0:?} is no Slurm version such as 24.11.5")]

@@ -19,8 +19,8 @@ pub use error::{Error, Place, Problem, Result};
 pub use generate::{Cluster, ElasticSettings, Program, Site, Style, generate};
 pub use limits::{Form, Group, Limits, MAX_COUNT, Management};
 pub use model::{
-    Config, Features, Gres, GresList, NodeDef, NodeSet, NodeState, Parameter, PartitionDef,
-    PowerSettings, SuspendTime, Topology,
+    Config, Features, Gres, GresList, IndexedNode, NodeDef, NodeIndex, NodeSet, NodeState,
+    OtherDefinition, Parameter, PartitionDef, PowerSettings, SuspendTime, Topology,
 };
 pub use shapes::{Flavor, Memory, MemoryPolicy, Shape, Shapes};
 pub use version::SlurmVersion;

@@ -84,7 +84,8 @@ impl Limits {
     /// Reads a `limits.yaml`; `file` is the name errors call it by.
     pub fn read(file: &str, text: &str) -> Result<Self> {
         let source = Source::new(file, text);
-        let root = source.read()?;
+        // Two shapes without indentation have the same key 1 twice, of which YAML's error says nothing useful.
+        let root = source.read().map_err(|error| unindented(&source).unwrap_or(error))?;
         let mut groups = Vec::new();
         for (name, value) in source.map(file, &root)? {
             read_entry(&source, name, value, &mut groups)?;
@@ -132,6 +133,13 @@ impl Group {
             None => problem.into(),
         }
     }
+}
+
+/// The first line that is an availability domain and not indented.
+fn unindented(source: &Source<'_>) -> Option<Error> {
+    let domain = |line: &str| line.split_once(':')?.0.trim_matches(['"', '\'']).parse().ok();
+    let (index, number) = source.find_line(domain)?;
+    Some(source.line_error(index, Problem::DomainAsShape(number)))
 }
 
 fn read_entry(
@@ -221,7 +229,17 @@ fn read_group(
 
 fn texts(source: &Source<'_>, what: &str, node: &Node) -> Result<Vec<String>> {
     match &node.value {
-        Value::List(items) => items.iter().map(|item| source.text(what, item)).collect(),
+        Value::List(items) => {
+            let mut all = Vec::new();
+            for item in items {
+                let text = source.text(what, item)?;
+                // Twice would be twice in the partition's list of nodes.
+                if !all.contains(&text) {
+                    all.push(text);
+                }
+            }
+            Ok(all)
+        }
         Value::Null
         | Value::Bool(_)
         | Value::Integer(_)
@@ -246,14 +264,7 @@ impl Management {
         let source = Source::new(file, text);
         let root = source.read()?;
         let entries = source.map(file, &root)?;
-        let field = |key: &'static str| {
-            let found = entries
-                .iter()
-                .find(|(name, _)| matches!(&name.value, Value::Text(text) if text == key));
-            let missing =
-                || source.error(&root, Problem::MissingKey { what: file.to_owned(), key });
-            found.map(|(_, value)| value).ok_or_else(missing)
-        };
+        let field = |key| source.field((file, &root), entries, key);
         Ok(Self {
             shape: source.text("mgmt_shape", field("mgmt_shape")?)?,
             domain: source.number("mgmt_ad", field("mgmt_ad")?, (1, 99))?,

@@ -1,5 +1,7 @@
 //! The known name that looks most like a mistyped one.
 
+use crate::error::{Error, Problem};
+
 /// The nearest of `known`, if any is near enough to be what was meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_ascii_lowercase();
@@ -9,6 +11,24 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .min_by_key(|&(distance, _)| distance)?;
     // Half of the name wrong is another name.
     (distance * 2 <= wanted.chars().count().max(2)).then_some(near)
+}
+
+/// The value that `name` stands for; a name that none has is an error with the nearest one.
+pub(crate) fn named<T: Copy>(
+    what: &'static str,
+    name: &str,
+    known: &[(&'static str, T)],
+) -> Result<T, Error> {
+    let found = known.iter().find(|(word, _)| *word == name);
+    found.map(|&(_, value)| value).ok_or_else(|| {
+        let near = nearest(name, known.iter().map(|&(word, _)| word)).map(str::to_owned);
+        Problem::UnknownName { what, name: name.to_owned(), near }.into()
+    })
+}
+
+/// The name of a value; empty if it has none.
+pub(crate) fn name_of<T: PartialEq>(value: &T, known: &[(&'static str, T)]) -> &'static str {
+    known.iter().find(|(_, other)| other == value).map_or("", |(name, _)| name)
 }
 
 /// How many characters must be added, dropped or changed to make one word the other.

@@ -12,6 +12,8 @@ use std::{fmt, sync::Arc};
 pub(crate) struct Source<'a> {
     file: Arc<str>,
     text: &'a str,
+    /// For the places of all entries, each of which would have to look for its line.
+    lines: Vec<&'a str>,
 }
 
 /// A value and where it stands.
@@ -46,7 +48,7 @@ impl std::error::Error for Cause {}
 
 impl<'a> Source<'a> {
     pub(crate) fn new(file: &str, text: &'a str) -> Self {
-        Self { file: Arc::from(file), text }
+        Self { file: Arc::from(file), text, lines: text.lines().collect() }
     }
 
     /// Reads the one document in the file; an empty file is null.
@@ -88,7 +90,12 @@ impl<'a> Source<'a> {
     /// A whole number between bounds, in quotes or not.
     pub(crate) fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
         let Some(count) = node.integer() else {
-            return Err(self.expected(what, "a whole number", node));
+            // Octal or decimal: YAML's versions disagree, and the reader makes a float of it.
+            let octal = matches!(node.value, Value::Float(_)) && self.word(node).starts_with('0');
+            let octal = octal && self.word(node).bytes().all(|byte| byte.is_ascii_digit());
+            let plain =
+                if octal { "a whole number without leading zeros" } else { "a whole number" };
+            return Err(self.expected(what, plain, node));
         };
         let (least, most) = bounds;
         match u32::try_from(count) {
@@ -100,8 +107,28 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The value under a key that must be there; without it, the error is about `at`.
+    pub(crate) fn field<'n>(
+        &self,
+        (what, at): (&str, &Node),
+        entries: &'n [(Node, Node)],
+        key: &'static str,
+    ) -> Result<&'n Node> {
+        let missing = || self.error(at, Problem::MissingKey { what: what.to_owned(), key });
+        Node::get(entries, key).ok_or_else(missing)
+    }
+
     pub(crate) fn expected(&self, what: &str, expected: &'static str, node: &Node) -> Error {
-        let found = node.value.to_string();
+        let found = match node.value {
+            // As written: as a number it may look like what was expected.
+            Value::Float(_) => self.word(node).to_owned(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Integer(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Map(_) => node.value.to_string(),
+        };
         self.error(node, Problem::Expected { what: what.to_owned(), expected, found })
     }
 
@@ -109,13 +136,43 @@ impl<'a> Source<'a> {
         Error::new(self.place(node.location), problem)
     }
 
+    /// The word that a node begins with, as written.
+    fn word(&self, node: &Node) -> &'a str {
+        let whole = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+        let line = self.lines.get(whole(node.location.line())).copied().unwrap_or_default();
+        let start = line.char_indices().nth(whole(node.location.column()));
+        let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
+        rest.split([' ', '\t', ',', ']', '}']).next().unwrap_or_default()
+    }
+
+    /// The first line that `look` finds something in: its number from 0, and what was found.
+    pub(crate) fn find_line<T>(&self, look: impl Fn(&str) -> Option<T>) -> Option<(usize, T)> {
+        self.lines.iter().enumerate().find_map(|(index, line)| Some((index, look(line)?)))
+    }
+
+    /// An error about a line, its number from 0.
+    pub(crate) fn line_error(&self, index: usize, problem: Problem) -> Error {
+        Error::new(self.at(index + 1, 1), problem)
+    }
+
     pub(crate) fn place(&self, location: Location) -> Place {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        Place::in_text(&self.file, self.text, whole(location.line()), whole(location.column()))
+        self.at(whole(location.line()), whole(location.column()))
+    }
+
+    fn at(&self, line: usize, column: usize) -> Place {
+        let excerpt = self.lines.get(line.saturating_sub(1)).map_or("", |text| text.trim_end());
+        Place { file: Arc::clone(&self.file), line, column, excerpt: excerpt.to_owned() }
     }
 }
 
 impl Node {
+    /// The value under a key.
+    pub(crate) fn get<'n>(entries: &'n [(Self, Self)], key: &str) -> Option<&'n Self> {
+        let is_it = |name: &Self| matches!(&name.value, Value::Text(text) if text == key);
+        entries.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value)
+    }
+
     /// The number, if it is a whole one or the text of one.
     pub(crate) fn integer(&self) -> Option<i64> {
         match &self.value {

@@ -83,6 +83,34 @@ const CASES: &[(&str, &str, &str, Action, Action)] = &[
         Reconfigure,
         Reconfigure,
     ),
+    (
+        "PowerAction=a Program=/x",
+        "PowerAction=a Program=/y",
+        "PowerAction=a PowerAction=a Program=/x→PowerAction=a Program=/y",
+        Reconfigure,
+        Reconfigure,
+    ),
+    (
+        "DownNodes=n1 State=DOWN",
+        "",
+        "DownNodes=n1 DownNodes=n1 State=DOWN→-",
+        Reconfigure,
+        Reconfigure,
+    ),
+    (
+        "FrontendName=f1 Port=1",
+        "FrontendName=f1 Port=2",
+        "FrontendName=f1 FrontendName=f1 Port=1→FrontendName=f1 Port=2",
+        Reconfigure,
+        Reconfigure,
+    ),
+    (
+        "PowerAction=a Program=/x Location=y",
+        "poweraction=a location=y program=/x",
+        "",
+        Nothing,
+        Nothing,
+    ),
     ("NodeSet=s Feature=x", "", "NodeSet=s NodeSet=s Feature=x→-", Reconfigure, Reconfigure),
 ];
 
@@ -93,6 +121,41 @@ fn changes_are_found_and_weighed() {
         assert_eq!(shown(&changes), expected, "{old} / {new}");
         assert_eq!((changes.action(OLD), changes.action(NEW)), (on_old, on_new), "{old} / {new}");
         assert_eq!(changes.is_empty(), expected.is_empty());
+    }
+}
+
+#[test]
+fn a_default_that_is_said_is_no_change() {
+    let short = "NodeName=n1\nPartitionName=p Nodes=n1\n";
+    let long = "NodeName=n1 State=UNKNOWN Weight=1 RealMemory=1\nPartitionName=p Nodes=n1 Default=NO Hidden=NO \
+                RootOnly=NO DisableRootJobs=NO State=up PriorityJobFactor=1 PowerDownOnIdle=NO\n";
+    assert_eq!(shown(&changes(short, long)), "");
+    assert_eq!(shown(&changes(long, short)), "");
+    let other = "NodeName=n1 Weight=2\nPartitionName=p Nodes=n1\n";
+    assert_eq!(shown(&changes(short, other)), "n1: Weight 1→2");
+}
+
+#[test]
+fn a_change_in_the_first_of_two_lines_of_one_name_is_seen() {
+    let second = "DownNodes=n1 State=FAIL";
+    let changes = changes(&format!("DownNodes=n1 State=DOWN\n{second}"), second);
+    assert_eq!(changes.action(NEW), Reconfigure);
+}
+
+#[test]
+fn partitions_and_sets_that_differ_in_case_are_two() {
+    let old = "PartitionName=gpu Nodes=n1\nPartitionName=GPU Nodes=n2\nNodeSet=s Feature=x\nNodeSet=S Feature=y";
+    let new = "PartitionName=gpu Nodes=n3\nPartitionName=GPU Nodes=n2\nNodeSet=S Feature=y";
+    let changes = changes(old, new);
+    let keys: Vec<_> = changes.partitions.iter().map(|change| change.key.as_str()).collect();
+    assert_eq!(keys, ["NodeSet=s", "PartitionName=gpu"]);
+}
+
+#[test]
+fn a_controller_under_its_old_name_needs_a_restart() {
+    for key in ["ControlMachine", "ControlAddr", "BackupController", "BackupAddr"] {
+        let changes = changes(&format!("{key}=a"), &format!("{key}=b"));
+        assert_eq!(changes.action(NEW), Restart, "{key}");
     }
 }
 

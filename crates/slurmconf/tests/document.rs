@@ -66,6 +66,7 @@ fn every_valid_fixture_means_the_same_when_printed_by_its_types() {
         config.nodes.iter().for_each(|node| writeln!(printed, "{node}").unwrap());
         config.node_sets.iter().for_each(|set| writeln!(printed, "{set}").unwrap());
         config.partitions.iter().for_each(|partition| writeln!(printed, "{partition}").unwrap());
+        config.others.iter().for_each(|other| writeln!(printed, "{other}").unwrap());
         assert_eq!(Config::parse(&printed).unwrap(), config, "{}\n{printed}", path.display());
     }
 }
@@ -141,6 +142,18 @@ fn includes_are_followed_as_each_version_follows_them() {
 }
 
 #[test]
+fn a_cluster_name_in_an_include_is_in_lower_case() {
+    let read = |path: &Path| match path.to_str() {
+        Some("slurm.conf") => Ok(b"ClusterName=Big\nInclude %c-x.conf\n".to_vec()),
+        Some("big-x.conf") => Ok(b"NodeName=n1\n".to_vec()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    };
+    let config = Config::load(Path::new("slurm.conf"), SlurmVersion::new(24, 11), read).unwrap();
+    assert_eq!(config.nodes.len(), 1);
+    assert_eq!(config.get("ClusterName"), Some("Big"));
+}
+
+#[test]
 fn includes_that_cannot_be_followed_are_refused() {
     let files = [
         ("loop.conf", "Include /b.conf\n"),
@@ -178,6 +191,26 @@ fn includes_that_cannot_be_followed_are_refused() {
     assert!(matches!(load("deep.conf").problem(), Problem::IncludeDepth(16)));
 }
 
+#[test]
+fn files_that_each_include_two_others_come_to_an_end() {
+    let mut count = 0;
+    let read = |path: &Path| {
+        count += 1;
+        let name = path.to_str().unwrap();
+        // The deepest include nothing, so that the depth is no reason to stop.
+        let text = if name.len() < 16 {
+            format!("Include {name}a\nInclude {name}b\n")
+        } else {
+            String::new()
+        };
+        Ok(text.into_bytes())
+    };
+    let version = SlurmVersion::new(24, 11);
+    let error = Config::load(Path::new("x"), version, read).unwrap_err();
+    assert!(matches!(error.problem(), Problem::IncludeFiles(1000)), "{error}");
+    assert!(count <= 1000);
+}
+
 /// Lines of the kinds a slurm.conf has, in any order and mutilated in any way.
 fn any_line() -> impl Strategy<Value = String> {
     let word = "[a-zA-Z0-9_.\\[\\]=,:\"#\\\\ -]{0,12}";
@@ -202,6 +235,12 @@ fn any_line() -> impl Strategy<Value = String> {
         Just("C=\""),
     ];
     (start, word, end).prop_map(|(start, word, end)| format!("{start}{word}{end}"))
+}
+
+/// Such lines, without a marker among them.
+fn any_text() -> impl Strategy<Value = String> {
+    prop::collection::vec(any_line(), 0..8)
+        .prop_map(|lines| lines.concat().replace("NODES", "KNOTS"))
 }
 
 fn read_everything(bytes: &[u8]) {
@@ -230,37 +269,52 @@ proptest! {
     }
 
     #[test]
-    fn a_set_parameter_is_read_back_and_no_other_line_changes(
-        lines in prop::collection::vec(any_line(), 0..12),
+    fn a_set_parameter_is_read_back_and_no_other_byte_changes(
+        (before, after) in (any_text(), any_text()),
+        lead in prop::sample::select(vec!["Zebra=", "zebra \\\n = ", "\tZEBRA +=  "]),
+        old in prop::sample::select(vec!["1", "\"a b\"", "x\\#y", "1\\\n2", "\"\""]),
+        tail in prop::sample::select(vec!["\n", " # c\n", " # c \\\n", "  \r\n", " \\\n\n"]),
         value in "[ -~]{0,12}",
     ) {
-        let before = Document::parse(lines.concat());
+        // A blank line ends whatever continues.
+        let (head, rest) = (format!("{before}\n\n{lead}"), format!("{tail}{after}"));
+        let mut document = Document::parse(format!("{head}{old}{rest}"));
+        let unset = document.clone();
+        if document.set("Zebra", &value).is_ok() {
+            prop_assert_eq!(document.get("zEBRA"), Some(value));
+            prop_assert!(document.as_bytes().starts_with(head.as_bytes()));
+            prop_assert!(document.as_bytes().ends_with(rest.as_bytes()));
+            prop_assert!(document.as_bytes().len() > head.len() + rest.len());
+        } else {
+            prop_assert_eq!(document, unset);
+        }
+    }
+
+    #[test]
+    fn an_added_parameter_is_read_back_and_no_other_byte_changes(
+        before in any_text(),
+        value in "[ -~]{0,12}",
+    ) {
+        let before = Document::parse(before);
         let mut after = before.clone();
         if after.set("Zebra", &value).is_ok() {
             prop_assert_eq!(after.get("Zebra"), Some(value));
             prop_assert!(after.as_bytes().starts_with(before.as_bytes()));
-            let unset = after.clone();
-            after.set("zEBRA", "1").unwrap();
-            prop_assert_eq!(unset.lines().len(), after.lines().len());
         }
     }
 
     #[test]
     fn a_replaced_section_is_read_back_and_all_else_stays(
-        lines in prop::collection::vec(any_line(), 0..12),
+        (before, inside, after) in (any_text(), any_text(), any_text()),
+        newline in prop::sample::select(vec!["\n", "\r\n"]),
         nodes in "([a-z=]{1,9}\n){0,4}",
     ) {
-        let mut document = Document::parse(lines.concat());
-        let before = document.clone();
-        if document.replace_section(Markers::NODES, &nodes).is_ok() {
-            let found = document.section(Markers::NODES).unwrap();
-            prop_assert_eq!(found.replace('\r', ""), nodes);
-            let old = before.section(Markers::NODES).unwrap();
-            document.replace_section(Markers::NODES, &old).unwrap();
-            let plain = |document: &Document| document.to_string().replace('\r', "");
-            prop_assert_eq!(plain(&document), plain(&before));
-        } else {
-            prop_assert_eq!(document, before);
-        }
+        let head = format!("{before}\n# STARTNODES{newline}");
+        let rest = format!("# ENDNODES{newline}{after}");
+        let mut document = Document::parse(format!("{head}{inside}\n{rest}"));
+        document.replace_section(Markers::NODES, &nodes).unwrap();
+        let lines = nodes.replace('\n', newline);
+        prop_assert_eq!(document.to_string(), format!("{head}{lines}{rest}"));
+        prop_assert_eq!(document.section(Markers::NODES).unwrap(), lines);
     }
 }

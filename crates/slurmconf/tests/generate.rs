@@ -134,6 +134,60 @@ fn programs_get_arguments_where_slurm_can_give_them() {
 }
 
 #[test]
+fn a_program_or_parameter_cannot_bring_in_a_line_of_its_own() {
+    let evil = "/a\nNodeName=evil";
+    let with = |change: &dyn Fn(&mut ElasticSettings)| {
+        let mut settings = settings(SlurmVersion::new(26, 5));
+        change(&mut settings);
+        settings.text()
+    };
+    let arguments =
+        |word: &str| Program { path: word.to_owned(), arguments: vec!["-x".to_owned()] };
+    assert!(with(&|_| {}).is_ok());
+    assert!(with(&|settings| settings.resume = Program::new(evil)).is_err());
+    assert!(with(&|settings| settings.resume = arguments(evil)).is_err());
+    assert!(with(&|settings| settings.resume = arguments("/a\rb")).is_err());
+    assert!(with(&|settings| settings.slurmctld_parameters.push(evil.to_owned())).is_err());
+    assert!(with(&|settings| settings.resume = Program::new("/a \"b\"")).is_err());
+}
+
+#[test]
+fn a_gpu_type_of_digits_stays_a_type_in_gres_conf() {
+    let limits = "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:4090:2(S:0,1),nic:3'}\n";
+    let limits = Limits::read("limits.yaml", limits).unwrap();
+    let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+    let expected = "NodeName=g-0001 Name=gpu Type=4090 File=/dev/nvidia[0-1]\nNodeName=g-0001 Name=nic Count=3\n";
+    assert_eq!(cluster.gres_conf(), expected);
+}
+
+#[test]
+fn more_gpus_than_slurm_can_count_are_refused() {
+    let limits = "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:18446744073709551615'}\n";
+    let limits = Limits::read("limits.yaml", limits).unwrap();
+    let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err().to_string();
+    assert!(error.contains("gpu: 9223372036854775807 is not between 0 and 1024"), "{error}");
+}
+
+fn labels(limits: &str, cluster_id: &str) -> slurmconf::Result<Vec<String>> {
+    let limits = Limits::read("limits.yaml", limits)?;
+    let cluster_id = Some(cluster_id.to_owned());
+    let site = Site { cluster_id, style: Style::NodeGroups, ..Site::default() };
+    let cluster = generate(&limits, &Shapes::oci(), &site)?;
+    Ok(cluster.node_sets.into_iter().map(|set| set.name).collect())
+}
+
+#[test]
+fn no_two_groups_become_one_node_group() {
+    let two = "a: {shape: VM.Standard2.1, max: 1}\na-: {shape: VM.Standard2.1, max: 1}\n";
+    assert_eq!(labels(two, "hpc").unwrap(), ["nodegroup_a", "nodegroup_a-"]);
+    let begins_alike = labels("VM.Standard2.1: {1: 1}\n", "vm").unwrap();
+    assert_eq!(begins_alike, ["nodegroup_vm-standard2-1-ad1"]);
+    let same = "VM.Standard2.1: {1: 1}\nvm-standard2-1-ad1: {shape: VM.Standard2.2, max: 1}\n";
+    let error = labels(same, "hpc").unwrap_err().to_string();
+    assert!(error.contains("would both be the node group vm-standard2-1-ad1"), "{error}");
+}
+
+#[test]
 fn the_rebuild_partition_is_stackhpcs() {
     let expected = "PartitionName=rebuild Nodes=nodegroup_general,nodegroup_gpu Default=NO MaxTime=30 State=UP \
                     PriorityJobFactor=65533 Hidden=YES RootOnly=YES DisableRootJobs=NO PreemptMode=OFF \

@@ -72,6 +72,23 @@ fn a_line_must_be_of_its_kind() {
 }
 
 #[test]
+fn processors_are_counted_as_slurm_counts_them() {
+    // Boards, sockets and CPUs as slurmctld shows them; defaults.conf asks a real one.
+    let cases = [
+        ("CPUs=7 CoresPerSocket=2", (1, 1, 2)),
+        ("CPUs=8 ThreadsPerCore=3", (1, 1, 3)),
+        ("SocketsPerBoard=2 Sockets=4", (1, 2, 2)),
+        ("Boards=4 Sockets=2", (1, 2, 2)),
+        ("CPUs=4 Procs=8", (1, 4, 4)),
+        ("Procs=8 CPUs=4", (1, 4, 4)),
+    ];
+    for (text, expected) in cases {
+        let topology = format!("NodeName=n {text}").parse::<NodeDef>().unwrap().topology();
+        assert_eq!((topology.boards, topology.sockets, topology.cpus), expected, "{text}");
+    }
+}
+
+#[test]
 fn numbers_are_read_as_c_reads_them() {
     let memory = |text: &str| {
         let node = format!("NodeName=n RealMemory={text}").parse::<NodeDef>();

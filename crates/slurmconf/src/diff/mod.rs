@@ -1,5 +1,6 @@
 //! What changes from one configuration to another, and what slurmctld needs to take it up.
 
+mod lines;
 mod nodes;
 
 use crate::{model::Config, version::SlurmVersion};
@@ -18,7 +19,7 @@ pub struct Changes {
     pub altered: Vec<NodeChange>,
     /// Parameters.
     pub parameters: Vec<Change>,
-    /// Partitions and node sets, each by its name, with its whole line as value.
+    /// Partitions, node sets, power actions and their like, each by its name, with its whole line as value.
     pub partitions: Vec<Change>,
 }
 
@@ -54,9 +55,14 @@ pub enum Action {
 }
 
 /// Parameters that scontrol's manual says a reconfigure does not take up.
-const RESTART: [&str; 9] = [
+const RESTART: [&str; 13] = [
     "authtype",
+    // The old names of SlurmctldHost, which Slurm still reads.
+    "backupaddr",
+    "backupcontroller",
     "clustername",
+    "controladdr",
+    "controlmachine",
     "plugindir",
     "selecttype",
     "slurmctldhost",
@@ -130,10 +136,11 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
         removed: removed.collect(),
         altered: altered.changes,
         parameters: compare(&parameters(old), &parameters(new)),
-        partitions: compare(&partitions(old), &partitions(new)),
+        partitions: lines::changes(old, new),
     }
 }
 
+/// By the key that two are compared under: the key as written, and the value.
 type Values = BTreeMap<String, (String, String)>;
 
 fn entry(key: &str, value: String) -> (String, (String, String)) {
@@ -153,18 +160,6 @@ fn parameters(config: &Config) -> Values {
         }
     }
     all
-}
-
-fn partitions(config: &Config) -> Values {
-    let partitions = config.partitions.iter().map(|partition| {
-        let key = format!("PartitionName={}", partition.name);
-        entry(&key, partition.to_string())
-    });
-    let sets = config.node_sets.iter().map(|set| {
-        let key = format!("NodeSet={}", set.name);
-        entry(&key, set.to_string())
-    });
-    partitions.chain(sets).collect()
 }
 
 fn compare(old: &Values, new: &Values) -> Vec<Change> {

@@ -114,6 +114,11 @@ impl Line {
             entry("ThreadsPerCore", topology.threads_per_core.to_string()),
             entry("CPUs", topology.cpus.to_string()),
         ]);
+        // What Slurm takes for what is not said.
+        for (key, value) in [("State", "UNKNOWN"), ("Weight", "1"), ("RealMemory", "1")] {
+            let (lower, value) = entry(key, value.to_owned());
+            shared.entry(lower).or_insert(value);
+        }
         Self { shared, own }
     }
 

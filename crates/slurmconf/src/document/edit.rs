@@ -21,9 +21,15 @@ impl Markers<'static> {
 impl Document {
     /// Sets a parameter: in the line that gives it its value now, or else in a new line at the end.
     ///
-    /// A value that this syntax cannot carry, such as one with both blanks and quotes, is refused.
+    /// A value that this syntax cannot carry, such as one with both blanks and quotes, is refused; so is a
+    /// `SlurmctldHost` that is there more than once, as each is another controller. A comment inside a value that is
+    /// continued on the next line goes with the value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        let Some(range) = self.find(key).map(|pair| pair.range) else {
+        let mut ranges: Vec<_> = self.ranges(key).map(|(_, range)| range).collect();
+        if ranges.len() > 1 && key.eq_ignore_ascii_case("SlurmctldHost") {
+            return Err(Problem::Repeated { key: key.to_owned(), count: ranges.len() }.into());
+        }
+        let Some(range) = ranges.pop() else {
             return self.append(key, value);
         };
         let text = written(key, value)?;
@@ -54,7 +60,7 @@ impl Document {
     /// Puts `text` between two markers, in place of what is there.
     ///
     /// Each marker must stand on exactly one line. The text gets a final newline if it lacks one, and the line
-    /// ends of the document.
+    /// ends that the line of the first marker has.
     pub fn replace_section(&mut self, markers: Markers<'_>, text: &str) -> Result<()> {
         let range = self.section_range(markers)?;
         let inside = |marker: &str| text.lines().any(|line| line.trim_end() == marker);
@@ -62,7 +68,7 @@ impl Document {
         {
             return Err(Problem::TwoMarkers(marker.to_owned()).into());
         }
-        let newline = self.newline();
+        let newline = newline(self.bytes.get(..range.start).unwrap_or_default());
         let mut lines = String::with_capacity(text.len() + newline.len());
         for line in text.lines() {
             lines.push_str(line);
@@ -103,13 +109,17 @@ impl Document {
 
     /// How this document ends its lines, by the first of them.
     fn newline(&self) -> &'static str {
-        let first = self.bytes.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
-        if first.ends_with(b"\r\n") { "\r\n" } else { "\n" }
+        newline(self.bytes.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default())
     }
 }
 
+/// How the last line of a text ends.
+fn newline(text: &[u8]) -> &'static str {
+    if text.ends_with(b"\r\n") { "\r\n" } else { "\n" }
+}
+
 /// The value as it must be written to be read back.
-fn written<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>> {
+pub(crate) fn written<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>> {
     let unwritable = || Problem::Unwritable { key: key.to_owned(), value: value.to_owned() };
     if DefinitionKind::of(key).is_some() {
         return Err(unwritable().into());
@@ -162,6 +172,43 @@ mod tests {
             assert_eq!(document.to_string(), after);
             assert_eq!(document.get(key).as_deref(), Some(value));
         }
+    }
+
+    #[test]
+    fn a_section_ends_its_lines_as_its_marker_does() {
+        let mut document = Document::parse("A=1\n# STARTNODES\r\nx\r\n# ENDNODES\r\n");
+        document.replace_section(Markers::NODES, "a\nb").unwrap();
+        assert_eq!(document.to_string(), "A=1\n# STARTNODES\r\na\r\nb\r\n# ENDNODES\r\n");
+    }
+
+    #[test]
+    fn a_value_that_is_not_utf8_is_replaced_in_its_place() {
+        let mut document = Document::parse(*b"Name=1\nname=caf\xe9 # c\nB=1\n");
+        assert_eq!(document.get("Name"), None);
+        document.set("Name", "x").unwrap();
+        assert_eq!(document.to_string(), "Name=1\nname=x # c\nB=1\n");
+    }
+
+    #[test]
+    fn a_comment_inside_a_continued_value_goes_with_it() {
+        let mut document = Document::parse("A=1\\ # c\n2 # d\n");
+        document.set("A", "3").unwrap();
+        assert_eq!(document.to_string(), "A=3 # d\n");
+    }
+
+    #[test]
+    fn a_backup_controller_is_not_overwritten() {
+        let text = "SlurmctldHost=a\nslurmctldhost=b\n";
+        let mut document = Document::parse(text);
+        let error = document.set("SlurmctldHost", "c").unwrap_err().to_string();
+        assert_eq!(error, "SlurmctldHost is there 2 times, each with a meaning of its own");
+        assert_eq!(document.to_string(), text);
+        assert_eq!(document.get_all("SlurmctldHost").collect::<Vec<_>>(), ["a", "b"]);
+        let config = crate::Config::parse(text).unwrap();
+        assert_eq!(config.get_all("SLURMCTLDHOST").collect::<Vec<_>>(), ["a", "b"]);
+        let mut document = Document::parse("SlurmctldHost=a\n");
+        document.set("SlurmctldHost", "c").unwrap();
+        assert_eq!(document.to_string(), "SlurmctldHost=c\n");
     }
 
     #[test]

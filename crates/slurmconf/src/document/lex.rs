@@ -148,8 +148,12 @@ fn key_value(text: &[u8], start: usize) -> Option<Span> {
 
 /// What stands between two quotes, if a blank or the end follows the second.
 fn quoted(text: &[u8], at: usize) -> Option<Range<usize>> {
+    // First, or each of a line's unquoted values would look through all the rest for a quote.
+    if text.get(at) != Some(&b'"') {
+        return None;
+    }
     let value = at + 1..at + 1 + run(text, at + 1, |byte| byte != b'"');
-    let closed = text.get(at) == Some(&b'"') && text.get(value.end) == Some(&b'"');
+    let closed = text.get(value.end) == Some(&b'"');
     (closed && text.get(value.end + 1).is_none_or(|&byte| is_space(byte))).then_some(value)
 }
 

@@ -5,7 +5,7 @@ mod lex;
 mod statement;
 
 pub use edit::Markers;
-pub(crate) use edit::encoded;
+pub(crate) use edit::{encoded, written};
 pub use statement::{Definition, DefinitionKind, Operator, Pair, Statement};
 
 use crate::error::{Error, Place, Problem, Result};
@@ -79,29 +79,34 @@ impl Document {
         })
     }
 
-    /// The value of a parameter; given twice, the later counts, as in Slurm.
+    /// The value of a parameter; given twice, the later counts, as in Slurm. `SlurmctldHost` means more when given
+    /// twice: see [`get_all`](Document::get_all).
     ///
     /// Lines that do not parse are passed over, and files that this one includes are not looked into:
     /// [`Config`](crate::Config) does both.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
-        self.find(key).map(|pair| pair.value.into_owned())
+        self.ranges(key).last().and_then(|(line, _)| line.parameter())
     }
 
-    fn find(&self, key: &str) -> Option<Pair<'_>> {
-        let mut found = None;
-        for line in self.lines() {
-            if let Ok(Statement::Parameter(pair)) = line.read()
-                && pair.key.eq_ignore_ascii_case(key)
-            {
-                found = Some(pair);
-            }
-        }
-        found
+    /// All values of a parameter in the order given, such as the controllers of `SlurmctldHost`.
+    pub fn get_all(&self, key: &str) -> impl Iterator<Item = String> {
+        self.ranges(key).filter_map(|(line, _)| line.parameter())
+    }
+
+    /// The lines that give a parameter its value, and where that stands.
+    fn ranges(&self, key: &str) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
+        self.lines().filter_map(move |line| {
+            let range = statement::value_range(&line, key)?;
+            Some((line, range))
+        })
     }
 
     pub(crate) fn error(&self, offset: usize, problem: Problem) -> Error {
-        Error::new(Place::at(&self.name, &self.bytes, offset), problem)
+        let after = self.lines.partition_point(|start| start.offset <= offset);
+        let line = after.checked_sub(1).and_then(|index| self.lines.get(index));
+        let from = line.map_or((0, 1), |start| (start.offset, start.number));
+        Error::new(Place::at(&self.name, &self.bytes, offset, from), problem)
     }
 
     /// Puts `text` in the place of `range`, and looks for the lines anew.
@@ -155,6 +160,16 @@ impl<'a> Line<'a> {
     /// What the line says.
     pub fn read(&self) -> Result<Statement<'a>> {
         statement::read(self)
+    }
+
+    /// The value, if it is that of a parameter, and UTF-8.
+    fn parameter(&self) -> Option<String> {
+        match self.read() {
+            Ok(Statement::Parameter(pair)) => Some(pair.value.into_owned()),
+            Ok(Statement::Blank | Statement::Include(_) | Statement::Definition(_)) | Err(_) => {
+                None
+            }
+        }
     }
 
     /// An error about the line as a whole.

@@ -5,7 +5,7 @@ use super::{
     lex::{self, Cooked, Span},
 };
 use crate::error::{Error, Problem, Result};
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,15 +50,33 @@ pub enum DefinitionKind {
 
 impl DefinitionKind {
     pub(super) fn of(key: &str) -> Option<Self> {
-        let known = [
-            ("NodeName", Self::Node),
-            ("PartitionName", Self::Partition),
-            ("NodeSet", Self::NodeSet),
-            ("DownNodes", Self::DownNodes),
-            ("FrontendName", Self::Frontend),
-            ("PowerAction", Self::PowerAction),
+        let all = [
+            Self::Node,
+            Self::Partition,
+            Self::NodeSet,
+            Self::DownNodes,
+            Self::Frontend,
+            Self::PowerAction,
         ];
-        known.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|&(_, kind)| kind)
+        all.into_iter().find(|kind| kind.key().eq_ignore_ascii_case(key))
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Self::Node => "NodeName",
+            Self::Partition => "PartitionName",
+            Self::NodeSet => "NodeSet",
+            Self::DownNodes => "DownNodes",
+            Self::Frontend => "FrontendName",
+            Self::PowerAction => "PowerAction",
+        }
+    }
+}
+
+impl fmt::Display for DefinitionKind {
+    /// Writes the key that begins such a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.key())
     }
 }
 
@@ -123,6 +141,26 @@ pub(super) fn read<'a>(line: &Line<'a>) -> Result<Statement<'a>> {
     Ok(Statement::Definition(Definition { kind, name, attributes }))
 }
 
+/// Where the value stands, if the line is this parameter: by its bytes, as the value need not be UTF-8.
+pub(super) fn value_range(line: &Line<'_>, key: &str) -> Option<Range<usize>> {
+    let cooked = Cooked::new(line.raw(), line.range.start);
+    let span = lex::pair(&cooked.text, 0)?.ok()?;
+    let found = cooked.text.get(span.key.clone())?;
+    let rest = cooked.text.get(span.end..)?;
+    let is_it = found.eq_ignore_ascii_case(key.as_bytes())
+        && DefinitionKind::of(key).is_none()
+        && rest.iter().all(|&byte| lex::is_space(byte))
+        && include(&cooked).is_none();
+    is_it.then(|| place(&cooked, &span))
+}
+
+/// Where the value with its quotes stands in the document.
+fn place(cooked: &Cooked<'_>, span: &Span) -> Range<usize> {
+    let first = cooked.origin(span.value.start - usize::from(span.quoted));
+    let last = cooked.origin(span.end - 1);
+    first.start..last.end
+}
+
 /// The word after `include` at the very start of a line: with a blank before it Slurm does not know it.
 fn include(cooked: &Cooked<'_>) -> Option<Range<usize>> {
     let word = b"include";
@@ -165,9 +203,7 @@ fn pair<'a>(line: &Line<'a>, cooked: &Cooked<'a>, span: &Span) -> Result<Pair<'a
         b'/' => Operator::Divide,
         _ => Operator::Set,
     };
-    let first = cooked.origin(span.value.start - usize::from(span.quoted));
-    let last = cooked.origin(span.end - 1);
-    let range = first.start..last.end;
+    let range = place(cooked, span);
     Ok(Pair { key, operator, value, quoted: span.quoted, range })
 }
 

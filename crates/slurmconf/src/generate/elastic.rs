@@ -1,7 +1,7 @@
 //! The settings that make a cluster elastic.
 
 use crate::{
-    document::encoded,
+    document::written,
     error::{Problem, Result},
     model::{PartitionDef, SuspendTime},
     version::SlurmVersion,
@@ -89,7 +89,8 @@ impl ElasticSettings {
 
     /// The lines for slurm.conf.
     ///
-    /// A program with arguments is an error before 26.05, which alone can give them.
+    /// A program with arguments is an error before 26.05, which alone can give them; so is a text that would not
+    /// read back as the one value it is, such as a path with a line end in it.
     pub fn text(&self) -> Result<String> {
         let mut text = String::new();
         self.program(&mut text, "ResumeProgram", Some(&self.resume))?;
@@ -106,10 +107,13 @@ impl ElasticSettings {
             self.resume_rate
         );
         if !self.suspend_exc_nodes.is_empty() {
-            let _ = writeln!(text, "SuspendExcNodes={}", self.suspend_exc_nodes);
+            let key = "SuspendExcNodes";
+            let nodes = self.suspend_exc_nodes.to_string();
+            let _ = writeln!(text, "{key}={}", written(key, &nodes)?);
         }
         let words = self.words().join(",");
-        let _ = writeln!(text, "SlurmctldParameters={}", encoded(&words));
+        let key = "SlurmctldParameters";
+        let _ = writeln!(text, "{key}={}", written(key, &words)?);
         if self.version.needs_cloud_parameters() {
             text.push_str("PrivateData=cloud\n");
         }
@@ -136,7 +140,7 @@ impl ElasticSettings {
     ) -> Result<()> {
         let Some(program) = program else { return Ok(()) };
         if program.arguments.is_empty() {
-            let _ = writeln!(text, "{key}={}", encoded(&program.path));
+            let _ = writeln!(text, "{key}={}", written(key, &program.path)?);
             return Ok(());
         }
         if !self.version.has_power_actions() {
@@ -144,14 +148,15 @@ impl ElasticSettings {
         }
         let words = || std::iter::once(&program.path).chain(&program.arguments);
         // Slurm splits the command at blanks, and knows no way to write one into an argument.
-        let is_word = |word: &&String| !word.is_empty() && !word.contains([' ', '\t', '\n', '"']);
+        let part = |c: char| !c.is_whitespace() && c != '"';
+        let is_word = |word: &&String| !word.is_empty() && word.chars().all(part);
         if let Some(value) = words().find(|word| !is_word(word)) {
             return Err(Problem::Unwritable { key: key.to_owned(), value: value.clone() }.into());
         }
         let command = words().map(String::as_str).collect::<Vec<_>>().join(" ");
         let action = format!("elastic_{}", key.trim_end_matches("Program").to_lowercase());
-        let _ =
-            writeln!(text, "PowerAction={action} Location=slurmctld Program={}", encoded(&command));
+        let command = written(key, &command)?;
+        let _ = writeln!(text, "PowerAction={action} Location=slurmctld Program={command}");
         let _ = writeln!(text, "{key}={action}");
         Ok(())
     }

@@ -65,12 +65,23 @@ fn line<'a>(
     };
 }
 
-/// Refuses what would not be one value of a node line.
+/// Slurm's `MAX_GRES_BITMAP`: more devices with `File` on one node it resets to this many, with an error in the log.
+const MAX_DEVICES: u32 = 1024;
+
+/// Refuses what would not be one value of a node line, or more GPUs than can be.
 pub(super) fn check(gres: &str) -> Result<(), Problem> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:,()".contains(&byte);
-    if gres.bytes().all(part) {
-        return Ok(());
+    if !gres.bytes().all(part) {
+        let expected = "name:type:count, separated by commas";
+        return Err(Problem::Expected {
+            what: "gres".to_owned(),
+            expected,
+            found: format!("{gres:?}"),
+        });
     }
-    let expected = "name:type:count, separated by commas";
-    Err(Problem::Expected { what: "gres".to_owned(), expected, found: format!("{gres:?}") })
+    let list = GresList::from(gres);
+    let too_many = |gres: &Gres<'_>| gres.name == "gpu" && gres.count > u64::from(MAX_DEVICES);
+    let Some(gpus) = list.iter().find(too_many) else { return Ok(()) };
+    let count = i64::try_from(gpus.count).unwrap_or(i64::MAX);
+    Err(Problem::OutOfBounds { what: "gpu".to_owned(), count, least: 0, most: MAX_DEVICES })
 }

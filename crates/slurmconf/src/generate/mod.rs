@@ -15,7 +15,8 @@ use crate::{
     shapes::{MemoryPolicy, Shape, Shapes},
 };
 use hostlist::Hostlist;
-use std::collections::{BTreeMap, btree_map::Entry};
+use name::Names;
+use std::collections::HashMap;
 
 /// What is the same for all nodes of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,28 +66,15 @@ pub struct Cluster {
 ///
 /// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run.
 pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster> {
-    let mut cluster = Cluster {
-        nodes: Vec::new(),
-        node_sets: Vec::new(),
-        partitions: Vec::new(),
-        style: site.style,
-    };
-    let mut stems: BTreeMap<String, &Group> = BTreeMap::new();
+    let mut builder = Builder::new(site);
     for group in &limits.groups {
         let shape = shapes.get(&group.shape).ok_or_else(|| {
             let near = shapes.nearest(&group.shape);
             group.error(Problem::UnknownShape { name: group.shape.clone(), near })
         })?;
-        let stem = name::stem(group, site.cluster_id.as_deref())?;
-        match stems.entry(stem.clone()) {
-            Entry::Vacant(entry) => entry.insert(group),
-            Entry::Occupied(entry) => {
-                let (first, second) = (entry.get().name.clone(), group.name.clone());
-                return Err(group.error(Problem::SameNames { first, second, stem }));
-            }
-        };
-        cluster.add(group, &shape, &stem, site)?;
+        builder.add(group, &shape)?;
     }
+    let mut cluster = builder.cluster;
     if cluster.nodes.is_empty() && site.style != Style::Citc {
         cluster.nodes.push(nonesuch());
     }
@@ -109,28 +97,52 @@ impl Cluster {
         }
         all
     }
+}
 
-    fn add(&mut self, group: &Group, shape: &Shape, stem: &str, site: &Site) -> Result<()> {
-        let label = name::node_group(stem, site.cluster_id.as_deref());
-        let set = (site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));
-        let node = describe(group, shape, site, set.as_deref())?;
+/// A cluster half made, and what is taken already.
+struct Builder<'a> {
+    site: &'a Site,
+    cluster: Cluster,
+    stems: HashMap<String, &'a Group>,
+    labels: HashMap<String, &'a Group>,
+    /// Where among the partitions each stands.
+    partitions: HashMap<String, usize>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(site: &'a Site) -> Self {
+        let (nodes, node_sets, partitions) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            site,
+            cluster: Cluster { nodes, node_sets, partitions, style: site.style },
+            stems: HashMap::new(),
+            labels: HashMap::new(),
+            partitions: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, group: &'a Group, shape: &Shape) -> Result<()> {
+        let Names { stem, label } = self.names(group)?;
+        let set = (self.site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));
+        let node = describe(group, shape, self.site, set.as_deref())?;
         let mut members = Hostlist::new();
         let ranges = [
             (1, group.min, NodeState::Unknown),
             (group.min.saturating_add(1), group.max, NodeState::Cloud),
         ];
         for (first, last, state) in ranges.into_iter().filter(|(first, last, _)| first <= last) {
-            let names = name::list(group, stem, first, last)?;
+            let names = name::list(group, &stem, first, last)?;
             members.append(&names);
-            self.nodes.push(NodeDef { names, state: Some(state), ..node.clone() });
+            self.cluster.nodes.push(NodeDef { names, state: Some(state), ..node.clone() });
         }
         if members.is_empty() {
             return Ok(());
         }
         let mut partitions = group.partitions.clone();
-        if let Some(set) = set {
-            members = [&set].into_iter().collect();
-            self.node_sets.push(NodeSet { name: set.clone(), feature: Some(set), nodes: None });
+        if let Some(name) = set {
+            members = [&name].into_iter().collect();
+            let feature = Some(name.clone());
+            self.cluster.node_sets.push(NodeSet { name, feature, nodes: None });
             // As in StackHPC's role, a group without a partition has one of its own name.
             if partitions.is_empty() {
                 partitions.push(label);
@@ -138,19 +150,39 @@ impl Cluster {
         }
         for partition in &partitions {
             name::check(partition).map_err(|problem| group.error(problem))?;
-            self.join(partition, &members, site);
+            self.join(partition, &members);
         }
         Ok(())
     }
 
-    fn join(&mut self, name: &str, members: &Hostlist, site: &Site) {
-        if let Some(known) = self.partitions.iter_mut().find(|known| known.name == name) {
+    /// The group's names, which no other may have.
+    fn names(&mut self, group: &'a Group) -> Result<Names> {
+        let names = name::of(group, self.site.cluster_id.as_deref())?;
+        let second = group.name.clone();
+        if let Some(first) = self.stems.insert(names.stem.clone(), group) {
+            let (first, stem) = (first.name.clone(), names.stem);
+            return Err(group.error(Problem::SameNames { first, second, stem }));
+        }
+        if self.site.style != Style::NodeGroups {
+            return Ok(names);
+        }
+        if let Some(first) = self.labels.insert(names.label.clone(), group) {
+            let (first, label) = (first.name.clone(), names.label);
+            return Err(group.error(Problem::SameNodeGroup { first, second, label }));
+        }
+        Ok(names)
+    }
+
+    fn join(&mut self, name: &str, members: &Hostlist) {
+        let all = &mut self.cluster.partitions;
+        let place = *self.partitions.entry(name.to_owned()).or_insert(all.len());
+        if let Some(known) = all.get_mut(place) {
             known.nodes.get_or_insert_default().append(members);
             return;
         }
-        self.partitions.push(PartitionDef {
+        all.push(PartitionDef {
             nodes: Some(members.clone()),
-            default: Some(site.default_partition.as_deref() == Some(name)),
+            default: Some(self.site.default_partition.as_deref() == Some(name)),
             max_time: Some("INFINITE".to_owned()),
             state: Some("UP".to_owned()),
             ..PartitionDef::new(name)

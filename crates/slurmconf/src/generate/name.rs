@@ -6,28 +6,29 @@ use crate::{
 };
 use hostlist::{Hostlist, NodeName};
 
-/// All of a group's node names up to the number: `vm-standard2-1-ad1-`, `cheerful-macaw-t3a-small-`.
-///
+/// What a group's nodes are called.
+pub(super) struct Names {
+    /// All of their names up to the number: `vm-standard2-1-ad1-`, `cheerful-macaw-t3a-small-`.
+    pub(super) stem: String,
+    /// The name of the node group in StackHPC's style: the same without the cluster's id and the last dash.
+    pub(super) label: String,
+}
+
 /// Only names without an availability domain carry the cluster's id. A group of the third form has its own name
 /// where the others have the shape's.
-pub(super) fn stem(group: &Group, cluster_id: Option<&str>) -> Result<String> {
+pub(super) fn of(group: &Group, cluster_id: Option<&str>) -> Result<Names> {
     let fail = |problem| group.error(problem);
     check(&group.name).map_err(fail)?;
     let name = slug(&group.name);
     if let (Form::Domains, Some(domain)) = (group.form, &group.zone) {
-        return Ok(format!("{name}-ad{domain}-"));
+        let label = format!("{name}-ad{domain}");
+        return Ok(Names { stem: format!("{label}-"), label });
     }
     let Some(cluster) = cluster_id else {
-        return Ok(format!("{name}-"));
+        return Ok(Names { stem: format!("{name}-"), label: name });
     };
     check(cluster).map_err(fail)?;
-    Ok(format!("{cluster}-{name}-"))
-}
-
-/// The name of the node group in StackHPC's style.
-pub(super) fn node_group(stem: &str, cluster_id: Option<&str>) -> String {
-    let prefix = cluster_id.map(|cluster| format!("{cluster}-")).unwrap_or_default();
-    stem.strip_prefix(&prefix).unwrap_or(stem).trim_end_matches('-').to_owned()
+    Ok(Names { stem: format!("{cluster}-{name}-"), label: name })
 }
 
 fn slug(name: &str) -> String {

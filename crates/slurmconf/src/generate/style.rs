@@ -3,11 +3,12 @@
 use super::Cluster;
 use crate::{
     document::encoded,
-    error::{Error, Problem},
-    model::NodeDef,
-    near::nearest,
+    error::Error,
+    model::{NodeDef, NodeSet},
+    near::{name_of, named},
 };
 use std::{
+    collections::HashMap,
     fmt::{self, Write as _},
     str::FromStr,
 };
@@ -33,17 +34,13 @@ impl FromStr for Style {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        NAMES.iter().find(|(name, _)| *name == text).map(|&(_, style)| style).ok_or_else(|| {
-            let near = nearest(text, NAMES.map(|(name, _)| name)).map(str::to_owned);
-            Problem::UnknownName { what: "style", name: text.to_owned(), near }.into()
-        })
+        named("style", text, &NAMES)
     }
 }
 
 impl fmt::Display for Style {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(_, style)| style == self).map(|(name, _)| *name);
-        f.write_str(name.unwrap_or_default())
+        f.write_str(name_of(self, &NAMES))
     }
 }
 
@@ -62,11 +59,12 @@ impl fmt::Display for Cluster {
 impl Cluster {
     /// Each group's nodes, and then its set.
     fn node_groups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sets = self.node_sets.iter().map(|set| (set.name.as_str(), set)).collect();
         let mut written = None;
         for node in &self.nodes {
             let group = node.features.as_ref().and_then(|features| features.iter().next());
             if written.is_some() && written != group {
-                self.node_set(f, written)?;
+                node_set(f, &sets, written)?;
             }
             if let Some(label) = group.and_then(|group| group.strip_prefix("nodegroup_"))
                 && written != group
@@ -76,13 +74,17 @@ impl Cluster {
             writeln!(f, "{node}")?;
             written = group;
         }
-        self.node_set(f, written)
+        node_set(f, &sets, written)
     }
+}
 
-    fn node_set(&self, f: &mut fmt::Formatter<'_>, name: Option<&str>) -> fmt::Result {
-        let set = self.node_sets.iter().find(|set| Some(set.name.as_str()) == name);
-        set.map_or(Ok(()), |set| writeln!(f, "{set}"))
-    }
+fn node_set(
+    f: &mut fmt::Formatter<'_>,
+    sets: &HashMap<&str, &NodeSet>,
+    name: Option<&str>,
+) -> fmt::Result {
+    let set = name.and_then(|name| sets.get(name));
+    set.map_or(Ok(()), |set| writeln!(f, "{set}"))
 }
 
 /// The attributes that CitC has columns for.

@@ -1,6 +1,11 @@
 //! A whole configuration: slurm.conf and all it includes.
 
-use super::{NodeDef, NodeSet, PartitionDef, PowerSettings, include::Walk};
+use super::{
+    NodeDef, NodeIndex, NodeSet, OtherDefinition, PartitionDef, PowerSettings,
+    alias::Aliases,
+    include::Walk,
+    value::{remember, settle},
+};
 use crate::{
     document::{Definition, DefinitionKind, Document, Pair, Statement},
     error::{Error, Problem, Result},
@@ -35,6 +40,8 @@ pub struct Config {
     pub partitions: Vec<PartitionDef>,
     /// The node sets.
     pub node_sets: Vec<NodeSet>,
+    /// Lines of other kinds.
+    pub others: Vec<OtherDefinition>,
     /// The power settings among the parameters.
     pub power: PowerSettings,
     /// Every parameter in the order read, those said twice included.
@@ -54,14 +61,14 @@ impl Config {
     /// Reads the file at `path` and all it includes, through `read`.
     ///
     /// `version` says from which directory a relative `Include` in an included file starts. Included files may
-    /// include others, 16 deep; a circle is refused, and so is a pattern, as Slurm expands none.
+    /// include others, 16 deep and 1,000 in all; a circle is refused, and so is a pattern, as Slurm expands none.
     pub fn load(
         path: &Path,
         version: SlurmVersion,
         mut read: impl FnMut(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self> {
         let mut reading = Reading::default();
-        let mut walk = Walk { version, read: &mut read, open: Vec::new(), cluster: None };
+        let mut walk = Walk { version, read: &mut read, files: 0, open: Vec::new(), cluster: None };
         walk.file(path, &mut |document, statement| reading.take(document, statement))?;
         Ok(reading.config)
     }
@@ -75,14 +82,52 @@ impl Config {
         })
     }
 
-    /// The value of a parameter; said twice, the later counts.
+    /// The value of a parameter; said twice, the later counts. `SlurmctldHost` means more when said twice: see
+    /// [`get_all`](Config::get_all).
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let said = self.parameters.iter().rfind(|known| known.key.eq_ignore_ascii_case(key));
         said.map(|parameter| parameter.value.as_str())
     }
 
+    /// All values of a parameter in the order said, such as the controllers of `SlurmctldHost`.
+    pub fn get_all(&self, key: &str) -> impl Iterator<Item = &str> {
+        let said = self.parameters.iter().filter(move |known| known.key.eq_ignore_ascii_case(key));
+        said.map(|parameter| parameter.value.as_str())
+    }
+
+    /// The program behind a power setting: since 26.05 that may be the name of a `PowerAction`.
+    ///
+    /// ```
+    /// use slurmconf::Config;
+    ///
+    /// let config = Config::parse(
+    ///     "PowerAction=start Location=slurmctld Program=\"/usr/sbin/start --fast\"\n\
+    ///      ResumeProgram=start\nSuspendProgram=/usr/sbin/stop\n",
+    /// )?;
+    /// let (start, stop) = (config.power.resume_program.as_deref(), config.power.suspend_program.as_deref());
+    /// assert_eq!(start.map(|setting| config.program(setting)), Some("/usr/sbin/start --fast"));
+    /// assert_eq!(stop.map(|setting| config.program(setting)), Some("/usr/sbin/stop"));
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn program<'a>(&'a self, setting: &'a str) -> &'a str {
+        let is_it = |other: &&OtherDefinition| {
+            other.kind == DefinitionKind::PowerAction && other.name == setting
+        };
+        let action = self.others.iter().find(is_it);
+        action.and_then(|action| action.get("Program")).unwrap_or(setting)
+    }
+
+    /// All nodes by name, for more look-ups than a few.
+    #[must_use]
+    pub fn index(&self) -> NodeIndex<'_> {
+        NodeIndex::new(self)
+    }
+
     /// The line that a node stands in.
+    ///
+    /// Each call looks through all lines: for many names take an [`index`](Config::index).
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&NodeDef> {
         self.nodes.iter().find(|node| node.names.contains(name))
@@ -161,6 +206,7 @@ fn only<T>(found: Vec<T>) -> Result<T> {
 struct Reading {
     config: Config,
     node: NodeDef,
+    aliases: Aliases,
     partition: PartitionDef,
 }
 
@@ -180,41 +226,68 @@ impl Reading {
     }
 
     fn define(&mut self, document: &Document, definition: &Definition<'_>) -> Result<()> {
-        let name = &definition.name;
-        let is_default = name.value.eq_ignore_ascii_case("DEFAULT");
+        let name = || definition.name.value.to_string();
         match definition.kind {
-            DefinitionKind::Node => {
-                let mut node = self.node.clone();
-                apply(document, definition, |pair| node.apply(pair))?;
-                if is_default {
-                    self.node = node;
-                    return Ok(());
-                }
-                node.names = name.value.parse().map_err(|source| {
-                    let key = name.key.to_string();
-                    document.error(name.offset(), Problem::BadHostlist { key, source })
-                })?;
-                self.config.nodes.push(node);
-            }
-            DefinitionKind::Partition => {
-                let mut partition = self.partition.clone();
-                apply(document, definition, |pair| partition.apply(pair))?;
-                if is_default {
-                    self.partition = partition;
-                    return Ok(());
-                }
-                partition.name = name.value.to_string();
-                self.config.partitions.push(partition);
-            }
+            DefinitionKind::Node => return self.define_node(document, definition),
+            DefinitionKind::Partition => return self.define_partition(document, definition),
             DefinitionKind::NodeSet => {
-                let mut set = NodeSet { name: name.value.to_string(), ..NodeSet::default() };
+                let mut set = NodeSet { name: name(), ..NodeSet::default() };
                 apply(document, definition, |pair| set.apply(pair))?;
                 self.config.node_sets.push(set);
             }
-            DefinitionKind::DownNodes | DefinitionKind::Frontend | DefinitionKind::PowerAction => {}
+            kind @ (DefinitionKind::DownNodes
+            | DefinitionKind::Frontend
+            | DefinitionKind::PowerAction) => {
+                let mut attributes = Vec::new();
+                definition.attributes.iter().for_each(|pair| remember(&mut attributes, pair));
+                settle(&mut attributes);
+                self.config.others.push(OtherDefinition { kind, name: name(), attributes });
+            }
         }
         Ok(())
     }
+
+    fn define_node(&mut self, document: &Document, definition: &Definition<'_>) -> Result<()> {
+        let (mut node, mut own) = (self.node.clone(), Aliases::default());
+        apply(
+            document,
+            definition,
+            |pair| {
+                if own.take(pair)? { Ok(()) } else { node.apply(pair) }
+            },
+        )?;
+        settle(&mut node.other);
+        if is_default(definition) {
+            self.node = node;
+            self.aliases.update(own);
+            return Ok(());
+        }
+        own.settle(&self.aliases, &mut node);
+        let name = &definition.name;
+        node.names = name.value.parse().map_err(|source| {
+            let key = name.key.to_string();
+            document.error(name.offset(), Problem::BadHostlist { key, source })
+        })?;
+        self.config.nodes.push(node);
+        Ok(())
+    }
+
+    fn define_partition(&mut self, document: &Document, definition: &Definition<'_>) -> Result<()> {
+        let mut partition = self.partition.clone();
+        apply(document, definition, |pair| partition.apply(pair))?;
+        settle(&mut partition.other);
+        if is_default(definition) {
+            self.partition = partition;
+            return Ok(());
+        }
+        partition.name = definition.name.value.to_string();
+        self.config.partitions.push(partition);
+        Ok(())
+    }
+}
+
+fn is_default(definition: &Definition<'_>) -> bool {
+    definition.name.value.eq_ignore_ascii_case("DEFAULT")
 }
 
 fn apply(

@@ -35,20 +35,33 @@ impl GresList {
 
     /// The resources one by one. A count left out is 1; what stands in parentheses is left out.
     pub fn iter(&self) -> impl Iterator<Item = Gres<'_>> {
-        self.0.split(',').map(str::trim).filter(|item| !item.is_empty()).map(|item| {
-            let item = item.split_once('(').map_or(item, |(item, _)| item);
-            let mut parts = item.split(':');
-            let mut gres = Gres { name: parts.next().unwrap_or_default(), kind: None, count: 1 };
-            for part in parts {
-                match scaled(part) {
-                    Some(count) => gres.count = count,
-                    None if part != "no_consume" => gres.kind = Some(part),
-                    None => {}
-                }
+        let mut depth = 0_usize;
+        let items = self.0.split(move |c| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
             }
-            gres
-        })
+            c == ',' && depth == 0
+        });
+        items.map(str::trim).filter(|item| !item.is_empty()).map(one)
     }
+}
+
+/// By position: between a name and a count even a number is a type, such as that of a 4090.
+fn one(item: &str) -> Gres<'_> {
+    let item = item.split_once('(').map_or(item, |(item, _)| item);
+    let mut parts = item.split(':').filter(|part| *part != "no_consume");
+    let name = parts.next().unwrap_or_default();
+    let (kind, count) = match (parts.next(), parts.next()) {
+        (None, _) => (None, None),
+        (Some(kind), Some(count)) => (Some(kind), scaled(count)),
+        (Some(part), None) => match scaled(part) {
+            Some(count) => (None, Some(count)),
+            None => (Some(part), None),
+        },
+    };
+    Gres { name, kind, count: count.unwrap_or(1) }
 }
 
 /// A count with an optional suffix, each step of which is 1024.
@@ -75,5 +88,33 @@ impl From<&str> for GresList {
 impl fmt::Display for GresList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Parts = (&'static str, Option<&'static str>, u64);
+
+    #[test]
+    fn a_type_that_looks_like_a_number_is_a_type() {
+        let cases: [(&str, &[Parts]); 9] = [
+            ("gpu:4090:2", &[("gpu", Some("4090"), 2)]),
+            ("gpu:1g:4", &[("gpu", Some("1g"), 4)]),
+            ("gpu:2", &[("gpu", None, 2)]),
+            ("gpu:a100", &[("gpu", Some("a100"), 1)]),
+            ("gpu", &[("gpu", None, 1)]),
+            ("gpu:a100:4(S:0,1),nic:2K", &[("gpu", Some("a100"), 4), ("nic", None, 2048)]),
+            ("gpu(S:0-1,3)", &[("gpu", None, 1)]),
+            ("lustre:no_consume:4", &[("lustre", None, 4)]),
+            ("gpu:a:1(S:0", &[("gpu", Some("a"), 1)]),
+        ];
+        for (text, expected) in cases {
+            let list = GresList::from(text);
+            let found: Vec<_> =
+                list.iter().map(|gres| (gres.name, gres.kind, gres.count)).collect();
+            assert_eq!(found, expected, "{text}");
+        }
     }
 }

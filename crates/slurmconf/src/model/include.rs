@@ -13,13 +13,18 @@ use std::{
 /// Deeper than anyone nests on purpose.
 const MAX_DEPTH: usize = 16;
 
+/// More than anyone includes on purpose; two lines in each of 16 files would otherwise be 65,536.
+const MAX_FILES: usize = 1000;
+
 /// Reads a file and those it includes, and hands each line on in the order slurmctld reads them.
 pub(super) struct Walk<'a> {
     pub(super) version: SlurmVersion,
     pub(super) read: &'a mut dyn FnMut(&Path) -> io::Result<Vec<u8>>,
+    /// How many files have been read.
+    pub(super) files: usize,
     /// The files being read, the outermost first.
     pub(super) open: Vec<PathBuf>,
-    /// What `%c` in a file name stands for: the `ClusterName` read so far.
+    /// What `%c` in a file name stands for: the `ClusterName` read so far, in lower case as Slurm keeps it.
     pub(super) cluster: Option<String>,
 }
 
@@ -33,6 +38,7 @@ impl Walk<'_> {
         let bytes = (self.read)(path).map_err(|source| {
             Error::from(Problem::Unreadable { file: file_name(path).to_string(), source })
         })?;
+        self.files += 1;
         let document = Document::parse(bytes).named(&file_name(path));
         self.open.push(path.to_owned());
         let done = document.lines().try_for_each(|line| self.line(&document, &line, visit));
@@ -60,7 +66,7 @@ impl Walk<'_> {
             }
             Statement::Parameter(pair) => {
                 if pair.key.eq_ignore_ascii_case("ClusterName") {
-                    self.cluster = Some(pair.value.to_string());
+                    self.cluster = Some(pair.value.to_ascii_lowercase());
                 }
                 visit(document, Statement::Parameter(pair))
             }
@@ -74,6 +80,9 @@ impl Walk<'_> {
         }
         if self.open.len() >= MAX_DEPTH {
             return Err(Problem::IncludeDepth(MAX_DEPTH));
+        }
+        if self.files >= MAX_FILES {
+            return Err(Problem::IncludeFiles(MAX_FILES));
         }
         let file = match &self.cluster {
             Some(cluster) => file.replace("%c", cluster),

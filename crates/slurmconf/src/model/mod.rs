@@ -1,10 +1,13 @@
 //! What a configuration says, as types.
 
+mod alias;
 mod config;
 mod features;
 mod gres;
 mod include;
+mod index;
 mod node;
+mod other;
 mod partition;
 mod power;
 mod value;
@@ -12,6 +15,8 @@ mod value;
 pub use config::{Config, Parameter};
 pub use features::Features;
 pub use gres::{Gres, GresList};
+pub use index::{IndexedNode, NodeIndex};
 pub use node::{NodeDef, NodeState, Topology};
+pub use other::OtherDefinition;
 pub use partition::{NodeSet, PartitionDef};
 pub use power::{PowerSettings, SuspendTime};

@@ -33,7 +33,7 @@ pub struct NodeDef {
     pub boards: Option<u32>,
     /// `SocketsPerBoard`
     pub sockets_per_board: Option<u32>,
-    /// `Sockets`, on all boards together
+    /// `Sockets`, on all boards together; `SocketsPerBoard` goes before it
     pub sockets: Option<u32>,
     /// `CoresPerSocket`
     pub cores_per_socket: Option<u32>,
@@ -87,22 +87,42 @@ impl NodeDef {
         self.state == Some(NodeState::Cloud)
     }
 
+    /// The machine type, if a feature `shape=` names it.
+    ///
+    /// ```
+    /// let node: slurmconf::NodeDef = "NodeName=n Features=shape=t3a.small,ad=None".parse()?;
+    /// assert_eq!((node.shape(), node.zone()), (Some("t3a.small"), None));
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shape(&self) -> Option<&str> {
+        self.features.as_ref()?.value("shape")
+    }
+
+    /// Where the machine is to be, if a feature `ad=` says so; `ad=None`, which CitC writes, says nothing.
+    #[must_use]
+    pub fn zone(&self) -> Option<&str> {
+        self.features.as_ref()?.value("ad").filter(|zone| *zone != "None")
+    }
+
     /// The processors, with Slurm's rules for what is not said.
     ///
-    /// Sockets follow from `CPUs` if they alone are missing; a `CPUs` that is the number of neither sockets, cores
-    /// nor threads is set right.
+    /// `SocketsPerBoard` goes before `Sockets`; with neither, sockets follow from `CPUs` if it is a multiple of what
+    /// one has. More boards than sockets are one board. A `CPUs` that is the number of neither sockets, cores nor
+    /// threads is set right.
     #[must_use]
     pub fn topology(&self) -> Topology {
         let boards = self.boards.unwrap_or(1).max(1);
         let cores = self.cores_per_socket.unwrap_or(1).max(1);
         let threads = self.threads_per_core.unwrap_or(1).max(1);
-        let from_cpus = || Some((self.cpus? / cores.saturating_mul(threads)).max(1));
-        let sockets = self
-            .sockets
-            .or_else(|| self.sockets_per_board.map(|each| each.saturating_mul(boards)))
-            .or_else(from_cpus)
-            .unwrap_or(boards)
-            .max(1);
+        let each = cores.saturating_mul(threads);
+        let from_cpus = || {
+            let whole = self.cpus.filter(|cpus| *cpus >= each && cpus.is_multiple_of(each));
+            whole.map(|cpus| cpus / each)
+        };
+        let on_boards = self.sockets_per_board.map(|count| count.max(1).saturating_mul(boards));
+        let sockets = on_boards.or(self.sockets).or_else(from_cpus).unwrap_or(boards).max(1);
+        let boards = if sockets < boards { 1 } else { boards };
         let all_cores = sockets.saturating_mul(cores);
         let all = all_cores.saturating_mul(threads);
         let said = self.cpus.filter(|cpus| [sockets, all_cores, all].contains(cpus));
@@ -115,25 +135,22 @@ impl NodeDef {
         }
     }
 
-    /// Takes one attribute; said twice, the later counts.
+    /// Takes one attribute that has one spelling only; said twice, the later counts.
     pub(super) fn apply(&mut self, pair: &Pair<'_>) -> Result<(), Problem> {
         match pair.key.to_ascii_lowercase().as_str() {
             "nodeaddr" => self.addr = Some(hostlist(pair)?),
             "nodehostname" => self.hostname = Some(hostlist(pair)?),
             "port" => self.port = Some(pair.value.to_string()),
             "state" => self.state = Some(NodeState::from(&*pair.value)),
-            "cpus" | "procs" => self.cpus = Some(number(pair)?),
+            "cpus" => self.cpus = Some(number(pair)?),
             "boards" => self.boards = Some(number(pair)?),
-            "socketsperboard" => {
-                (self.sockets, self.sockets_per_board) = (None, Some(number(pair)?));
-            }
-            "sockets" => (self.sockets, self.sockets_per_board) = (Some(number(pair)?), None),
+            "socketsperboard" => self.sockets_per_board = Some(number(pair)?),
+            "sockets" => self.sockets = Some(number(pair)?),
             "corespersocket" => self.cores_per_socket = Some(number(pair)?),
             "threadspercore" => self.threads_per_core = Some(number(pair)?),
             "realmemory" => self.real_memory = Some(long_number(pair)?),
             "weight" => self.weight = Some(long_number(pair)?),
             "gres" => self.gres = Some(GresList::from(&*pair.value)),
-            "feature" | "features" => self.features = Some(Features::from(&*pair.value)),
             _ => remember(&mut self.other, pair),
         }
         Ok(())
@@ -175,6 +192,8 @@ impl NodeDef {
 
 impl fmt::Display for NodeDef {
     /// Writes the line, names folded.
+    ///
+    /// A value with both a blank and a quote, which this syntax cannot carry, does not read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NodeName={}", encoded(&self.names.to_string()))?;
         let mut out = Attributes(f);

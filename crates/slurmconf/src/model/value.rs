@@ -5,7 +5,7 @@ use crate::{
     error::Problem,
 };
 use hostlist::Hostlist;
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 /// A whole number as C reads it: `0x` is hexadecimal, a leading `0` octal. `INFINITE` is the largest there is.
 pub(super) fn number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
@@ -55,13 +55,28 @@ pub(super) fn hostlist(pair: &Pair<'_>) -> Result<Hostlist, Problem> {
     pair.value.parse().map_err(|source| Problem::BadHostlist { key: pair.key.to_string(), source })
 }
 
-/// Remembers a pair that has no field of its own; a second one of its key takes the place of the first.
+/// Remembers a pair that has no field of its own; [`settle`] when the line is read.
 pub(super) fn remember(other: &mut Vec<(String, String)>, pair: &Pair<'_>) {
-    let value = pair.value.to_string();
-    match other.iter_mut().find(|(key, _)| key.eq_ignore_ascii_case(&pair.key)) {
-        Some(known) => known.1 = value,
-        None => other.push((pair.key.to_string(), value)),
+    other.push((pair.key.to_string(), pair.value.to_string()));
+}
+
+/// Of pairs with the same key keeps the first one's place and the last one's value.
+///
+/// Once for a line, as a search for each pair would take minutes on a line of very many.
+pub(super) fn settle(other: &mut Vec<(String, String)>) {
+    if other.len() < 2 {
+        return;
     }
+    let mut places = HashMap::with_capacity(other.len());
+    let mut settled: Vec<(String, String)> = Vec::with_capacity(other.len());
+    for (key, value) in other.drain(..) {
+        let place = *places.entry(key.to_ascii_lowercase()).or_insert(settled.len());
+        match settled.get_mut(place) {
+            Some(known) => known.1 = value,
+            None => settled.push((key, value)),
+        }
+    }
+    *other = settled;
 }
 
 /// Writes ` key=value` for values that are there.

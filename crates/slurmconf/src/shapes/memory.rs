@@ -2,8 +2,8 @@
 
 use super::{Memory, Shape, citc};
 use crate::{
-    error::{Error, Problem},
-    near::nearest,
+    error::Error,
+    near::{name_of, named},
 };
 use std::{fmt, str::FromStr};
 
@@ -52,14 +52,11 @@ impl FromStr for MemoryPolicy {
 
     /// Reads a name, such as `citc-oracle`, or a percentage, such as `90%`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        if let Some((_, policy)) = NAMES.iter().find(|(name, _)| *name == text) {
-            return Ok(*policy);
-        }
         let part = text.strip_suffix('%').and_then(|part| part.parse().ok());
-        part.filter(|part| (1..=100).contains(part)).map(Self::Percent).ok_or_else(|| {
-            let near = nearest(text, NAMES.map(|(name, _)| name)).map(str::to_owned);
-            Problem::UnknownName { what: "memory policy", name: text.to_owned(), near }.into()
-        })
+        match part.filter(|part| (1..=100).contains(part)) {
+            Some(part) => Ok(Self::Percent(part)),
+            None => named("memory policy", text, &NAMES),
+        }
     }
 }
 
@@ -68,8 +65,7 @@ impl fmt::Display for MemoryPolicy {
         if let Self::Percent(part) = self {
             return write!(f, "{part}%");
         }
-        let name = NAMES.iter().find(|(_, policy)| policy == self).map(|(name, _)| *name);
-        f.write_str(name.unwrap_or_default())
+        f.write_str(name_of(self, &NAMES))
     }
 }
 

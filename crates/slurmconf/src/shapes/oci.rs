@@ -141,6 +141,9 @@ fn split_flexible(name: &str) -> Option<(&str, u32, u64)> {
     let (rest, gigabytes) = name.rsplit_once('.')?;
     let (family, ocpus) = rest.rsplit_once('.')?;
     let flexible = family.to_ascii_lowercase().ends_with(".flex");
+    // One spelling a shape: Rust would read a sign and leading zeros, and OCI knows no shape of that name.
+    let plain = |number: &str| !number.starts_with(['0', '+']) || number == "0";
+    let flexible = flexible && plain(ocpus) && plain(gigabytes);
     Some((family, ocpus.parse().ok()?, gigabytes.parse().ok()?)).filter(|_| flexible)
 }
 
@@ -182,6 +185,8 @@ mod tests {
             "VM.Standard.E4.Flex.0.16",
             "VM.Standard.E4.Flex.1.99999",
             "VM.Standard.E4.Flex.x.16",
+            "VM.Standard.E4.Flex.016.16",
+            "VM.Standard.E4.Flex.16.+16",
             "VM.Standard.E9.Flex.1.16",
             "VM.Standard2.1",
         ] {

@@ -2,7 +2,7 @@
 
 use super::{Memory, Shape, Shapes};
 use crate::{
-    error::{Problem, Result},
+    error::Result,
     yaml::{Node, Source},
 };
 
@@ -30,25 +30,18 @@ impl Shapes {
 
 fn shape(source: &Source<'_>, what: &str, name: &Node, fields: &Node) -> Result<Shape> {
     let fields = source.map(what, fields)?;
-    let field = |key: &str| {
-        let named = |node: &Node| source.text(what, node).is_ok_and(|text| text == key);
-        fields.iter().find(|(node, _)| named(node)).map(|(_, value)| value)
-    };
-    let number = |key: &str, most: u32| {
-        field(key).map(|node| source.number(&format!("{what}: {key}"), node, (1, most))).transpose()
-    };
+    let bounded = |key: &str, node, most| source.number(&format!("{what}: {key}"), node, (1, most));
+    let needed = |key, most| bounded(key, source.field((what, name), fields, key)?, most);
+    let count = |key| Node::get(fields, key).map_or(Ok(1), |node| bounded(key, node, MOST_CORES));
     let text = |key: &str, default: &str| {
-        let text = field(key).map(|node| source.text(&format!("{what}: {key}"), node)).transpose();
-        text.map(|text| text.unwrap_or_else(|| default.to_owned()))
+        let found = Node::get(fields, key);
+        found.map_or(Ok(default.to_owned()), |node| source.text(&format!("{what}: {key}"), node))
     };
-    let missing = |key| source.error(name, Problem::MissingKey { what: what.to_owned(), key });
-    let memory = number("memory", MOST_MEMORY)?.ok_or_else(|| missing("memory"))?;
-    let cores = number("cores_per_socket", MOST_CORES)?;
     Ok(Shape {
-        sockets: number("sockets", MOST_CORES)?.unwrap_or(1),
-        cores_per_socket: cores.ok_or_else(|| missing("cores_per_socket"))?,
-        threads_per_core: number("threads_per_core", MOST_CORES)?.unwrap_or(1),
-        memory: Memory::Real(u64::from(memory)),
+        memory: Memory::Real(u64::from(needed("memory", MOST_MEMORY)?)),
+        sockets: count("sockets")?,
+        cores_per_socket: needed("cores_per_socket", MOST_CORES)?,
+        threads_per_core: count("threads_per_core")?,
         gres: text("gres", "")?,
         arch: text("arch", "x86_64")?,
     })

@@ -2,7 +2,9 @@
 
 use slurmconf::SlurmVersion;
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
+    io::Read as _,
     net::TcpListener,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
@@ -74,7 +76,10 @@ impl Testbed {
             mode(&dir.path().join(name), if name == "munge" { 0o700 } else { 0o755 });
         }
         let path = |name: &str| dir.path().join(name).display().to_string();
-        fs::write(path("munge/key"), [7; 128]).unwrap();
+        // Its own, so that no other test's slurmctld on a port once ours would answer.
+        let mut key = [0; 128];
+        File::open("/dev/urandom").unwrap().read_exact(&mut key).unwrap();
+        fs::write(path("munge/key"), key).unwrap();
         mode(Path::new(&path("munge/key")), 0o600);
         let mut munged = Command::new(release.dir.join("sbin/munged"));
         munged
