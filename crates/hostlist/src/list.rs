@@ -95,6 +95,11 @@ impl Hostlist {
         Self::default()
     }
 
+    /// An empty list with room for a short expression, which then does not grow its way there.
+    pub(crate) fn with_room() -> Self {
+        Self { text: String::with_capacity(32), items: Vec::with_capacity(4), ..Self::default() }
+    }
+
     /// Number of hosts, duplicates counted.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -85,7 +85,7 @@ impl Parser {
         if expression.as_bytes().contains(&0) {
             return Err(refuse((ErrorKind::Nul, expression.find('\0').unwrap_or_default())));
         }
-        let mut reader = Reader { parser: self, list: Hostlist::new(), bytes: 0 };
+        let mut reader = Reader { parser: self, list: Hostlist::with_room(), bytes: 0 };
         let mut tokens = Tokens::new(expression, self.dialect);
         while let Some((token, at)) = tokens.next() {
             reader.token(token).map_err(|(kind, offset)| refuse((kind, at + offset)))?;
