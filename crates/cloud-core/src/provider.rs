@@ -21,7 +21,9 @@ use std::net::IpAddr;
 #[async_trait]
 pub trait Provider: fmt::Debug + Send + Sync + 'static {
     /// What it can do beyond the minimum.
-    fn capabilities(&self) -> Capabilities;
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
 
     /// The instances that the filter wants, from all pages.
     ///
@@ -66,10 +68,15 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>>;
 
     /// The shapes on offer.
-    async fn shapes(&self) -> Result<Vec<Shape>>;
+    async fn shapes(&self) -> Result<Vec<Shape>> {
+        Err(Error::unsupported(Operation::Shapes))
+    }
 
     /// The images that the filter wants, newest first.
-    async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>>;
+    async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>> {
+        let _ = filter;
+        Err(Error::unsupported(Operation::Images))
+    }
 
     /// What may be used, and is.
     async fn limits(&self) -> Result<Vec<Limit>> {
