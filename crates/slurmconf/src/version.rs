@@ -27,6 +27,12 @@ impl SlurmVersion {
         Self { year, month, patch: 0 }
     }
 
+    /// The release with this number in the same series.
+    #[must_use]
+    pub const fn patch(self, patch: u16) -> Self {
+        Self { patch, ..self }
+    }
+
     /// True if `scontrol reconfigure` may change the set of nodes.
     ///
     /// Before 23.11 slurmctld dies of it and loses what it had not saved.
@@ -47,6 +53,28 @@ impl SlurmVersion {
     #[must_use]
     pub fn has_power_actions(self) -> bool {
         self >= Self::new(26, 5)
+    }
+
+    /// True if a node can be told its instance id and type.
+    ///
+    /// 22.05 refuses the whole request; the releases between it and 23.11 were not tried.
+    #[must_use]
+    pub fn knows_instance_ids(self) -> bool {
+        self >= Self::new(23, 11)
+    }
+
+    /// True if a list of instance ids is given to a list of nodes in pairs.
+    ///
+    /// Before 25.11.6 every node gets the whole list as its id.
+    #[must_use]
+    pub fn pairs_instance_ids(self) -> bool {
+        self >= Self::new(25, 11).patch(6)
+    }
+
+    /// True if the address of a cloud node goes back to its name when the node is powered down.
+    #[must_use]
+    pub fn resets_addresses(self) -> bool {
+        self >= Self::new(23, 11)
     }
 
     /// True if a relative `Include` inside an included file starts from that file's directory.
@@ -85,6 +113,13 @@ impl fmt::Display for SlurmVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_patch_brought_is_told_from_the_series() {
+        assert!(!SlurmVersion::new(25, 11).patch(5).pairs_instance_ids());
+        assert!(SlurmVersion::new(25, 11).patch(6).pairs_instance_ids());
+        assert!(!SlurmVersion::new(22, 5).patch(8).knows_instance_ids());
+    }
 
     #[test]
     fn versions_are_read_and_ordered() {

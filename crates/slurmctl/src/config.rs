@@ -1,0 +1,88 @@
+//! The controller's configuration, as it runs with it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+/// What `scontrol show config` says: names and values, with the few we need as types.
+///
+/// ```
+/// use slurmctl::ControllerConfig;
+/// use std::time::Duration;
+///
+/// let config = ControllerConfig::parse("ResumeTimeout           = 300 sec\nSuspendTime = NONE\n");
+/// assert_eq!(config.resume_timeout(), Some(Duration::from_secs(300)));
+/// assert_eq!(config.suspend_time(), None);
+/// assert_eq!(config.get("suspendtime"), Some("NONE"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControllerConfig(BTreeMap<String, String>);
+
+impl ControllerConfig {
+    /// Reads any text; lines that are not `name = value` are left out.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let pair = |line: &str| {
+            let (name, value) = line.split_once('=')?;
+            let name = name.trim();
+            let word = !name.is_empty() && !name.contains(char::is_whitespace);
+            word.then(|| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        };
+        Self(text.lines().filter_map(pair).collect())
+    }
+
+    /// The value of a parameter, whatever the case of its name; `None` if it has none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.get(&name.to_ascii_lowercase())?;
+        (value != "(null)").then_some(value)
+    }
+
+    /// How long a node may take to come up; `None` if as long as it likes.
+    #[must_use]
+    pub fn resume_timeout(&self) -> Option<Duration> {
+        self.seconds("ResumeTimeout")
+    }
+
+    /// How long a node is taken to be on its way down.
+    #[must_use]
+    pub fn suspend_timeout(&self) -> Option<Duration> {
+        self.seconds("SuspendTimeout")
+    }
+
+    /// How long a node is idle before it is powered down; `None` if it never is.
+    #[must_use]
+    pub fn suspend_time(&self) -> Option<Duration> {
+        self.seconds("SuspendTime")
+    }
+
+    /// The cluster's name.
+    #[must_use]
+    pub fn cluster_name(&self) -> Option<&str> {
+        self.get("ClusterName")
+    }
+
+    /// True if `SlurmctldParameters` has this word, with or without a value.
+    #[must_use]
+    pub fn has_slurmctld_parameter(&self, word: &str) -> bool {
+        let all = self.get("SlurmctldParameters").unwrap_or_default();
+        all.split(',').any(|item| {
+            item.split('=').next().is_some_and(|name| name.trim().eq_ignore_ascii_case(word))
+        })
+    }
+
+    /// All names, in lower case, and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    fn seconds(&self, name: &str) -> Option<Duration> {
+        let number = self.get(name)?.split_whitespace().next()?;
+        number.parse().ok().map(Duration::from_secs)
+    }
+}
+
+impl<K: AsRef<str>, V: Into<String>> FromIterator<(K, V)> for ControllerConfig {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let lower = |(name, value): (K, V)| (name.as_ref().to_ascii_lowercase(), value.into());
+        Self(pairs.into_iter().map(lower).collect())
+    }
+}

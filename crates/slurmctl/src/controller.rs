@@ -1,0 +1,135 @@
+//! The controller as a port.
+
+use crate::{
+    config::ControllerConfig,
+    error::Result,
+    job::{BatchJob, Job, JobId, Jobs},
+    node::Node,
+    reason::Reason,
+};
+use async_trait::async_trait;
+use hostlist::{Hostlist, NodeName};
+use slurmconf::SlurmVersion;
+use std::{fmt, net::IpAddr};
+
+/// The Slurm controller, as far as an elastic cluster needs it.
+///
+/// Every call has a deadline of its own. Every call but [`submit`](Self::submit) may be repeated
+/// when it is not known whether it worked.
+#[async_trait]
+pub trait Controller: fmt::Debug + Send + Sync + 'static {
+    /// Its version, found out once.
+    fn version(&self) -> SlurmVersion;
+
+    /// All nodes, or these; those that it does not know are left out.
+    async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>>;
+
+    /// The jobs that are wanted.
+    async fn jobs(&self, which: Jobs) -> Result<Vec<Job>>;
+
+    /// Its configuration, as it has it and not as the file has it.
+    async fn config(&self) -> Result<ControllerConfig>;
+
+    /// Tells where nodes are, many in a call.
+    ///
+    /// If one call is refused, those before it have been carried out and the rest is not tried.
+    async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
+
+    /// Puts nodes into a state; a reason is required for [`Down`](NodeAction::Down) and
+    /// [`Drain`](NodeAction::Drain) by Slurm itself.
+    async fn set_state(
+        &self,
+        nodes: &Hostlist,
+        to: NodeAction,
+        reason: Option<&Reason>,
+    ) -> Result<()>;
+
+    /// Writes the administrator's comment on a job, where its owner can read it.
+    async fn comment(&self, job: JobId, text: &str) -> Result<()>;
+
+    /// Has nodes rebooted as soon as their jobs have ended, and back in service afterwards.
+    ///
+    /// Nodes that are powered down or on their way down are silently left out by Slurm.
+    async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()>;
+
+    /// Submits a batch job. Must not be repeated blindly: there would be two.
+    async fn submit(&self, job: &BatchJob) -> Result<JobId>;
+
+    /// True if slurmctld answers. An error only if it could not be asked.
+    async fn ping(&self) -> Result<bool>;
+
+    /// Has slurmctld read its configuration again.
+    ///
+    /// With a changed set of nodes this kills slurmctld before 23.11:
+    /// [`SlurmVersion::reconfigures_nodes`].
+    async fn reconfigure(&self) -> Result<()>;
+
+    /// Restarts slurmctld and waits until it answers.
+    async fn restart(&self) -> Result<()>;
+}
+
+/// What to do with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeAction {
+    /// Off with it at once: jobs are requeued, the suspend program is called, the reason stays.
+    /// The right answer when the cloud said no.
+    PowerDownForce,
+    /// Off with it when its jobs have ended; no effect on a node that is powering up.
+    PowerDown,
+    /// The same, and no new jobs.
+    PowerDownAsap,
+    /// On with it, without a job.
+    PowerUp,
+    /// Not to be used; jobs are requeued.
+    Down,
+    /// Back in service.
+    Resume,
+    /// No new jobs.
+    Drain,
+    /// New jobs again, without touching anything else.
+    Undrain,
+}
+
+impl NodeAction {
+    /// Slurm's word for it, as in `state=`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PowerDownForce => "power_down_force",
+            Self::PowerDown => "power_down",
+            Self::PowerDownAsap => "power_down_asap",
+            Self::PowerUp => "power_up",
+            Self::Down => "down",
+            Self::Resume => "resume",
+            Self::Drain => "drain",
+            Self::Undrain => "undrain",
+        }
+    }
+}
+
+impl fmt::Display for NodeAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Where a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAddress {
+    /// The node.
+    pub node: NodeName,
+    /// Where slurmctld reaches it.
+    pub address: IpAddr,
+    /// What the machine calls itself, if that is to be told.
+    pub hostname: Option<NodeName>,
+    /// The cloud's id of its instance, told where Slurm knows such a thing (since 23.11).
+    pub instance_id: Option<String>,
+}
+
+impl NodeAddress {
+    /// A node and its address.
+    #[must_use]
+    pub fn new(node: NodeName, address: IpAddr) -> Self {
+        Self { node, address, hostname: None, instance_id: None }
+    }
+}

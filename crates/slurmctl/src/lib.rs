@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod config;
+mod controller;
+mod error;
+mod job;
+mod node;
+mod reason;
+mod resume_file;
+mod state;
+
+pub use config::ControllerConfig;
+pub use controller::{Controller, NodeAction, NodeAddress};
+pub use error::{Error, ErrorKind, Result};
+pub use job::{BatchJob, Job, JobId, JobState, Jobs};
+pub use node::{Node, NodeReason};
+pub use reason::Reason;
+pub use resume_file::{JobNodes, ResumeRequest, Warning};
+pub use state::{Base, Flag, Flags, NodeState};

@@ -1,0 +1,307 @@
+//! The state of a node: one base state, and flags.
+
+use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr};
+
+macro_rules! words {
+    ($(#[$docs:meta])* $name:ident { $($(#[$variant_docs:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$docs])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$variant_docs])* $variant,)+
+            /// A word that we do not know, as Slurm wrote it.
+            Other(String),
+        }
+
+        impl $name {
+            /// Slurm's word for it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $word,)+
+                    Self::Other(word) => word,
+                }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(word: &str) -> Self {
+                match word {
+                    $($word => Self::$variant,)+
+                    other => Self::Other(other.to_owned()),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// What a node is, apart from its [`Flag`]s.
+    Base {
+        /// Not known yet, as after a start.
+        Unknown = "UNKNOWN",
+        /// Not to be used.
+        Down = "DOWN",
+        /// Without a job.
+        Idle = "IDLE",
+        /// All of it is used by jobs.
+        Allocated = "ALLOCATED",
+        /// Some of it is used by jobs.
+        Mixed = "MIXED",
+        /// In error.
+        Error = "ERROR",
+        /// Defined, but not there yet.
+        Future = "FUTURE",
+    }
+}
+
+words! {
+    /// What goes on with a node besides its [`Base`] state.
+    Flag {
+        /// Comes from a cloud.
+        Cloud = "CLOUD",
+        /// A job is being cleaned up.
+        Completing = "COMPLETING",
+        /// Takes no new jobs.
+        Drain = "DRAIN",
+        /// Made at run time.
+        DynamicNorm = "DYNAMIC_NORM",
+        /// Expected to fail.
+        Fail = "FAIL",
+        /// Registered with less than it should have.
+        InvalidReg = "INVALID_REG",
+        /// In a reservation for maintenance.
+        Maintenance = "MAINTENANCE",
+        /// slurmd does not answer.
+        NotResponding = "NOT_RESPONDING",
+        /// A job is planned for it.
+        Planned = "PLANNED",
+        /// To be powered down when it can be.
+        PowerDown = "POWER_DOWN",
+        /// Powered down.
+        PoweredDown = "POWERED_DOWN",
+        /// On its way down, until `SuspendTimeout` passes.
+        PoweringDown = "POWERING_DOWN",
+        /// To be powered up.
+        PowerUp = "POWER_UP",
+        /// On its way up, until it registers or `ResumeTimeout` passes.
+        PoweringUp = "POWERING_UP",
+        /// The reboot program was called.
+        RebootIssued = "REBOOT_ISSUED",
+        /// To be rebooted when it can be.
+        RebootRequested = "REBOOT_REQUESTED",
+        /// In a reservation.
+        Reserved = "RESERVED",
+    }
+}
+
+/// A node's state, as `scontrol show node` writes it: a base and flags, joined by `+`.
+///
+/// ```
+/// use slurmctl::{Base, Flag, NodeState};
+///
+/// let state = NodeState::from("MIXED+CLOUD+NOT_RESPONDING+POWERING_UP");
+/// assert_eq!(state.base, Base::Mixed);
+/// assert!(state.is_powering_up() && state.is_cloud() && state.has_job());
+/// assert!(!state.is_powered_down());
+/// assert_eq!(state.to_string(), "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeState {
+    /// What it is.
+    pub base: Base,
+    /// What goes on with it.
+    pub flags: Flags,
+}
+
+/// The flags of a [`NodeState`], each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flags(BTreeSet<Flag>);
+
+impl Flags {
+    /// True if the flag is set.
+    #[must_use]
+    pub fn has(&self, flag: &Flag) -> bool {
+        self.0.contains(flag)
+    }
+
+    /// Sets a flag.
+    pub fn insert(&mut self, flag: Flag) {
+        self.0.insert(flag);
+    }
+
+    /// Clears a flag.
+    pub fn remove(&mut self, flag: &Flag) {
+        self.0.remove(flag);
+    }
+
+    /// The flags, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = &Flag> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<Flag> for Flags {
+    fn from_iter<I: IntoIterator<Item = Flag>>(flags: I) -> Self {
+        Self(flags.into_iter().collect())
+    }
+}
+
+impl<const N: usize> From<[Flag; N]> for Flags {
+    fn from(flags: [Flag; N]) -> Self {
+        flags.into_iter().collect()
+    }
+}
+
+impl NodeState {
+    /// A state from its parts.
+    #[must_use]
+    pub fn new(base: Base, flags: impl Into<Flags>) -> Self {
+        Self { base, flags: flags.into() }
+    }
+
+    /// True if the flag is set.
+    #[must_use]
+    pub fn has(&self, flag: &Flag) -> bool {
+        self.flags.has(flag)
+    }
+
+    /// True for a node of a cloud.
+    #[must_use]
+    pub fn is_cloud(&self) -> bool {
+        self.has(&Flag::Cloud)
+    }
+
+    /// True if its base state is down.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.base == Base::Down
+    }
+
+    /// True from the request to power it up until it registers.
+    #[must_use]
+    pub fn is_powering_up(&self) -> bool {
+        self.has(&Flag::PoweringUp) || self.has(&Flag::PowerUp)
+    }
+
+    /// True from the call of the suspend program until `SuspendTimeout` has passed.
+    #[must_use]
+    pub fn is_powering_down(&self) -> bool {
+        self.has(&Flag::PoweringDown)
+    }
+
+    /// True while the node is to be powered down but has not been.
+    #[must_use]
+    pub fn is_to_power_down(&self) -> bool {
+        self.has(&Flag::PowerDown)
+    }
+
+    /// True once `SuspendTimeout` has passed, or `ResumeTimeout`.
+    #[must_use]
+    pub fn is_powered_down(&self) -> bool {
+        self.has(&Flag::PoweredDown)
+    }
+
+    /// True if it takes no new jobs, drained or still draining.
+    #[must_use]
+    pub fn has_drain(&self) -> bool {
+        self.has(&Flag::Drain)
+    }
+
+    /// True if it takes no new jobs and has none left.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.has_drain() && !self.has_job()
+    }
+
+    /// True if it takes no new jobs but still has one.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.has_drain() && self.has_job()
+    }
+
+    /// True if slurmd does not answer.
+    #[must_use]
+    pub fn is_not_responding(&self) -> bool {
+        self.has(&Flag::NotResponding)
+    }
+
+    /// True from `scontrol reboot` until the reboot program is called.
+    #[must_use]
+    pub fn is_reboot_requested(&self) -> bool {
+        self.has(&Flag::RebootRequested)
+    }
+
+    /// True from the call of the reboot program until the node registers again.
+    #[must_use]
+    pub fn is_reboot_issued(&self) -> bool {
+        self.has(&Flag::RebootIssued)
+    }
+
+    /// True in a maintenance reservation.
+    #[must_use]
+    pub fn is_in_maintenance(&self) -> bool {
+        self.has(&Flag::Maintenance)
+    }
+
+    /// True if a job is there, or is still being cleaned up.
+    #[must_use]
+    pub fn has_job(&self) -> bool {
+        let used = match self.base {
+            Base::Allocated | Base::Mixed => true,
+            Base::Unknown
+            | Base::Down
+            | Base::Idle
+            | Base::Error
+            | Base::Future
+            | Base::Other(_) => false,
+        };
+        used || self.has(&Flag::Completing)
+    }
+
+    /// True if it is up and could run a job now, or runs one.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        let usable = matches!(self.base, Base::Idle | Base::Allocated | Base::Mixed);
+        let hindrances = [
+            Flag::PoweringUp,
+            Flag::PowerUp,
+            Flag::PoweredDown,
+            Flag::PoweringDown,
+            Flag::NotResponding,
+            Flag::RebootIssued,
+        ];
+        usable && !hindrances.iter().any(|flag| self.has(flag))
+    }
+}
+
+impl From<&str> for NodeState {
+    /// Takes any text; what is not known is kept as it is.
+    fn from(text: &str) -> Self {
+        let mut words = text.split('+');
+        let base = Base::from(words.next().unwrap_or_default());
+        Self { base, flags: words.filter(|word| !word.is_empty()).map(Flag::from).collect() }
+    }
+}
+
+impl FromStr for NodeState {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::from(text))
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base.as_str())?;
+        self.flags.iter().try_for_each(|flag| write!(f, "+{flag}"))
+    }
+}
