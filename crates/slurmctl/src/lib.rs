@@ -4,6 +4,7 @@ mod config;
 mod controller;
 mod error;
 mod job;
+pub mod memory;
 mod node;
 mod reason;
 mod resume_file;
