@@ -101,8 +101,9 @@ fn read_texts(node: &mut Node, texts: &str) {
 fn split_reason(text: &str) -> (&str, &str) {
     let ends = |at: usize| {
         let after = text.get(at + 1..).unwrap_or_default();
-        let others = TEXTS.iter().skip(1);
-        after.trim().is_empty() || others.into_iter().any(|marker| after.starts_with(marker))
+        let others =
+            after.trim().is_empty() || TEXTS.iter().any(|marker| after.starts_with(marker));
+        others && text.get(..=at).is_some_and(|reason| read_reason(reason).at.is_some())
     };
     let end = text.match_indices(']').map(|(at, _)| at).find(|at| ends(*at));
     end.and_then(|at| text.split_at_checked(at + 1)).unwrap_or((text, ""))
