@@ -244,7 +244,7 @@ mod cases {
         config.timeout = Duration::from_millis(1_500);
         config.restart = vec!["/bin/true".into()];
         config.restart_timeout = Duration::from_secs(2);
-        let slurm = Scontrol::connect(config.clone()).await.unwrap();
+        let slurm = Scontrol::new(config.clone(), bed.version());
         bed.signal("STOP");
         let error = slurm.nodes(None).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -255,7 +255,7 @@ mod cases {
         bed.signal("CONT");
         config.timeout = PATIENCE;
         config.restart_timeout = PATIENCE;
-        let slurm = Scontrol::connect(config).await.unwrap();
+        let slurm = Scontrol::new(config, bed.version());
         slurm.restart().await.unwrap();
         assert_eq!(slurm.nodes(None).await.unwrap().len(), 64);
     }
