@@ -167,6 +167,7 @@ impl Testbed {
              SlurmctldLogFile={dir}/slurmctld.log\nProctrackType=proctrack/linuxproc\n\
              TaskPlugin=task/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\n\
              MailProg=/bin/true\nPrivateData=cloud\nReturnToService=2\nSuspendRate=0\nResumeRate=0\n\
+             MessageTimeout=60\n\
              SlurmctldParameters=idle_on_node_suspend,power_save_interval=1,reboot_from_controller\n\
              SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0\n\
              ResumeProgram={dir}/resume\nSuspendProgram={dir}/suspend\nRebootProgram={dir}/reboot\n\

@@ -2,18 +2,19 @@
 
 #![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
+mod testbed;
+mod twin;
 
-use common::{PATIENCE, Testbed, until};
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{
     BatchJob, Controller as _, ErrorKind, JobId, JobState, Jobs, Node, NodeAction, NodeAddress,
     Reason, Scontrol,
 };
 use std::{net::IpAddr, time::Duration};
+use testbed::{PATIENCE, Testbed, until};
 
 const CONF: &str = "SuspendTime=600\nSuspendTimeout=2\nResumeTimeout=600\n\
-    NodeName=n[1-64] CPUs=2 RealMemory=1000 Feature=gpu,fast State=CLOUD\n\
+    NodeName=n[1-64] NodeAddr=127.0.1.[1-64] CPUs=2 RealMemory=1000 Feature=gpu,fast State=CLOUD\n\
     PartitionName=main Nodes=n[1-60] Default=YES MaxTime=INFINITE State=UP\n\
     PartitionName=rebuild Nodes=n[1-64] Hidden=YES MaxTime=INFINITE State=UP\n";
 
@@ -84,7 +85,7 @@ mod cases {
         assert_eq!(nodes.len(), 64);
         let first = nodes.first().unwrap();
         assert_eq!(first.state.to_string(), "IDLE+CLOUD+POWERED_DOWN");
-        assert_eq!((first.address.as_str(), first.hostname.as_str()), ("n1", "n1"));
+        assert_eq!((first.address.as_str(), first.hostname.as_str()), ("127.0.1.1", "n1"));
         assert_eq!(first.features, ["gpu", "fast"]);
         assert_eq!(first.partitions, ["main", "rebuild"]);
         assert_eq!((&first.reason, first.boot_time), (&None, None));
