@@ -51,7 +51,8 @@ impl World {
 
     fn change(&mut self, name: &NodeName, to: NodeAction, now: Seconds) {
         let resets = self.settings.version.resets_addresses();
-        let version = self.settings.version;
+        let keeps_reason = self.settings.keeps_reasons();
+        let asks_again = self.settings.version < SlurmVersion::new(26, 5);
         let Some(node) = self.node(name.as_str()) else { return };
         let kills = match to {
             NodeAction::PowerDownForce => power_down(node, true),
@@ -78,12 +79,12 @@ impl World {
             }
             NodeAction::Undrain => {
                 node.drain = false;
-                return_to_service(node, version);
+                return_to_service(node, keeps_reason, asks_again);
                 false
             }
             NodeAction::Resume => {
                 resume(node, resets, now);
-                return_to_service(node, version);
+                return_to_service(node, keeps_reason, asks_again);
                 false
             }
         };
@@ -133,15 +134,12 @@ fn power_up(node: &mut NodeRecord) {
 }
 
 /// What is left of a node's bad times, version by version.
-fn return_to_service(node: &mut NodeRecord, version: SlurmVersion) {
-    let newest = version >= SlurmVersion::new(26, 5);
-    // Seen on 24.11, where it goes with the next job; taken to hold for all between the two we saw clear it.
-    let keeps_reason = version >= SlurmVersion::new(23, 11) && !newest;
+fn return_to_service(node: &mut NodeRecord, keeps_reason: bool, asks_again: bool) {
     if !keeps_reason && !node.down && !node.drain {
         node.reason = None;
     }
     // It has to register again; a machine that is there does so at once.
-    node.not_responding |= !newest && node.power != Power::Up;
+    node.not_responding |= asks_again && node.power != Power::Up;
 }
 
 fn resume(node: &mut NodeRecord, resets_address: bool, now: Seconds) {

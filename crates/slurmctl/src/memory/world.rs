@@ -144,6 +144,7 @@ impl World {
     fn miss_nodes(&mut self, now: Seconds) {
         let timeout = self.settings.slurmd_timeout.as_secs();
         let patience = self.settings.resume_timeout.as_secs();
+        let appends = self.settings.appends_reasons();
         let mut gone = Vec::new();
         for node in &mut self.nodes {
             if let Some(Reboot::Issued { since }) = node.reboot
@@ -162,7 +163,7 @@ impl World {
             node.not_responding |= now > lost + timeout / 2;
             if now > lost + timeout && !node.down {
                 node.down = true;
-                node.set_reason("Not responding", now);
+                node.explain_down("Not responding", appends, now);
                 gone.push(node.name().clone());
             }
         }
@@ -184,6 +185,7 @@ impl World {
         }
         let rule = self.settings.return_to_service;
         let takes_address = self.settings.version.resets_addresses();
+        let keeps_reason = self.settings.keeps_reasons();
         let Some(node) = self.node(name) else {
             return Registration::Unheard;
         };
@@ -218,12 +220,10 @@ impl World {
         if rebooted {
             node.reboot = None;
             node.drain = false;
-            node.down = false;
-            node.reason = None;
         }
-        if node.down && back {
+        if node.down && (back || rebooted) {
             node.down = false;
-            node.reason = None;
+            node.reason = node.reason.take().filter(|_| keeps_reason);
         }
         let stays_down = node.down;
         self.dirty = true;
