@@ -59,9 +59,7 @@ impl World {
             NodeAction::PowerDown => power_down(node, false),
             NodeAction::PowerDownAsap => {
                 node.drain = true;
-                if node.reason.is_none() {
-                    node.set_reason("POWER_DOWN_ASAP", now);
-                }
+                node.reason.get_or_insert_with(|| ("POWER_DOWN_ASAP".to_owned(), now));
                 power_down(node, false)
             }
             NodeAction::PowerUp => {
@@ -77,13 +75,11 @@ impl World {
                 // A job that only waits for the node has nothing to lose.
                 matches!(node.power, Power::ComingUp { .. } | Power::Down)
             }
-            NodeAction::Undrain => {
+            NodeAction::Undrain | NodeAction::Resume => {
                 node.drain = false;
-                return_to_service(node, keeps_reason, asks_again);
-                false
-            }
-            NodeAction::Resume => {
-                resume(node, resets, now);
+                if to == NodeAction::Resume {
+                    resume(node, resets, now);
+                }
                 return_to_service(node, keeps_reason, asks_again);
                 false
             }
@@ -143,7 +139,6 @@ fn return_to_service(node: &mut NodeRecord, keeps_reason: bool, asks_again: bool
 }
 
 fn resume(node: &mut NodeRecord, resets_address: bool, now: Seconds) {
-    node.drain = false;
     node.reboot = None;
     if matches!(node.power, Power::GoingDown { .. }) {
         node.switch_off(resets_address);

@@ -3,7 +3,7 @@
 use super::{
     job::JobRecord,
     node::{NodeRecord, Power, Reboot, Seconds},
-    settings::{Call, JobSpec, Registration, ReturnToService, Settings},
+    settings::{Call, JobSpec, Settings},
 };
 use crate::{Error, ErrorKind, JobId, JobState};
 use hostlist::NodeName;
@@ -170,64 +170,6 @@ impl World {
         for name in gone {
             self.kill_jobs(&name, now);
         }
-    }
-
-    /// slurmd came up on a machine, or says that it is still there.
-    pub(super) fn register(
-        &mut self,
-        name: &str,
-        address: &str,
-        boot: Seconds,
-        now: Seconds,
-    ) -> Registration {
-        if self.is_away(Instant::now()) {
-            return Registration::Unheard;
-        }
-        let rule = self.settings.return_to_service;
-        let takes_address = self.settings.version.resets_addresses();
-        let keeps_reason = self.settings.keeps_reasons();
-        let Some(node) = self.node(name) else {
-            return Registration::Unheard;
-        };
-        let asked = match (node.power, node.reboot) {
-            (Power::GoingDown { since } | Power::ComingUp { since }, _)
-            | (_, Some(Reboot::Issued { since })) => Some(since),
-            (Power::Up | Power::Down, Some(Reboot::Requested) | None) => None,
-        };
-        if asked.is_some_and(|since| boot < since) {
-            return Registration::OldBoot;
-        }
-        let back = match rule {
-            _ if asked.is_some() && !matches!(node.power, Power::GoingDown { .. }) => true,
-            ReturnToService::Always => true,
-            ReturnToService::NotResponding => {
-                node.reason.as_ref().is_some_and(|(text, _)| text.starts_with("Not responding"))
-            }
-            ReturnToService::Never => false,
-        };
-        let was_away = node.power != Power::Up || node.down;
-        let rebooted = matches!(node.reboot, Some(Reboot::Issued { .. }));
-        node.power = Power::Up;
-        node.not_responding = false;
-        node.lost = None;
-        node.boot_time = Some(boot);
-        if was_away || rebooted {
-            node.last_busy = Some(now);
-        }
-        if node.spec.cloud && takes_address {
-            address.clone_into(&mut node.address);
-        }
-        if rebooted {
-            node.reboot = None;
-            node.drain = false;
-        }
-        if node.down && (back || rebooted) {
-            node.down = false;
-            node.reason = node.reason.take().filter(|_| keeps_reason);
-        }
-        let stays_down = node.down;
-        self.dirty = true;
-        if stays_down { Registration::StaysDown } else { Registration::Accepted }
     }
 
     /// The machine of a node is gone; slurmctld will notice.

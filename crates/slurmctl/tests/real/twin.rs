@@ -147,12 +147,7 @@ async fn compare(series: &str, resume_timeout: u64, steps: &'static [(Step, u64)
         let Some(expected) = expected else { continue };
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let programs = ["resume", "suspend", "resumefail", "reboot"];
-            let calls: Vec<_> = programs
-                .into_iter()
-                .flat_map(|name| bed.calls(name).into_iter().map(move |nodes| (name, nodes)))
-                .collect();
-            let found = format!("{result:?}\n{}{}", look(&slurm).await, tell(&calls));
+            let found = format!("{result:?}\n{}{}", look(&slurm).await, tell(&calls(&bed)));
             if found == expected {
                 break;
             }
@@ -164,6 +159,12 @@ async fn compare(series: &str, resume_timeout: u64, steps: &'static [(Step, u64)
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
+}
+
+/// The calls that the real one has made so far.
+fn calls(bed: &Testbed) -> Vec<(&'static str, String)> {
+    let of = |name: &'static str| bed.calls(name).into_iter().map(move |nodes| (name, nodes));
+    ["resume", "suspend", "resumefail", "reboot"].into_iter().flat_map(of).collect()
 }
 
 fn settings(version: SlurmVersion, resume_timeout: u64) -> Settings {
