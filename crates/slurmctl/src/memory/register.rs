@@ -28,6 +28,8 @@ impl World {
         if node.asked().is_some_and(|since| boot < since) {
             return Registration::OldBoot;
         }
+        let replaced =
+            node.power == Power::Up && node.boot_time.is_some_and(|before| boot > before);
         let back = node.may_return(rule);
         node.arrive(boot, now);
         if node.spec.cloud && takes_address {
@@ -37,8 +39,11 @@ impl World {
             node.down = false;
             node.reason = node.reason.take().filter(|_| keeps_reason);
         }
-        let stays_down = node.down;
+        let (stays_down, name) = (node.down, node.name().clone());
         self.dirty = true;
+        if replaced {
+            self.kill_orphans(&name, now);
+        }
         if stays_down { Registration::StaysDown } else { Registration::Accepted }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     node::{NodeRecord, Power, Reboot, Seconds},
-    world::World,
+    world::{World, unknown_node},
 };
 use crate::{Error, ErrorKind, NodeAction, Reason};
 use hostlist::{Hostlist, NodeName};
@@ -38,9 +38,7 @@ impl World {
         }
         self.dirty = true;
         if unknown {
-            return Err(
-                Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified")
-            );
+            return Err(unknown_node(&tried));
         }
         if refused {
             return Err(Error::new(ErrorKind::Refused, tried)
@@ -109,9 +107,9 @@ fn power_down(node: &mut NodeRecord, force: bool) -> bool {
     match node.power {
         Power::GoingDown { .. } => return false,
         // The request is repeated: the suspend program runs again.
-        Power::Down => node.power = Power::Up,
+        Power::Down if node.jobs.is_empty() || force => node.power = Power::Up,
         Power::ComingUp { .. } if force || node.down => node.power = Power::Up,
-        Power::ComingUp { .. } | Power::Up => {}
+        Power::ComingUp { .. } | Power::Down | Power::Up => {}
     }
     node.wants_down = true;
     force

@@ -30,6 +30,11 @@ pub(super) struct World {
     pub(super) calls: Vec<Call>,
 }
 
+/// What Slurm says to a name that it does not know.
+pub(super) fn unknown_node(tried: &str) -> Error {
+    Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified")
+}
+
 impl World {
     pub(super) fn new(settings: Settings, start: Instant) -> Self {
         let nodes = settings.nodes.iter().cloned().map(NodeRecord::new).collect();
@@ -58,12 +63,6 @@ impl World {
 
     pub(super) fn node(&mut self, name: &str) -> Option<&mut NodeRecord> {
         self.nodes.iter_mut().find(|node| node.name().as_str() == name)
-    }
-
-    pub(super) fn known(&mut self, name: &str, tried: &str) -> Result<&mut NodeRecord, Error> {
-        let missing =
-            || Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified");
-        self.node(name).ok_or_else(missing)
     }
 
     pub(super) fn queue(&mut self, spec: JobSpec, now: Seconds) -> JobId {

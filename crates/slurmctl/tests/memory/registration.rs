@@ -155,3 +155,14 @@ async fn while_it_is_away_nothing_is_answered_and_nothing_happens() {
     run(&slurm, 3).await;
     assert!(slurm.ping().await.unwrap());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_does_not_live_on_when_its_machine_was_replaced() {
+    let slurm = slurm();
+    let id = running(&slurm, 1).await;
+    advance(secs(5)).await;
+    slurm.lost(&name("n1"));
+    assert_eq!(up(&slurm, "n1"), Registration::Accepted);
+    assert_eq!(job_state(&slurm, id), JobState::Pending, "it ran on the one before");
+    assert_eq!(state(&slurm, "n1"), "IDLE+CLOUD");
+}

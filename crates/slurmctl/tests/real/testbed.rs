@@ -227,7 +227,7 @@ impl Guard {
         Self(quiet.process_group(0).spawn().unwrap().into())
     }
 
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.0.borrow_mut().try_wait().unwrap().is_some()
     }
 

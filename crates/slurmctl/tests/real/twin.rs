@@ -1,6 +1,6 @@
 //! The controller in memory and a real one do the same, step by step.
 
-use crate::testbed::{PATIENCE, Testbed};
+use crate::testbed::{Guard, PATIENCE, Testbed};
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
 use slurmctl::{
@@ -132,7 +132,7 @@ async fn compare(series: &str, resume_timeout: u64, steps: &'static [(Step, u64)
     let bed = Testbed::start(series, &conf).await;
     let slurm = bed.scontrol().await;
     let looks = in_memory(settings(bed.version(), resume_timeout), steps);
-    let mut machines = BTreeMap::new();
+    let mut machines: BTreeMap<&str, Guard> = BTreeMap::new();
     for ((step, _), expected) in steps.iter().zip(looks) {
         let result = take(&slurm, *step).await;
         match step {
@@ -156,6 +156,10 @@ async fn compare(series: &str, resume_timeout: u64, steps: &'static [(Step, u64)
                 "after {step:?}\nin memory: {expected}\n{series}: {found}\n{}",
                 bed.log()
             );
+            // A port that was free when it was chosen may be in use for a moment.
+            for (node, machine) in machines.iter_mut().filter(|(_, machine)| machine.has_ended()) {
+                *machine = bed.slurmd(node);
+            }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
