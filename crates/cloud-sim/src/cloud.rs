@@ -30,20 +30,26 @@ pub struct Cloud {
 
 impl Cloud {
     /// Starts a cloud, which takes requests when this returns.
-    #[expect(clippy::unused_async, reason = "it may have to wait one day, and callers can already")]
     pub async fn start(settings: Settings) -> Result<Self, Error> {
         let fail = |source| Error::Listen { address: settings.listen.clone(), source };
         let listener = TcpListener::bind(&settings.listen).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
-        let runtime = runtime(settings.threads).map_err(fail)?;
         let (orders, machines) = machines(&settings, address);
         let shared = Arc::new(Shared::new(&settings, orders)?);
         let (stop, stopped) = oneshot::channel();
-        let served = Arc::clone(&shared);
-        let life = Life { listener, shared: served, machines, stopped };
+        let life = Life { listener, shared: Arc::clone(&shared), machines, stopped };
+        let (ready, started) = oneshot::channel();
+        let threads = settings.threads;
+        // A runtime cannot end inside another, so it begins and ends on a thread of its own.
+        let body = move || match runtime(threads) {
+            Ok(runtime) => runtime.block_on(life.live(ready)),
+            Err(source) => drop(ready.send(Err(source))),
+        };
         let thread = std::thread::Builder::new().name("cloud-sim".to_owned());
-        let thread = thread.spawn(move || runtime.block_on(life.live())).map_err(fail)?;
+        let thread = thread.spawn(body).map_err(fail)?;
+        let gone = || io::Error::other("the thread ended");
+        started.await.unwrap_or_else(|_| Err(gone())).map_err(fail)?;
         Ok(Self {
             address,
             credentials: Credentials::new(&settings),
@@ -130,13 +136,15 @@ struct Life {
 }
 
 impl Life {
-    async fn live(self) {
-        let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else {
-            return;
+    async fn live(self, ready: oneshot::Sender<io::Result<()>>) {
+        let listener = match tokio::net::TcpListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(source) => return drop(ready.send(Err(source))),
         };
         let keeper = self.machines.map(|(line, programs)| tokio::spawn(keep(line, programs)));
         let serving = tokio::spawn(serve(listener, Arc::clone(&self.shared)));
         let ticking = tokio::spawn(tick(Arc::clone(&self.shared)));
+        let _ = ready.send(Ok(()));
         let _ = self.stopped.await;
         serving.abort();
         ticking.abort();

@@ -1,7 +1,5 @@
 //! Instances from launch to the end, on a clock that the test moves.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests")]
-
 mod support;
 
 use serde_json::json;

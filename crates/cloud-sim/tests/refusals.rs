@@ -1,7 +1,5 @@
 //! What the cloud refuses, and what it forgets on purpose: tokens, limits, faults, wrong keys.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests")]
-
 mod support;
 
 use aws_lc_rs::rsa::KeySize;
@@ -264,16 +262,17 @@ async fn images_are_made_and_put_in() {
         (&json!("PROVISIONING"), &json!(IMAGE))
     );
     scene.advance(10);
-    let made = image["id"].as_str().unwrap();
-    let image = scene.get(&format!("/20160918/images/{made}")).await.ok().json();
+    let snapshot = image["id"].as_str().unwrap();
+    let image = scene.get(&format!("/20160918/images/{snapshot}")).await.ok().json();
     assert_eq!(image["lifecycleState"], "AVAILABLE");
     let newest = format!("/20160918/images?compartmentId={COMPARTMENT}&sortBy=TIMECREATED&limit=1");
-    assert_eq!(scene.get(&newest).await.ok().json()[0]["id"], json!(made));
+    assert_eq!(scene.get(&newest).await.ok().json()[0]["id"], json!(snapshot));
 
     let target = format!("/20160918/instances/{id}");
-    let replace = json!({"sourceDetails": {"sourceType": "image", "imageId": made}}).to_string();
+    let replace =
+        json!({"sourceDetails": {"sourceType": "image", "imageId": snapshot}}).to_string();
     let put = scene.send("PUT", &target, &replace).await.ok().json();
-    assert_eq!((&put["lifecycleState"], &put["imageId"]), (&json!("STOPPING"), &json!(made)));
+    assert_eq!((&put["lifecycleState"], &put["imageId"]), (&json!("STOPPING"), &json!(snapshot)));
     scene.send("PUT", &target, &replace).await.refused(409, "IncorrectState");
     scene.advance(10);
     assert_eq!(scene.state(&id).await, "STARTING");

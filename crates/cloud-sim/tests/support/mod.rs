@@ -1,6 +1,12 @@
 //! A client that signs as the SDK does, and speaks plain HTTP.
 
-#![allow(dead_code, clippy::allow_attributes, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::allow_attributes,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    dead_code,
+    reason = "each test file uses a part of these helpers"
+)]
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
@@ -202,7 +208,7 @@ pub(crate) fn launch_body(name: &str) -> Value {
 
 /// Looks until it is so, with a deadline that only a hang reaches.
 pub(crate) async fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while !so() {
         assert!(Instant::now() < deadline, "never: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
