@@ -28,7 +28,7 @@ fn wire(scene: &Scene, method: &str, target: &str, body: &str) -> Vec<u8> {
     let host = endpoint.trim_start_matches("http://");
     let mut text = format!("{method} {target} HTTP/1.1\r\n");
     for (name, value) in scene.signer.headers(method, target, host, body) {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        text.extend([name.as_str(), ": ", value.as_str(), "\r\n"]);
     }
     text.push_str("\r\n");
     text.push_str(body);
@@ -39,7 +39,7 @@ fn wire(scene: &Scene, method: &str, target: &str, body: &str) -> Vec<u8> {
 async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> u16 {
     buffer.clear();
     loop {
-        let mut piece = [0; 16384];
+        let mut piece = vec![0; 16384];
         let read = stream.read(&mut piece).await.unwrap();
         assert!(read > 0, "closed");
         buffer.extend_from_slice(&piece[..read]);

@@ -162,33 +162,46 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
     }
 }
 
+/// Fields of a launch's body, as the instance shows them.
+struct Given<'a>(&'a Map<String, Value>);
+
+impl Given<'_> {
+    fn object(&self, name: &str) -> Result<Map<String, Value>, Refusal> {
+        Ok(self.0.object(name)?.unwrap_or_default())
+    }
+
+    /// The usual fields with those that are given over them.
+    fn over(&self, name: &str, usual: &Value) -> Result<Value, Refusal> {
+        let mut all = usual.as_object().cloned().unwrap_or_default();
+        all.extend(self.object(name)?);
+        Ok(Value::Object(all))
+    }
+
+    fn name(&self, stamp: &str) -> Result<String, Refusal> {
+        let digits = || stamp.chars().filter(char::is_ascii_digit).collect::<String>();
+        Ok(self.0.text("displayName")?.unwrap_or_else(|| format!("instance{}", digits())))
+    }
+}
+
 fn instance(
     world: &World,
     id: String,
     body: &Map<String, Value>,
     wish: &Wish,
 ) -> Result<Instance, Refusal> {
-    let object = |name: &str| Ok(body.object(name)?.unwrap_or_default());
-    let merged = |name: &str, usual: Value| -> Result<Value, Refusal> {
-        let mut all = usual.as_object().cloned().unwrap_or_default();
-        all.extend(body.object(name)?.unwrap_or_default());
-        Ok(Value::Object(all))
-    };
+    let given = Given(body);
     let stamp = world.clock.stamp();
-    let name = body
-        .text("displayName")?
-        .unwrap_or_else(|| format!("instance{}", stamp.replace(['-', ':', '.', 'T', 'Z'], "")));
     Ok(Instance {
         id,
         availability_domain: wish.domain.clone(),
         compartment_id: wish.compartment.clone(),
-        display_name: name,
+        display_name: given.name(&stamp)?,
         fault_domain: wish.fault_domain.clone(),
-        freeform_tags: object("freeformTags")?,
-        defined_tags: object("definedTags")?,
+        freeform_tags: given.object("freeformTags")?,
+        defined_tags: given.object("definedTags")?,
         system_tags: Map::new(),
-        extended_metadata: object("extendedMetadata")?,
-        metadata: object("metadata")?,
+        extended_metadata: given.object("extendedMetadata")?,
+        metadata: given.object("metadata")?,
         region: world.settings.region_key.clone(),
         shape: wish.shape.name.clone(),
         shape_config: wish.shape_config(),
@@ -196,16 +209,10 @@ fn instance(
         image_id: wish.image.clone(),
         time_created: stamp,
         launch_mode: "PARAVIRTUALIZED".to_owned(),
-        launch_options: merged("launchOptions", usual_launch_options())?,
-        instance_options: merged(
-            "instanceOptions",
-            json!({"areLegacyImdsEndpointsDisabled": false}),
-        )?,
-        availability_config: merged(
-            "availabilityConfig",
-            json!({"isLiveMigrationPreferred": null, "recoveryAction": "RESTORE_INSTANCE"}),
-        )?,
-        agent_config: merged("agentConfig", usual_agent())?,
+        launch_options: given.over("launchOptions", &usual_launch_options())?,
+        instance_options: given.over("instanceOptions", &usual_options())?,
+        availability_config: given.over("availabilityConfig", &usual_availability())?,
+        agent_config: given.over("agentConfig", &usual_agent())?,
         preemptible_instance_config: body.object("preemptibleInstanceConfig")?.map(Value::Object),
         compute_cluster_id: body.text("computeClusterId")?,
         capacity_reservation_id: body.text("capacityReservationId")?,
@@ -216,6 +223,14 @@ fn instance(
         is_cross_numa_node: false,
         lifecycle_state: State::Provisioning,
     })
+}
+
+fn usual_options() -> Value {
+    json!({"areLegacyImdsEndpointsDisabled": false})
+}
+
+fn usual_availability() -> Value {
+    json!({"isLiveMigrationPreferred": null, "recoveryAction": "RESTORE_INSTANCE"})
 }
 
 fn usual_launch_options() -> Value {

@@ -71,7 +71,6 @@ fn shown(value: &Value) -> Answer {
 /// What the service knows about an instance.
 fn document(world: &World, id: &str) -> Option<Value> {
     let settings = &world.settings;
-    let (_, domain) = settings.region.split_once('-').unwrap_or_default();
     let region = json!({
         "realmKey": "oc1",
         "realmDomainComponent": "oraclecloud.com",
@@ -95,19 +94,21 @@ fn document(world: &World, id: &str) -> Option<Value> {
         fields.insert("hostname".to_owned(), json!(record.vnic.label));
         return Some(general(view));
     }
-    (id == MANAGEMENT_INSTANCE).then(|| {
-        general(json!({
-            "id": id,
-            "displayName": "mgmt",
-            "hostname": "mgmt",
-            "availabilityDomain": settings.availability_domains.first(),
-            "faultDomain": "FAULT-DOMAIN-1",
-            "compartmentId": settings.compartments.first(),
-            "shape": "VM.Standard2.1",
-            "metadata": {},
-            "state": "Running",
-            "domain": domain,
-        }))
+    (id == MANAGEMENT_INSTANCE).then(|| general(management(world)))
+}
+
+/// The head node, which is not one of the cloud's instances.
+fn management(world: &World) -> Value {
+    json!({
+        "id": MANAGEMENT_INSTANCE,
+        "displayName": "mgmt",
+        "hostname": "mgmt",
+        "availabilityDomain": world.settings.availability_domains.first(),
+        "faultDomain": "FAULT-DOMAIN-1",
+        "compartmentId": world.settings.compartments.first(),
+        "shape": "VM.Standard2.1",
+        "metadata": {},
+        "state": "Running",
     })
 }
 
