@@ -1,0 +1,115 @@
+//! Instance principals: the metadata service, the exchange, and sessions that end.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use aws_lc_rs::encoding::AsDer as _;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{KeyPair as _, RsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use support::{Answered, Scene, Signer, pem};
+
+const LIST: &str = "/20160918/instances?compartmentId=ocid1.compartment.oc1..aaaacomp";
+
+async fn metadata(scene: &Scene, path: &str) -> String {
+    let url = format!("{}/opc/v2/{path}", scene.cloud.endpoint());
+    let request = scene.http.get(url).header("authorization", "Bearer Oracle");
+    request.send().await.unwrap().error_for_status().unwrap().text().await.unwrap()
+}
+
+/// Exchanges the certificate for a token, with this session key.
+async fn exchange(scene: &mut Scene, session: &RsaKeyPair) -> Answered {
+    let certificate = pem(&metadata(scene, "identity/cert.pem").await);
+    let key = metadata(scene, "identity/key.pem").await;
+    assert!(key.starts_with("-----BEGIN RSA PRIVATE KEY-----"));
+    let intermediate = pem(&metadata(scene, "identity/intermediate.pem").await);
+    let public = session.public_key().as_der().unwrap();
+    let body = json!({
+        "certificate": STANDARD.encode(&certificate),
+        "publicKey": STANDARD.encode(public.as_ref()),
+        "intermediateCertificates": [STANDARD.encode(intermediate)],
+    });
+    let print = digest(&SHA1_FOR_LEGACY_USE_ONLY, &certificate);
+    let print: Vec<String> = print.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    let tenancy = scene.cloud.credentials().tenancy.clone();
+    let key_id = format!("{tenancy}/fed-x509/{}", print.join(":"));
+    scene.signer = Signer::with_key(key_id, RsaKeyPair::from_der(&pem(&key)).unwrap());
+    scene.signer.sign_host = false;
+    scene.send("POST", "/v1/x509", &body.to_string()).await
+}
+
+fn as_session(scene: &mut Scene, token: &str, session: RsaKeyPair) {
+    scene.signer = Signer::with_key(format!("ST${token}"), session);
+}
+
+fn new_key() -> RsaKeyPair {
+    RsaKeyPair::generate(KeySize::Rsa2048).unwrap()
+}
+
+#[tokio::test]
+async fn a_certificate_becomes_a_session() {
+    let mut scene = Scene::frozen().await;
+    assert_eq!(metadata(&scene, "instance/region").await, "phx");
+    let document: Value = serde_json::from_str(&metadata(&scene, "instance/").await).unwrap();
+    assert_eq!(document["regionInfo"]["realmDomainComponent"], "oraclecloud.com");
+    let bare = scene.http.get(format!("{}/opc/v2/instance/", scene.cloud.endpoint()));
+    assert_eq!(bare.send().await.unwrap().status(), 403);
+
+    let session = new_key();
+    let token =
+        exchange(&mut scene, &session).await.ok().json()["token"].as_str().unwrap().to_owned();
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let left = claims["exp"].as_u64().unwrap() - now;
+    assert!((1100..=1200).contains(&left), "{left}");
+    let jwk: Value = serde_json::from_str(claims["jwk"].as_str().unwrap()).unwrap();
+    assert_eq!((jwk["kty"].as_str(), jwk["e"].as_str()), (Some("RSA"), Some("AQAB")));
+
+    as_session(&mut scene, &token, session);
+    scene.get(LIST).await.ok();
+    let id = scene.launch("n1").await;
+    let own = format!("{}/machines/{id}/opc/v2/instance/displayName", scene.cloud.endpoint());
+    let own = scene.http.get(own).header("authorization", "Bearer Oracle").send().await.unwrap();
+    assert_eq!(own.text().await.unwrap(), "n1");
+    as_session(&mut scene, &token, new_key());
+    scene.get(LIST).await.refused(401, "NotAuthenticated");
+}
+
+#[tokio::test]
+async fn sessions_end() {
+    let mut scene = Scene::frozen().await;
+    let session = new_key();
+    let token =
+        exchange(&mut scene, &session).await.ok().json()["token"].as_str().unwrap().to_owned();
+    as_session(&mut scene, &token, session);
+    scene.get(LIST).await.ok();
+    assert_eq!(scene.cloud.admin().end_sessions(), 1);
+    scene.get(LIST).await.refused(401, "NotAuthenticated");
+
+    scene.cloud.admin().set_session_lifetime(Duration::ZERO);
+    let session = new_key();
+    let token =
+        exchange(&mut scene, &session).await.ok().json()["token"].as_str().unwrap().to_owned();
+    as_session(&mut scene, &token, session);
+    scene.get(LIST).await.refused(401, "NotAuthenticated");
+}
+
+#[tokio::test]
+async fn only_the_certificates_key_gets_a_token() {
+    let mut scene = Scene::frozen().await;
+    let session = new_key();
+    exchange(&mut scene, &session).await.ok();
+    let requests = scene.cloud.admin().requests();
+    let sent = requests.iter().rfind(|request| request.operation == "X509").unwrap().body.clone();
+    let key_id = scene.signer.key_id.clone();
+    scene.signer = Signer::with_key(key_id, new_key());
+    scene.signer.sign_host = false;
+    scene.send("POST", "/v1/x509", &sent).await.refused(401, "NotAuthenticated");
+    scene.send("POST", "/v1/x509", "{}").await.refused(400, "MissingParameter");
+}

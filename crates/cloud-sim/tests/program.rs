@@ -1,0 +1,250 @@
+//! The program: its files, machines that are processes, and state that outlives it.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use cloud_sim::{Settings, Subnet};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use support::{Scene, eventually, launch_body};
+use tempfile::TempDir;
+
+/// The program while it runs.
+struct Running {
+    child: Child,
+    endpoint: String,
+}
+
+impl Running {
+    fn start(state: &Path, more: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+        command.arg("--state").arg(state).args(["--speed", "100"]).args(more);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, endpoint: line.trim_end().to_owned() }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Ends it as an operator would.
+    fn end(mut self) {
+        self.signal(Signal::TERM);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn instances(running: &Running) -> serde_json::Value {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = http.get(format!("{}/admin/instances", running.endpoint)).send().await.unwrap();
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}
+
+/// Launches through the program, signed with the key that it wrote.
+async fn launch(running: &Running, state: &Path, name: &str, token: &str) -> serde_json::Value {
+    let scene = Scene::frozen().await;
+    let mut credentials = scene.cloud.credentials().clone();
+    credentials.private_key_pem = std::fs::read_to_string(state.join("oci/key.pem")).unwrap();
+    let signer = support::Signer::new(&credentials);
+    let host = running.endpoint.trim_start_matches("http://");
+    let mut body = launch_body(name);
+    body["metadata"] = serde_json::json!({"user_data": "aGVsbG8=", "role-name": "compute"});
+    let body = body.to_string();
+    let target = "/20160918/instances";
+    let mut request = scene.http.post(format!("{}{target}", running.endpoint));
+    for (name, value) in signer.headers("POST", target, host, &body) {
+        request = request.header(name, value);
+    }
+    let answer = request.header("opc-retry-token", token).body(body).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}
+
+fn script(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn state_outlives_the_program_even_if_it_is_killed() {
+    let state = TempDir::new().unwrap();
+    let running = Running::start(state.path(), &[]);
+    assert_eq!(text(&state.path().join("endpoint")), running.endpoint);
+    let mode = std::fs::metadata(state.path().join("oci/key.pem")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let first = launch(&running, state.path(), "n1", "t1").await;
+    running.signal(Signal::KILL);
+    drop(running);
+    let running = Running::start(state.path(), &[]);
+    let again = launch(&running, state.path(), "n1", "t1").await;
+    assert_eq!(again["id"], first["id"], "the token is remembered");
+    let second = launch(&running, state.path(), "n2", "t2").await;
+    running.end();
+    let running = Running::start(state.path(), &[]);
+    let all = instances(&running).await;
+    let ids: Vec<_> = all.as_array().unwrap().iter().map(|instance| &instance["id"]).collect();
+    assert_eq!(ids, [&first["id"], &second["id"]]);
+    running.end();
+}
+
+#[tokio::test]
+async fn machines_are_processes() {
+    let state = TempDir::new().unwrap();
+    let work = TempDir::new().unwrap();
+    let log = work.path().join("log");
+    let up = script(
+        work.path(),
+        "up",
+        &format!(
+            "echo up $1 $NAME $ADDRESS $AVAILABILITY_DOMAIN $SHAPE $IMAGE_ID \
+             $METADATA_USER_DATA $METADATA_ROLE_NAME $(grep -c imageId $METADATA_FILE) >> {0}\n\
+             trap 'echo ended $NAME >> {0}; exit 0' TERM\nsleep 1000 & wait",
+            log.display()
+        ),
+    );
+    let down = script(work.path(), "down", &format!("echo down $NAME >> {}", log.display()));
+    let up = format!("{up} argument");
+    let arguments = ["--machine-up", up.as_str(), "--machine-down", down.as_str()];
+    let running = Running::start(state.path(), &arguments);
+    launch(&running, state.path(), "n1", "t1").await;
+    let first = "up argument n1 10.1.0.2 Uocm:PHX-AD-1 VM.Standard.E5.Flex \
+                 ocid1.image.oc1.phx.img001 aGVsbG8= compute 1\n";
+    eventually("the machine starts", || text(&log) == first).await;
+    running.end();
+    assert_eq!(text(&log), format!("{first}down n1\nended n1\n"), "ended with the cloud");
+    let running = Running::start(state.path(), &arguments);
+    eventually("the machine starts again", || text(&log).ends_with(first)).await;
+    running.end();
+}
+
+#[tokio::test]
+async fn a_machine_that_does_not_start_is_logged() {
+    let state = TempDir::new().unwrap();
+    let work = TempDir::new().unwrap();
+    let up = script(work.path(), "up", "exit 7");
+    let running =
+        Running::start(state.path(), &["--machine-up", &up, "--machine-down", "/no/such/program"]);
+    launch(&running, state.path(), "n1", "t1").await;
+    let log = state.path().join("machines.log");
+    eventually("the failure is logged", || text(&log).contains("up: exit status: 7")).await;
+    assert_eq!(instances(&running).await[0]["lifecycleState"], "RUNNING");
+    running.end();
+    assert!(text(&log).contains("down: /no/such/program"), "{}", text(&log));
+}
+
+#[tokio::test]
+async fn a_reset_switches_off_and_on() {
+    let work = TempDir::new().unwrap();
+    let log = work.path().join("log");
+    let write =
+        |what: &str| script(work.path(), what, &format!("echo {what} >> {}", log.display()));
+    let settings = Settings {
+        state: Some(work.path().join("state")),
+        machine_up: vec![write("up")],
+        machine_down: vec![write("down")],
+        ..Settings::quick()
+    };
+    let scene = Scene::new(settings).await;
+    let id = scene.launch("n1").await;
+    eventually("up", || text(&log) == "up\n").await;
+    scene.send("POST", &format!("/20160918/instances/{id}?action=RESET"), "").await.ok();
+    eventually("down and up", || text(&log) == "up\ndown\nup\n").await;
+    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    eventually("down", || text(&log) == "up\ndown\nup\ndown\n").await;
+    drop(scene);
+    assert_eq!(text(&log), "up\ndown\nup\ndown\n");
+}
+
+#[tokio::test]
+async fn a_script_sets_the_scene() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("script.yaml");
+    let yaml = "speed: 10\nlatency_millis: 1\nsubnets:\n\
+                \x20 - {id: ocid1.subnet.oc1.phx.aaaasub, name: local, cidr: 127.0.0.1/32}\n\
+                faults:\n  - operation: LaunchInstance\n    count: 1\n\
+                \x20   fault: {kind: drop_after}\n";
+    std::fs::write(&path, yaml).unwrap();
+    let settings = Settings::from_script(&path).unwrap();
+    assert_eq!(settings.faults.len(), 1);
+    let scene = Scene::new(settings).await;
+    let body = launch_body("n1").to_string();
+    scene.try_send("POST", "/20160918/instances", &[], &body).await.unwrap_err();
+    scene.launch("n2").await;
+    let admin = scene.cloud.admin();
+    let addresses: Vec<_> =
+        admin.instances().iter().map(|one| admin.address(&one.id).unwrap().to_string()).collect();
+    assert_eq!(addresses, ["127.0.0.1", "127.0.0.1"]);
+    std::fs::write(&path, "sped: 10\n").unwrap();
+    let error = Settings::from_script(&path).unwrap_err();
+    assert!(error.to_string().ends_with("not a script"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_range_of_addresses_is_refused() {
+    for cidr in ["", "10.0.0.0", "10.0.0.0/33", "x/8", "10.0.0/8"] {
+        let mut settings = Settings::default();
+        let name = "n".to_owned();
+        let vcn = "v".to_owned();
+        let tags = std::collections::BTreeMap::new();
+        let subnet = Subnet { id: "s".into(), name, cidr: cidr.into(), vcn, freeform_tags: tags };
+        settings.subnets = vec![subnet];
+        let refused = cloud_sim::Cloud::start(settings).await.unwrap_err();
+        assert!(refused.to_string().contains("is not an IPv4 range"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn the_admin_side_speaks_http() {
+    let scene = Scene::frozen().await;
+    let url = |path: &str| format!("{}/admin/{path}", scene.cloud.endpoint());
+    let put = async |path: &str, body: &str| {
+        scene.http.put(url(path)).body(body.to_owned()).send().await.unwrap().status().as_u16()
+    };
+    let get = async |path: &str| {
+        let text = scene.http.get(url(path)).send().await.unwrap().text().await.unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let rule = r#"{"operation": "GetInstance", "fault": {"kind": "drop_before"}}"#;
+    let posted = scene.http.post(url("faults")).body(rule).send().await.unwrap();
+    assert_eq!(posted.text().await.unwrap(), r#"{"id":1}"#);
+    assert_eq!(get("faults").await[0]["rule"]["operation"], "GetInstance");
+    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 204);
+    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 404);
+    let id = scene.launch("n1").await;
+    assert_eq!(put("clock", r#"{"advance_seconds": 10}"#).await, 200);
+    assert_eq!(get(&format!("instances/{id}")).await["boots"], 1);
+    assert_eq!(put(&format!("instances/{id}"), "\"STOPPED\"").await, 204);
+    assert_eq!(get("instances").await[0]["lifecycleState"], "STOPPED");
+    assert_eq!(put("capacity", r#"[{"instances": 0}]"#).await, 204);
+    assert_eq!(put("throttle", r#"[{"operation": "*", "per_second": 1, "burst": 1}]"#).await, 204);
+    assert_eq!(put("latency", "1").await, 204);
+    assert_eq!(get("latency").await, 1);
+    assert_eq!(put("limits", r#"[{"name": "x", "value": 1}]"#).await, 204);
+    assert_eq!(put("sessions", "5").await, 204);
+    assert_eq!(put("nonsense", "5").await, 404);
+    assert_eq!(put("capacity", "{").await, 400);
+    let requests = get("requests").await;
+    assert_eq!(requests[0]["operation"], "LaunchInstance");
+    assert_eq!(requests[0]["status"], 200);
+    assert_eq!(get("counts").await["operations"]["LaunchInstance"], 1);
+}

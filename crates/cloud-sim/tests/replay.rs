@@ -1,0 +1,269 @@
+//! What the SDK sent for each recorded operation is accepted, with the status and the fields of
+//! the recording.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests"
+)]
+
+mod support;
+
+use cloud_sim::{Fault, Rule, Settings, State};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use support::{Answered, Scene, launch_body};
+
+/// What has to be so before a recording can be replayed.
+enum Before {
+    /// Nothing.
+    Nothing,
+    /// The instance that its path names is there, in this state.
+    Instance(State),
+    /// Three instances.
+    Three,
+    /// The same request was made before.
+    Same,
+    /// The same request was made before, and its instance terminated.
+    SameTerminated,
+    /// A launch that fails later, this long ago.
+    Doomed { seconds: u64 },
+}
+
+fn before(name: &str) -> Before {
+    match &name[..2] {
+        "04" => Before::Same,
+        "07" | "09" | "10" => Before::Three,
+        "08" => Before::Instance(State::Running),
+        "11" | "12" | "13" | "14" | "15" | "17" | "18" | "20" | "34" | "35" => {
+            Before::Instance(State::Running)
+        }
+        "16" | "21" | "22" => Before::Instance(State::Stopping),
+        "19" => Before::Instance(State::Stopped),
+        "36" => Before::Instance(State::Terminating),
+        "37" => Before::Instance(State::Terminated),
+        "38" => Before::SameTerminated,
+        "41" => Before::Doomed { seconds: 0 },
+        "42" | "43" | "44" => Before::Doomed { seconds: 3 },
+        _ => Before::Nothing,
+    }
+}
+
+fn recordings() -> Vec<PathBuf> {
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data"));
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with(|first: char| first.is_ascii_digit())
+    });
+    paths.sort();
+    paths
+}
+
+/// A request of a recording.
+struct Request {
+    method: String,
+    target: String,
+    /// The headers that mean something to the operation.
+    extra: Vec<(String, String)>,
+    body: String,
+}
+
+impl Request {
+    fn read(exchange: &Value) -> Self {
+        let mut words = exchange["request_line"].as_str().unwrap().split(' ');
+        let headers = exchange["headers"].as_array().unwrap().iter();
+        let headers = headers.map(|pair| {
+            (pair[0].as_str().unwrap().to_lowercase(), pair[1].as_str().unwrap().to_owned())
+        });
+        let own =
+            ["date", "host", "authorization", "content-length", "content-type", "x-content-sha256"];
+        Self {
+            method: words.next().unwrap().to_owned(),
+            target: words.next().unwrap().to_owned(),
+            extra: headers.filter(|(name, _)| !own.contains(&name.as_str())).collect(),
+            body: exchange["raw_body"].as_str().unwrap().to_owned(),
+        }
+    }
+
+    /// Puts the ids of this cloud in place of those of the recording.
+    fn with(mut self, ids: &BTreeMap<String, String>) -> Self {
+        let replace = |text: &mut String| {
+            for (old, new) in ids {
+                *text = text.replace(old, new);
+            }
+        };
+        replace(&mut self.target);
+        replace(&mut self.body);
+        for (_, value) in &mut self.extra {
+            replace(value);
+        }
+        self
+    }
+
+    async fn send(&self, scene: &Scene) -> Answered {
+        let extra: Vec<(&str, &str)> =
+            self.extra.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        scene.try_send(&self.method, &self.target, &extra, &self.body).await.unwrap()
+    }
+}
+
+/// The first id of a kind in a text.
+fn id_in(text: &str, kind: &str) -> Option<String> {
+    let start = text.find(&format!("ocid1.{kind}."))?;
+    let rest = &text[start..];
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
+    Some(rest[..end].to_owned())
+}
+
+/// Sets the scene, and gives the ids to put in place of the recording's.
+async fn prepare(scene: &Scene, name: &str, first: &Value) -> BTreeMap<String, String> {
+    let request = Request::read(first);
+    let mut ids = BTreeMap::new();
+    match before(name) {
+        Before::Nothing => {}
+        Before::Same => drop(request.send(scene).await.ok()),
+        Before::SameTerminated => {
+            let id = request.send(scene).await.ok().json()["id"].as_str().unwrap().to_owned();
+            scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+        }
+        Before::Three => {
+            for name in ["a", "b", "c", "d", "e"] {
+                scene.launch(name).await;
+            }
+        }
+        Before::Doomed { seconds } => {
+            let message = "Out of host capacity.".to_owned();
+            let fault = Fault::FailLater { code: "InternalError".into(), message };
+            scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault));
+            let doomed = scene.launch_with(None, &launch_body("nocap-1")).await.ok();
+            scene.advance(seconds);
+            let work = doomed.header("opc-work-request-id").unwrap();
+            let old = |kind| id_in(&request.target, kind);
+            ids.extend(old("coreservicesworkrequest").map(|old| (old, work)));
+            ids.extend(
+                old("instance").map(|old| (old, doomed.json()["id"].as_str().unwrap().into())),
+            );
+        }
+        Before::Instance(state) => {
+            let id = scene.launch("c1-compute-0001").await;
+            scene.launch("c1-compute-0001").await;
+            scene.advance(10);
+            let attachments = format!(
+                "/20160918/vnicAttachments?compartmentId={}&instanceId={id}",
+                support::COMPARTMENT
+            );
+            let vnic =
+                scene.get(&attachments).await.ok().json()[0]["vnicId"].as_str().unwrap().to_owned();
+            assert!(scene.cloud.admin().set_state(&id, state));
+            ids.extend(id_in(&request.target, "instance").map(|old| (old, id.clone())));
+            ids.extend(id_in(&request.target, "vnic").map(|old| (old, vnic)));
+        }
+    }
+    ids
+}
+
+/// Every field of the recording is in the answer; where a value is null, it may be anything.
+fn same_fields(path: &str, recorded: &Value, answered: &Value) {
+    match (recorded, answered) {
+        (Value::Object(recorded), Value::Object(answered)) => {
+            for (name, value) in recorded {
+                let Some(other) = answered.get(name) else {
+                    panic!("{path}.{name} is missing");
+                };
+                let free = ["freeformTags", "definedTags", "metadata", "sourceDetails"];
+                if !free.contains(&name.as_str()) {
+                    same_fields(&format!("{path}.{name}"), value, other);
+                }
+            }
+        }
+        (Value::Array(recorded), Value::Array(answered)) => {
+            assert_eq!(recorded.is_empty(), answered.is_empty(), "{path}: empty or not");
+            for value in recorded.iter().zip(answered) {
+                same_fields(&format!("{path}[]"), value.0, value.1);
+            }
+        }
+        (Value::Null, _) | (_, Value::Null) => {}
+        (recorded, answered) => {
+            let kinds = (kind(recorded), kind(answered));
+            assert_eq!(kinds.0, kinds.1, "{path}: {recorded} and {answered}");
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// No field of an instance that the recording does not have.
+fn no_more_fields(name: &str, recorded: &Value, answered: &Value) {
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    if recorded.get("launchMode").is_some() && recorded.get("lifecycleState").is_some() {
+        assert_eq!(keys(recorded), keys(answered), "{name}");
+    }
+}
+
+async fn replay(path: &Path) {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let recording: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let exchanges = recording["exchanges"].as_array().unwrap();
+    let strict_launch = !name.starts_with("40");
+    let settings = Settings { speed: 0.0, strict_launch, ..Settings::default() };
+    let scene = Scene::new(settings).await;
+    let mut ids = prepare(&scene, name, &exchanges[0]).await;
+    if name.starts_with("10") {
+        let first = format!("/20160918/instances?compartmentId={}&limit=2", support::COMPARTMENT);
+        let first = scene.get(&first);
+        let next = first.await.ok().header("opc-next-page").unwrap();
+        ids.insert("Mg%3D%3D".to_owned(), next.replace('=', "%3D").replace('+', "%2B"));
+    }
+    if name.starts_with("33") {
+        let before = path.with_file_name("32-CreateInstanceConfiguration.json");
+        let before: Value = serde_json::from_slice(&std::fs::read(before).unwrap()).unwrap();
+        let made = Request::read(&before["exchanges"][0]).send(&scene).await.ok().json();
+        let old = id_in(&exchanges[0].to_string(), "instanceconfiguration").unwrap();
+        ids.insert(old, made["id"].as_str().unwrap().to_owned());
+    }
+    for exchange in exchanges {
+        let answer = Request::read(exchange).with(&ids).send(&scene).await;
+        let recorded = &exchange["response"];
+        assert_eq!(json!(answer.status), recorded["status"], "{name}: {answer:?}");
+        if let (Some(old), Some(new)) =
+            (recorded["headers"]["etag"].as_str(), answer.header("etag"))
+        {
+            ids.insert(old.to_owned(), new);
+        }
+        for header in ["etag", "opc-work-request-id", "opc-next-page", "opc-request-id"] {
+            let there = !recorded["headers"][header].is_null();
+            assert!(!there || answer.header(header).is_some(), "{name}: no {header}");
+        }
+        let body = &recorded["body"];
+        if body.get("code").is_some() {
+            assert_eq!(answer.json()["code"], body["code"], "{name}");
+        }
+        same_fields(name, body, &answer.json());
+        no_more_fields(name, body, &answer.json());
+        if let Some(state) = body.get("lifecycleState") {
+            assert_eq!(&answer.json()["lifecycleState"], state, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_recording_is_accepted() {
+    let recordings = recordings();
+    assert_eq!(recordings.len(), 44);
+    for path in recordings {
+        replay(&path).await;
+    }
+}
