@@ -38,8 +38,7 @@ def _keystone(run, venv, ports):
         'token': {'provider': 'fernet', 'expiration': 3600},
         'fernet_tokens': {'key_repository': f'{run}/keys/fernet'},
         'credential': {'key_repository': f'{run}/keys/credential'},
-        # Revoked is revoked at once.
-        'cache': {'enabled': 'false'},
+        'cache': {'enabled': 'true', 'backend': 'oslo_cache.dict'},
         'identity': {'password_hash_rounds': 4},
     }
 

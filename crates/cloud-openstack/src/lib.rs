@@ -14,6 +14,8 @@ mod image;
 mod limits;
 mod page;
 mod provider;
+#[cfg(test)]
+mod replay;
 mod resolve;
 mod server;
 mod tags;
