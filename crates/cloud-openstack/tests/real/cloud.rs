@@ -1,7 +1,6 @@
 //! A real OpenStack for the time of a test, and ways to speak to it past the crate under test.
 
 use crate::proxy::Proxy;
-use cloud_core::http::Url;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_openstack::{
     Config, Error, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources,
@@ -226,9 +225,4 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, look: impl Fn() 
         assert!(Instant::now() < deadline, "it does not come: {what}");
         sleep(Duration::from_millis(200)).await;
     }
-}
-
-/// A URL of nobody.
-pub(crate) fn is_url(text: &str) -> bool {
-    Url::parse(text).is_ok()
 }

@@ -1,8 +1,8 @@
 """Nova's fake hypervisor, steered by files.
 
 Before each step it reads DIR/STEP (or DIR/STEP-NAME, for the server of that name alone), where DIR is the run's
-`hypervisor` directory and STEP is spawn, rebuild, destroy or reboot. A line `delay 2.5` lets it take that many seconds,
-a line `error TEXT` makes it fail. Each boot of a server adds a line to DIR/boots-ID.
+`hypervisor` directory and STEP is spawn, rebuild, destroy or reboot. A line `delay 2.5` lets it take that many seconds, or
+until the file is removed; a line `error TEXT` makes it fail. Each boot of a server adds a line to DIR/boots-ID.
 """
 import io
 import os
@@ -17,16 +17,23 @@ from nova.virt import fake
 _ORDERS = pathlib.Path(os.environ['HYPERVISOR'])
 
 
+def _wait(seconds, order):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and order.exists():
+        time.sleep(0.05)
+
+
 def _obey(step, instance):
     for name in (step, f'{step}-{instance.display_name}'):
+        path = _ORDERS / name
         try:
-            orders = (_ORDERS / name).read_text().splitlines()
+            orders = path.read_text().splitlines()
         except FileNotFoundError:
             continue
         for order in orders:
             verb, _, rest = order.partition(' ')
             if verb == 'delay':
-                time.sleep(float(rest))
+                _wait(float(rest), path)
             elif verb == 'error':
                 raise exception.BuildAbortException(instance_uuid=instance.uuid, reason=rest)
 
