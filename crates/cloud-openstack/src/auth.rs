@@ -1,7 +1,7 @@
 //! Keystone: getting a token, and putting it into requests.
 
 use crate::config::{Account, ApplicationCredential, Config, Credentials, Domain};
-use crate::wire::{CatalogEntry, TokenBody, moment};
+use crate::wire::{CatalogEntry, TokenBody, moment, with};
 use cloud_core::http::{Authorize, Client, HeaderName, Method, Outgoing, Request, Unsigned, Url};
 use cloud_core::{ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
 use serde_json::{Value, json};
@@ -88,28 +88,28 @@ fn secret(credentials: &Credentials) -> &Secret<String> {
 fn body(credentials: &Credentials) -> Value {
     let (method, identity, scope) = match credentials {
         Credentials::Password { user, password, scope } => {
-            let mut user = account(user);
-            user["password"] = json!(password.expose());
+            let user = with(account(user), "password", json!(password.expose()));
             ("password", json!({"user": user}), Some(scope))
         }
         Credentials::ApplicationCredential { identity, secret } => {
-            let mut credential = match identity {
+            let credential = match identity {
                 ApplicationCredential::Id(id) => json!({"id": id}),
                 ApplicationCredential::Name { name, user } => {
                     json!({"name": name, "user": account(user)})
                 }
             };
-            credential["secret"] = json!(secret.expose());
+            let credential = with(credential, "secret", json!(secret.expose()));
             ("application_credential", credential, None)
         }
         Credentials::Token { token, scope } => {
             ("token", json!({"id": token.expose()}), scope.as_ref())
         }
     };
-    let mut auth = json!({"identity": {"methods": [method], method: identity}});
-    if let Some(scope) = scope {
-        auth["scope"] = json!({"project": account(scope)});
-    }
+    let auth = json!({"identity": {"methods": [method], method: identity}});
+    let auth = match scope {
+        Some(scope) => with(auth, "scope", json!({"project": account(scope)})),
+        None => auth,
+    };
     json!({"auth": auth})
 }
 

@@ -54,14 +54,14 @@ impl OpenStack {
         let mut http = settings.http.clone();
         http.roots = config.roots.clone();
         http.request_ids = RequestIds { send: None, read: REQUEST_IDS.to_vec() };
-        let client = |error| bad_certificates(&config, error);
+        let client = |error| bad_certificates(&config, &error);
         let unsigned =
             Client::new(http.clone(), Unsigned, classify, pacer.clone()).map_err(client)?;
         let keystone = Keystone::new(unsigned, &config, settings.renew_before);
         let held = keystone.credential().await.map_err(|error| refused(&config, error))?;
         let endpoints = Endpoints::new(&config, &held.value.catalog)?;
         let client = Client::new(http, keystone, classify, pacer)
-            .map_err(|error| bad_certificates(&config, error))?;
+            .map_err(|error| bad_certificates(&config, &error))?;
         let newest = newest(&config, &client, &endpoints.compute).await?;
         let Some(versions) = Versions::on(newest) else {
             let (newest, least) = (newest.to_string(), LEAST.to_string());
@@ -119,7 +119,7 @@ fn without_project(url: &Url) -> Url {
     url
 }
 
-fn bad_certificates(config: &Config, error: cloud_core::Error) -> Error {
+fn bad_certificates(config: &Config, error: &cloud_core::Error) -> Error {
     Error::BadSetting {
         origin: config.origin.clone(),
         key: "cacert",

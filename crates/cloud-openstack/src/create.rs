@@ -3,6 +3,7 @@
 use crate::api::Api;
 use crate::resolve::{Kind, Resolver};
 use crate::tags;
+use crate::wire::with;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::{Method, Request};
@@ -87,16 +88,16 @@ pub(crate) async fn request(
 ) -> Result<(Request, String)> {
     let about = |error: Error| error.on(&spec.name);
     refuse_what_nova_cannot(spec).map_err(about)?;
-    let resolved = resolve(api, resolver, spec, options).await.map_err(about)?;
+    let ids = resolve(api, resolver, spec, options).await.map_err(about)?;
     let user_data =
         spec.user_data.as_ref().map(|data| data.clone().map(|text| STANDARD.encode(text)));
-    let body = body(spec, options, &resolved, user_data.as_ref()).map_err(about)?;
+    let body = body(spec, options, &ids, user_data.as_ref()).map_err(about)?;
     let request = api.compute(Operation::Launch, Method::POST, &["servers"]).on(&spec.name);
     let request = request.with_json(&body)?;
     // Nova repeats the whole body where it does not like it.
     let secrets = [user_data, spec.user_data.clone()];
     let request = secrets.into_iter().flatten().fold(request, Request::with_secret);
-    Ok((request, resolved.image))
+    Ok((request, ids.image))
 }
 
 /// A wish that would otherwise be left out without a word.
@@ -195,15 +196,15 @@ fn body(
         }
         set("user_data", json!(encoded));
     }
-    let mut body = json!({"server": server});
-    if let Some(group) = &resolved.server_group {
-        body["os:scheduler_hints"] = json!({"group": group});
-    }
-    Ok(body)
+    let body = json!({"server": server});
+    Ok(match &resolved.server_group {
+        Some(group) => with(body, "os:scheduler_hints", json!({"group": group})),
+        None => body,
+    })
 }
 
 fn boot_volume(volume: &BootVolume, image: &str) -> Value {
-    let mut mapping = json!({
+    let mapping = json!({
         "boot_index": 0,
         "uuid": image,
         "source_type": "image",
@@ -211,10 +212,10 @@ fn boot_volume(volume: &BootVolume, image: &str) -> Value {
         "volume_size": volume.size_gb,
         "delete_on_termination": volume.delete_on_termination,
     });
-    if let Some(kind) = &volume.kind {
-        mapping["volume_type"] = json!(kind);
+    match &volume.kind {
+        Some(kind) => with(mapping, "volume_type", json!(kind)),
+        None => mapping,
     }
-    mapping
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn every_recorded_answer_is_read_as_the_table_says() {
                 assert!(facts.project.is_some() && facts.catalog.len() == 5, "{name}");
             }
             Version(newest) => {
-                assert_eq!(read::<VersionBody>(&answer, name).version.version, *newest)
+                assert_eq!(read::<VersionBody>(&answer, name).version.version, *newest);
             }
             Created => assert_eq!(read::<CreatedBody>(&answer, name).server.id.len(), 36),
             Image => assert_eq!(read::<GlanceImage>(&answer, name).status, "active"),
@@ -201,8 +201,8 @@ fn a_server_is_read_whole() {
     assert_eq!(seen.name.as_str(), "n1");
     assert_eq!(seen.tags.get("slurm_cluster"), Some("a"));
     assert_eq!(seen.tags.get("cluster-a"), Some(""), "a tag without a value");
-    assert_eq!(seen.shape.as_ref().map(|shape| shape.as_str()), Some("m1.tiny"));
-    assert_eq!(seen.zone.as_ref().map(|zone| zone.as_str()), Some("nova"));
+    assert_eq!(seen.shape.as_ref().map(cloud_core::ShapeName::as_str), Some("m1.tiny"));
+    assert_eq!(seen.zone.as_ref().map(cloud_core::Zone::as_str), Some("nova"));
     assert!(seen.image.is_some() && seen.address.is_some());
 }
 

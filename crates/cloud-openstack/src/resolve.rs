@@ -126,9 +126,8 @@ fn pick(kind: Kind, wanted: &str, candidates: &[Named]) -> Result<String> {
 /// True for the form that the ids of all but flavors have, with hyphens or without.
 pub(crate) fn is_uuid(text: &str) -> bool {
     let hyphens = [8, 13, 18, 23];
-    let hex = |at: usize, byte: u8| match hyphens.contains(&at) {
-        true => byte == b'-',
-        false => byte.is_ascii_hexdigit(),
+    let hex = |at: usize, byte: u8| {
+        if hyphens.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() }
     };
     match text.len() {
         36 => text.bytes().enumerate().all(|(at, byte)| hex(at, byte)),

@@ -47,6 +47,14 @@ pub(crate) fn moment(text: &str) -> Option<SystemTime> {
     text.parse::<jiff::Timestamp>().ok().map(SystemTime::from)
 }
 
+/// The object with one more field.
+pub(crate) fn with(mut object: Value, key: &str, field: Value) -> Value {
+    if let Value::Object(map) = &mut object {
+        map.insert(key.to_owned(), field);
+    }
+    object
+}
+
 /// Something that has an id, and here nothing else.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Reference {

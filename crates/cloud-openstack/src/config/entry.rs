@@ -129,10 +129,9 @@ impl Entry<'_> {
         match kind.as_deref() {
             Some("v3applicationcredential" | "application_credential") => self.application(),
             Some("v3token" | "token") => self.token(),
-            Some("v3password" | "password") => self.password(),
             None if self.auth("application_credential_secret").is_some() => self.application(),
             None if self.auth("token").is_some() => self.token(),
-            None => self.password(),
+            Some("v3password" | "password") | None => self.password(),
             Some(other) => {
                 let problem = format!("is '{other}', which is not supported");
                 let remedy = "use v3applicationcredential, v3password or v3token";

@@ -179,34 +179,28 @@ impl Caller {
 
     /// Revokes a token, as if by another's hand.
     pub(crate) async fn revoke(&self, token: &str) {
-        let more = format!("X-Subject-Token: {token}\r\n");
-        let (head, _) = self.send("DELETE", "keystone", "/v3/auth/tokens", &more, "").await;
+        let line = "DELETE /v3/auth/tokens HTTP/1.1";
+        let (head, _) =
+            self.send("keystone", &format!("{line}\r\nX-Subject-Token: {token}"), "").await;
         assert!(head.contains(" 204 "), "{head}");
     }
 
     async fn ask(&self, method: &str, service: &str, path: &str, body: &Value) -> (String, String) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.send(method, service, path, "", &body).await
+        self.send(service, &format!("{method} {path} HTTP/1.1"), &body).await
     }
 
-    async fn send(
-        &self,
-        method: &str,
-        service: &str,
-        path: &str,
-        more: &str,
-        body: &str,
-    ) -> (String, String) {
+    /// Sends a request that begins with this line, and perhaps a header.
+    async fn send(&self, service: &str, beginning: &str, body: &str) -> (String, String) {
         let port = self.ports.get(service).copied().expect("a service");
-        let token = if self.token.is_empty() {
-            String::new()
-        } else {
-            format!("X-Auth-Token: {}\r\n", self.token)
+        let token = match &self.token[..] {
+            "" => String::new(),
+            token => format!("X-Auth-Token: {token}\r\n"),
         };
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
+            "{beginning}\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
              Content-Type: application/json\r\nOpenStack-API-Version: compute 2.90\r\n\
-             Content-Length: {}\r\n{token}{more}\r\n{body}",
+             Content-Length: {}\r\n{token}\r\n{body}",
             body.len()
         );
         let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");

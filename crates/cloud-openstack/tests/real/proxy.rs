@@ -160,7 +160,8 @@ async fn read(socket: &mut TcpStream) -> std::io::Result<Option<(String, Vec<u8>
 
 /// The same head, for a connection of its own.
 fn alone(head: &str) -> String {
-    let lines =
-        head.trim_end().lines().filter(|line| !line.to_lowercase().starts_with("connection:"));
-    lines.map(|line| format!("{line}\r\n")).collect::<String>() + "Connection: close\r\n\r\n"
+    let keeps = |line: &&str| !line.to_lowercase().starts_with("connection:");
+    let mut lines: Vec<&str> = head.trim_end().lines().filter(keeps).collect();
+    lines.extend(["Connection: close", "", ""]);
+    lines.join("\r\n")
 }

@@ -307,10 +307,10 @@ pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) 
     for result in join_all(specs.iter().map(|spec| provider.launch(spec)).collect()).await {
         ids.push(result.expect("a launch").id);
     }
-    let created = scene.proxy.take();
+    let asked = scene.proxy.take();
     let creates =
-        created.iter().filter(|it| it.method == "POST" && it.path == "/v2.1/servers").count();
-    let constant = created.len() - creates;
+        asked.iter().filter(|it| it.method == "POST" && it.path == "/v2.1/servers").count();
+    let constant = asked.len() - creates;
     let mut polls = 0;
     loop {
         let listed = provider.list(&of_cluster(&cluster)).await.expect("a listing");
@@ -326,7 +326,7 @@ pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) 
     println!(
         "  {count} servers: {creates} creates, {looks} requests for {polls} looks, {constant} others"
     );
-    assert!(creates <= count && looks == polls && constant <= 5, "{created:?}");
+    assert!(creates <= count && looks == polls && constant <= 5, "{asked:?}");
     for result in join_all(ids.iter().map(|id| provider.terminate(id)).collect()).await {
         result.expect("a terminate");
     }

@@ -74,8 +74,6 @@ impl Stage for RealStage<'_> {
                 self.no_room.store(false, Ordering::SeqCst);
                 self.set_quota(100).await;
             }
-            // Nova accepts every launch and finds out later.
-            Scene::NoCapacity => return false,
             Scene::NoCapacityLater => self.no_room.store(true, Ordering::SeqCst),
             Scene::NoQuota => self.set_quota(0).await,
             Scene::Throttled => self.proxy.trouble("POST /v2.1/servers", Trouble::Throttle),
@@ -85,7 +83,8 @@ impl Stage for RealStage<'_> {
             Scene::AnswerLost(Operation::Terminate) => {
                 self.proxy.trouble("DELETE /v2.1/servers/", Trouble::LoseAnswer);
             }
-            Scene::AnswerLost(_) => return false,
+            // Nova accepts every launch and finds out later.
+            Scene::NoCapacity | Scene::AnswerLost(_) => return false,
             Scene::Stopped(id) => self.stop(&id).await,
         }
         true
