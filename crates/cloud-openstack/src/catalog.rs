@@ -127,18 +127,20 @@ fn endpoint(config: &Config, catalog: &[CatalogEntry], service: Service) -> Resu
         let region = config.region.as_ref().map(|region| format!(" in region {region}"));
         let place = format!(" ({}){}", config.interface, region.unwrap_or_default());
         let origin = config.origin.clone();
-        Error::NoService { origin, service: service.name(), place, known: known(catalog) }
+        Error::NoService { origin, service: service.name(), place, known: known(catalog, service) }
     })
 }
 
-/// Services and their regions, for those who look for the right word.
-fn known(catalog: &[CatalogEntry]) -> Vec<String> {
-    let pairs = catalog.iter().flat_map(|entry| {
-        let kind = &entry.kind;
-        entry.endpoints.iter().map(move |endpoint| {
-            let Endpoint { interface, region, .. } = endpoint;
-            format!("{kind} {interface} {}", region.as_deref().unwrap_or_default())
-        })
+/// Where else the service is, for those who look for the right word; if nowhere, what else there is.
+fn known(catalog: &[CatalogEntry], service: Service) -> Vec<String> {
+    let of_type = catalog.iter().filter(|entry| entry.kind == service.name());
+    let places = of_type.flat_map(|entry| &entry.endpoints).map(|endpoint| {
+        let Endpoint { interface, region, .. } = endpoint;
+        format!("{interface} in {}", region.as_deref().unwrap_or("no region"))
     });
-    pairs.collect::<BTreeSet<_>>().into_iter().collect()
+    let places: BTreeSet<String> = places.collect();
+    if places.is_empty() {
+        return catalog.iter().map(|entry| entry.kind.clone()).collect();
+    }
+    places.into_iter().collect()
 }

@@ -186,21 +186,24 @@ fn body(
         set("config_drive", json!(true));
     }
     if let Some(user_data) = user_data {
-        let encoded = user_data.expose();
-        if encoded.len() > LONGEST_USER_DATA {
-            let message = format!(
-                "user data of {} bytes, encoded; Nova takes {LONGEST_USER_DATA}",
-                encoded.len()
-            );
-            return Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message));
-        }
-        set("user_data", json!(encoded));
+        set("user_data", fitting(user_data)?);
     }
     let body = json!({"server": server});
     Ok(match &resolved.server_group {
         Some(group) => with(body, "os:scheduler_hints", json!({"group": group})),
         None => body,
     })
+}
+
+/// The encoded user data, if Nova takes that much.
+fn fitting(user_data: &Secret<String>) -> Result<Value> {
+    let length = user_data.expose().len();
+    if length > LONGEST_USER_DATA {
+        let message =
+            format!("user data of {length} bytes, encoded; Nova takes {LONGEST_USER_DATA}");
+        return Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message));
+    }
+    Ok(json!(user_data.expose()))
 }
 
 fn boot_volume(volume: &BootVolume, image: &str) -> Value {

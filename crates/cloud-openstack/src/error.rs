@@ -120,7 +120,7 @@ pub enum Error {
         service: &'static str,
         /// Interface and region.
         place: String,
-        /// The services and regions that there are.
+        /// Where else it is, or what else there is.
         known: Vec<String>,
     },
     /// Nova is too old to be used safely.

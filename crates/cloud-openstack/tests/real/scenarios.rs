@@ -29,6 +29,11 @@ pub(crate) fn of_cluster(cluster: &str) -> InstanceFilter {
     InstanceFilter::tagged(Tags::from([("cluster", cluster)]))
 }
 
+/// Nova may still show it for a moment, as DELETED.
+fn is_gone(outcome: &WaitOutcome) -> bool {
+    matches!(outcome, WaitOutcome::Gone | WaitOutcome::Reached(_))
+}
+
 impl Scene<'_> {
     pub(crate) fn spec(&self, cluster: &str, node: &str) -> InstanceSpec {
         let image = ImageId::new(self.cloud.fact("/images/image-1"));
@@ -59,9 +64,7 @@ impl Scene<'_> {
             provider.terminate(id).await.expect("a terminate");
         }
         let waited = provider.wait_gone(&filter, &ids, poll()).await;
-        let gone =
-            |outcome: &WaitOutcome| matches!(outcome, WaitOutcome::Gone | WaitOutcome::Reached(_));
-        assert!(waited.outcomes.values().all(gone), "{waited:?}");
+        assert!(waited.outcomes.values().all(is_gone), "{waited:?}");
     }
 
     async fn ports(&self) -> usize {
@@ -71,63 +74,70 @@ impl Scene<'_> {
     }
 }
 
-/// A launch with every option; the real client sees it; rebuilt while it is rebuilt; deleted twice.
+/// A launch with every option, which the real client sees; then rebuilt, and deleted twice.
 pub(crate) async fn one_server_with_everything(scene: &Scene<'_>) {
-    let (cloud, provider) = (scene.cloud, scene.provider);
     let mut spec = scene.spec("whole", "vm-1");
     spec.image = ImageId::new("image-1");
     spec.zone = Some(cloud_core::Zone::new("nova"));
     spec.user_data = Some(Secret::new("#cloud-config\n".to_owned()));
     let mut options = LaunchOptions::default();
     let address = "10.30.1.77".parse().expect("an address");
-    options.nics = vec![
-        Nic::Network { network: "net-2".to_owned(), address: Some(address) },
-        Nic::network("net-1"),
-    ];
+    let fixed = Nic::Network { network: "net-2".to_owned(), address: Some(address) };
+    options.nics = vec![fixed, Nic::network("net-1")];
     options.security_groups = vec!["slurm".to_owned()];
     options.keypair = Some("key-1".to_owned());
     options.config_drive = true;
     options.server_group = Some("together".to_owned());
     options.extra_tags = vec!["compute".to_owned()];
-    let launched = provider.launch_with(&spec, &options).await.expect("a launch");
-    let id = launched.id;
-    scene.running("whole", &id).await;
+    let launched = scene.provider.launch_with(&spec, &options).await.expect("a launch");
+    scene.running("whole", &launched.id).await;
+    the_client_sees_it(scene.cloud, &launched.id).await;
+    rebuilt_while_it_is_rebuilt(scene, &launched.id).await;
+    deleted_twice(scene, &launched.id).await;
+}
+
+async fn the_client_sees_it(cloud: &Cloud, id: &InstanceId) {
     let shown = cloud.client(&["server", "show", id.as_str()]).await;
-    let mut seen: Vec<&str> =
-        shown["tags"].as_array().expect("tags").iter().filter_map(Value::as_str).collect();
-    seen.sort_unstable();
-    assert_eq!(seen, ["cluster=whole", "compute", "node=vm-1", "type=compute"]);
-    assert_eq!(shown["properties"], json!({"cluster": "whole", "node": "vm-1", "type": "compute"}));
+    let tags = shown["tags"].as_array().expect("tags");
+    let mut tags: Vec<&str> = tags.iter().filter_map(Value::as_str).collect();
+    tags.sort_unstable();
+    assert_eq!(tags, ["cluster=whole", "compute", "node=vm-1", "type=compute"]);
+    let metadata = json!({"cluster": "whole", "node": "vm-1", "type": "compute"});
+    assert_eq!(shown["properties"], metadata);
     assert_eq!(shown["addresses"]["net-2"], json!(["10.30.1.77"]));
     assert_eq!((&shown["key_name"], &shown["config_drive"]), (&json!("key-1"), &json!("True")));
     assert!(shown["image"].to_string().contains("image-1"), "{}", shown["image"]);
-    println!("  the client sees tags {seen:?}, metadata {}", shown["properties"]);
+    println!("  the client sees tags {tags:?}, metadata {}", shown["properties"]);
+}
 
+async fn rebuilt_while_it_is_rebuilt(scene: &Scene<'_>, id: &InstanceId) {
+    let (cloud, provider) = (scene.cloud, scene.provider);
     cloud.order("rebuild", "delay 170");
     let image = ImageId::new(cloud.fact("/images/image-2"));
-    provider.rebuild(&id, &image).await.expect("a rebuild");
-    let error = provider.rebuild(&id, &image).await.expect_err("it is being rebuilt");
+    provider.rebuild(id, &image).await.expect("a rebuild");
+    let error = provider.rebuild(id, &image).await.expect_err("it is being rebuilt");
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-    let during = provider.get(&id).await.expect("a server");
-    assert_eq!(
-        (during.state, during.image),
-        (InstanceState::Pending, Some(image.clone())),
-        "its image changes early"
-    );
+    let during = provider.get(id).await.expect("a server");
+    let early = (InstanceState::Pending, Some(image.clone()));
+    assert_eq!((during.state, during.image), early, "its image changes early");
     cloud.order("rebuild", "");
-    let waited = provider.wait_back(std::slice::from_ref(&id), Some(&image), poll()).await;
-    assert!(matches!(waited.outcomes[&id], WaitOutcome::Reached(_)), "{waited:?}");
+    let waited = provider.wait_back(std::slice::from_ref(id), Some(&image), poll()).await;
+    assert!(matches!(waited.outcomes[id], WaitOutcome::Reached(_)), "{waited:?}");
     let shown = cloud.client(&["server", "show", id.as_str()]).await;
     assert!(shown["image"].to_string().contains(image.as_str()), "{}", shown["image"]);
     println!("  the client sees image {} after the rebuild", shown["image"]);
+}
 
+async fn deleted_twice(scene: &Scene<'_>, id: &InstanceId) {
+    let (cloud, provider) = (scene.cloud, scene.provider);
     cloud.order("destroy", "delay 170");
-    provider.terminate(&id).await.expect("a terminate");
-    provider.terminate(&id).await.expect("another while it goes");
-    assert_eq!(provider.get(&id).await.expect("a server").state, InstanceState::Terminating);
+    provider.terminate(id).await.expect("a terminate");
+    provider.terminate(id).await.expect("another while it goes");
+    let state = provider.get(id).await.expect("a server").state;
+    assert_eq!(state, InstanceState::Terminating);
     cloud.order("destroy", "");
     scene.clean(provider, "whole").await;
-    provider.terminate(&id).await.expect("another when it is gone");
+    provider.terminate(id).await.expect("another when it is gone");
 }
 
 /// A hypervisor that fails is seen, and its server can be removed and replaced.
@@ -331,10 +341,7 @@ pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) 
         result.expect("a terminate");
     }
     let waited = provider.wait_gone(&of_cluster(&cluster), &ids, poll()).await;
-    assert!(
-        waited.last_error.is_none() && waited.outcomes.values().all(|it| *it == WaitOutcome::Gone),
-        "{waited:?}"
-    );
+    assert!(waited.last_error.is_none() && waited.outcomes.values().all(is_gone), "{waited:?}");
     until("no port is left", || async { scene.ports().await == ports }).await;
 }
 
