@@ -46,12 +46,11 @@ impl Keystone {
         };
         let token = Secret::new(token.to_owned());
         let TokenBody { token: facts } = answer.json(&request)?;
-        let Some(expires) = moment(&facts.expires_at) else {
-            return Err(request.error(ErrorKind::Protocol).because("no time in expires_at"));
-        };
         // Both by Keystone's clock, so that ours does not matter.
-        let issued = facts.issued_at.as_deref().and_then(moment);
-        let issued = issued.unwrap_or_else(std::time::SystemTime::now);
+        let times = (moment(&facts.issued_at), moment(&facts.expires_at));
+        let (Some(issued), Some(expires)) = times else {
+            return Err(request.error(ErrorKind::Protocol).because("no times in the token"));
+        };
         let life = expires.duration_since(issued).unwrap_or_default();
         let project = facts.project.map(|project| project.id);
         Ok(Token { value: Session { token, project, catalog: facts.catalog }, life })

@@ -13,7 +13,7 @@ pub(crate) struct TokenBody {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct TokenFacts {
-    pub(crate) issued_at: Option<String>,
+    pub(crate) issued_at: String,
     pub(crate) expires_at: String,
     pub(crate) project: Option<Reference>,
     #[serde(default)]

@@ -17,10 +17,10 @@ mod stage;
 
 use cloud::{Caller, Cloud, connect, settings, through};
 use cloud_core::conformance::{CASES, Verdict};
+use cloud_openstack::OpenStack;
 use proxy::Proxy;
 use scenarios::Scene;
 use stage::{PAGE, RealStage};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -55,32 +55,34 @@ async fn a_real_openstack_conforms() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_openstack_is_dealt_with() {
-    let cloud = started();
-    let proxy = Proxy::new(&cloud).await;
-    let admin = Caller::new(&cloud, "admin").await;
-    let entry = through(&proxy, cloud.entry("app"));
-    let provider = connect(&entry, settings()).await.expect("a connection");
-    assert!(provider.warnings().is_empty(), "{:?}", provider.warnings());
-    let world = Arc::new((cloud, proxy, admin, provider));
-    let mut failed = Vec::new();
-    macro_rules! run {
-        ($($scenario:ident $(($argument:expr))?),+ $(,)?) => {$({
+/// Runs scenarios one after the other on a cloud of their own.
+macro_rules! scenarios {
+    ($($scenario:ident $(($argument:expr))?),+ $(,)?) => {{
+        let world = Arc::new(World::new().await);
+        let mut failed = Vec::new();
+        $({
             let begin = Instant::now();
             let name = concat!(stringify!($scenario) $(, " ", stringify!($argument))?);
             let world = Arc::clone(&world);
             // A task of its own, so that a panic ends it and not us.
             let task = tokio::spawn(async move {
-                let (cloud, proxy, admin, provider) = &*world;
-                let scene = Scene { cloud, proxy, admin, provider };
-                AssertUnwindSafe(scenarios::$scenario(&scene $(, $argument)?)).0.await;
+                scenarios::$scenario(&world.scene() $(, $argument)?).await;
             });
-            let verdict = if task.await.is_ok() { "passed" } else { failed.push(name); "FAILED" };
+            let verdict = if task.await.is_ok() {
+                "passed"
+            } else {
+                failed.push(name);
+                "FAILED"
+            };
             println!("{name} in {:.1} s: {verdict}", begin.elapsed().as_secs_f32());
-        })+};
-    }
-    run![
+        })+
+        assert!(failed.is_empty(), "{failed:#?}");
+    }};
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_openstack_is_dealt_with() {
+    scenarios![
         bad_credentials_are_told_in_one_sentence,
         tokens_are_renewed,
         an_ambiguous_name_is_refused,
@@ -89,11 +91,40 @@ async fn a_real_openstack_is_dealt_with() {
         a_spawn_error_is_a_fault,
         a_name_is_not_a_pattern,
         another_projects_server_is_left_alone,
+    ];
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_openstack_takes_batches() {
+    scenarios![
         a_batch_costs_what_it_must(1),
         a_batch_costs_what_it_must(10),
         a_batch_costs_what_it_must(25),
     ];
-    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+struct World {
+    cloud: Cloud,
+    proxy: Proxy,
+    admin: Caller,
+    provider: OpenStack,
+}
+
+impl World {
+    async fn new() -> Self {
+        let cloud = started();
+        let proxy = Proxy::new(&cloud).await;
+        let admin = Caller::new(&cloud, "admin").await;
+        let entry = through(&proxy, cloud.entry("app"));
+        let provider = connect(&entry, settings()).await.expect("a connection");
+        assert!(provider.warnings().is_empty(), "{:?}", provider.warnings());
+        Self { cloud, proxy, admin, provider }
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        let Self { cloud, proxy, admin, provider } = self;
+        Scene { cloud, proxy, admin, provider }
+    }
 }
 
 fn started() -> Cloud {
