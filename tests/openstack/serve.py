@@ -46,7 +46,11 @@ def placement():
 
 
 def neutron():
+    from neutron.db.migration.models import head  # noqa: F401
     from neutron.wsgi.api import application
+    from sqlalchemy import orm
+    # A listing of ports fails as long as no other query has tied the models together.
+    orm.configure_mappers()
     return application
 
 
