@@ -65,8 +65,12 @@ async fn serve(authority: &Authority) -> Server {
 }
 
 async fn ask(address: SocketAddr, trusted: &Authority) -> Result<String, Error> {
+    ask_trusting(address, Roots::Only(trusted.pem.clone().into_bytes())).await
+}
+
+async fn ask_trusting(address: SocketAddr, roots: Roots) -> Result<String, Error> {
     let mut config = Config::default();
-    config.roots = Roots::Only(trusted.pem.clone().into_bytes());
+    config.roots = roots;
     let client = Client::new(config, Unsigned, by_status, Pacer::new(Pace::default()))?;
     let url = Url::parse(&format!("https://{address}/")).expect("a URL");
     let answer = client.send(&Request::new(Operation::List, Method::GET, url)).await?;
@@ -88,4 +92,10 @@ async fn a_certificate_of_another_authority_is_refused_at_once() {
     assert_eq!(error.message(), Some("no secure connection to 127.0.0.1"));
     assert!(format!("{error:?}").contains("InvalidCertificate"), "the cause is kept: {error:?}");
     assert_eq!(server.connections.load(Ordering::SeqCst), 1, "trust does not come by waiting");
+}
+
+#[tokio::test]
+async fn a_certificate_of_anybody_is_taken_where_that_was_asked_for() {
+    let server = serve(&Authority::new()).await;
+    assert_eq!(ask_trusting(server.address, Roots::Unchecked).await.expect("an answer"), "ok");
 }

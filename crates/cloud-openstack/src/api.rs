@@ -1,0 +1,85 @@
+//! Requests to Nova, Glance and Neutron.
+
+use crate::auth::Keystone;
+use crate::catalog::Endpoints;
+use crate::version::Versions;
+use cloud_core::http::{Client, HeaderName, Method, Request, Url};
+use cloud_core::{Operation, Result};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+const VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
+
+/// Everything it takes to ask.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub(crate) client: Client<Keystone>,
+    pub(crate) endpoints: Endpoints,
+    pub(crate) project: Option<String>,
+    pub(crate) versions: Versions,
+}
+
+impl Api {
+    /// A request to Nova at the pinned microversion.
+    pub(crate) fn compute(&self, operation: Operation, method: Method, path: &[&str]) -> Request {
+        let url = join(&self.endpoints.compute, path);
+        self.compute_at(operation, method, url)
+    }
+
+    /// The same to a URL that is already whole.
+    pub(crate) fn compute_at(&self, operation: Operation, method: Method, url: Url) -> Request {
+        let version = self.versions.pinned.header();
+        Request::new(operation, method, url).with_header(VERSION, version)
+    }
+
+    /// An action on a server, which returns as soon as it is accepted.
+    pub(crate) fn action(&self, operation: Operation, id: &str, action: &Value) -> Result<Request> {
+        let path = ["servers", id, "action"];
+        self.compute(operation, Method::POST, &path).on(id).with_json(action)
+    }
+
+    /// The same action at the microversion that can rebuild what boots from a volume.
+    pub(crate) fn rebuild(&self, id: &str, action: &Value) -> Result<Request> {
+        let request = self.action(Operation::Rebuild, id, action)?;
+        Ok(request.with_header(VERSION, self.versions.rebuild.header()))
+    }
+
+    /// Sends it and reads the answer.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
+        self.client.send(request).await?.json(request)
+    }
+
+    /// Sends it; that it was accepted is all there is to know.
+    pub(crate) async fn accepted(&self, request: &Request) -> Result<()> {
+        self.client.send(request).await.map(|_answer| ())
+    }
+}
+
+/// A path below a URL, each segment whatever is in it.
+pub(crate) fn join(base: &Url, path: &[&str]) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    url
+}
+
+/// The same with a query.
+pub(crate) fn with_query(mut url: Url, query: &[(&str, &str)]) -> Url {
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_one_segment_whatever_is_in_it() {
+        let base = Url::parse("http://cloud/compute/v2.1/").unwrap();
+        let url = join(&base, &["servers", "../a?b"]);
+        assert_eq!(url.as_str(), "http://cloud/compute/v2.1/servers/..%2Fa%3Fb");
+    }
+}

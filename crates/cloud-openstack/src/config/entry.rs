@@ -1,0 +1,223 @@
+//! One cloud's entry of a clouds.yaml, made into a [`Config`].
+
+use super::{Account, ApplicationCredential, Config, Credentials, Domain, Origin, Sources};
+use crate::catalog::{Interface, Service};
+use crate::error::Error;
+use cloud_core::Secret;
+use cloud_core::http::{Roots, Url};
+use serde_json::Value;
+use std::path::Path;
+
+/// An entry, and where it stands for errors.
+struct Entry<'a> {
+    origin: &'a Origin,
+    value: &'a Value,
+}
+
+pub(super) fn config(
+    origin: Origin,
+    value: &Value,
+    sources: &Sources<'_>,
+) -> Result<Config, Error> {
+    let entry = Entry { origin: &origin, value };
+    entry.refuse_what_we_cannot()?;
+    let mut warnings = Vec::new();
+    let roots = entry.roots(sources, &mut warnings)?;
+    let auth_url = entry.auth_url()?;
+    let credentials = entry.credentials()?;
+    let interface = entry.interface()?;
+    let overrides = Service::ALL
+        .iter()
+        .filter_map(|service| {
+            let url = service.keys().iter().find_map(|key| entry.text(key))?;
+            Some(entry.url(service.override_key(), &url).map(|url| (*service, url)))
+        })
+        .collect::<Result<_, Error>>()?;
+    let region = entry.text("region_name");
+    Ok(Config { origin, auth_url, credentials, region, interface, overrides, roots, warnings })
+}
+
+impl Entry<'_> {
+    /// A setting that is there and not empty, as text: numbers are often written without quotes.
+    fn text(&self, key: &str) -> Option<String> {
+        as_text(self.value.get(key)?)
+    }
+
+    /// A setting of `auth`; some write these beside it, and the client takes that too.
+    fn auth(&self, key: &str) -> Option<String> {
+        self.value.get("auth").and_then(|auth| as_text(auth.get(key)?)).or_else(|| self.text(key))
+    }
+
+    fn bad(&self, key: &'static str, problem: &str, remedy: &str) -> Error {
+        let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
+        Error::BadSetting { origin: self.origin.clone(), key, problem, remedy }
+    }
+
+    /// What would silently mean something else to us than to OpenStack's client.
+    fn refuse_what_we_cannot(&self) -> Result<(), Error> {
+        if self.text("profile").is_some() || self.text("cloud").is_some() {
+            let remedy = "write its auth_url and the rest into the cloud's own entry";
+            return Err(self.bad("profile", "is not supported", remedy));
+        }
+        match self.text("identity_api_version").as_deref() {
+            None | Some("3" | "v3" | "3.0") => Ok(()),
+            Some(_) => {
+                Err(self.bad("identity_api_version", "is not 3", "remove it, or set it to 3"))
+            }
+        }
+    }
+
+    fn auth_url(&self) -> Result<Url, Error> {
+        let Some(text) = self.auth("auth_url") else {
+            let remedy = "set it to Keystone's address, such as https://cloud.example:5000/v3";
+            return Err(self.bad("auth_url", "is missing", remedy));
+        };
+        let mut url = self.url("auth_url", &text)?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        let path = path.strip_suffix("/v2.0").unwrap_or(&path);
+        let versioned = if path.ends_with("/v3") { path.to_owned() } else { format!("{path}/v3") };
+        url.set_path(&versioned);
+        Ok(url)
+    }
+
+    fn url(&self, key: &'static str, text: &str) -> Result<Url, Error> {
+        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        url.ok_or_else(|| self.bad(key, "is no http or https address", "correct it"))
+    }
+
+    fn interface(&self) -> Result<Interface, Error> {
+        let Some(text) = self.text("interface").or_else(|| self.text("endpoint_type")) else {
+            return Ok(Interface::Public);
+        };
+        Interface::new(&text).ok_or_else(|| {
+            self.bad("interface", "is none that there is", "set it to public, internal or admin")
+        })
+    }
+
+    fn roots(&self, sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Roots, Error> {
+        let unchecked = self.flag("verify") == Some(false) || self.flag("insecure") == Some(true);
+        if unchecked {
+            warnings.push(format!(
+                "{}: certificates are not checked, so anybody on the way can read the credentials: \
+                 set cacert and remove insecure and verify",
+                self.origin
+            ));
+            return Ok(Roots::Unchecked);
+        }
+        // A file under `verify` is one of the older ways to say cacert.
+        let verify = self.text("verify").filter(|_| self.flag("verify").is_none());
+        let Some(file) = self.text("cacert").or(verify) else {
+            return Ok(Roots::System);
+        };
+        let content = (sources.read)(Path::new(&file)).map_err(|error| {
+            let problem = format!("is the file {file}, which cannot be read ({error})");
+            self.bad("cacert", &problem, "correct its path or its permissions")
+        })?;
+        Ok(Roots::SystemAnd(content.bytes))
+    }
+
+    fn flag(&self, key: &str) -> Option<bool> {
+        match self.text(key)?.to_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn credentials(&self) -> Result<Credentials, Error> {
+        let kind = self.text("auth_type").or_else(|| self.text("auth_plugin"));
+        match kind.as_deref() {
+            Some("v3applicationcredential" | "application_credential") => self.application(),
+            Some("v3token" | "token") => self.token(),
+            None if self.auth("application_credential_secret").is_some() => self.application(),
+            None if self.auth("token").is_some() => self.token(),
+            Some("v3password" | "password") | None => self.password(),
+            Some(other) => {
+                let problem = format!("is '{other}', which is not supported");
+                let remedy = "use v3applicationcredential, v3password or v3token";
+                Err(self.bad("auth_type", &problem, remedy))
+            }
+        }
+    }
+
+    fn application(&self) -> Result<Credentials, Error> {
+        let secret = self.needed("application_credential_secret")?;
+        let identity = match self.auth("application_credential_id") {
+            Some(id) => ApplicationCredential::Id(id),
+            None => ApplicationCredential::Name {
+                name: self.needed("application_credential_name")?,
+                user: self.account(&USER)?,
+            },
+        };
+        Ok(Credentials::ApplicationCredential { identity, secret: Secret::new(secret) })
+    }
+
+    fn token(&self) -> Result<Credentials, Error> {
+        let token = Secret::new(self.needed("token")?);
+        Ok(Credentials::Token { token, scope: self.account(&PROJECT).ok() })
+    }
+
+    fn password(&self) -> Result<Credentials, Error> {
+        let user = self.account(&USER)?;
+        let password = Secret::new(self.needed("password")?);
+        Ok(Credentials::Password { user, password, scope: self.account(&PROJECT)? })
+    }
+
+    fn needed(&self, key: &'static str) -> Result<String, Error> {
+        let remedy = "add it here or in secure.yaml";
+        self.auth(key).ok_or_else(|| self.bad(key, "is missing", remedy))
+    }
+
+    fn account(&self, keys: &AccountKeys) -> Result<Account, Error> {
+        if let Some(id) = self.auth(keys.id) {
+            return Ok(Account::Id(id));
+        }
+        let name = keys.names.iter().find_map(|key| self.auth(key));
+        let Some(name) = name else {
+            let remedy = "add it here or in secure.yaml";
+            return Err(self.bad(keys.name, "is missing", remedy));
+        };
+        let by_id = [keys.domain_id, "domain_id", "default_domain_id", "default_domain"];
+        let by_name = [keys.domain_name, "domain_name"];
+        let domain = self
+            .auth(keys.domain_id)
+            .map(Domain::Id)
+            .or_else(|| by_name.iter().find_map(|key| self.auth(key)).map(Domain::Name))
+            .or_else(|| by_id.iter().find_map(|key| self.auth(key)).map(Domain::Id))
+            .unwrap_or_else(|| Domain::Id("default".to_owned()));
+        Ok(Account::Name { name, domain })
+    }
+}
+
+struct AccountKeys {
+    id: &'static str,
+    name: &'static str,
+    names: &'static [&'static str],
+    domain_id: &'static str,
+    domain_name: &'static str,
+}
+
+const USER: AccountKeys = AccountKeys {
+    id: "user_id",
+    name: "username",
+    names: &["username", "user_name"],
+    domain_id: "user_domain_id",
+    domain_name: "user_domain_name",
+};
+
+const PROJECT: AccountKeys = AccountKeys {
+    id: "project_id",
+    name: "project_name",
+    names: &["project_name", "tenant_name"],
+    domain_id: "project_domain_id",
+    domain_name: "project_domain_name",
+};
+
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => (!text.is_empty()).then(|| text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,157 @@
+//! Which cloud, and how to get in: clouds.yaml, secure.yaml and the `OS_*` variables.
+
+mod entry;
+mod file;
+mod sources;
+mod variables;
+
+pub use sources::{FileContent, Sources, read_file};
+
+use crate::catalog::{Interface, Service};
+use crate::error::Error;
+use cloud_core::Secret;
+use cloud_core::http::{Roots, Url};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// How to get into one cloud.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Where all this was written, for errors.
+    pub origin: Origin,
+    /// Keystone, up to and including `/v3`.
+    pub auth_url: Url,
+    /// Who we are.
+    pub credentials: Credentials,
+    /// The region to use; the catalog's only one if none is given.
+    pub region: Option<String>,
+    /// Which of a service's endpoints to use.
+    pub interface: Interface,
+    /// Endpoints that are not taken from the catalog.
+    pub overrides: BTreeMap<Service, Url>,
+    /// Whom to trust.
+    pub roots: Roots,
+    /// What an operator should know and change.
+    pub warnings: Vec<String>,
+}
+
+/// Where a configuration was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A cloud of a clouds.yaml.
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The cloud's key in it.
+        cloud: String,
+    },
+    /// The `OS_*` variables.
+    Variables,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, cloud } => write!(f, "cloud '{cloud}' in {}", file.display()),
+            Self::Variables => f.write_str("the cloud of the OS_* variables"),
+        }
+    }
+}
+
+/// Who we are, and what proves it.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// A user with a password, in a project.
+    Password {
+        /// The user.
+        user: Account,
+        /// The password.
+        password: Secret<String>,
+        /// The project to work in.
+        scope: Account,
+    },
+    /// An application credential, which knows its project.
+    ApplicationCredential {
+        /// Its id, or its name and whose it is.
+        identity: ApplicationCredential,
+        /// Its secret.
+        secret: Secret<String>,
+    },
+    /// A token that somebody else got.
+    Token {
+        /// The token.
+        token: Secret<String>,
+        /// The project to work in; the token's own if none is given.
+        scope: Option<Account>,
+    },
+}
+
+impl Credentials {
+    /// What it is called in a sentence.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Password { .. } => "the user name and password",
+            Self::ApplicationCredential { .. } => "the application credential",
+            Self::Token { .. } => "the token",
+        }
+    }
+}
+
+/// Which application credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApplicationCredential {
+    /// By id.
+    Id(String),
+    /// By name, which is one of its user's.
+    Name {
+        /// The name.
+        name: String,
+        /// The user.
+        user: Account,
+    },
+}
+
+/// A user or a project: by id, or by name within a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// By id.
+    Id(String),
+    /// By name.
+    Name {
+        /// The name.
+        name: String,
+        /// Its domain.
+        domain: Domain,
+    },
+}
+
+/// A domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// By id.
+    Id(String),
+    /// By name.
+    Name(String),
+}
+
+impl Config {
+    /// Reads what the sources say, in the order that OpenStack's own client has: the cloud asked
+    /// for, else the one that `OS_CLOUD` names, else the `OS_*` variables if there is an
+    /// `OS_AUTH_URL`, else the file's cloud `openstack`, else its only one.
+    pub fn load(sources: &Sources<'_>) -> Result<Self, Error> {
+        let named = sources.cloud.clone().or_else(|| sources.variable("OS_CLOUD"));
+        if named.is_none() && sources.variable("OS_AUTH_URL").is_some() {
+            return entry::config(Origin::Variables, &variables::entry(sources), sources);
+        }
+        let mut found = file::find(sources)?;
+        let cloud = file::choose(&found, named)?;
+        let entry = found.clouds.remove(&cloud).unwrap_or(Value::Null);
+        let origin = Origin::File { file: found.file, cloud };
+        let mut config = entry::config(origin, &entry, sources)?;
+        config.warnings.append(&mut found.warnings);
+        Ok(config)
+    }
+}

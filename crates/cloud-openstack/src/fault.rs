@@ -1,0 +1,99 @@
+//! Why a server failed after its creation had been accepted, and the words that tell it.
+
+use crate::wire::ServerFault;
+use cloud_core::{ErrorKind, Fault};
+
+/// Words of Nova and Neutron for a limit of ours, in lower case.
+const QUOTA: &[&str] = &[
+    "quota exceeded",
+    "quota_exceeded",
+    "over quota",
+    "maximum number of ports exceeded",
+    "portlimitexceeded",
+];
+
+/// Words for a cloud that has no room.
+const CAPACITY: &[&str] = &[
+    "no valid host",
+    "not enough hosts available",
+    "exhausted all hosts",
+    "insufficient compute resources",
+    "no fixed ip addresses available",
+    "no more ip addresses available",
+    "no more fixed ip addresses",
+];
+
+/// Words for a request that would fail everywhere.
+const INVALID: &[&str] = &["image", "flavor", "key_name"];
+
+pub(crate) fn is_quota(message: &str) -> bool {
+    has_any(message, QUOTA)
+}
+
+pub(crate) fn is_capacity(message: &str) -> bool {
+    has_any(message, CAPACITY)
+}
+
+fn has_any(message: &str, words: &[&str]) -> bool {
+    let message = message.to_lowercase();
+    words.iter().any(|word| message.contains(word))
+}
+
+/// The fault of a server in ERROR, with the kind that its launch would have failed with.
+pub(crate) fn fault(fault: &ServerFault) -> Fault {
+    let whole = format!("{} {}", fault.message, fault.details);
+    let kind = if is_quota(&whole) {
+        ErrorKind::Quota
+    } else if is_capacity(&whole) {
+        ErrorKind::Capacity
+    } else {
+        by_code(fault)
+    };
+    Fault { kind, message: fault.message.trim().to_owned() }
+}
+
+/// Nova calls nearly everything 500; a host that could not is no reason not to try another.
+fn by_code(fault: &ServerFault) -> ErrorKind {
+    match fault.code {
+        403 => ErrorKind::Forbidden,
+        400 | 404 if has_any(&fault.message, INVALID) => ErrorKind::Invalid,
+        409 => ErrorKind::Conflict,
+        _ => ErrorKind::Unavailable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_have_kinds() {
+        let table = [
+            (500, "No valid host was found. ", ErrorKind::Capacity),
+            (
+                500,
+                "No valid host was found. There are not enough hosts available.",
+                ErrorKind::Capacity,
+            ),
+            (
+                500,
+                "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance x.",
+                ErrorKind::Capacity,
+            ),
+            (500, "Build of instance x aborted: hypervisor on fire", ErrorKind::Unavailable),
+            (403, "Quota exceeded for resources: ['port'].", ErrorKind::Quota),
+            (500, "Maximum number of ports exceeded", ErrorKind::Quota),
+            (400, "No more IP addresses available on network n.", ErrorKind::Capacity),
+            (404, "Image x could not be found.", ErrorKind::Invalid),
+            (0, "", ErrorKind::Unavailable),
+        ];
+        for (code, message, kind) in table {
+            let shown = ServerFault { code, message: message.to_owned(), details: String::new() };
+            assert_eq!(
+                fault(&shown),
+                Fault { kind, message: message.trim().to_owned() },
+                "{message}"
+            );
+        }
+    }
+}

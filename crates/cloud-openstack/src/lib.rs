@@ -1,0 +1,33 @@
+#![doc = include_str!("../README.md")]
+
+mod api;
+mod auth;
+mod catalog;
+mod classify;
+mod config;
+mod connect;
+mod create;
+mod error;
+mod fault;
+mod flavor;
+mod image;
+mod limits;
+mod page;
+mod provider;
+#[cfg(test)]
+mod replay;
+mod resolve;
+mod server;
+mod tags;
+mod version;
+mod wire;
+
+pub use catalog::{Interface, Service};
+pub use config::{
+    Account, ApplicationCredential, Config, Credentials, Domain, FileContent, Origin, Sources,
+    read_file,
+};
+pub use connect::Settings;
+pub use create::{BootVolume, LaunchOptions, Nic};
+pub use error::Error;
+pub use provider::OpenStack;

@@ -1,0 +1,56 @@
+//! What the project may use, and does.
+
+use crate::api::{Api, join};
+use crate::wire::{AbsoluteLimits, LimitsBody, QuotaBody};
+use cloud_core::http::{Method, Request};
+use cloud_core::{ErrorKind, Limit, Operation, Result};
+
+/// Our name, Nova's name of the bound, and its name of the use.
+const NOVA: &[(&str, &str, &str)] = &[
+    ("instances", "maxTotalInstances", "totalInstancesUsed"),
+    ("cores", "maxTotalCores", "totalCoresUsed"),
+    ("ram_mib", "maxTotalRAMSize", "totalRAMUsed"),
+    ("server_groups", "maxServerGroups", "totalServerGroupsUsed"),
+];
+
+/// Nova's limits, and Neutron's ports where we may see them.
+pub(crate) async fn list(api: &Api) -> Result<Vec<Limit>> {
+    let request = api.compute(Operation::Limits, Method::GET, &["limits"]);
+    let body: LimitsBody = api.read(&request).await?;
+    let mut limits = nova(&body.limits);
+    limits.extend(ports(api).await?);
+    Ok(limits)
+}
+
+fn nova(limits: &AbsoluteLimits) -> Vec<Limit> {
+    let value = |name: &str| limits.absolute.get(name).copied();
+    let rows = NOVA.iter().filter_map(|(name, most, used)| {
+        let used = value(used).and_then(|used| u64::try_from(used).ok());
+        Some(limit(name, value(most)?, used))
+    });
+    rows.collect()
+}
+
+/// A negative bound is none.
+fn limit(name: &str, most: i64, used: Option<u64>) -> Limit {
+    Limit { name: name.to_owned(), zone: None, most: u64::try_from(most).ok(), used }
+}
+
+async fn ports(api: &Api) -> Result<Option<Limit>> {
+    let Some(project) = &api.project else {
+        return Ok(None);
+    };
+    let url = join(&api.endpoints.network, &["v2.0", "quotas", project, "details.json"]);
+    let request = Request::new(Operation::Limits, Method::GET, url);
+    match api.read::<QuotaBody>(&request).await {
+        Ok(body) => Ok(body
+            .quota
+            .get("port")
+            .map(|port| limit("ports", port.limit, u64::try_from(port.used).ok()))),
+        // Not every cloud has it, and not every user may see it.
+        Err(error) if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::NotFound) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,134 @@
+//! Our tags as Nova keeps them: metadata, which tells all, and tags, by which it can filter.
+//!
+//! A tag `cluster` of `blue` becomes the metadata `cluster: blue` and the Nova tag `cluster=blue`;
+//! one without a value, such as `compute`, becomes the Nova tag `compute`. Nova's tags are short and
+//! take neither comma nor slash; what does not fit is metadata alone. The `metadata` filter of a
+//! listing is ignored without a word, so listings go by Nova's tags and are checked by both.
+
+use cloud_core::{Error, ErrorKind, Operation, Result, Tags};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Longest Nova tag, in characters.
+const LONGEST_TAG: usize = 60;
+/// Most Nova tags of a server.
+const MOST_TAGS: usize = 50;
+/// Longest key and longest value in metadata.
+const LONGEST_ENTRY: usize = 255;
+
+/// The Nova tag for a tag of ours, if it can be one.
+fn nova_tag(key: &str, value: &str) -> Option<String> {
+    let tag = if value.is_empty() { key.to_owned() } else { format!("{key}={value}") };
+    let ambiguous = key.contains('=');
+    let length = tag.chars().count();
+    let fits = (1..=LONGEST_TAG).contains(&length) && !tag.contains([',', '/']) && !ambiguous;
+    fits.then_some(tag)
+}
+
+/// The Nova tags to create a server with.
+pub(crate) fn nova_tags(tags: &Tags, extra: &[String]) -> Vec<String> {
+    let ours = tags.iter().filter_map(|(key, value)| nova_tag(key, value));
+    let mut all: Vec<String> = ours.chain(extra.iter().cloned()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.truncate(MOST_TAGS);
+    all
+}
+
+/// The metadata to create a server with; an error if Nova would not take it.
+pub(crate) fn metadata(tags: &Tags) -> Result<Map<String, Value>> {
+    let mut map = Map::new();
+    for (key, value) in tags.iter() {
+        let good = |c: char| c.is_ascii_alphanumeric() || "-_:. ".contains(c);
+        let fits = (1..=LONGEST_ENTRY).contains(&key.len()) && key.chars().all(good);
+        if !fits || value.chars().count() > LONGEST_ENTRY {
+            let message = format!(
+                "tag {key:?}: Nova takes letters, digits and -_:. in a key, and 255 characters in key and value"
+            );
+            return Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message));
+        }
+        map.insert(key.to_owned(), Value::String(value.to_owned()));
+    }
+    Ok(map)
+}
+
+/// What a listing asks for: all servers that have all of these; none if nothing fits.
+pub(crate) fn query(tags: &Tags) -> Option<String> {
+    let fitting: Vec<String> =
+        tags.iter().filter_map(|(key, value)| nova_tag(key, value)).collect();
+    (!fitting.is_empty()).then(|| fitting.join(","))
+}
+
+/// Tags of ours from what Nova or Glance shows; where both say something, the first counts.
+pub(crate) fn from_parts<'a>(
+    properties: impl Iterator<Item = (&'a str, &'a str)>,
+    tags: &'a [String],
+) -> Tags {
+    let mut all: BTreeMap<&str, &str> = BTreeMap::new();
+    for tag in tags {
+        let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
+        if !key.is_empty() {
+            all.insert(key, value);
+        }
+    }
+    all.extend(properties);
+    all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(metadata: &Map<String, Value>, tags: &[String]) -> Tags {
+        from_parts(
+            metadata.iter().map(|(key, value)| (key.as_str(), value.as_str().unwrap())),
+            tags,
+        )
+    }
+
+    #[test]
+    fn what_does_not_fit_is_metadata_alone() {
+        let tags =
+            Tags::from([("cluster", "blue"), ("compute", ""), ("path", "a/b"), ("list", "a,b")])
+                .with("long", "x".repeat(56));
+        assert_eq!(nova_tags(&tags, &["extra".to_owned()]), ["cluster=blue", "compute", "extra"]);
+        assert_eq!(query(&tags).unwrap(), "cluster=blue,compute");
+        assert_eq!(query(&Tags::from([("path", "a/b")])), None);
+        assert_eq!(metadata(&tags).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn a_tag_that_nova_refuses_is_refused_before_it_is_asked() {
+        for (key, value) in [("k/ey", String::new()), ("", String::new()), ("key", "x".repeat(256))]
+        {
+            assert_eq!(
+                metadata(&Tags::from([(key, value)])).unwrap_err().kind(),
+                ErrorKind::Invalid
+            );
+        }
+    }
+
+    #[test]
+    fn metadata_that_contradicts_a_tag_counts() {
+        let seen = from_parts([("cluster", "blue")].into_iter(), &["cluster=red".to_owned()]);
+        assert_eq!(seen, Tags::from([("cluster", "blue")]));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_set_is_what_is_read(pairs in proptest::collection::btree_map("[a-z:._-]{1,20}", "\\PC{0,70}", 0..20)) {
+            let tags: Tags = pairs.into_iter().collect();
+            let set = metadata(&tags).unwrap();
+            prop_assert_eq!(read(&set, &nova_tags(&tags, &[])), tags.clone());
+            for tag in nova_tags(&tags, &[]) {
+                prop_assert!(tag.chars().count() <= LONGEST_TAG && !tag.contains(','));
+            }
+        }
+
+        #[test]
+        fn no_tag_makes_it_panic(tags in proptest::collection::vec(".*", 0..5)) {
+            from_parts(std::iter::empty(), &tags);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The crate against a real Keystone, Nova, Glance and Neutron.
+//!
+//! A cloud takes its time to start, so that one serves many scenarios. Each says how it went, and
+//! one that fails does not keep the others from being tried.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests stop at the first surprise"
+)]
+
+mod cloud;
+mod proxy;
+mod scenarios;
+mod stage;
+
+use cloud::{Caller, Cloud, connect, settings, through};
+use cloud_core::conformance::{CASES, Verdict};
+use cloud_openstack::OpenStack;
+use proxy::Proxy;
+use scenarios::Scene;
+use stage::{PAGE, RealStage};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// What a conformance case may not be able to try here: Nova has neither.
+const NOT_HERE: [&str; 2] = ["idempotent_launch", "capacity_at_once"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_openstack_conforms() {
+    let cloud = started();
+    let proxy = Proxy::new(&cloud).await;
+    let admin = Caller::new(&cloud, "admin").await;
+    let no_room = AtomicBool::new(false);
+    let stage = RealStage { cloud: &cloud, proxy: &proxy, admin: &admin, no_room };
+    let mut settings = settings();
+    settings.page = PAGE;
+    let entry = through(&proxy, cloud.entry("app"));
+    let provider = connect(&entry, settings).await.expect("a connection");
+    let mut failed = Vec::new();
+    for case in CASES {
+        let begin = Instant::now();
+        let verdict = case.run(&provider, &stage).await;
+        println!("{} in {:.1} s: {verdict:?}", case.name, begin.elapsed().as_secs_f32());
+        match verdict {
+            Verdict::Passed => assert!(!NOT_HERE.contains(&case.name), "{} was tried", case.name),
+            Verdict::Skipped(_) if NOT_HERE.contains(&case.name) => {}
+            Verdict::Skipped(why) | Verdict::Failed(why) => {
+                failed.push(format!("{}: {why}", case.name));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Runs scenarios one after the other on a cloud of their own.
+macro_rules! scenarios {
+    ($($scenario:ident $(($argument:expr))?),+ $(,)?) => {{
+        let world = Arc::new(World::new().await);
+        let mut failed = Vec::new();
+        $({
+            let begin = Instant::now();
+            let name = concat!(stringify!($scenario) $(, " ", stringify!($argument))?);
+            let world = Arc::clone(&world);
+            // A task of its own, so that a panic ends it and not us.
+            let task = tokio::spawn(async move {
+                scenarios::$scenario(&world.scene() $(, $argument)?).await;
+            });
+            let verdict = if task.await.is_ok() {
+                "passed"
+            } else {
+                failed.push(name);
+                "FAILED"
+            };
+            println!("{name} in {:.1} s: {verdict}", begin.elapsed().as_secs_f32());
+        })+
+        assert!(failed.is_empty(), "{failed:#?}");
+    }};
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_openstack_is_dealt_with() {
+    scenarios![
+        bad_credentials_are_told_in_one_sentence,
+        tokens_are_renewed,
+        an_ambiguous_name_is_refused,
+        a_port_quota_is_a_quota,
+        one_server_with_everything,
+        a_spawn_error_is_a_fault,
+        a_name_is_not_a_pattern,
+        another_projects_server_is_left_alone,
+    ];
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_openstack_takes_batches() {
+    scenarios![
+        a_batch_costs_what_it_must(1),
+        a_batch_costs_what_it_must(10),
+        a_batch_costs_what_it_must(25),
+    ];
+}
+
+struct World {
+    cloud: Cloud,
+    proxy: Proxy,
+    admin: Caller,
+    provider: OpenStack,
+}
+
+impl World {
+    async fn new() -> Self {
+        let cloud = started();
+        let proxy = Proxy::new(&cloud).await;
+        let admin = Caller::new(&cloud, "admin").await;
+        let entry = through(&proxy, cloud.entry("app"));
+        let provider = connect(&entry, settings()).await.expect("a connection");
+        assert!(provider.warnings().is_empty(), "{:?}", provider.warnings());
+        Self { cloud, proxy, admin, provider }
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        let Self { cloud, proxy, admin, provider } = self;
+        Scene { cloud, proxy, admin, provider }
+    }
+}
+
+fn started() -> Cloud {
+    let begin = Instant::now();
+    let cloud = Cloud::new();
+    println!("OpenStack is up after {:.1} s", begin.elapsed().as_secs_f32());
+    cloud
+}

@@ -1,0 +1,368 @@
+//! What a real OpenStack does that no suite for all clouds can ask about.
+
+use crate::cloud::{Caller, Cloud, connect, settings, through, until};
+use crate::proxy::{Proxy, Seen};
+use crate::stage::poll;
+use cloud_core::{
+    ErrorKind, Fault, ImageFilter, ImageId, ImageName, Instance, InstanceFilter, InstanceId,
+    InstanceName, InstanceSpec, InstanceState, Provider, ProviderExt as _, Secret, ShapeName, Tags,
+    WaitOutcome,
+};
+use cloud_openstack::{LaunchOptions, Nic, OpenStack};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(crate) struct Scene<'a> {
+    pub(crate) cloud: &'a Cloud,
+    pub(crate) proxy: &'a Proxy,
+    pub(crate) admin: &'a Caller,
+    /// As demo, with the application credential.
+    pub(crate) provider: &'a OpenStack,
+}
+
+/// The tags of a cluster.
+pub(crate) fn tags(cluster: &str, node: &str) -> Tags {
+    Tags::from([("cluster", cluster), ("type", "compute"), ("node", node)])
+}
+
+pub(crate) fn of_cluster(cluster: &str) -> InstanceFilter {
+    InstanceFilter::tagged(Tags::from([("cluster", cluster)]))
+}
+
+/// Nova may still show it for a moment, as DELETED.
+fn is_gone(outcome: &WaitOutcome) -> bool {
+    matches!(outcome, WaitOutcome::Gone | WaitOutcome::Reached(_))
+}
+
+impl Scene<'_> {
+    pub(crate) fn spec(&self, cluster: &str, node: &str) -> InstanceSpec {
+        let image = ImageId::new(self.cloud.fact("/images/image-1"));
+        let name = InstanceName::new(node);
+        let mut spec = InstanceSpec::new(name, ShapeName::new("m1.tiny"), image);
+        spec.tags = tags(cluster, node);
+        spec
+    }
+
+    async fn ended(&self, cluster: &str, id: &InstanceId) -> WaitOutcome {
+        let ids = std::slice::from_ref(id);
+        let mut waited = self.provider.wait_running(&of_cluster(cluster), ids, poll()).await;
+        waited.outcomes.remove(id).expect("an outcome")
+    }
+
+    async fn running(&self, cluster: &str, id: &InstanceId) -> Instance {
+        match self.ended(cluster, id).await {
+            WaitOutcome::Reached(instance) => instance,
+            other => panic!("{id} does not run: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn clean(&self, provider: &OpenStack, cluster: &str) {
+        let filter = of_cluster(cluster);
+        let ids: Vec<InstanceId> =
+            provider.list(&filter).await.expect("a listing").into_iter().map(|it| it.id).collect();
+        for id in &ids {
+            provider.terminate(id).await.expect("a terminate");
+        }
+        let waited = provider.wait_gone(&filter, &ids, poll()).await;
+        assert!(waited.outcomes.values().all(is_gone), "{waited:?}");
+    }
+
+    async fn ports(&self) -> usize {
+        let path = format!("/v2.0/ports?project_id={}", self.cloud.fact("/projects/demo"));
+        let ports = self.admin.call("GET", "neutron", &path, &Value::Null).await;
+        ports["ports"].as_array().map_or(usize::MAX, Vec::len)
+    }
+}
+
+/// A launch with every option, which the real client sees; then rebuilt, and deleted twice.
+pub(crate) async fn one_server_with_everything(scene: &Scene<'_>) {
+    let mut spec = scene.spec("whole", "vm-1");
+    spec.image = ImageId::new("image-1");
+    spec.zone = Some(cloud_core::Zone::new("nova"));
+    spec.user_data = Some(Secret::new("#cloud-config\n".to_owned()));
+    let mut options = LaunchOptions::default();
+    let address = "10.30.1.77".parse().expect("an address");
+    let fixed = Nic::Network { network: "net-2".to_owned(), address: Some(address) };
+    options.nics = vec![fixed, Nic::network("net-1")];
+    options.security_groups = vec!["slurm".to_owned()];
+    options.keypair = Some("key-1".to_owned());
+    options.config_drive = true;
+    options.server_group = Some("together".to_owned());
+    options.extra_tags = vec!["compute".to_owned()];
+    let launched = scene.provider.launch_with(&spec, &options).await.expect("a launch");
+    scene.running("whole", &launched.id).await;
+    the_client_sees_it(scene.cloud, &launched.id).await;
+    rebuilt_while_it_is_rebuilt(scene, &launched.id).await;
+    deleted_twice(scene, &launched.id).await;
+}
+
+async fn the_client_sees_it(cloud: &Cloud, id: &InstanceId) {
+    let shown = cloud.client(&["server", "show", id.as_str()]).await;
+    let tags = shown["tags"].as_array().expect("tags");
+    let mut tags: Vec<&str> = tags.iter().filter_map(Value::as_str).collect();
+    tags.sort_unstable();
+    assert_eq!(tags, ["cluster=whole", "compute", "node=vm-1", "type=compute"]);
+    let metadata = json!({"cluster": "whole", "node": "vm-1", "type": "compute"});
+    assert_eq!(shown["properties"], metadata);
+    assert_eq!(shown["addresses"]["net-2"], json!(["10.30.1.77"]));
+    assert_eq!((&shown["key_name"], &shown["config_drive"]), (&json!("key-1"), &json!("True")));
+    assert!(shown["image"].to_string().contains("image-1"), "{}", shown["image"]);
+    println!("  the client sees tags {tags:?}, metadata {}", shown["properties"]);
+}
+
+async fn rebuilt_while_it_is_rebuilt(scene: &Scene<'_>, id: &InstanceId) {
+    let (cloud, provider) = (scene.cloud, scene.provider);
+    cloud.order("rebuild", "delay 170");
+    let image = ImageId::new(cloud.fact("/images/image-2"));
+    provider.rebuild(id, &image).await.expect("a rebuild");
+    let error = provider.rebuild(id, &image).await.expect_err("it is being rebuilt");
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    let during = provider.get(id).await.expect("a server");
+    let early = (InstanceState::Pending, Some(image.clone()));
+    assert_eq!((during.state, during.image), early, "its image changes early");
+    cloud.order("rebuild", "");
+    let waited = provider.wait_back(std::slice::from_ref(id), Some(&image), poll()).await;
+    assert!(matches!(waited.outcomes[id], WaitOutcome::Reached(_)), "{waited:?}");
+    let shown = cloud.client(&["server", "show", id.as_str()]).await;
+    assert!(shown["image"].to_string().contains(image.as_str()), "{}", shown["image"]);
+    println!("  the client sees image {} after the rebuild", shown["image"]);
+}
+
+async fn deleted_twice(scene: &Scene<'_>, id: &InstanceId) {
+    let (cloud, provider) = (scene.cloud, scene.provider);
+    cloud.order("destroy", "delay 170");
+    provider.terminate(id).await.expect("a terminate");
+    provider.terminate(id).await.expect("another while it goes");
+    let state = provider.get(id).await.expect("a server").state;
+    assert_eq!(state, InstanceState::Terminating);
+    cloud.order("destroy", "");
+    scene.clean(provider, "whole").await;
+    provider.terminate(id).await.expect("another when it is gone");
+}
+
+/// A hypervisor that fails is seen, and its server can be removed and replaced.
+pub(crate) async fn a_spawn_error_is_a_fault(scene: &Scene<'_>) {
+    scene.cloud.order("spawn-bad", "error hypervisor on fire");
+    let launched = scene.provider.launch(&scene.spec("fire", "bad")).await.expect("a launch");
+    let WaitOutcome::Lost(Instance { fault: Some(Fault { kind, message }), .. }) =
+        scene.ended("fire", &launched.id).await
+    else {
+        panic!("it is not seen to have failed");
+    };
+    assert_eq!(kind, ErrorKind::Unavailable);
+    assert!(message.contains("hypervisor on fire"), "{message}");
+    scene.cloud.order("spawn-bad", "");
+    scene.clean(scene.provider, "fire").await;
+    let again = scene.provider.launch(&scene.spec("fire", "bad")).await.expect("a launch");
+    scene.running("fire", &again.id).await;
+    scene.clean(scene.provider, "fire").await;
+}
+
+/// Names that are patterns, and names that are the beginning of others, mean themselves.
+pub(crate) async fn a_name_is_not_a_pattern(scene: &Scene<'_>) {
+    for name in ["vm.1", "vmx1", "vm.10"] {
+        scene.provider.launch(&scene.spec("pattern", name)).await.expect("a launch");
+    }
+    for (name, expected) in
+        [("vm.1", vec!["vm.1"]), ("vm.*", vec![]), ("vm", vec![]), ("vmx1", vec!["vmx1"])]
+    {
+        let filter = of_cluster("pattern").named(InstanceName::new(name));
+        let listed = scene.provider.list(&filter).await.expect("a listing");
+        let listed: Vec<&str> = listed.iter().map(|instance| instance.name.as_str()).collect();
+        assert_eq!(listed, expected, "{name}");
+    }
+    scene.clean(scene.provider, "pattern").await;
+}
+
+/// Another project's server with the same name and tags is neither seen nor touched.
+pub(crate) async fn another_projects_server_is_left_alone(scene: &Scene<'_>) {
+    let other = connect(&through(scene.proxy, scene.cloud.entry("other")), settings())
+        .await
+        .expect("a connection");
+    let spec = scene.spec("twins", "vm-1");
+    let theirs = other.launch(&spec).await.expect("a launch");
+    let ours = scene.provider.launch(&spec).await.expect("a launch");
+    scene.running("twins", &ours.id).await;
+    let listed = scene.provider.list(&of_cluster("twins")).await.expect("a listing");
+    assert_eq!(listed.iter().map(|it| &it.id).collect::<Vec<_>>(), [&ours.id]);
+    scene.provider.terminate(&theirs.id).await.expect("to us it is not there");
+    scene.clean(scene.provider, "twins").await;
+    let waited =
+        other.wait_running(&of_cluster("twins"), std::slice::from_ref(&theirs.id), poll()).await;
+    assert!(matches!(waited.outcomes[&theirs.id], WaitOutcome::Reached(_)), "{waited:?}");
+    scene.clean(&other, "twins").await;
+}
+
+/// Neutron's quota comes through Nova, and is told from what policy forbids.
+pub(crate) async fn a_port_quota_is_a_quota(scene: &Scene<'_>) {
+    let path = format!("/v2.0/quotas/{}", scene.cloud.fact("/projects/demo"));
+    scene.admin.call("PUT", "neutron", &path, &json!({"quota": {"port": 0}})).await;
+    let refused = scene.provider.launch(&scene.spec("ports", "vm-1")).await;
+    scene.admin.call("PUT", "neutron", &path, &json!({"quota": {"port": 500}})).await;
+    let error = refused.expect_err("no ports");
+    assert_eq!(error.kind(), ErrorKind::Quota, "{error}");
+    println!("  {error}");
+    assert!(scene.provider.list(&of_cluster("ports")).await.expect("a listing").is_empty());
+    let limits = scene.provider.limits().await.expect("limits");
+    let names: Vec<&str> = limits.iter().map(|limit| limit.name.as_str()).collect();
+    assert!(names.contains(&"instances") && names.contains(&"ports"), "{names:?}");
+}
+
+/// Two things of one name are refused, with their ids; so is what is not there.
+pub(crate) async fn an_ambiguous_name_is_refused(scene: &Scene<'_>) {
+    let mut options = LaunchOptions::default();
+    options.nics = vec![Nic::network("twin")];
+    let spec = scene.spec("names", "vm-1");
+    let mut twin = spec.clone();
+    twin.image = ImageId::new("twin");
+    let mut nothing = spec.clone();
+    nothing.shape = ShapeName::new("m1.tin");
+    let results = [
+        (scene.provider.launch_with(&spec, &options).await, "2 networks are called 'twin'"),
+        (scene.provider.launch(&twin).await, "2 images are called 'twin'"),
+        (scene.provider.launch(&nothing).await, "there is no flavor 'm1.tin'"),
+    ];
+    for (result, words) in results {
+        let error = result.expect_err("a refusal");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains(words), "{error}");
+        println!("  {error}");
+    }
+    let filter = ImageFilter {
+        tags: Tags::from([("compute", ""), ("cluster", "blue")]),
+        name: Some(ImageName::new("twin")),
+    };
+    let images = scene.provider.images(&filter).await.expect("images");
+    assert_eq!(images.len(), 2);
+    assert!(images.is_sorted_by(|a, b| a.created >= b.created), "newest first");
+    let shapes = scene.provider.shapes().await.expect("shapes");
+    let small = shapes.iter().find(|shape| shape.name.as_str() == "m1.small").expect("a shape");
+    assert_eq!((small.vcpus, small.memory_mib, small.gpus), (2, 2048, 2));
+}
+
+fn tokens(seen: &[Seen]) -> usize {
+    seen.iter().filter(|it| it.service == "keystone" && it.path.ends_with("/auth/tokens")).count()
+}
+
+/// Tokens that end in the middle of it all, and one that is revoked, are renewed without a word.
+pub(crate) async fn tokens_are_renewed(scene: &Scene<'_>) {
+    let life = scene.cloud.directory.join("token-life");
+    std::fs::write(&life, "4").expect("an order");
+    let mut short = settings();
+    short.renew_before = Duration::from_secs(1);
+    let entry = through(scene.proxy, scene.cloud.entry("app"));
+    let provider = connect(&entry, short).await.expect("a connection");
+    scene.proxy.take();
+    let renewals = std::sync::atomic::AtomicUsize::new(0);
+    until("three renewals", || async {
+        provider.list(&of_cluster("tokens")).await.expect("a listing");
+        let more = tokens(&scene.proxy.take());
+        renewals.fetch_add(more, std::sync::atomic::Ordering::SeqCst) + more >= 3
+    })
+    .await;
+    std::fs::remove_file(&life).expect("no order");
+
+    let provider = connect(&entry, settings()).await.expect("a connection");
+    provider.images(&ImageFilter::default()).await.expect("images");
+    scene.admin.revoke(&scene.proxy.token()).await;
+    scene.proxy.take();
+    provider.images(&ImageFilter::default()).await.expect("images with a new token");
+    let seen = scene.proxy.take();
+    let statuses: Vec<u16> = seen.iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [401, 201, 200], "{seen:?}");
+}
+
+/// Credentials that Keystone does not take are told in one sentence.
+pub(crate) async fn bad_credentials_are_told_in_one_sentence(scene: &Scene<'_>) {
+    let mut wrong = scene.cloud.entry("app");
+    wrong["auth"]["application_credential_secret"] = json!("wrong");
+    let mut expired = scene.cloud.entry("app");
+    expired["auth"]["application_credential_id"] =
+        json!(scene.cloud.fact("/credentials/expired/id"));
+    expired["auth"]["application_credential_secret"] =
+        json!(scene.cloud.fact("/credentials/expired/secret"));
+    let mut elsewhere = scene.cloud.entry("app");
+    elsewhere["region_name"] = json!("Nowhere");
+    let auth_url =
+        scene.cloud.entry("app")["auth"]["auth_url"].as_str().expect("a text").to_owned();
+    let origin = "cloud 'test' in /etc/openstack/clouds.yaml";
+    let refused = format!(
+        "{origin}: {auth_url} refuses the application credential: check that it is right, has not expired and has not been deleted"
+    );
+    let no_service =
+        format!("{origin}: no compute service (public) in region Nowhere in the catalog");
+    for (entry, expected) in [(wrong, &refused), (expired, &refused), (elsewhere, &no_service)] {
+        let error = connect(&entry, settings()).await.expect_err("a refusal").to_string();
+        assert!(error.starts_with(expected.as_str()), "{error}");
+        println!("  {error}");
+    }
+    let mut named = scene.cloud.entry("app");
+    named["auth"] = json!({"auth_url": auth_url, "username": "demo", "user_domain_name": "Default",
+        "application_credential_name": scene.cloud.fact("/credentials/good/name"),
+        "application_credential_secret": scene.cloud.fact("/credentials/good/secret")});
+    connect(&named, settings()).await.expect("by name");
+    connect(&scene.cloud.entry("demo"), settings()).await.expect("by password");
+}
+
+/// So many at once: one request for each, one for each look, a few besides; and nothing is left.
+pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) {
+    let cluster = format!("batch-{count}");
+    let ports = scene.ports().await;
+    let entry = through(scene.proxy, scene.cloud.entry("app"));
+    scene.proxy.take();
+    let provider = connect(&entry, settings()).await.expect("a connection");
+    let specs: Vec<InstanceSpec> =
+        (0..count).map(|n| scene.spec(&cluster, &format!("vm-{n:04}"))).collect();
+    let mut ids = Vec::new();
+    for result in join_all(specs.iter().map(|spec| provider.launch(spec)).collect()).await {
+        ids.push(result.expect("a launch").id);
+    }
+    let asked = scene.proxy.take();
+    let creates =
+        asked.iter().filter(|it| it.method == "POST" && it.path == "/v2.1/servers").count();
+    let constant = asked.len() - creates;
+    let mut polls = 0;
+    loop {
+        let listed = provider.list(&of_cluster(&cluster)).await.expect("a listing");
+        polls += 1;
+        assert!(listed.iter().all(|it| it.state != InstanceState::Failed), "{listed:?}");
+        if listed.iter().filter(|it| it.state == InstanceState::Running).count() == count {
+            break;
+        }
+        assert!(polls < 1000, "they do not run");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let looks = scene.proxy.take().len();
+    println!(
+        "  {count} servers: {creates} creates, {looks} requests for {polls} looks, {constant} others"
+    );
+    assert!(creates <= count && looks == polls && constant <= 5, "{asked:?}");
+    for result in join_all(ids.iter().map(|id| provider.terminate(id)).collect()).await {
+        result.expect("a terminate");
+    }
+    let waited = provider.wait_gone(&of_cluster(&cluster), &ids, poll()).await;
+    assert!(waited.last_error.is_none() && waited.outcomes.values().all(is_gone), "{waited:?}");
+    until("no port is left", || async { scene.ports().await == ports }).await;
+}
+
+/// All of them at a time; the results are in the order of the futures.
+async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut pinned: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut results: Vec<Option<F::Output>> = pinned.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, result) in pinned.iter_mut().zip(&mut results) {
+            if result.is_none()
+                && let std::task::Poll::Ready(value) = future.as_mut().poll(context)
+            {
+                *result = Some(value);
+            }
+        }
+        if results.iter().all(Option::is_some) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    results.into_iter().flatten().collect()
+}

@@ -1,0 +1,92 @@
+//! The stage of the conformance suite on a real OpenStack.
+
+use crate::cloud::{Caller, Cloud, PATIENCE, until};
+use crate::proxy::{Proxy, Trouble};
+use async_trait::async_trait;
+use cloud_core::conformance::{Scene, Stage};
+use cloud_core::{ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, ShapeName};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub(crate) const PAGE: u32 = 2;
+
+pub(crate) struct RealStage<'a> {
+    pub(crate) cloud: &'a Cloud,
+    pub(crate) proxy: &'a Proxy,
+    pub(crate) admin: &'a Caller,
+    pub(crate) no_room: AtomicBool,
+}
+
+impl RealStage<'_> {
+    async fn set_quota(&self, instances: i32) {
+        let path = format!("/v2.1/os-quota-sets/{}", self.cloud.fact("/projects/demo"));
+        let body = json!({"quota_set": {"instances": instances, "force": true}});
+        self.admin.call("PUT", "nova", &path, &body).await;
+    }
+
+    async fn stop(&self, id: &InstanceId) {
+        let path = format!("/v2.1/servers/{id}");
+        let action = format!("{path}/action");
+        self.admin.call("POST", "nova", &action, &json!({"os-stop": null})).await;
+        until("a stop", || async {
+            let seen = self.admin.call("GET", "nova", &path, &Value::Null).await;
+            seen["server"]["status"] == "SHUTOFF"
+                && seen["server"]["OS-EXT-STS:task_state"].is_null()
+        })
+        .await;
+    }
+}
+
+pub(crate) fn poll() -> Poll {
+    Poll { first: Duration::from_millis(300), longest: Duration::from_secs(1), deadline: PATIENCE }
+}
+
+#[async_trait]
+impl Stage for RealStage<'_> {
+    fn spec(&self, name: &str) -> InstanceSpec {
+        // Four terabytes of memory, which the one host there is does not have.
+        let flavor = if self.no_room.load(Ordering::SeqCst) { "m1.giant" } else { "m1.tiny" };
+        let image = ImageId::new(self.cloud.fact("/images/image-1"));
+        InstanceSpec::new(InstanceName::new(name), ShapeName::new(flavor), image)
+    }
+
+    fn other_image(&self) -> ImageId {
+        ImageId::new(self.cloud.fact("/images/image-2"))
+    }
+
+    fn poll(&self) -> Poll {
+        poll()
+    }
+
+    fn more_than_a_page(&self) -> Option<usize> {
+        Some(5)
+    }
+
+    fn boots(&self, id: &InstanceId) -> Option<usize> {
+        Some(self.cloud.boots(id.as_str()))
+    }
+
+    async fn set(&self, scene: Scene) -> bool {
+        match scene {
+            Scene::Normal => {
+                self.proxy.calm();
+                self.no_room.store(false, Ordering::SeqCst);
+                self.set_quota(100).await;
+            }
+            Scene::NoCapacityLater => self.no_room.store(true, Ordering::SeqCst),
+            Scene::NoQuota => self.set_quota(0).await,
+            Scene::Throttled => self.proxy.trouble("POST /v2.1/servers", Trouble::Throttle),
+            Scene::AnswerLost(Operation::Launch) => {
+                self.proxy.trouble("POST /v2.1/servers", Trouble::LoseAnswer);
+            }
+            Scene::AnswerLost(Operation::Terminate) => {
+                self.proxy.trouble("DELETE /v2.1/servers/", Trouble::LoseAnswer);
+            }
+            // Nova accepts every launch and finds out later.
+            Scene::NoCapacity | Scene::AnswerLost(_) => return false,
+            Scene::Stopped(id) => self.stop(&id).await,
+        }
+        true
+    }
+}
