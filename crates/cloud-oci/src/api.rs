@@ -40,6 +40,8 @@ pub(crate) struct Api {
     pub(crate) signer: Signer,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
+    /// How many things to ask for at a time.
+    pub(crate) page_size: u16,
 }
 
 /// A path, each segment of which is one whatever is in it.

@@ -6,7 +6,7 @@ use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde::de::DeserializeOwned;
 
 /// The largest page that OCI gives.
-const LIMIT: &str = "1000";
+const LARGEST: u16 = 1000;
 
 /// More pages than any listing has; a service that goes round in circles ends here.
 const MOST_PAGES: usize = 1000;
@@ -25,9 +25,10 @@ impl Listing<'_> {
     pub(crate) async fn all<T: DeserializeOwned>(&self, api: &Api) -> Result<Vec<T>> {
         let mut everything: Vec<T> = Vec::new();
         let mut page: Option<String> = None;
+        let limit = api.page_size.clamp(1, LARGEST).to_string();
         for _ in 0..MOST_PAGES {
             let mut query = self.query.to_vec();
-            query.push(("limit", LIMIT));
+            query.push(("limit", limit.as_str()));
             query.extend(page.as_deref().map(|page| ("page", page)));
             let place = (self.service, self.path);
             let request = api.request(self.operation, Method::GET, place, &query)?;

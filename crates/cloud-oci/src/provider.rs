@@ -49,7 +49,7 @@ impl Oci {
         let signer = Signer { source: Arc::new(source), clock: clock.clone() };
         let client = Client::new(http, signer.clone(), classify, pacer)?;
         Ok(Self {
-            api: Arc::new(Api { client, signer, hosts, clock }),
+            api: Arc::new(Api { client, signer, hosts, clock, page_size: site.page_size }),
             site,
             tenancy: config.tenancy,
             images: Images::default(),

@@ -16,6 +16,8 @@ pub struct Site {
     /// Whether the host name of an instance is its name. OCI wants it unique in the subnet, and the
     /// subnet's DNS answers to it.
     pub hostname: bool,
+    /// How many things to ask for at a time when things are listed, at most 1000.
+    pub page_size: u16,
     /// Everything else that a launch can say.
     pub template: LaunchDetails,
 }
@@ -29,6 +31,7 @@ impl Site {
             subnet: None,
             zone: None,
             hostname: true,
+            page_size: 1000,
             template: LaunchDetails::default(),
         }
     }
