@@ -1,0 +1,110 @@
+//! Boot volumes: one per instance, and those that outlive theirs.
+
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::instance::{Instance, Record};
+use crate::journal::Table;
+use crate::page::{Item, page};
+use crate::query::Call;
+use crate::world::World;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Set on volumes that stay when their instance ends; never shown.
+const KEPT: &str = "kept";
+
+impl World {
+    /// A boot volume of this id, with or without an instance that it was made for.
+    pub(crate) fn add_boot_volume(&mut self, id: &str, of: Option<&Instance>) {
+        let first = self.settings.availability_domains.first().cloned();
+        let compartment = self.settings.compartments.first().cloned();
+        let size = of
+            .and_then(|instance| instance.source_details.as_ref())
+            .and_then(|source| source.get("bootVolumeSizeInGBs").and_then(Value::as_f64))
+            .unwrap_or(47.0);
+        let view = json!({
+            "id": id,
+            "availabilityDomain": of.map(|instance| instance.availability_domain.clone()).or(first),
+            "compartmentId": of.map(|instance| instance.compartment_id.clone()).or(compartment),
+            "displayName": of.map_or("boot volume".to_owned(), |instance| {
+                format!("{} (Boot Volume)", instance.display_name)
+            }),
+            "imageId": of.and_then(|instance| instance.image_id.clone()),
+            "lifecycleState": "AVAILABLE",
+            "sizeInGBs": size,
+            "sizeInMBs": size * 1024.0,
+            "vpusPerGB": 10,
+            "isHydrated": true,
+            "freeformTags": {},
+            "definedTags": {},
+            "timeCreated": self.clock.stamp(),
+            KEPT: of.is_none(),
+        });
+        let view = view.as_object().cloned().unwrap_or_default();
+        self.boot_volumes.insert(id.to_owned(), view);
+        self.touch(Table::BootVolumes, id);
+    }
+
+    /// A new boot volume for an instance.
+    pub(crate) fn new_boot_volume(&mut self, instance: &Instance) -> String {
+        let id = self.new_id("bootvolume");
+        self.add_boot_volume(&id, Some(instance));
+        id
+    }
+
+    /// Lets the boot volume of an instance outlive it.
+    pub(crate) fn keep_boot_volume(&mut self, record: &Record) {
+        if let Some(volume) = self.boot_volumes.get_mut(&record.boot_volume) {
+            volume.insert(KEPT.to_owned(), Value::Bool(true));
+            self.touch(Table::BootVolumes, &record.boot_volume);
+        }
+    }
+
+    /// Deletes the boot volume of an instance, unless it is to be kept.
+    pub(crate) fn drop_boot_volume(&mut self, instance: &str) {
+        let Some(id) = self.instances.get(instance).map(|record| record.boot_volume.clone()) else {
+            return;
+        };
+        let kept = self.boot_volumes.get(&id).and_then(|volume| volume.get(KEPT));
+        if kept != Some(&Value::Bool(true)) {
+            self.boot_volumes.remove(&id);
+            self.touch(Table::BootVolumes, &id);
+        }
+    }
+}
+
+fn shown(volume: &Map<String, Value>) -> Map<String, Value> {
+    volume.iter().filter(|(key, _)| *key != KEPT).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// A row of a list of boot volumes.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Row(Map<String, Value>);
+
+impl Item for Row {
+    fn key(&self) -> String {
+        self.0.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}
+
+/// `GET /20160918/bootVolumes`.
+pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
+    let is = |volume: &Map<String, Value>, parameter: &str| {
+        let value = volume.get(parameter).and_then(Value::as_str).unwrap_or_default();
+        call.query.allows(parameter, value)
+    };
+    let wanted = world
+        .boot_volumes
+        .values()
+        .filter(|volume| is(volume, "compartmentId") && is(volume, "availabilityDomain"));
+    let rows = wanted.map(|volume| Row(shown(volume))).collect();
+    page(rows, &call.query, world.settings.page_size, false)
+}
+
+/// `GET /20160918/bootVolumes/{id}`.
+pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
+    let id = call.segment(0);
+    let volume = world.boot_volumes.get(id);
+    let volume = volume.ok_or_else(|| Refusal::not_found("boot volume", id))?;
+    Ok(Answer::json(&shown(volume)).header("etag", "bv"))
+}

@@ -1,0 +1,147 @@
+//! A cloud that runs.
+
+use crate::admin::Admin;
+use crate::credentials::Credentials;
+use crate::error::Error;
+use crate::machine::{Order, Programs, keep};
+use crate::server::{serve, tick};
+use crate::settings::Settings;
+use crate::shared::Shared;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+
+/// A cloud that listens until it is dropped.
+///
+/// It has a thread and a clock of its own, so that a test may block, or pause tokio's time.
+#[derive(Debug)]
+pub struct Cloud {
+    address: SocketAddr,
+    credentials: Credentials,
+    settings: Settings,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Cloud {
+    /// Starts a cloud, which takes requests when this returns.
+    #[expect(clippy::unused_async, reason = "it may have to wait one day, and callers can already")]
+    pub async fn start(settings: Settings) -> Result<Self, Error> {
+        let fail = |source| Error::Listen { address: settings.listen.clone(), source };
+        let listener = TcpListener::bind(&settings.listen).map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        let runtime = runtime(settings.threads).map_err(fail)?;
+        let (orders, machines) = machines(&settings, address);
+        let shared = Arc::new(Shared::new(&settings, orders)?);
+        let (stop, stopped) = oneshot::channel();
+        let served = Arc::clone(&shared);
+        let life = Life { listener, shared: served, machines, stopped };
+        let thread = std::thread::Builder::new().name("cloud-sim".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(life.live())).map_err(fail)?;
+        Ok(Self {
+            address,
+            credentials: Credentials::new(&settings),
+            settings,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens, such as `http://127.0.0.1:40123`.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The cloud's other side.
+    #[must_use]
+    pub fn admin(&self) -> Admin {
+        Admin::new(Arc::clone(&self.shared))
+    }
+
+    /// What a client needs to sign requests.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// What it was started with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            // The machines have to be off, and the port free, when this returns.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn runtime(threads: usize) -> io::Result<Runtime> {
+    let mut builder = match threads {
+        0 | 1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    builder.worker_threads(threads.max(1)).enable_all().build()
+}
+
+/// The line to the machines' keeper, if there are machines.
+#[expect(clippy::type_complexity, reason = "two ends of one line")]
+fn machines(
+    settings: &Settings,
+    address: SocketAddr,
+) -> (Option<mpsc::UnboundedSender<Order>>, Option<(mpsc::UnboundedReceiver<Order>, Programs)>) {
+    if settings.machine_up.is_empty() && settings.machine_down.is_empty() {
+        return (None, None);
+    }
+    let (orders, line) = mpsc::unbounded_channel();
+    let programs = Programs {
+        up: settings.machine_up.clone(),
+        down: settings.machine_down.clone(),
+        directory: settings.state.clone().unwrap_or_else(|| {
+            PathBuf::from(std::env::temp_dir()).join(format!("cloud-sim-{}", address.port()))
+        }),
+        service: format!("http://{address}"),
+    };
+    (Some(orders), Some((line, programs)))
+}
+
+/// What the thread of a cloud has.
+struct Life {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    machines: Option<(mpsc::UnboundedReceiver<Order>, Programs)>,
+    stopped: oneshot::Receiver<()>,
+}
+
+impl Life {
+    async fn live(self) {
+        let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else {
+            return;
+        };
+        let keeper = self.machines.map(|(line, programs)| tokio::spawn(keep(line, programs)));
+        let serving = tokio::spawn(serve(listener, Arc::clone(&self.shared)));
+        let ticking = tokio::spawn(tick(Arc::clone(&self.shared)));
+        let _ = self.stopped.await;
+        serving.abort();
+        ticking.abort();
+        self.shared.with(|world| world.dismiss_machines());
+        if let Some(keeper) = keeper {
+            let _ = keeper.await;
+        }
+    }
+}

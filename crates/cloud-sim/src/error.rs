@@ -1,0 +1,59 @@
+//! What can go wrong with the simulator itself; what it answers to requests is [`crate::answer`].
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a cloud does not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address asked for.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file or directory of the state cannot be read or written.
+    #[error("{}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The journal holds a line that is not one of ours.
+    #[error("{}: line {line} is not a record of this program; move the file away to start anew", path.display())]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// Counted from one.
+        line: usize,
+        /// What the reader says.
+        source: serde_json::Error,
+    },
+    /// The script is not what it has to be.
+    #[error("{}: not a script", path.display())]
+    Script {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A public key of a user is not an RSA key in PEM form.
+    #[error("user {user}: the public key is not an RSA key in PEM form")]
+    Key {
+        /// The user's id.
+        user: String,
+    },
+    /// A subnet has no usable range of addresses.
+    #[error("subnet {subnet}: `{cidr}` is not an IPv4 range such as 10.1.0.0/16")]
+    Subnet {
+        /// The subnet's id.
+        subnet: String,
+        /// Its range as given.
+        cidr: String,
+    },
+}

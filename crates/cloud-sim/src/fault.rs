@@ -1,0 +1,220 @@
+//! What goes wrong on demand: rules by operation, count and probability.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One rule: to which requests what happens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The operation's name, such as `LaunchInstance`, or `*` for every one.
+    pub operation: String,
+    /// Only requests that have this somewhere in their target or body.
+    #[serde(default)]
+    pub containing: Option<String>,
+    /// How many matching requests go by untouched first.
+    #[serde(default)]
+    pub after: u64,
+    /// How many requests it happens to; without it, to all.
+    #[serde(default)]
+    pub count: Option<u64>,
+    /// How likely it happens to a matching request.
+    #[serde(default = "certain")]
+    pub probability: f64,
+    /// What happens.
+    pub fault: Fault,
+}
+
+fn certain() -> f64 {
+    1.0
+}
+
+/// What happens to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It is answered with an error, and nothing is done.
+    Answer {
+        /// The HTTP status.
+        status: u16,
+        /// OCI's code; with an empty one the body is the message alone.
+        code: String,
+        /// The sentence.
+        message: String,
+        /// Headers of the answer, such as `retry-after`.
+        #[serde(default)]
+        headers: BTreeMap<String, String>,
+    },
+    /// The connection closes before anything is done.
+    DropBefore,
+    /// It is carried out, and the connection closes in place of an answer.
+    DropAfter,
+    /// Its answer is late.
+    Delay {
+        /// By how much.
+        millis: u64,
+    },
+    /// It is accepted, and its work request fails later; for launches.
+    FailLater {
+        /// OCI's code.
+        code: String,
+        /// The sentence.
+        message: String,
+    },
+}
+
+impl Rule {
+    /// A fault that happens to every request of an operation.
+    #[must_use]
+    pub fn always(operation: &str, fault: Fault) -> Self {
+        Self {
+            operation: operation.to_owned(),
+            containing: None,
+            after: 0,
+            count: None,
+            probability: 1.0,
+            fault,
+        }
+    }
+
+    /// A fault that happens to the next request of an operation and no other.
+    #[must_use]
+    pub fn once(operation: &str, fault: Fault) -> Self {
+        Self { count: Some(1), ..Self::always(operation, fault) }
+    }
+}
+
+impl Fault {
+    /// An answer with an error.
+    #[must_use]
+    pub fn answer(status: u16, code: &str, message: &str) -> Self {
+        Self::Answer {
+            status,
+            code: code.to_owned(),
+            message: message.to_owned(),
+            headers: BTreeMap::new(),
+        }
+    }
+
+    /// What OCI says when it has no machine left.
+    #[must_use]
+    pub fn out_of_capacity() -> Self {
+        Self::answer(500, "InternalError", "Out of host capacity.")
+    }
+}
+
+/// The rules in force.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    rules: Vec<(u64, Rule)>,
+    last: u64,
+}
+
+impl Faults {
+    pub(crate) fn new(rules: &[Rule]) -> Self {
+        let mut faults = Self::default();
+        for rule in rules {
+            faults.add(rule.clone());
+        }
+        faults
+    }
+
+    pub(crate) fn add(&mut self, rule: Rule) -> u64 {
+        self.last += 1;
+        self.rules.push((self.last, rule));
+        self.last
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
+        let before = self.rules.len();
+        self.rules.retain(|(rule, _)| *rule != id);
+        before != self.rules.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rules.clear();
+    }
+
+    pub(crate) fn list(&self) -> &[(u64, Rule)] {
+        &self.rules
+    }
+
+    /// Every fault of this request. Rules that have done their part are gone afterwards.
+    pub(crate) fn of(&mut self, operation: &str, target: &str, body: &[u8]) -> Vec<Fault> {
+        let mut happening = Vec::new();
+        for (_, rule) in &mut self.rules {
+            if !concerns(rule, operation, target, body) {
+                continue;
+            }
+            if rule.after > 0 {
+                rule.after -= 1;
+                continue;
+            }
+            if rule.probability < 1.0 && fastrand::f64() >= rule.probability {
+                continue;
+            }
+            rule.count = rule.count.map(|left| left.saturating_sub(1));
+            happening.push(rule.fault.clone());
+        }
+        self.rules.retain(|(_, rule)| rule.count != Some(0));
+        happening
+    }
+}
+
+fn concerns(rule: &Rule, operation: &str, target: &str, body: &[u8]) -> bool {
+    if rule.operation != "*" && rule.operation != operation {
+        return false;
+    }
+    if rule.count == Some(0) {
+        return false;
+    }
+    let Some(text) = &rule.containing else {
+        return true;
+    };
+    target.contains(text) || String::from_utf8_lossy(body).contains(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hits(rule: Rule, requests: usize) -> Vec<bool> {
+        let mut faults = Faults::new(&[rule]);
+        (0..requests).map(|_| !faults.of("LaunchInstance", "/x", b"node-7").is_empty()).collect()
+    }
+
+    #[test]
+    fn rules_count() {
+        let drop = || Rule::always("LaunchInstance", Fault::DropAfter);
+        let table: [(&str, Rule, [bool; 4]); 7] = [
+            ("always", drop(), [true; 4]),
+            ("once", Rule::once("LaunchInstance", Fault::DropAfter), [true, false, false, false]),
+            ("later", Rule { after: 1, count: Some(2), ..drop() }, [false, true, true, false]),
+            ("other operation", Rule::always("GetInstance", Fault::DropAfter), [false; 4]),
+            ("every operation", Rule::always("*", Fault::DropAfter), [true; 4]),
+            ("never", Rule { probability: 0.0, ..drop() }, [false; 4]),
+            ("other body", Rule { containing: Some("node-8".into()), ..drop() }, [false; 4]),
+        ];
+        for (name, rule, expected) in table {
+            assert_eq!(hits(rule, 4), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn probability_is_a_share() {
+        let half = Rule { probability: 0.5, ..Rule::always("*", Fault::DropBefore) };
+        let hit = hits(half, 2000).into_iter().filter(|&hit| hit).count();
+        assert!((800..1200).contains(&hit), "{hit} of 2000");
+    }
+
+    #[test]
+    fn a_rule_reads_as_written() {
+        let text = r#"{"operation": "LaunchInstance", "count": 2,
+            "fault": {"kind": "answer", "status": 429, "code": "TooManyRequests", "message": "x"}}"#;
+        let rule: Rule = serde_json::from_str(text).unwrap();
+        assert_eq!(rule.fault, Fault::answer(429, "TooManyRequests", "x"));
+        assert!((rule.probability - 1.0).abs() < f64::EPSILON);
+        assert!(serde_json::from_str::<Rule>(&text.replace("count", "counts")).is_err());
+    }
+}

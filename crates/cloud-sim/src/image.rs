@@ -1,0 +1,187 @@
+//! Images: those from the settings, and those made of instances.
+
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::journal::Table;
+use crate::lifecycle::Event;
+use crate::operate::descending;
+use crate::page::{Item, page};
+use crate::query::{Call, Fields, Query};
+use crate::settings::Image;
+use crate::state::State;
+use crate::work_request::Work;
+use crate::world::World;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// An image with its place in lists.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ImageRecord {
+    view: Map<String, Value>,
+    number: u64,
+    work: Option<String>,
+}
+
+/// What an image is made with.
+struct Making {
+    id: String,
+    name: String,
+    system: Value,
+    version: Value,
+    tags: Value,
+    base: Option<String>,
+    state: &'static str,
+    compartment: String,
+}
+
+impl World {
+    /// An image from the settings.
+    pub(crate) fn add_image(&mut self, image: &Image) {
+        let compartment = self.settings.compartments.first();
+        let making = Making {
+            id: image.id.clone(),
+            name: image.name.clone(),
+            system: json!(image.operating_system),
+            version: json!(image.operating_system_version),
+            tags: json!(image.freeform_tags),
+            base: None,
+            state: "AVAILABLE",
+            compartment: compartment.unwrap_or(&self.settings.tenancy).clone(),
+        };
+        self.make_image(making, None);
+    }
+
+    fn make_image(&mut self, making: Making, work: Option<String>) {
+        let view = json!({
+            "id": making.id,
+            "baseImageId": making.base,
+            "compartmentId": making.compartment,
+            "createImageAllowed": true,
+            "definedTags": {},
+            "freeformTags": making.tags,
+            "displayName": making.name,
+            "launchMode": "NATIVE",
+            "lifecycleState": making.state,
+            "operatingSystem": making.system,
+            "operatingSystemVersion": making.version,
+            "listingType": null,
+            "sizeInMBs": 47_694,
+            "billableSizeInGBs": 3,
+            "timeCreated": self.clock.stamp(),
+            "launchOptions": null,
+            "agentFeatures": null,
+        });
+        let view = view.as_object().cloned().unwrap_or_default();
+        let number = self.next_number();
+        self.images.insert(making.id.clone(), ImageRecord { view, number, work });
+        self.touch(Table::Images, &making.id);
+    }
+
+    /// Makes an image AVAILABLE.
+    pub(crate) fn finish_image(&mut self, id: &str) {
+        let Some(image) = self.images.get_mut(id) else {
+            return;
+        };
+        image.view.insert("lifecycleState".to_owned(), json!("AVAILABLE"));
+        if let Some(work) = image.work.take() {
+            self.close_work(&work, None);
+        }
+        self.touch(Table::Images, id);
+    }
+}
+
+fn field<'a>(view: &'a Map<String, Value>, name: &str) -> &'a str {
+    view.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A row of a list of images.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Row<'a> {
+    view: &'a Map<String, Value>,
+    #[serde(skip)]
+    key: String,
+}
+
+impl Item for Row<'_> {
+    fn key(&self) -> String {
+        self.key.clone()
+    }
+}
+
+/// `GET /20160918/images`.
+pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
+    let query = &call.query;
+    world.check_compartment(query.require("compartmentId")?)?;
+    if let Some(shape) = query.get("shape")
+        && world.shape(shape).is_none()
+    {
+        return Err(Refusal::invalid(format!("shape {shape} is not known")));
+    }
+    let by_name = query.get("sortBy") == Some("DISPLAYNAME");
+    let rows = world.images.values().filter(|image| wanted(&image.view, query)).map(|image| {
+        let name = if by_name { field(&image.view, "displayName") } else { "" };
+        Row { view: &image.view, key: format!("{name}\u{0}{:020}", image.number) }
+    });
+    let descending = descending(query, !by_name)?;
+    page(rows.collect(), query, world.settings.page_size, descending)
+}
+
+fn wanted(view: &Map<String, Value>, query: &Query) -> bool {
+    ["compartmentId", "displayName", "operatingSystem", "operatingSystemVersion", "lifecycleState"]
+        .into_iter()
+        .all(|name| query.allows(name, field(view, name)))
+}
+
+/// `GET /20160918/images/{id}`.
+pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
+    let id = call.segment(0);
+    let image = world.images.get(id).ok_or_else(|| Refusal::not_found("image", id))?;
+    Ok(Answer::json(&image.view).header("etag", "image"))
+}
+
+/// `DELETE /20160918/images/{id}`.
+pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
+    let id = call.segment(0);
+    world.images.remove(id).ok_or_else(|| Refusal::not_found("image", id))?;
+    world.touch(Table::Images, id);
+    Ok(Answer::empty())
+}
+
+/// `POST /20160918/images`: an image of a running or stopped instance.
+pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
+    let body = call.object()?;
+    let compartment = body.required("compartmentId")?;
+    world.check_compartment(&compartment)?;
+    let of = body.required("instanceId")?;
+    let record = world.instances.get(&of).ok_or_else(|| Refusal::related("instance", &of))?;
+    if !matches!(record.state(), State::Running | State::Stopped) {
+        let message = format!("instance is in state {}", record.state().word());
+        return Err(Refusal::incorrect_state(message));
+    }
+    let base = record.instance.image_id.clone();
+    let like = base.as_ref().and_then(|id| world.images.get(id)).map(|image| &image.view);
+    let of_base = |name: &str| like.and_then(|view| view.get(name)).cloned().unwrap_or_default();
+    let id = world.new_id("image");
+    let making = Making {
+        id: id.clone(),
+        name: body.text("displayName")?.unwrap_or_else(|| format!("image of {of}")),
+        system: of_base("operatingSystem"),
+        version: of_base("operatingSystemVersion"),
+        tags: Value::Object(body.object("freeformTags")?.unwrap_or_default()),
+        base,
+        state: "PROVISIONING",
+        compartment: compartment.clone(),
+    };
+    let work = world.open_work(&Work {
+        operation: "CreateImage",
+        compartment: &compartment,
+        action: "CREATED",
+        kind: "image",
+        id: &id,
+    });
+    world.make_image(making, Some(work.clone()));
+    world.schedule(world.settings.timing.image, Event::Image(id.clone()));
+    let image = world.images.get(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
+    let answer = Answer::json(&image.view).header("etag", "image");
+    Ok(answer.header("opc-work-request-id", work))
+}

@@ -1,0 +1,189 @@
+//! The state on disk: one line per change, rewritten short at each start.
+
+use crate::error::Error;
+use crate::world::World;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The kinds of things that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Table {
+    Instances,
+    Images,
+    WorkRequests,
+    Tokens,
+    ComputeClusters,
+    Configurations,
+    Pools,
+    BootVolumes,
+}
+
+/// One line: the new form of a thing, or that it is gone.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    table: Table,
+    id: String,
+    row: Option<Value>,
+}
+
+/// The file, and what changed since it was last written to.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    file: Option<(PathBuf, File)>,
+    touched: Vec<(Table, String)>,
+}
+
+impl Journal {
+    /// Opens the journal of a directory and reads what it remembers.
+    pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Row>), Error> {
+        let path = directory.join("journal.jsonl");
+        let fail = |source| Error::File { path: path.clone(), source };
+        fs::create_dir_all(directory).map_err(fail)?;
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).read(true).open(&path).map_err(fail)?;
+        let rows = read(&path, &file)?;
+        Ok((Self { file: Some((path, file)), touched: Vec::new() }, rows))
+    }
+
+    pub(crate) fn touch(&mut self, table: Table, id: &str) {
+        let last = self.touched.last();
+        if last.is_none_or(|(touched, of)| *touched != table || of != id) {
+            self.touched.push((table, id.to_owned()));
+        }
+    }
+
+    /// Drops what was touched so far.
+    pub(crate) fn forget(&mut self) {
+        self.touched.clear();
+    }
+
+    pub(crate) fn touched(&mut self) -> Vec<(Table, String)> {
+        if self.file.is_none() {
+            self.touched.clear();
+        }
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Adds a line. A disk that fails must not fail the cloud: the state then ends with it.
+    pub(crate) fn append(&mut self, table: Table, id: &str, row: Option<Value>) {
+        let Some((_, file)) = &mut self.file else {
+            return;
+        };
+        let line = Row { table, id: id.to_owned(), row };
+        if write_rows(file, std::slice::from_ref(&line)).is_err() {
+            self.file = None;
+        }
+    }
+
+    /// Replaces the file by one with these rows only.
+    pub(crate) fn rewrite(&mut self, rows: &[Row]) -> Result<(), Error> {
+        let Some((path, _)) = self.file.take() else {
+            return Ok(());
+        };
+        let fail = |source| Error::File { path: path.clone(), source };
+        let new = path.with_extension("new");
+        let mut file = File::create(&new).map_err(fail)?;
+        write_rows(&mut file, rows).map_err(fail)?;
+        file.sync_all().map_err(fail)?;
+        fs::rename(&new, &path).map_err(fail)?;
+        self.file = Some((path, file));
+        Ok(())
+    }
+}
+
+fn write_rows(file: &mut File, rows: &[Row]) -> io::Result<()> {
+    let mut text = Vec::new();
+    for row in rows {
+        serde_json::to_writer(&mut text, row)?;
+        text.push(b'\n');
+    }
+    file.write_all(&text)
+}
+
+/// Reads all lines. The last may be cut short, where the program was killed as it wrote.
+fn read(path: &Path, file: &File) -> Result<Vec<Row>, Error> {
+    let lines: Vec<String> = BufReader::new(file)
+        .lines()
+        .collect::<Result<_, _>>()
+        .map_err(|source| Error::File { path: path.to_owned(), source })?;
+    let mut rows = Vec::with_capacity(lines.len());
+    for (index, line) in lines.iter().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(row) => rows.push(row),
+            Err(_) if index + 1 == lines.len() => {}
+            Err(source) => {
+                return Err(Error::Journal { path: path.to_owned(), line: index + 1, source });
+            }
+        }
+    }
+    Ok(rows)
+}
+
+impl World {
+    /// A thing as it is written down; `None` if it is gone.
+    pub(crate) fn row(&self, table: Table, id: &str) -> Option<Value> {
+        let value = match table {
+            Table::Instances => serde_json::to_value(self.instances.get(id)?),
+            Table::Images => serde_json::to_value(self.images.get(id)?),
+            Table::WorkRequests => serde_json::to_value(self.work_requests.get(id)?),
+            Table::Tokens => serde_json::to_value(self.tokens.get(id)?),
+            Table::ComputeClusters => serde_json::to_value(self.compute_clusters.get(id)?),
+            Table::Configurations => serde_json::to_value(self.configurations.get(id)?),
+            Table::Pools => serde_json::to_value(self.pools.get(id)?),
+            Table::BootVolumes => serde_json::to_value(self.boot_volumes.get(id)?),
+        };
+        value.ok()
+    }
+
+    /// Takes over a line. One that another version wrote and we cannot read is as if gone.
+    pub(crate) fn put_row(&mut self, row: Row) {
+        let Row { table, id, row } = row;
+        let row = row.unwrap_or(Value::Null);
+        match table {
+            Table::Instances => put(&mut self.instances, id, row),
+            Table::Images => put(&mut self.images, id, row),
+            Table::WorkRequests => put(&mut self.work_requests, id, row),
+            Table::Tokens => put(&mut self.tokens, id, row),
+            Table::ComputeClusters => put(&mut self.compute_clusters, id, row),
+            Table::Configurations => put(&mut self.configurations, id, row),
+            Table::Pools => put(&mut self.pools, id, row),
+            Table::BootVolumes => put(&mut self.boot_volumes, id, row),
+        }
+    }
+
+    /// Everything, as it is written down.
+    pub(crate) fn all_rows(&self) -> Vec<Row> {
+        let ids = |table, ids: Vec<&String>| {
+            ids.into_iter().map(move |id| (table, id.clone())).collect::<Vec<_>>()
+        };
+        let mut all = ids(Table::Instances, self.instances.keys().collect());
+        all.extend(ids(Table::Images, self.images.keys().collect()));
+        all.extend(ids(Table::WorkRequests, self.work_requests.keys().collect()));
+        all.extend(ids(Table::Tokens, self.tokens.keys().collect()));
+        all.extend(ids(Table::ComputeClusters, self.compute_clusters.keys().collect()));
+        all.extend(ids(Table::Configurations, self.configurations.keys().collect()));
+        all.extend(ids(Table::Pools, self.pools.keys().collect()));
+        all.extend(ids(Table::BootVolumes, self.boot_volumes.keys().collect()));
+        let row = |(table, id): (Table, String)| Row { row: self.row(table, &id), table, id };
+        all.into_iter().map(row).collect()
+    }
+}
+
+fn put<T: serde::de::DeserializeOwned>(
+    things: &mut std::collections::BTreeMap<String, T>,
+    id: String,
+    row: Value,
+) {
+    match serde_json::from_value(row) {
+        Ok(thing) => {
+            things.insert(id, thing);
+        }
+        Err(_) => {
+            things.remove(&id);
+        }
+    }
+}

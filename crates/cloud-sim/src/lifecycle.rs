@@ -1,0 +1,171 @@
+//! What happens by itself: instances that boot, stop and end, and records that are forgotten.
+
+use crate::instance::{Record, Step};
+use crate::journal::Table;
+use crate::machine::{Machine, Order};
+use crate::state::{Attachment, State};
+use crate::world::World;
+use std::collections::VecDeque;
+
+/// Something that is going to happen.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The next step of an instance's plan, unless it has a newer plan.
+    Step { id: String, version: u64 },
+    /// The VNIC attachment of an instance goes on.
+    Vnic { id: String, to: Attachment },
+    /// A terminated instance is forgotten.
+    Forget(String),
+    /// A retry token is forgotten.
+    ForgetToken(String),
+    /// An image is ready.
+    Image(String),
+}
+
+impl World {
+    /// Carries out one event.
+    pub(crate) fn happen(&mut self, event: Event) {
+        match event {
+            Event::Step { id, version } => self.step(&id, version),
+            Event::Vnic { id, to } => self.move_vnic(&id, to),
+            Event::Forget(id) => {
+                self.instances.remove(&id);
+                self.touch(Table::Instances, &id);
+            }
+            Event::ForgetToken(token) => {
+                self.tokens.remove(&token);
+                self.touch(Table::Tokens, &token);
+            }
+            Event::Image(id) => self.finish_image(&id),
+        }
+    }
+
+    /// Starts the life of a new instance.
+    pub(crate) fn begin(&mut self, id: &str) {
+        self.schedule_step(id);
+        let Some(record) = self.instances.get(id) else {
+            return;
+        };
+        if record.failure.is_none() {
+            let late = self.settings.timing.vnic;
+            let event = |to| Event::Vnic { id: id.to_owned(), to };
+            self.schedule(late / 2.0, event(Attachment::Attaching));
+            self.schedule(late, event(Attachment::Attached));
+        }
+    }
+
+    /// Takes up where the journal ended: plans go on, and machines are switched on again.
+    pub(crate) fn resume(&mut self) {
+        let records: Vec<Record> = self.instances.values().cloned().collect();
+        for record in records {
+            let id = record.id();
+            self.hold_address(&record.vnic, record.state());
+            self.schedule_step(id);
+            match record.vnic.state {
+                Attachment::Hidden | Attachment::Attaching if record.failure.is_none() => {
+                    let to = Attachment::Attached;
+                    let event = Event::Vnic { id: id.to_owned(), to };
+                    self.schedule(self.settings.timing.vnic, event);
+                }
+                Attachment::Hidden
+                | Attachment::Attaching
+                | Attachment::Attached
+                | Attachment::Detached => {}
+            }
+            if record.state() == State::Terminated {
+                let event = Event::Forget(id.to_owned());
+                self.schedule(self.settings.timing.keep_terminated, event);
+            }
+            if record.state().is_on() {
+                self.order(Order::Up(Machine::of(&record)));
+            }
+        }
+        for token in self.tokens.keys().cloned().collect::<Vec<_>>() {
+            self.schedule(self.settings.timing.keep_token, Event::ForgetToken(token));
+        }
+    }
+
+    /// Gives an instance a new plan, whose first step is taken at once, and a work request.
+    pub(crate) fn set_plan(&mut self, id: &str, first: State, then: VecDeque<Step>, work: &str) {
+        let Some(record) = self.instances.get_mut(id) else {
+            return;
+        };
+        record.version += 1;
+        record.plan = then;
+        if let Some(old) = record.work.replace(work.to_owned()) {
+            self.close_work(&old, None);
+        }
+        self.enter(id, first);
+        self.schedule_step(id);
+    }
+
+    /// Puts an instance into a state at once, and ends its plan there.
+    pub(crate) fn force(&mut self, id: &str, state: State) -> bool {
+        let Some(record) = self.instances.get_mut(id) else {
+            return false;
+        };
+        record.version += 1;
+        record.plan.clear();
+        if let Some(work) = record.work.take() {
+            self.close_work(&work, None);
+        }
+        self.enter(id, state);
+        true
+    }
+
+    fn schedule_step(&mut self, id: &str) {
+        let Some(record) = self.instances.get(id) else {
+            return;
+        };
+        let Some((_, seconds)) = record.plan.front() else {
+            return;
+        };
+        let event = Event::Step { id: id.to_owned(), version: record.version };
+        self.schedule(*seconds, event);
+    }
+
+    fn step(&mut self, id: &str, version: u64) {
+        let Some(record) = self.instances.get_mut(id) else {
+            return;
+        };
+        if record.version != version {
+            return;
+        }
+        let Some((state, _)) = record.plan.pop_front() else {
+            return;
+        };
+        let last = record.plan.is_empty();
+        let (work, failure) = (record.work.clone(), record.failure.clone());
+        self.enter(id, state);
+        if !last {
+            self.schedule_step(id);
+            return;
+        }
+        if let Some(work) = work {
+            self.close_work(&work, failure);
+        }
+    }
+
+    /// Puts an instance into a state, with all that goes with it.
+    fn enter(&mut self, id: &str, state: State) {
+        let Some(record) = self.instances.get_mut(id) else {
+            return;
+        };
+        let was = record.state();
+        record.instance.lifecycle_state = state;
+        if state.is_on() && !was.is_on() {
+            record.boots += 1;
+        }
+        let machine = Machine::of(record);
+        match (was.is_on(), state.is_on()) {
+            (false, true) => self.order(Order::Up(machine)),
+            (true, false) => self.order(Order::Down(machine)),
+            (true, true) | (false, false) => {}
+        }
+        if state == State::Terminated {
+            self.release(id);
+            self.schedule(self.settings.timing.keep_terminated, Event::Forget(id.to_owned()));
+        }
+        self.touch(Table::Instances, id);
+    }
+}

@@ -1,0 +1,280 @@
+//! Machines: programs that run when an instance starts and stops.
+
+use crate::instance::Record;
+use rustix::process::{Pid, Signal};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How long a machine that is told to end may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the program for the end of a machine may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a machine's programs are told about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    id: String,
+    name: String,
+    address: String,
+    domain: String,
+    shape: String,
+    image: String,
+    metadata: Map<String, Value>,
+}
+
+impl Machine {
+    pub(crate) fn of(record: &Record) -> Self {
+        let instance = &record.instance;
+        Self {
+            id: instance.id.clone(),
+            name: instance.display_name.clone(),
+            address: record.vnic.address.to_string(),
+            domain: instance.availability_domain.clone(),
+            shape: instance.shape.clone(),
+            image: instance.image_id.clone().unwrap_or_default(),
+            metadata: instance.metadata.clone(),
+        }
+    }
+
+    fn environment(&self, file: &Path, service: &str) -> Vec<(String, OsString)> {
+        let plain = [
+            ("INSTANCE_ID", &self.id),
+            ("NAME", &self.name),
+            ("ADDRESS", &self.address),
+            ("AVAILABILITY_DOMAIN", &self.domain),
+            ("SHAPE", &self.shape),
+            ("IMAGE_ID", &self.image),
+        ];
+        let plain = plain.into_iter().map(|(name, value)| (name.to_owned(), value.into()));
+        let metadata = self.metadata.iter().filter_map(|(key, value)| {
+            let upper = |byte: char| {
+                if byte.is_ascii_alphanumeric() { byte.to_ascii_uppercase() } else { '_' }
+            };
+            let key: String = key.chars().map(upper).collect();
+            Some((format!("METADATA_{key}"), value.as_str()?.into()))
+        });
+        let files = [
+            ("METADATA_FILE".to_owned(), file.into()),
+            (
+                "METADATA_SERVICE".to_owned(),
+                format!("{service}/machines/{}/opc/v2", self.id).into(),
+            ),
+        ];
+        plain.chain(metadata).chain(files).collect()
+    }
+
+    fn describe(&self) -> Value {
+        json!({
+            "id": self.id,
+            "name": self.name,
+            "address": self.address,
+            "availabilityDomain": self.domain,
+            "shape": self.shape,
+            "imageId": self.image,
+            "metadata": self.metadata,
+        })
+    }
+}
+
+/// What is to be done with a machine.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Up(Machine),
+    Down(Machine),
+}
+
+/// The programs, and where the machines' files are.
+#[derive(Clone, Debug)]
+pub(crate) struct Programs {
+    pub(crate) up: Vec<String>,
+    pub(crate) down: Vec<String>,
+    pub(crate) directory: PathBuf,
+    /// The cloud's address, for the metadata service.
+    pub(crate) service: String,
+}
+
+/// Carries out orders until there can be no more; then every machine that is on is switched off.
+///
+/// The orders of one machine are carried out one after another, those of different machines at
+/// the same time.
+pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs) {
+    let mut keepers = JoinSet::new();
+    let mut lines: HashMap<String, mpsc::UnboundedSender<Order>> = HashMap::new();
+    while let Some(order) = orders.recv().await {
+        let (Order::Up(machine) | Order::Down(machine)) = &order;
+        let line = lines.entry(machine.id.clone()).or_insert_with(|| {
+            let (line, own) = mpsc::unbounded_channel();
+            keepers.spawn(keep_one(own, programs.clone()));
+            line
+        });
+        // Its keeper ends only when the line does.
+        let _ = line.send(order);
+    }
+    drop(lines);
+    while keepers.join_next().await.is_some() {}
+}
+
+/// A machine that is on.
+struct On {
+    machine: Machine,
+    /// The program that was run for its start, while it runs.
+    child: Option<Child>,
+    /// The process group of that program, which may outlive it.
+    group: Option<Pid>,
+}
+
+async fn keep_one(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs) {
+    let mut on: Option<On> = None;
+    loop {
+        let order = tokio::select! {
+            order = orders.recv() => order,
+            () = watch(&programs, on.as_mut()) => continue,
+        };
+        if let Some(on) = on.take() {
+            switch_off(&programs, on).await;
+        }
+        match order {
+            Some(Order::Up(machine)) => {
+                let child = run(&programs, &programs.up, &machine, "up");
+                on = Some(On { group: child.as_ref().and_then(group), machine, child });
+            }
+            Some(Order::Down(_)) => {}
+            None => return,
+        }
+    }
+}
+
+/// Waits until the program of a machine ends, and logs how; for ever if there is none.
+async fn watch(programs: &Programs, on: Option<&mut On>) {
+    let Some(On { machine, child, group }) = on else {
+        return std::future::pending().await;
+    };
+    let Some(running) = child else {
+        return std::future::pending().await;
+    };
+    if let Ok(status) = running.wait().await
+        && !status.success()
+    {
+        programs.log(machine, &format!("up: {status}"));
+    }
+    *child = None;
+    // An empty group's number can become another's.
+    *group = group.filter(|group| rustix::process::test_kill_process_group(*group).is_ok());
+}
+
+/// Runs the program for the end of a machine, and ends what the one for its start left behind.
+async fn switch_off(programs: &Programs, on: On) {
+    let On { machine, child, group: left } = on;
+    if let Some(mut down) = run(programs, &programs.down, &machine, "down") {
+        let of_down = group(&down);
+        match tokio::time::timeout(PATIENCE, down.wait()).await {
+            Ok(Ok(status)) if status.success() => {}
+            Ok(Ok(status)) => programs.log(&machine, &format!("down: {status}")),
+            Ok(Err(_)) | Err(_) => end(programs, &machine, down, of_down).await,
+        }
+    }
+    match (child, left) {
+        (Some(child), left) => end(programs, &machine, child, left).await,
+        (None, Some(left)) => {
+            signal(Some(left), Signal::TERM);
+            until_empty(left).await;
+            signal(Some(left), Signal::KILL);
+        }
+        (None, None) => {}
+    }
+}
+
+/// Ends a program and its process group: first it is asked to, then it is made to.
+async fn end(programs: &Programs, machine: &Machine, mut child: Child, group: Option<Pid>) {
+    signal(group, Signal::TERM);
+    if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
+        programs.log(machine, "did not end when told to");
+    } else if let Some(group) = group {
+        until_empty(group).await;
+    }
+    signal(group, Signal::KILL);
+    let _ = child.wait().await;
+}
+
+/// Gives a process group some time to end.
+async fn until_empty(group: Pid) {
+    let deadline = tokio::time::Instant::now() + GRACE;
+    while rustix::process::test_kill_process_group(group).is_ok() {
+        if tokio::time::Instant::now() >= deadline {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn group(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
+}
+
+fn signal(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+/// Starts a program for a machine; what goes wrong is logged, and the instance goes on.
+fn run(programs: &Programs, command: &[String], machine: &Machine, what: &str) -> Option<Child> {
+    let (program, arguments) = command.split_first()?;
+    match try_run(programs, program, arguments, machine) {
+        Ok(child) => {
+            programs.log(machine, what);
+            Some(child)
+        }
+        Err(error) => {
+            programs.log(machine, &format!("{what}: {program}: {error}"));
+            None
+        }
+    }
+}
+
+fn try_run(
+    programs: &Programs,
+    program: &str,
+    arguments: &[String],
+    machine: &Machine,
+) -> std::io::Result<Child> {
+    let directory = programs.directory.join("machines");
+    std::fs::create_dir_all(&directory)?;
+    let file = directory.join(format!("{}.json", machine.id));
+    std::fs::write(&file, machine.describe().to_string())?;
+    let log = programs.open_log()?;
+    Command::new(program)
+        .args(arguments)
+        .envs(machine.environment(&file, &programs.service))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+}
+
+impl Programs {
+    fn open_log(&self) -> std::io::Result<std::fs::File> {
+        std::fs::create_dir_all(&self.directory)?;
+        let path = self.directory.join("machines.log");
+        std::fs::OpenOptions::new().create(true).append(true).open(path)
+    }
+
+    /// One line in `machines.log`. A log that cannot be written must not stop a machine.
+    fn log(&self, machine: &Machine, what: &str) {
+        let time = crate::clock::stamp(std::time::SystemTime::now());
+        let line = format!("{time} {} {} {what}\n", machine.name, machine.id);
+        let _ = self.open_log().and_then(|mut log| log.write_all(line.as_bytes()));
+    }
+}

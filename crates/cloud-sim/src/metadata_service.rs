@@ -1,0 +1,146 @@
+//! The metadata service, version 2, on the same port as everything else.
+
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::federation::{Federation, MANAGEMENT_INSTANCE, pkcs1_pem};
+use crate::world::World;
+use hyper::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+/// What a path asks of the metadata service.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ask<'a> {
+    /// Which instance asks.
+    instance: &'a str,
+    /// The rest of the path, such as `instance/region`.
+    what: &'a str,
+}
+
+/// Reads `/opc/v2/…`, or `/machines/{instance}/opc/v2/…`, by which machines on one host are
+/// told apart; `None` for paths of other services.
+pub(crate) fn ask(path: &str) -> Option<Ask<'_>> {
+    if let Some(what) = path.strip_prefix("/opc/v2/") {
+        return Some(Ask { instance: MANAGEMENT_INSTANCE, what: what.trim_end_matches('/') });
+    }
+    let (instance, rest) = path.strip_prefix("/machines/")?.split_once('/')?;
+    let what = rest.strip_prefix("opc/v2/")?;
+    Some(Ask { instance, what: what.trim_end_matches('/') })
+}
+
+/// Answers, if the caller says `Authorization: Bearer Oracle`.
+pub(crate) fn answer(
+    world: &World,
+    federation: &mut Federation,
+    ask: &Ask<'_>,
+    headers: &HeaderMap,
+) -> Outcome {
+    let authorized = headers.get("authorization").is_some_and(|value| value == "Bearer Oracle");
+    if !authorized {
+        let message = "the metadata service wants the header Authorization: Bearer Oracle";
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "NotAuthorized", message));
+    }
+    let document = document(world, ask.instance)
+        .ok_or_else(|| Refusal::not_found("instance", ask.instance))?;
+    let missing = || Refusal::not_found("metadata", ask.what);
+    match ask.what.split_once('/') {
+        Some(("identity", "cert.pem")) => {
+            Ok(Answer::text(federation.identity(ask.instance)?.certificate))
+        }
+        Some(("identity", "key.pem")) => {
+            let key = federation.identity(ask.instance)?.key;
+            Ok(Answer::text(pkcs1_pem(&key).unwrap_or(key)))
+        }
+        Some(("identity", "intermediate.pem")) => Ok(Answer::text(federation.intermediate()?)),
+        Some(("instance", inside)) => {
+            let value = document.pointer(&format!("/{inside}")).ok_or_else(missing)?;
+            Ok(shown(value))
+        }
+        Some(_) => Err(missing()),
+        None if ask.what == "instance" => Ok(Answer::json(&document)),
+        None if ask.what == "vnics" => Ok(Answer::json(&vnics(world, ask.instance))),
+        None => Err(missing()),
+    }
+}
+
+/// Texts are given as they are, anything else as JSON.
+fn shown(value: &Value) -> Answer {
+    match value {
+        Value::String(text) => Answer::text(text.clone()),
+        other => Answer::json(other),
+    }
+}
+
+/// What the service knows about an instance.
+fn document(world: &World, id: &str) -> Option<Value> {
+    let settings = &world.settings;
+    let (_, domain) = settings.region.split_once('-').unwrap_or_default();
+    let region = json!({
+        "realmKey": "oc1",
+        "realmDomainComponent": "oraclecloud.com",
+        "regionKey": settings.region_key.to_uppercase(),
+        "regionIdentifier": settings.region,
+    });
+    let general = |instance: Value| {
+        let mut all = instance.as_object().cloned().unwrap_or_default();
+        all.insert("canonicalRegionName".to_owned(), json!(settings.region));
+        all.insert("region".to_owned(), json!(settings.region_key));
+        all.insert("regionInfo".to_owned(), region.clone());
+        all.insert("tenantId".to_owned(), json!(settings.tenancy));
+        all.insert("ociAdName".to_owned(), json!(format!("{}-ad-1", settings.region_key)));
+        Value::Object(all)
+    };
+    if let Some(record) = world.instances.get(id) {
+        let mut view = serde_json::to_value(&record.instance).ok()?;
+        let fields = view.as_object_mut()?;
+        fields.insert("state".to_owned(), json!(record.state()));
+        fields.insert("image".to_owned(), json!(record.instance.image_id));
+        fields.insert("hostname".to_owned(), json!(record.vnic.label));
+        return Some(general(view));
+    }
+    (id == MANAGEMENT_INSTANCE).then(|| {
+        general(json!({
+            "id": id,
+            "displayName": "mgmt",
+            "hostname": "mgmt",
+            "availabilityDomain": settings.availability_domains.first(),
+            "faultDomain": "FAULT-DOMAIN-1",
+            "compartmentId": settings.compartments.first(),
+            "shape": "VM.Standard2.1",
+            "metadata": {},
+            "state": "Running",
+            "domain": domain,
+        }))
+    })
+}
+
+fn vnics(world: &World, id: &str) -> Vec<Value> {
+    let record = world.instances.get(id).into_iter();
+    record
+        .map(|record| {
+            json!({
+                "vnicId": record.vnic.id,
+                "privateIp": record.vnic.address,
+                "macAddr": record.vnic.mac,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let mgmt = |what| Some(Ask { instance: MANAGEMENT_INSTANCE, what });
+        for (path, expected) in [
+            ("/opc/v2/instance/", mgmt("instance")),
+            ("/opc/v2/instance/region", mgmt("instance/region")),
+            ("/opc/v1/instance/", None),
+            ("/machines/abc/opc/v2/vnics/", Some(Ask { instance: "abc", what: "vnics" })),
+            ("/machines/abc", None),
+            ("/20160918/instances", None),
+        ] {
+            assert_eq!(ask(path), expected, "{path}");
+        }
+    }
+}

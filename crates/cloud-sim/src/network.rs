@@ -1,0 +1,298 @@
+//! The network: subnets and their addresses, VNICs and their attachments.
+
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::error::Error;
+use crate::instance::{Record, Vnic};
+use crate::journal::Table;
+use crate::page::{Item, page};
+use crate::query::Call;
+use crate::settings::Subnet;
+use crate::state::{Attachment, State};
+use crate::wish::Wish;
+use crate::world::World;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// The addresses of a subnet.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    first: u32,
+    last: u32,
+    next: u32,
+    taken: BTreeSet<u32>,
+}
+
+impl Addresses {
+    pub(crate) fn new(subnet: &Subnet) -> Result<Self, Error> {
+        let bad = || Error::Subnet { subnet: subnet.id.clone(), cidr: subnet.cidr.clone() };
+        let (base, bits) = subnet.cidr.split_once('/').ok_or_else(bad)?;
+        let base = u32::from(base.parse::<Ipv4Addr>().map_err(|_| bad())?);
+        let bits: u32 = bits.parse().ok().filter(|bits| *bits <= 32).ok_or_else(bad)?;
+        let span = u32::MAX.checked_shr(bits).unwrap_or(0);
+        let base = base & !span;
+        // OCI keeps the first two addresses and the last; a range too small for that is shared.
+        let (first, last) = match span {
+            0..=2 => (base, base),
+            _ => (base + 2, base + span - 1),
+        };
+        Ok(Self { first, last, next: first, taken: BTreeSet::new() })
+    }
+
+    /// True if the range is one address that everybody has.
+    fn is_shared(&self) -> bool {
+        self.first == self.last
+    }
+
+    fn holds(&self, address: u32) -> bool {
+        (self.first..=self.last).contains(&address)
+    }
+
+    fn take(&mut self, wanted: Option<Ipv4Addr>) -> Result<Ipv4Addr, Refusal> {
+        if self.is_shared() {
+            return Ok(self.first.into());
+        }
+        let address = match wanted.map(u32::from) {
+            Some(address) if !self.holds(address) => {
+                let message = format!("privateIp {} is not in the subnet", Ipv4Addr::from(address));
+                return Err(Refusal::invalid(message));
+            }
+            Some(address) if self.taken.contains(&address) => {
+                let address = Ipv4Addr::from(address);
+                return Err(Refusal::invalid(format!("privateIp {address} is already in use")));
+            }
+            Some(address) => address,
+            None => self.free().ok_or_else(|| {
+                Refusal::new(hyper::StatusCode::BAD_REQUEST, "LimitExceeded", "The subnet is full")
+            })?,
+        };
+        self.taken.insert(address);
+        Ok(address.into())
+    }
+
+    /// The next address that nobody has.
+    fn free(&mut self) -> Option<u32> {
+        let ahead = (self.next..=self.last).chain(self.first..self.next);
+        let free = ahead.into_iter().find(|address| !self.taken.contains(address))?;
+        self.next = if free == self.last { self.first } else { free + 1 };
+        Some(free)
+    }
+}
+
+impl World {
+    /// A VNIC for a launch, with its address taken.
+    pub(crate) fn new_vnic(&mut self, wish: &Wish, number: u64) -> Result<Vnic, Refusal> {
+        if let Some(label) = &wish.label
+            && self.holder_of(&wish.subnet, label).is_some()
+        {
+            let message = format!("hostnameLabel {label} is already in use in the subnet");
+            return Err(Refusal::invalid(message));
+        }
+        let addresses = self.addresses.get_mut(&wish.subnet);
+        let addresses = addresses.ok_or_else(|| Refusal::related("subnet", &wish.subnet))?;
+        let address = addresses.take(wish.address)?;
+        let [.., a, b, c] = number.to_be_bytes();
+        Ok(Vnic {
+            id: self.new_id("vnic"),
+            subnet: wish.subnet.clone(),
+            name: wish.vnic_name.clone().unwrap_or_default(),
+            label: wish.label.clone(),
+            address,
+            mac: format!("02:00:17:{a:02x}:{b:02x}:{c:02x}"),
+            groups: wish.groups.clone(),
+            state: Attachment::Hidden,
+        })
+    }
+
+    /// Takes the address of a VNIC that the journal remembers.
+    pub(crate) fn hold_address(&mut self, vnic: &Vnic, state: State) {
+        if let Some(addresses) = self.addresses.get_mut(&vnic.subnet)
+            && state != State::Terminated
+        {
+            addresses.taken.insert(vnic.address.into());
+        }
+    }
+
+    fn holder_of(&self, subnet: &str, label: &str) -> Option<&Record> {
+        self.instances.values().find(|record| {
+            record.state() != State::Terminated
+                && record.vnic.subnet == subnet
+                && record.vnic.label.as_deref().is_some_and(|held| held.eq_ignore_ascii_case(label))
+        })
+    }
+
+    /// Frees the address and the label of an instance that has ended.
+    pub(crate) fn release(&mut self, id: &str) {
+        let Some(record) = self.instances.get_mut(id) else {
+            return;
+        };
+        record.vnic.state = Attachment::Detached;
+        let (subnet, address) = (record.vnic.subnet.clone(), u32::from(record.vnic.address));
+        if let Some(addresses) = self.addresses.get_mut(&subnet) {
+            addresses.taken.remove(&address);
+        }
+        self.drop_boot_volume(id);
+    }
+
+    /// Moves a VNIC attachment on, unless it has ended.
+    pub(crate) fn move_vnic(&mut self, id: &str, to: Attachment) {
+        let Some(record) = self.instances.get_mut(id) else {
+            return;
+        };
+        if record.vnic.state != Attachment::Detached {
+            record.vnic.state = to;
+            self.touch(Table::Instances, id);
+        }
+    }
+
+    fn vnic_holder(&self, id: &str) -> Result<&Record, Refusal> {
+        let attached =
+            |record: &&Record| record.vnic.id == id && record.vnic.state == Attachment::Attached;
+        self.instances.values().find(attached).ok_or_else(|| Refusal::not_found("vnic", id))
+    }
+}
+
+/// A row of a list, with what it is sorted by.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Shown {
+    view: Value,
+    #[serde(skip)]
+    key: String,
+}
+
+impl Item for Shown {
+    fn key(&self) -> String {
+        self.key.clone()
+    }
+}
+
+fn shown(record: &Record, view: Value) -> Shown {
+    Shown { view, key: format!("{:020}", record.number) }
+}
+
+/// The id of the attachment that belongs to a VNIC.
+fn attachment_id(vnic: &Vnic) -> String {
+    vnic.id.replacen("ocid1.vnic.", "ocid1.vnicattachment.", 1)
+}
+
+fn attachment_view(record: &Record) -> Value {
+    let Record { instance, vnic, .. } = record;
+    let known = vnic.state != Attachment::Attaching;
+    json!({
+        "id": attachment_id(vnic),
+        "availabilityDomain": instance.availability_domain,
+        "compartmentId": instance.compartment_id,
+        "displayName": null,
+        "instanceId": instance.id,
+        "lifecycleState": vnic.state,
+        "nicIndex": 0,
+        "subnetId": vnic.subnet,
+        "vlanId": null,
+        "timeCreated": instance.time_created,
+        "vlanTag": 1042,
+        "vnicId": known.then_some(&vnic.id),
+    })
+}
+
+fn vnic_view(record: &Record) -> Value {
+    let Record { instance, vnic, .. } = record;
+    json!({
+        "id": vnic.id,
+        "availabilityDomain": instance.availability_domain,
+        "compartmentId": instance.compartment_id,
+        "definedTags": {},
+        "freeformTags": {},
+        "displayName": vnic.name,
+        "hostnameLabel": vnic.label,
+        "isPrimary": true,
+        "lifecycleState": "AVAILABLE",
+        "macAddress": vnic.mac,
+        "nsgIds": vnic.groups,
+        "privateIp": vnic.address,
+        "publicIp": null,
+        "ipv6Addresses": null,
+        "skipSourceDestCheck": false,
+        "subnetId": vnic.subnet,
+        "vlanId": null,
+        "timeCreated": instance.time_created,
+        "routeTableId": null,
+        "securityAttributes": {},
+    })
+}
+
+fn private_ip_view(record: &Record) -> Value {
+    let Record { instance, vnic, .. } = record;
+    json!({
+        "id": vnic.id.replacen("ocid1.vnic.", "ocid1.privateip.", 1),
+        "availabilityDomain": null,
+        "compartmentId": instance.compartment_id,
+        "definedTags": {},
+        "freeformTags": {},
+        "displayName": vnic.name,
+        "hostnameLabel": vnic.label,
+        "ipAddress": vnic.address,
+        "isPrimary": true,
+        "isReserved": false,
+        "lifetime": "EPHEMERAL",
+        "subnetId": vnic.subnet,
+        "timeCreated": instance.time_created,
+        "vlanId": null,
+        "vnicId": vnic.id,
+    })
+}
+
+/// `GET /20160918/vnicAttachments`.
+pub(crate) fn list_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
+    let query = &call.query;
+    let compartment = query.require("compartmentId")?;
+    world.check_compartment(compartment)?;
+    let rows = world.instances.values().filter(|record| {
+        record.vnic.state != Attachment::Hidden
+            && record.instance.compartment_id == compartment
+            && query.allows("instanceId", record.id())
+            && query.allows("vnicId", &record.vnic.id)
+            && query.allows("availabilityDomain", &record.instance.availability_domain)
+    });
+    let rows = rows.map(|record| shown(record, attachment_view(record))).collect();
+    page(rows, query, world.settings.page_size, false)
+}
+
+/// `GET /20160918/vnicAttachments/{id}`.
+pub(crate) fn get_attachment(world: &mut World, call: &Call<'_>) -> Outcome {
+    let id = call.segment(0);
+    let seen = |record: &&Record| {
+        record.vnic.state != Attachment::Hidden && attachment_id(&record.vnic) == id
+    };
+    let record = world.instances.values().find(seen);
+    let record = record.ok_or_else(|| Refusal::not_found("vnic attachment", id))?;
+    Ok(Answer::json(&attachment_view(record)).header("etag", &record.etag))
+}
+
+/// `GET /20160918/vnics/{id}`.
+pub(crate) fn get_vnic(world: &mut World, call: &Call<'_>) -> Outcome {
+    let record = world.vnic_holder(call.segment(0))?;
+    Ok(Answer::json(&vnic_view(record)).header("etag", &record.etag))
+}
+
+/// `GET /20160918/privateIps`.
+pub(crate) fn list_private_ips(world: &mut World, call: &Call<'_>) -> Outcome {
+    let query = &call.query;
+    match (query.get("subnetId"), query.get("vnicId")) {
+        (None, None) => return Err(Refusal::missing("subnetId or vnicId")),
+        (Some(subnet), _) if !world.addresses.contains_key(subnet) => {
+            return Err(Refusal::not_found("subnet", subnet));
+        }
+        (_, Some(vnic)) => drop(world.vnic_holder(vnic)?.id()),
+        (Some(_), None) => {}
+    }
+    let rows = world.instances.values().filter(|record| {
+        record.vnic.state == Attachment::Attached
+            && query.allows("subnetId", &record.vnic.subnet)
+            && query.allows("vnicId", &record.vnic.id)
+            && query.allows("ipAddress", &record.vnic.address.to_string())
+    });
+    let rows = rows.map(|record| shown(record, private_ip_view(record))).collect();
+    page(rows, query, world.settings.page_size, false)
+}

@@ -1,0 +1,351 @@
+//! What can be done to instances that are there: get, list, act, update, terminate.
+
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::instance::{Instance, Record, Step};
+use crate::journal::Table;
+use crate::launch::shown;
+use crate::page::{Item, page};
+use crate::query::{Call, Fields, Query};
+use crate::state::State;
+use crate::work_request::Work;
+use crate::world::{World, etag};
+use hyper::StatusCode;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+
+impl World {
+    /// The instance that the path names.
+    pub(crate) fn instance(&self, call: &Call<'_>) -> Result<&Record, Refusal> {
+        let id = call.segment(0);
+        self.instances.get(id).ok_or_else(|| Refusal::not_found("instance", id))
+    }
+
+    /// The same, if the caller's `if-match` allows a change.
+    fn instance_to_change(&self, call: &Call<'_>) -> Result<Record, Refusal> {
+        let record = self.instance(call)?;
+        match call.header("if-match") {
+            Some(wanted) if wanted != record.etag && wanted != "*" => Err(Refusal::new(
+                StatusCode::PRECONDITION_FAILED,
+                "NoEtagMatch",
+                "The if-match header etag does not match the current etag",
+            )),
+            Some(_) | None => Ok(record.clone()),
+        }
+    }
+
+    /// Lets an instance go through these states, the first at once, and gives the work request.
+    fn go(&mut self, record: &Record, operation: &str, path: Path) -> String {
+        let deleted = path.first == State::Terminating;
+        let work = self.open_work(&Work {
+            operation,
+            compartment: &record.instance.compartment_id,
+            action: if deleted { "DELETED" } else { "UPDATED" },
+            kind: "instance",
+            id: record.id(),
+        });
+        if let Some(kept) = self.instances.get_mut(record.id()) {
+            kept.etag = etag();
+        }
+        self.set_plan(record.id(), path.first, path.then, &work);
+        work
+    }
+}
+
+/// A way through the states.
+struct Path {
+    first: State,
+    then: VecDeque<Step>,
+}
+
+/// `GET /20160918/instances/{id}`.
+pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
+    let record = world.instance(call)?;
+    Ok(Answer::json(&record.instance).header("etag", &record.etag))
+}
+
+/// A row of a list of instances.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Row<'a> {
+    instance: &'a Instance,
+    #[serde(skip)]
+    key: String,
+}
+
+impl Item for Row<'_> {
+    fn key(&self) -> String {
+        self.key.clone()
+    }
+}
+
+/// `GET /20160918/instances`.
+pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
+    let query = &call.query;
+    let compartment = query.require("compartmentId")?;
+    world.check_compartment(compartment)?;
+    let by_name = match query.get("sortBy") {
+        None | Some("TIMECREATED") => false,
+        Some("DISPLAYNAME") => true,
+        Some(other) => return Err(Refusal::invalid(format!("sortBy {other} is not known"))),
+    };
+    let rows = world.instances.values().filter(|record| wanted(record, compartment, query));
+    let rows = rows.map(|record| {
+        let name = if by_name { record.instance.display_name.as_str() } else { "" };
+        Row { instance: &record.instance, key: format!("{name}\u{0}{:020}", record.number) }
+    });
+    let descending = descending(query, !by_name)?;
+    page(rows.collect(), query, world.settings.page_size, descending)
+}
+
+fn wanted(record: &Record, compartment: &str, query: &Query) -> bool {
+    let instance = &record.instance;
+    let cluster = instance.compute_cluster_id.as_deref().unwrap_or_default();
+    instance.compartment_id == compartment
+        && query.allows("availabilityDomain", &instance.availability_domain)
+        && query.allows("displayName", &instance.display_name)
+        && query.allows("lifecycleState", instance.lifecycle_state.word())
+        && query.allows("computeClusterId", cluster)
+}
+
+/// The direction of a list, by its usual one.
+pub(crate) fn descending(query: &Query, usual: bool) -> Result<bool, Refusal> {
+    match query.get("sortOrder") {
+        None => Ok(usual),
+        Some("ASC") => Ok(false),
+        Some("DESC") => Ok(true),
+        Some(other) => Err(Refusal::invalid(format!("sortOrder {other} is not known"))),
+    }
+}
+
+/// `DELETE /20160918/instances/{id}`.
+pub(crate) fn terminate(world: &mut World, call: &Call<'_>) -> Outcome {
+    let record = world.instance_to_change(call)?;
+    match record.state() {
+        State::Terminated => return Err(Refusal::not_found("instance", record.id())),
+        State::Terminating => return Ok(with_work(Answer::empty(), record.work.as_ref())),
+        State::Provisioning
+        | State::Starting
+        | State::Running
+        | State::Stopping
+        | State::Stopped
+        | State::CreatingImage => {}
+    }
+    if call.query.get("preserveBootVolume") == Some("true") {
+        world.keep_boot_volume(&record);
+    }
+    let then = VecDeque::from([(State::Terminated, world.settings.timing.terminate)]);
+    let path = Path { first: State::Terminating, then };
+    let work = world.go(&record, "TerminateInstance", path);
+    Ok(with_work(Answer::empty(), Some(&work)))
+}
+
+fn with_work(answer: Answer, work: Option<&String>) -> Answer {
+    match work {
+        Some(work) => answer.header("opc-work-request-id", work),
+        None => answer,
+    }
+}
+
+/// `POST /20160918/instances/{id}?action=…`.
+pub(crate) fn act(world: &mut World, call: &Call<'_>) -> Outcome {
+    let record = world.instance_to_change(call)?;
+    let action = call.query.require("action")?;
+    if !call.body.is_empty() {
+        call.object()?.required("actionType")?;
+    }
+    let timing = world.settings.timing;
+    let (from, path) = match action {
+        "START" => (
+            State::Stopped,
+            Path { first: State::Starting, then: [(State::Running, timing.start)].into() },
+        ),
+        "STOP" | "SOFTSTOP" => (
+            State::Running,
+            Path { first: State::Stopping, then: [(State::Stopped, timing.stop)].into() },
+        ),
+        "RESET" | "SOFTRESET" | "REBOOTMIGRATE" | "DIAGNOSTICREBOOT" => {
+            (State::Running, restart(world))
+        }
+        "SENDDIAGNOSTICINTERRUPT" => {
+            (State::Running, Path { first: State::Running, then: VecDeque::new() })
+        }
+        other => return Err(Refusal::invalid(format!("action {other} is not known"))),
+    };
+    if record.state() != from {
+        let message = format!("instance is in state {}", record.state().word());
+        return Err(Refusal::incorrect_state(message));
+    }
+    world.go(&record, "InstanceAction", path);
+    Ok(shown(world.instance(call)?))
+}
+
+/// Off and on again.
+fn restart(world: &World) -> Path {
+    let timing = world.settings.timing;
+    let then = [(State::Starting, timing.stop), (State::Running, timing.start)].into();
+    Path { first: State::Stopping, then }
+}
+
+/// `PUT /20160918/instances/{id}`.
+pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
+    let record = world.instance_to_change(call)?;
+    let body = call.object()?;
+    match record.state() {
+        State::Terminating | State::Terminated => {
+            return Err(Refusal::not_found("instance", record.id()));
+        }
+        State::Provisioning
+        | State::Starting
+        | State::Running
+        | State::Stopping
+        | State::Stopped
+        | State::CreatingImage => {}
+    }
+    let changed = change(&record, &body)?;
+    let source = body.object("sourceDetails")?;
+    let replaced = source.map(|source| replace(world, &record, source)).transpose()?;
+    let id = record.id().to_owned();
+    if let Some(kept) = world.instances.get_mut(&id) {
+        kept.instance = changed;
+        kept.etag = etag();
+    }
+    world.touch(Table::Instances, &id);
+    match replaced {
+        Some(replacement) => put_in(world, &record, replacement),
+        None => {
+            let work = world.open_work(&Work {
+                operation: "UpdateInstance",
+                compartment: &record.instance.compartment_id,
+                action: "UPDATED",
+                kind: "instance",
+                id: &id,
+            });
+            world.close_work(&work, None);
+            let record = world.instance(call)?;
+            let answer = Answer::json(&record.instance).header("etag", &record.etag);
+            return Ok(answer.header("opc-work-request-id", work));
+        }
+    }
+    Ok(shown(world.instance(call)?))
+}
+
+/// The instance with the fields that the body gives.
+fn change(record: &Record, body: &Map<String, Value>) -> Result<Instance, Refusal> {
+    let mut instance = record.instance.clone();
+    if let Some(name) = body.text("displayName")? {
+        instance.display_name = name;
+    }
+    if let Some(tags) = body.object("freeformTags")? {
+        instance.freeform_tags = tags;
+    }
+    if let Some(tags) = body.object("definedTags")? {
+        instance.defined_tags = tags;
+    }
+    if let Some(metadata) = body.object("metadata")? {
+        for key in ["user_data", "ssh_authorized_keys"] {
+            if metadata.get(key) != instance.metadata.get(key) {
+                return Err(Refusal::invalid(format!("{key} cannot be changed after launch")));
+            }
+        }
+        instance.metadata = metadata;
+    }
+    if let Some(metadata) = body.object("extendedMetadata")? {
+        instance.extended_metadata = metadata;
+    }
+    Ok(instance)
+}
+
+/// A boot volume that takes the place of another.
+struct Replacement {
+    image: String,
+    source: Value,
+    keep: bool,
+}
+
+/// Checks a replacement of the boot volume.
+fn replace(
+    world: &World,
+    record: &Record,
+    source: Map<String, Value>,
+) -> Result<Replacement, Refusal> {
+    if !record.instance.shape.starts_with("VM.") {
+        return Err(Refusal::invalid("boot volume replacement is for virtual machines only"));
+    }
+    if source.required("sourceType")? != "image" {
+        return Err(Refusal::invalid("sourceType has to be image"));
+    }
+    let image = source.required("imageId")?;
+    if !world.images.contains_key(&image) {
+        return Err(Refusal::related("image", &image));
+    }
+    match record.state() {
+        State::Running | State::Stopped => {}
+        other => {
+            let message = format!("instance is in state {}", other.word());
+            return Err(Refusal::incorrect_state(message));
+        }
+    }
+    let keep = source.get("isPreserveBootVolumeEnabled").and_then(Value::as_bool).unwrap_or(false);
+    let mut details = source;
+    details.remove("isPreserveBootVolumeEnabled");
+    Ok(Replacement { image, source: Value::Object(details), keep })
+}
+
+/// Replaces the boot volume; the instance comes back to the state it was in.
+fn put_in(world: &mut World, record: &Record, replacement: Replacement) {
+    if replacement.keep {
+        world.keep_boot_volume(record);
+    } else {
+        world.drop_boot_volume(record.id());
+    }
+    let id = record.id();
+    if let Some(kept) = world.instances.get_mut(id) {
+        kept.instance.image_id = Some(replacement.image);
+        kept.instance.source_details = Some(replacement.source);
+    }
+    let instance = world.instances.get(id).map(|kept| kept.instance.clone());
+    if let Some(instance) = instance {
+        let volume = world.new_boot_volume(&instance);
+        if let Some(kept) = world.instances.get_mut(id) {
+            kept.boot_volume = volume;
+        }
+    }
+    let path = match record.state() {
+        State::Running => restart(world),
+        _ => Path {
+            first: State::Stopping,
+            then: [(State::Stopped, world.settings.timing.stop)].into(),
+        },
+    };
+    world.go(record, "UpdateInstance", path);
+}
+
+/// `GET /20160918/bootVolumeAttachments`.
+pub(crate) fn list_boot_volume_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
+    let compartment = call.query.require("compartmentId")?;
+    let domain = call.query.require("availabilityDomain")?;
+    let rows = world.instances.values().filter(|record| {
+        record.state() != State::Terminated
+            && record.instance.compartment_id == compartment
+            && record.instance.availability_domain == domain
+            && call.query.allows("instanceId", record.id())
+            && call.query.allows("bootVolumeId", &record.boot_volume)
+    });
+    let rows: Vec<Value> = rows
+        .map(|record| {
+            json!({
+                "id": record.id().replacen("ocid1.instance.", "ocid1.bootvolumeattachment.", 1),
+                "availabilityDomain": domain,
+                "bootVolumeId": record.boot_volume,
+                "compartmentId": compartment,
+                "displayName": "Remote boot attachment for instance",
+                "instanceId": record.id(),
+                "lifecycleState": "ATTACHED",
+                "timeCreated": record.instance.time_created,
+                "isPvEncryptionInTransitEnabled": false,
+            })
+        })
+        .collect();
+    Ok(Answer::json(&rows))
+}

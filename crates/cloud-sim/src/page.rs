@@ -1,0 +1,127 @@
+//! Pages with opaque tokens.
+
+use crate::answer::{Answer, Refusal};
+use crate::query::Query;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+/// The most items that a page can have.
+const MOST: usize = 1000;
+
+/// Something that a list shows: where it stands in it, in a form that can be compared.
+pub(crate) trait Item: Serialize {
+    /// What lists are sorted by; no two items have the same.
+    fn key(&self) -> String;
+}
+
+/// One page of the items, which are in the order of their keys (or the reverse of it).
+///
+/// The token names the last item shown and not a count, so that items that come and go between
+/// two pages neither repeat nor hide others.
+pub(crate) fn page<T: Item>(
+    mut items: Vec<T>,
+    query: &Query,
+    usual: usize,
+    descending: bool,
+) -> Result<Answer, Refusal> {
+    items.sort_by_cached_key(Item::key);
+    if descending {
+        items.reverse();
+    }
+    let size = size(query, usual)?;
+    let after = query.get("page").map(read_token).transpose()?;
+    let rest = items.into_iter().filter(|item| {
+        let key = || item.key();
+        after.as_ref().is_none_or(|after| if descending { key() < *after } else { key() > *after })
+    });
+    let mut shown: Vec<T> = rest.take(size + 1).collect();
+    let more = shown.len() > size;
+    shown.truncate(size);
+    let answer = Answer::json(&shown);
+    Ok(match shown.last() {
+        Some(last) if more => answer.header("opc-next-page", token(&last.key())),
+        Some(_) | None => answer,
+    })
+}
+
+fn size(query: &Query, usual: usize) -> Result<usize, Refusal> {
+    let Some(limit) = query.get("limit") else {
+        return Ok(usual.clamp(1, MOST));
+    };
+    let limit = limit.parse().ok().filter(|limit| (1..=MOST).contains(limit));
+    limit.ok_or_else(|| Refusal::invalid(format!("limit has to be from 1 to {MOST}")))
+}
+
+fn token(key: &str) -> String {
+    STANDARD.encode(format!("after {key}"))
+}
+
+fn read_token(token: &str) -> Result<String, Refusal> {
+    let text = STANDARD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let key = text.as_deref().and_then(|text| text.strip_prefix("after "));
+    key.map(str::to_owned).ok_or_else(|| Refusal::invalid("page is not a token of ours"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Serialize)]
+    struct Number(u32);
+
+    impl Item for Number {
+        fn key(&self) -> String {
+            format!("{:010}", self.0)
+        }
+    }
+
+    fn all(count: u32, limit: usize, descending: bool) -> Vec<u32> {
+        let mut seen = Vec::new();
+        let mut query = format!("limit={limit}");
+        loop {
+            let items = (0..count).map(Number).collect();
+            let answer = page(items, &Query::parse(&query), 7, descending).unwrap();
+            seen.extend(serde_json::from_slice::<Vec<u32>>(&answer.body).unwrap());
+            let Some((_, next)) = answer.headers.first() else {
+                return seen;
+            };
+            query = format!("limit={limit}&page={}", next.replace('+', "%2B"));
+        }
+    }
+
+    #[test]
+    fn the_usual_size_holds_when_none_is_asked_for() {
+        let answer = page((0..9).map(Number).collect(), &Query::default(), 7, false).unwrap();
+        assert_eq!(serde_json::from_slice::<Vec<u32>>(&answer.body).unwrap().len(), 7);
+        assert_eq!(answer.headers.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for query in ["limit=0", "limit=1001", "limit=x", "page=nope", "page=%FF"] {
+            assert!(page(vec![Number(1)], &Query::parse(query), 7, false).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_goes_hides_no_other() {
+        let first = page((0..6).map(Number).collect(), &Query::parse("limit=3"), 7, false).unwrap();
+        let (_, next) = first.headers.first().unwrap();
+        let query = Query::parse(&format!("limit=3&page={next}"));
+        let second = page([0, 3, 4, 5].map(Number).into(), &query, 7, false).unwrap();
+        assert_eq!(serde_json::from_slice::<Vec<u32>>(&second.body).unwrap(), [3, 4, 5]);
+    }
+
+    proptest! {
+        #[test]
+        fn pages_together_are_the_list(count in 0u32..40, limit in 1usize..12, down: bool) {
+            let mut expected: Vec<u32> = (0..count).collect();
+            if down {
+                expected.reverse();
+            }
+            prop_assert_eq!(all(count, limit, down), expected);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Every request that came in.
+
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A request, and how it was answered.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// Counted from one.
+    pub number: u64,
+    /// When it came, in milliseconds since the epoch.
+    pub at_millis: u64,
+    /// The operation's name; empty for a path that leads nowhere.
+    pub operation: String,
+    /// The HTTP method.
+    pub method: String,
+    /// Path and query as on the wire.
+    pub target: String,
+    /// Its headers in the order in which they came, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its body, as far as it is UTF-8.
+    pub body: String,
+    /// The status of the answer; `None` before there is one, and where the connection was dropped.
+    pub status: Option<u16>,
+}
+
+impl Recorded {
+    /// A header's value.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The newest requests, and how many there were of each operation.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    kept: VecDeque<Recorded>,
+    most: usize,
+    last: u64,
+    counts: BTreeMap<String, u64>,
+    in_flight: u64,
+    most_in_flight: u64,
+}
+
+impl Records {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    /// Notes a request and gives its number.
+    pub(crate) fn begin(&mut self, mut request: Recorded) -> u64 {
+        self.last += 1;
+        self.in_flight += 1;
+        self.most_in_flight = self.most_in_flight.max(self.in_flight);
+        match self.counts.get_mut(&request.operation) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.insert(request.operation.clone(), 1)),
+        }
+        request.number = self.last;
+        self.kept.push_back(request);
+        if self.kept.len() > self.most {
+            self.kept.pop_front();
+        }
+        self.last
+    }
+
+    /// Notes how a request was answered.
+    pub(crate) fn end(&mut self, number: u64, status: Option<u16>) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let Some(first) = self.kept.front().map(|request| request.number) else {
+            return;
+        };
+        let index = number.checked_sub(first).and_then(|index| usize::try_from(index).ok());
+        if let Some(request) = index.and_then(|index| self.kept.get_mut(index)) {
+            request.status = status;
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<Recorded> {
+        self.kept.iter().cloned().collect()
+    }
+
+    pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {
+        &self.counts
+    }
+
+    pub(crate) fn most_in_flight(&self) -> u64 {
+        self.most_in_flight
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+        self.counts.clear();
+        self.most_in_flight = self.in_flight;
+    }
+}

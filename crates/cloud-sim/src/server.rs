@@ -1,0 +1,255 @@
+//! HTTP: connections, and what a request goes through.
+
+use crate::admin;
+use crate::answer::{Answer, Refusal};
+use crate::fault::Fault;
+use crate::instance::Failure;
+use crate::metadata_service;
+use crate::query::{Call, Query};
+use crate::record::Recorded;
+use crate::route::{self, EXCHANGE};
+use crate::shared::{Shared, lock};
+use crate::verify::{Cover, Signed, authorization};
+use crate::world::hex_id;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::{TcpListener, TcpStream};
+
+/// The most bytes that a request's body can have.
+const MOST_BODY: usize = 4 << 20;
+
+/// The connection closes without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("dropped")]
+struct Dropped;
+
+/// Takes connections for ever.
+pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        // Out of descriptors, or a connection that was gone at once: others may do better.
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        tokio::spawn(connection(stream, Arc::clone(&shared)));
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    // Without it answers wait for acknowledgements.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { respond(&shared, request).await }
+    });
+    let mut builder = http1::Builder::new();
+    builder.header_read_timeout(None);
+    // A client that goes away, or a drop on purpose.
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Lets the clock's events happen when they are due.
+pub(crate) async fn tick(shared: Arc<Shared>) {
+    loop {
+        let idle = shared.with(|world| world.idle_for());
+        match idle {
+            None => shared.wake.notified().await,
+            Some(idle) => {
+                // Never quite nothing, so that a clock gone wild cannot take all the time.
+                let idle = idle.max(Duration::from_millis(1));
+                let _ = tokio::time::timeout(idle, shared.wake.notified()).await;
+            }
+        }
+    }
+}
+
+/// A request with its body read.
+struct Whole {
+    method: Method,
+    target: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Whole {
+    fn path(&self) -> &str {
+        self.target.split_once('?').map_or(self.target.as_str(), |(path, _)| path)
+    }
+
+    fn query(&self) -> Query {
+        self.target.split_once('?').map_or_else(Query::default, |(_, query)| Query::parse(query))
+    }
+
+    fn signed(&self) -> Signed<'_> {
+        let Self { method, target, headers, body } = self;
+        Signed { method, target, headers, body }
+    }
+}
+
+async fn respond(
+    shared: &Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Dropped> {
+    let (head, body) = request.into_parts();
+    let target = head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let body = Limited::new(body, MOST_BODY).collect().await.map_err(|_| Dropped)?.to_bytes();
+    let whole = Whole { method: head.method, target, headers: head.headers, body };
+    if whole.path().starts_with("/admin/") {
+        let answer = admin::answer(shared, &whole.method, whole.path(), &whole.body);
+        return Ok(response(shared, &whole, answer));
+    }
+    let operation = operation(&whole);
+    let number = lock(&shared.records).begin(recorded(&whole, operation));
+    let answer = carry_out(shared, &whole, operation).await;
+    let status = answer.as_ref().ok().map(|answer| answer.status.as_u16());
+    lock(&shared.records).end(number, status);
+    Ok(response(shared, &whole, answer?))
+}
+
+/// The operation's name, as rules and records have it.
+fn operation(whole: &Whole) -> &'static str {
+    if whole.path() == EXCHANGE {
+        return "X509";
+    }
+    if metadata_service::ask(whole.path()).is_some() {
+        return "Metadata";
+    }
+    route::find(&whole.method, whole.path()).map_or("", |(route, _)| route.operation)
+}
+
+fn recorded(whole: &Whole, operation: &str) -> Recorded {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let header = |(name, value): (&HeaderName, &HeaderValue)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    Recorded {
+        number: 0,
+        at_millis: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+        operation: operation.to_owned(),
+        method: whole.method.to_string(),
+        target: whole.target.clone(),
+        headers: whole.headers.iter().map(header).collect(),
+        body: String::from_utf8_lossy(&whole.body).into_owned(),
+        status: None,
+    }
+}
+
+/// Identity, throttling, faults, work: in this order.
+async fn carry_out(
+    shared: &Shared,
+    whole: &Whole,
+    operation: &'static str,
+) -> Result<Answer, Dropped> {
+    let latency = *lock(&shared.latency);
+    if !latency.is_zero() {
+        tokio::time::sleep(latency).await;
+    }
+    let caller = match operation {
+        "X509" | "Metadata" => String::new(),
+        _ => match shared.authenticate(&whole.signed()) {
+            Ok(caller) => caller,
+            Err(refusal) => return Ok(refusal.answer()),
+        },
+    };
+    if !lock(&shared.buckets).take(operation, &caller, Instant::now()) {
+        return Ok(too_many().answer());
+    }
+    let faults = lock(&shared.faults).of(operation, &whole.target, &whole.body);
+    let mut fail_later = None;
+    let mut drop_after = false;
+    for fault in faults {
+        match fault {
+            Fault::Answer { status, code, message, headers } => {
+                return Ok(faulty(status, &code, &message, headers));
+            }
+            Fault::DropBefore => return Err(Dropped),
+            Fault::DropAfter => drop_after = true,
+            Fault::Delay { millis } => tokio::time::sleep(Duration::from_millis(millis)).await,
+            Fault::FailLater { code, message } => fail_later = Some(Failure { code, message }),
+        }
+    }
+    let answer = work(shared, whole, &caller, fail_later);
+    if drop_after { Err(Dropped) } else { Ok(answer) }
+}
+
+fn too_many() -> Refusal {
+    let message = "Too many requests for the user.";
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
+}
+
+fn faulty(
+    status: u16,
+    code: &str,
+    message: &str,
+    headers: std::collections::BTreeMap<String, String>,
+) -> Answer {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = if code.is_empty() {
+        Answer { status, ..Answer::text(message.to_owned()) }
+    } else {
+        Refusal::new(status, code, message).answer()
+    };
+    answer.more = headers;
+    answer
+}
+
+fn work(shared: &Shared, whole: &Whole, caller: &str, fail_later: Option<Failure>) -> Answer {
+    let outcome = if whole.path() == EXCHANGE {
+        exchange(shared, whole)
+    } else if let Some(ask) = metadata_service::ask(whole.path()) {
+        let federation = &mut lock(&shared.federation);
+        shared.with(|world| metadata_service::answer(world, federation, &ask, &whole.headers))
+    } else if let Some((route, path)) = route::find(&whole.method, whole.path()) {
+        let call = Call {
+            path,
+            query: whole.query(),
+            headers: &whole.headers,
+            body: &whole.body,
+            caller,
+            fail_later,
+        };
+        shared.with(|world| (route.handler)(world, &call))
+    } else {
+        Err(Refusal::not_found("operation", &format!("{} {}", whole.method, whole.path())))
+    };
+    outcome.unwrap_or_else(|refusal| refusal.answer())
+}
+
+fn exchange(shared: &Shared, whole: &Whole) -> Result<Answer, Refusal> {
+    let now = shared.with(|world| world.clock.date());
+    let signed = whole.signed();
+    let parsed =
+        authorization(&signed, Cover::AllButHost, now).map_err(Refusal::unauthenticated)?;
+    lock(&shared.federation).exchange(&signed, &parsed, now)
+}
+
+fn response(shared: &Shared, whole: &Whole, answer: Answer) -> Response<Full<Bytes>> {
+    let date = httpdate::fmt_http_date(shared.date());
+    let asked = whole.headers.get("opc-request-id").and_then(|id| id.to_str().ok());
+    let asked = asked.map_or_else(hex_id, str::to_owned);
+    let id = format!("{asked}/{}/{}", hex_id(), hex_id());
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    let more = answer.more.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let own = answer.headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let always = [("opc-request-id", id.as_str()), (DATE.as_str(), date.as_str())];
+    for (name, value) in always.into_iter().chain(own).chain(more) {
+        let name = HeaderName::try_from(name);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    }
+    if answer.status != StatusCode::NO_CONTENT {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    }
+    response
+}

@@ -1,0 +1,99 @@
+//! What every connection shares.
+
+use crate::answer::Refusal;
+use crate::error::Error;
+use crate::fault::Faults;
+use crate::federation::Federation;
+use crate::key::PublicKey;
+use crate::machine::Order;
+use crate::record::Records;
+use crate::settings::Settings;
+use crate::throttle::Buckets;
+use crate::verify::{Cover, Signed, authorization, matches};
+use crate::world::World;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Notify, mpsc};
+
+/// The cloud, as its server and its admin see it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    world: Mutex<World>,
+    pub(crate) federation: Mutex<Federation>,
+    pub(crate) faults: Mutex<Faults>,
+    pub(crate) buckets: Mutex<Buckets>,
+    pub(crate) records: Mutex<Records>,
+    pub(crate) latency: Mutex<Duration>,
+    /// Users' keys by key id.
+    users: HashMap<String, (String, PublicKey)>,
+    /// Rings when the agenda changed.
+    pub(crate) wake: Arc<Notify>,
+}
+
+/// A lock's content, whatever happened to those who held it before.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: &Settings,
+        machines: Option<mpsc::UnboundedSender<Order>>,
+    ) -> Result<Self, Error> {
+        let mut users = HashMap::new();
+        for user in &settings.users {
+            let key = PublicKey::from_pem(&user.public_key_pem);
+            let key = key.ok_or_else(|| Error::Key { user: user.id.clone() })?;
+            let key_id = format!("{}/{}/{}", settings.tenancy, user.id, user.fingerprint);
+            users.insert(key_id, (user.id.clone(), key));
+        }
+        let wake = Arc::new(Notify::new());
+        let world = World::open(Arc::new(settings.clone()), Arc::clone(&wake), machines)?;
+        Ok(Self {
+            world: Mutex::new(world),
+            federation: Mutex::new(Federation::new(settings)),
+            faults: Mutex::new(Faults::new(&settings.faults)),
+            buckets: Mutex::new(Buckets::new(settings.throttle.clone())),
+            records: Mutex::new(Records::new(settings.keep_requests)),
+            latency: Mutex::new(Duration::from_millis(settings.latency_millis)),
+            users,
+            wake,
+        })
+    }
+
+    /// Does something to the world as it is now, and writes down what changed.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut World) -> R) -> R {
+        let mut world = lock(&self.world);
+        world.catch_up();
+        let result = act(&mut world);
+        world.commit();
+        result
+    }
+
+    /// What the `Date` header says.
+    pub(crate) fn date(&self) -> SystemTime {
+        lock(&self.world).clock.date()
+    }
+
+    /// Who signed a request.
+    pub(crate) fn authenticate(&self, request: &Signed<'_>) -> Result<String, Refusal> {
+        // The clock is read without letting anything happen: most requests will do that next.
+        let now = self.date();
+        let parsed =
+            authorization(request, Cover::Everything, now).map_err(Refusal::unauthenticated)?;
+        let (caller, key) = match parsed.key_id.strip_prefix("ST$") {
+            Some(token) => {
+                let federation = lock(&self.federation);
+                let session = federation.session(token, now);
+                session.map(|(key, instance)| (instance.to_owned(), key.clone()))
+            }
+            None => self.users.get(parsed.key_id).cloned(),
+        }
+        .ok_or_else(|| Refusal::unauthenticated("the key or token is not known, or has expired"))?;
+        if matches(request, &parsed, &key) {
+            return Ok(caller);
+        }
+        Err(Refusal::unauthenticated("the signature is not that of the key"))
+    }
+}

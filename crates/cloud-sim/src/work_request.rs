@@ -1,0 +1,160 @@
+//! Work requests: how a launch, an action or a termination goes on after its answer.
+
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::instance::Failure;
+use crate::journal::Table;
+use crate::page::{Item, page};
+use crate::query::Call;
+use crate::world::World;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A work request, with its errors and its log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WorkRequest {
+    id: String,
+    number: u64,
+    operation: String,
+    compartment: String,
+    /// What it is about: action, kind and id.
+    resource: (String, String, String),
+    accepted: String,
+    finished: Option<String>,
+    failure: Option<Failure>,
+}
+
+/// What a new work request is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) compartment: &'a str,
+    pub(crate) action: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) id: &'a str,
+}
+
+impl WorkRequest {
+    fn status(&self) -> &'static str {
+        match (&self.finished, &self.failure) {
+            (None, _) => "IN_PROGRESS",
+            (Some(_), None) => "SUCCEEDED",
+            (Some(_), Some(_)) => "FAILED",
+        }
+    }
+
+    fn view(&self) -> Value {
+        let (action, kind, id) = &self.resource;
+        let percent = if self.finished.is_some() { 100.0 } else { 20.0 };
+        json!({
+            "id": self.id,
+            "operationType": self.operation,
+            "status": self.status(),
+            "compartmentId": self.compartment,
+            "resources": [{
+                "actionType": action,
+                "entityType": kind,
+                "identifier": id,
+                "entityUri": format!("/20160918/{kind}s/{id}"),
+            }],
+            "percentComplete": percent,
+            "timeAccepted": self.accepted,
+            "timeStarted": self.accepted,
+            "timeFinished": self.finished,
+        })
+    }
+}
+
+/// A row of a list of work requests.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Shown {
+    view: Value,
+    #[serde(skip)]
+    key: String,
+}
+
+impl Item for Shown {
+    fn key(&self) -> String {
+        self.key.clone()
+    }
+}
+
+impl World {
+    /// Opens a work request and gives its id.
+    pub(crate) fn open_work(&mut self, work: &Work<'_>) -> String {
+        let id = self.new_id("coreservicesworkrequest");
+        let request = WorkRequest {
+            id: id.clone(),
+            number: self.next_number(),
+            operation: work.operation.to_owned(),
+            compartment: work.compartment.to_owned(),
+            resource: (work.action.to_owned(), work.kind.to_owned(), work.id.to_owned()),
+            accepted: self.clock.stamp(),
+            finished: None,
+            failure: None,
+        };
+        self.work_requests.insert(id.clone(), request);
+        self.touch(Table::WorkRequests, &id);
+        id
+    }
+
+    /// Ends a work request, if it has not ended.
+    pub(crate) fn close_work(&mut self, id: &str, failure: Option<Failure>) {
+        let stamp = self.clock.stamp();
+        let open = self.work_requests.get_mut(id).filter(|request| request.finished.is_none());
+        if let Some(request) = open {
+            request.finished = Some(stamp);
+            request.failure = failure;
+            self.touch(Table::WorkRequests, id);
+        }
+    }
+
+    fn work_request(&self, call: &Call<'_>) -> Result<&WorkRequest, Refusal> {
+        let id = call.segment(0);
+        self.work_requests.get(id).ok_or_else(|| Refusal::not_found("work request", id))
+    }
+}
+
+/// `GET /20160918/workRequests/{id}`.
+pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
+    let request = world.work_request(call)?;
+    let etag = format!("w{}", request.status().len());
+    Ok(Answer::json(&request.view()).header("etag", etag).header("retry-after", "1"))
+}
+
+/// `GET /20160918/workRequests`.
+pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
+    let compartment = call.query.require("compartmentId")?;
+    world.check_compartment(compartment)?;
+    let wanted = world.work_requests.values().filter(|request| {
+        request.compartment == compartment && call.query.allows("resourceId", &request.resource.2)
+    });
+    let shown = wanted
+        .map(|request| Shown { view: request.view(), key: format!("{:020}", request.number) })
+        .collect();
+    page(shown, &call.query, world.settings.page_size, true)
+}
+
+/// `GET /20160918/workRequests/{id}/errors`.
+pub(crate) fn errors(world: &mut World, call: &Call<'_>) -> Outcome {
+    let request = world.work_request(call)?;
+    let failure = request.failure.iter();
+    let rows = failure.map(|Failure { code, message }| {
+        json!({"code": code, "message": message, "timestamp": request.finished})
+    });
+    Ok(Answer::json(&rows.collect::<Vec<_>>()))
+}
+
+/// `GET /20160918/workRequests/{id}/logs`.
+pub(crate) fn logs(world: &mut World, call: &Call<'_>) -> Outcome {
+    let request = world.work_request(call)?;
+    let mut rows = vec![json!({
+        "message": format!("{} accepted", request.operation),
+        "timestamp": request.accepted,
+    })];
+    if let Some(finished) = &request.finished {
+        let message = request.failure.as_ref().map_or("done", |failure| &failure.message);
+        rows.push(json!({"message": message, "timestamp": finished}));
+    }
+    Ok(Answer::json(&rows))
+}

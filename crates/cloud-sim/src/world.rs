@@ -1,0 +1,214 @@
+//! Everything that is in the cloud.
+
+use crate::answer::Refusal;
+use crate::clock::{Clock, Moment};
+use crate::error::Error;
+use crate::image::ImageRecord;
+use crate::instance::Record;
+use crate::journal::{Journal, Table};
+use crate::launch::TokenUse;
+use crate::lifecycle::Event;
+use crate::machine::Order;
+use crate::network::Addresses;
+use crate::settings::{Capacity, Limit, Settings, Shape};
+use crate::work_request::WorkRequest;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+
+/// The state of the cloud. One lock guards it; no operation waits while holding it.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Clock,
+    pub(crate) instances: BTreeMap<String, Record>,
+    pub(crate) images: BTreeMap<String, ImageRecord>,
+    pub(crate) work_requests: BTreeMap<String, WorkRequest>,
+    /// What retry tokens were used for, by caller and token.
+    pub(crate) tokens: BTreeMap<String, TokenUse>,
+    pub(crate) compute_clusters: BTreeMap<String, Map<String, Value>>,
+    pub(crate) configurations: BTreeMap<String, Map<String, Value>>,
+    pub(crate) pools: BTreeMap<String, Map<String, Value>>,
+    pub(crate) boot_volumes: BTreeMap<String, Map<String, Value>>,
+    pub(crate) capacity: Vec<Capacity>,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) addresses: BTreeMap<String, Addresses>,
+    agenda: BTreeMap<(Moment, u64), Event>,
+    last: u64,
+    journal: Journal,
+    wake: Arc<Notify>,
+    machines: Option<mpsc::UnboundedSender<Order>>,
+}
+
+impl World {
+    /// A world as its settings say, with whatever the journal remembers.
+    pub(crate) fn open(
+        settings: Arc<Settings>,
+        wake: Arc<Notify>,
+        machines: Option<mpsc::UnboundedSender<Order>>,
+    ) -> Result<Self, Error> {
+        let mut addresses = BTreeMap::new();
+        for subnet in &settings.subnets {
+            addresses.insert(subnet.id.clone(), Addresses::new(subnet)?);
+        }
+        let mut world = Self {
+            clock: Clock::new(settings.pinned_date, settings.speed),
+            instances: BTreeMap::new(),
+            images: BTreeMap::new(),
+            work_requests: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            compute_clusters: BTreeMap::new(),
+            configurations: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            boot_volumes: BTreeMap::new(),
+            capacity: settings.capacity.clone(),
+            limits: settings.limits.clone(),
+            addresses,
+            agenda: BTreeMap::new(),
+            last: 0,
+            journal: Journal::default(),
+            wake,
+            machines,
+            settings,
+        };
+        world.furnish();
+        world.remember()?;
+        Ok(world)
+    }
+
+    /// Puts in what the settings list.
+    fn furnish(&mut self) {
+        let settings = Arc::clone(&self.settings);
+        for image in &settings.images {
+            self.add_image(image);
+        }
+        for id in &settings.compute_clusters {
+            self.add_compute_cluster(id);
+        }
+        for id in &settings.boot_volumes {
+            self.add_boot_volume(id, None);
+        }
+        self.journal.forget();
+    }
+
+    fn remember(&mut self) -> Result<(), Error> {
+        let Some(directory) = self.settings.state.clone() else {
+            return Ok(());
+        };
+        let (journal, rows) = Journal::open(&directory)?;
+        for row in rows {
+            self.put_row(row);
+        }
+        self.journal = journal;
+        self.last = self.instances.values().map(|record| record.number).max().unwrap_or(0);
+        self.last += 1_000_000;
+        self.resume();
+        self.journal.rewrite(&self.all_rows())
+    }
+
+    /// Notes that something changed, so that it is written down.
+    pub(crate) fn touch(&mut self, table: Table, id: &str) {
+        self.journal.touch(table, id);
+    }
+
+    /// Writes down what changed.
+    pub(crate) fn commit(&mut self) {
+        for (table, id) in self.journal.touched() {
+            let row = self.row(table, &id);
+            self.journal.append(table, &id, row);
+        }
+    }
+
+    /// Lets an event happen after so many seconds.
+    pub(crate) fn schedule(&mut self, seconds: f64, event: Event) {
+        let span = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        let moment = self.clock.now().saturating_add(span);
+        let number = self.next_number();
+        self.agenda.insert((moment, number), event);
+        self.wake.notify_one();
+    }
+
+    /// Lets everything happen that is due.
+    pub(crate) fn catch_up(&mut self) {
+        let now = self.clock.now();
+        while let Some(entry) = self.agenda.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            let event = entry.remove();
+            self.happen(event);
+        }
+    }
+
+    /// How long until something is due, in real time.
+    pub(crate) fn idle_for(&self) -> Option<Duration> {
+        let (&(moment, _), _) = self.agenda.first_key_value()?;
+        self.clock.until(moment)
+    }
+
+    /// Looks at the agenda again, after the clock was set.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Tells the machines' keeper what to do, if there is one.
+    pub(crate) fn order(&self, order: Order) {
+        if let Some(machines) = &self.machines {
+            // The keeper is gone only when the cloud is.
+            let _ = machines.send(order);
+        }
+    }
+
+    /// Lets the machines' keeper end, which switches every machine off.
+    pub(crate) fn dismiss_machines(&mut self) {
+        self.machines = None;
+    }
+
+    /// A number that grows.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// A new id of OCI's form.
+    pub(crate) fn new_id(&self, kind: &str) -> String {
+        let unique: String =
+            (0..52).map(|_| fastrand::choice(ALPHABET).copied().map_or('a', char::from)).collect();
+        format!("ocid1.{kind}.oc1.{}.{unique}", self.settings.region_key)
+    }
+
+    pub(crate) fn shape(&self, name: &str) -> Option<&Shape> {
+        self.settings.shapes.iter().find(|shape| shape.name == name)
+    }
+
+    /// Refuses a compartment that is not there.
+    pub(crate) fn check_compartment(&self, id: &str) -> Result<(), Refusal> {
+        let known = id == self.settings.tenancy
+            || self.settings.compartments.iter().any(|compartment| compartment == id);
+        if known { Ok(()) } else { Err(Refusal::not_found("compartment", id)) }
+    }
+
+    /// Refuses an availability domain that is not there.
+    pub(crate) fn check_domain(&self, name: &str) -> Result<(), Refusal> {
+        if self.settings.availability_domains.iter().any(|domain| domain == name) {
+            return Ok(());
+        }
+        Err(Refusal::invalid(format!("availabilityDomain {name} is not one of this region")))
+    }
+}
+
+/// What the unique part of an id is made of.
+const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// A random text of hexadecimal digits in upper case, as request ids have.
+pub(crate) fn hex_id() -> String {
+    format!("{:032X}", fastrand::u128(..))
+}
+
+/// A new etag.
+pub(crate) fn etag() -> String {
+    hex_id().to_lowercase()
+}
