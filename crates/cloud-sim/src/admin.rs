@@ -183,33 +183,45 @@ impl Admin {
         let (what, id) = path.split_once('/').unwrap_or((path, ""));
         match (method.as_str(), what, id) {
             ("GET", "faults", "") => Ok(self.show_faults()),
-            ("POST", "faults", "") => Ok(Answer::json(&json!({"id": self.add_fault(read(body)?)}))),
-            ("DELETE", "faults", "") => Ok(done(self.clear_faults())),
-            ("DELETE", "faults", id) => self.remove_fault(id),
             ("GET", "requests", "") => Ok(Answer::json(&self.requests())),
             ("GET", "counts", "") => Ok(self.show_counts()),
-            ("DELETE", "requests", "") => Ok(done(self.clear_requests())),
             ("GET", "capacity", "") => Ok(self.look(|world| json!(world.capacity))),
-            ("PUT", "capacity", "") => Ok(done(self.set_capacity(read(body)?))),
             ("GET", "limits", "") => Ok(self.look(|world| json!(world.limits))),
-            ("PUT", "limits", "") => self.put_limits(body),
             ("GET", "throttle", "") => Ok(Answer::json(&lock(&self.shared.buckets).bounds())),
-            ("PUT", "throttle", "") => Ok(done(self.set_throttle(read(body)?))),
             ("GET", "latency", "") => Ok(Answer::json(&self.latency_millis())),
-            ("PUT", "latency", "") => {
-                Ok(done(self.set_latency(Duration::from_millis(read(body)?))))
-            }
             ("GET", "clock", "") => Ok(self.show_clock()),
-            ("PUT", "clock", "") => self.put_clock(body),
             ("GET", "instances", "") => Ok(Answer::json(&self.instances())),
             ("GET", "instances", id) => self.show_instance(id),
-            ("PUT", "instances", id) => self.put_state(id, body),
+            ("POST", "faults", "") => Ok(Answer::json(&json!({"id": self.add_fault(read(body)?)}))),
             ("DELETE", "sessions", "") => Ok(Answer::json(&self.end_sessions())),
-            ("PUT", "sessions", "") => {
-                Ok(done(self.set_session_lifetime(Duration::from_secs(read(body)?))))
+            ("PUT", "clock", "") => self.put_clock(body),
+            (method, what, id) => {
+                self.change((method, what, id), body)?;
+                Ok(Answer::empty())
             }
-            _ => Err(Refusal::not_found("admin operation", path)),
         }
+    }
+
+    /// What can be changed without an answer.
+    fn change(&self, ask: (&str, &str, &str), body: &[u8]) -> Result<(), Refusal> {
+        match ask {
+            ("DELETE", "faults", "") => self.clear_faults(),
+            ("DELETE", "faults", id) => self.remove_fault(id)?,
+            ("DELETE", "requests", "") => self.clear_requests(),
+            ("PUT", "capacity", "") => self.set_capacity(read(body)?),
+            ("PUT", "limits", "") => self.put_limits(body)?,
+            ("PUT", "throttle", "") => self.set_throttle(read(body)?),
+            ("PUT", "latency", "") => self.set_latency(Duration::from_millis(read(body)?)),
+            ("PUT", "instances", id) => self.put_state(id, body)?,
+            ("PUT", "sessions", "") => self.set_session_lifetime(Duration::from_secs(read(body)?)),
+            (method, what, id) => {
+                return Err(Refusal::not_found(
+                    "admin operation",
+                    &format!("{method} {what}/{id}"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn look(&self, view: impl FnOnce(&crate::world::World) -> Value) -> Answer {
@@ -221,10 +233,10 @@ impl Admin {
         Answer::json(&rows.collect::<Vec<_>>())
     }
 
-    fn remove_fault(&self, id: &str) -> Outcome {
+    fn remove_fault(&self, id: &str) -> Result<(), Refusal> {
         let number = id.parse().map_err(|_| Refusal::not_found("fault", id))?;
         if lock(&self.shared.faults).remove(number) {
-            return Ok(Answer::empty());
+            return Ok(());
         }
         Err(Refusal::not_found("fault", id))
     }
@@ -233,11 +245,11 @@ impl Admin {
         Answer::json(&json!({"operations": self.counts(), "most_in_flight": self.most_in_flight()}))
     }
 
-    fn put_limits(&self, body: &[u8]) -> Outcome {
+    fn put_limits(&self, body: &[u8]) -> Result<(), Refusal> {
         for limit in read::<Vec<Limit>>(body)? {
             self.set_limit(limit);
         }
-        Ok(Answer::empty())
+        Ok(())
     }
 
     fn latency_millis(&self) -> u64 {
@@ -284,15 +296,10 @@ impl Admin {
         view.map(|view| Answer::json(&view)).ok_or_else(|| Refusal::not_found("instance", id))
     }
 
-    fn put_state(&self, id: &str, body: &[u8]) -> Outcome {
+    fn put_state(&self, id: &str, body: &[u8]) -> Result<(), Refusal> {
         if self.set_state(id, read(body)?) {
-            return Ok(Answer::empty());
+            return Ok(());
         }
         Err(Refusal::not_found("instance", id))
     }
-}
-
-/// 204, for what has nothing to say.
-fn done((): ()) -> Answer {
-    Answer::empty()
 }

@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn changing_the_speed_does_not_jump() {
         let mut clock = Clock::new(None, 0.0);
-        clock.advance(Duration::from_secs(60));
+        clock.advance(Duration::from_mins(1));
         let before = clock.now();
         clock.set_speed(0.0);
         assert_eq!(clock.now(), before);
@@ -141,7 +141,7 @@ mod tests {
         let pinned = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let mut clock = Clock::new(Some(pinned), 1.0);
         clock.set_skew(-600);
-        assert_eq!(clock.date(), pinned - Duration::from_secs(600));
+        assert_eq!(clock.date(), pinned - Duration::from_mins(10));
         assert_eq!(clock.calendar(), pinned);
     }
 }

@@ -7,9 +7,9 @@ use crate::machine::{Order, Programs, keep};
 use crate::server::{serve, tick};
 use crate::settings::Settings;
 use crate::shared::Shared;
+use crate::world::World;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
@@ -112,9 +112,10 @@ fn machines(
     let programs = Programs {
         up: settings.machine_up.clone(),
         down: settings.machine_down.clone(),
-        directory: settings.state.clone().unwrap_or_else(|| {
-            PathBuf::from(std::env::temp_dir()).join(format!("cloud-sim-{}", address.port()))
-        }),
+        directory: settings
+            .state
+            .clone()
+            .unwrap_or_else(|| std::env::temp_dir().join(format!("cloud-sim-{}", address.port()))),
         service: format!("http://{address}"),
     };
     (Some(orders), Some((line, programs)))
@@ -139,7 +140,7 @@ impl Life {
         let _ = self.stopped.await;
         serving.abort();
         ticking.abort();
-        self.shared.with(|world| world.dismiss_machines());
+        self.shared.with(World::dismiss_machines);
         if let Some(keeper) = keeper {
             let _ = keeper.await;
         }

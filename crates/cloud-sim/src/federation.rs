@@ -145,8 +145,8 @@ impl Federation {
         let mut params = CertificateParams::default();
         params.distinguished_name = self.subject(instance);
         let issuer = &self.authority()?.issuer;
-        let signed = params.signed_by(&key, issuer).map_err(|_| broken("certificate"))?;
-        let certificate = signed.der().to_vec();
+        let leaf = params.signed_by(&key, issuer).map_err(|_| broken("certificate"))?;
+        let certificate = leaf.der().to_vec();
         let public =
             PublicKey::from_der(signer.public_key().as_ref()).ok_or_else(|| broken("key"))?;
         let identity = Identity {

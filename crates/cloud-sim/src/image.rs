@@ -47,10 +47,10 @@ impl World {
             state: "AVAILABLE",
             compartment: compartment.unwrap_or(&self.settings.tenancy).clone(),
         };
-        self.make_image(making, None);
+        self.make_image(&making, None);
     }
 
-    fn make_image(&mut self, making: Making, work: Option<String>) {
+    fn make_image(&mut self, making: &Making, work: Option<String>) {
         let view = json!({
             "id": making.id,
             "baseImageId": making.base,
@@ -179,7 +179,7 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
         kind: "image",
         id: &id,
     });
-    world.make_image(making, Some(work.clone()));
+    world.make_image(&making, Some(work.clone()));
     world.schedule(world.settings.timing.image, Event::Image(id.clone()));
     let image = world.images.get(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
     let answer = Answer::json(&image.view).header("etag", "image");

@@ -27,7 +27,7 @@ pub(crate) enum Table {
 pub(crate) struct Row {
     table: Table,
     id: String,
-    row: Option<Value>,
+    now: Option<Value>,
 }
 
 /// The file, and what changed since it was last written to.
@@ -73,7 +73,7 @@ impl Journal {
         let Some((_, file)) = &mut self.file else {
             return;
         };
-        let line = Row { table, id: id.to_owned(), row };
+        let line = Row { table, id: id.to_owned(), now: row };
         if write_rows(file, std::slice::from_ref(&line)).is_err() {
             self.file = None;
         }
@@ -141,8 +141,8 @@ impl World {
 
     /// Takes over a line. One that another version wrote and we cannot read is as if gone.
     pub(crate) fn put_row(&mut self, row: Row) {
-        let Row { table, id, row } = row;
-        let row = row.unwrap_or(Value::Null);
+        let Row { table, id, now } = row;
+        let row = now.unwrap_or(Value::Null);
         match table {
             Table::Instances => put(&mut self.instances, id, row),
             Table::Images => put(&mut self.images, id, row),
@@ -168,7 +168,7 @@ impl World {
         all.extend(ids(Table::Configurations, self.configurations.keys().collect()));
         all.extend(ids(Table::Pools, self.pools.keys().collect()));
         all.extend(ids(Table::BootVolumes, self.boot_volumes.keys().collect()));
-        let row = |(table, id): (Table, String)| Row { row: self.row(table, &id), table, id };
+        let row = |(table, id): (Table, String)| Row { now: self.row(table, &id), table, id };
         all.into_iter().map(row).collect()
     }
 }

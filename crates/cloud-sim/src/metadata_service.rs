@@ -54,10 +54,9 @@ pub(crate) fn answer(
             let value = document.pointer(&format!("/{inside}")).ok_or_else(missing)?;
             Ok(shown(value))
         }
-        Some(_) => Err(missing()),
         None if ask.what == "instance" => Ok(Answer::json(&document)),
         None if ask.what == "vnics" => Ok(Answer::json(&vnics(world, ask.instance))),
-        None => Err(missing()),
+        Some(_) | None => Err(missing()),
     }
 }
 

@@ -211,23 +211,21 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
         kept.etag = etag();
     }
     world.touch(Table::Instances, &id);
-    match replaced {
-        Some(replacement) => put_in(world, &record, replacement),
-        None => {
-            let work = world.open_work(&Work {
-                operation: "UpdateInstance",
-                compartment: &record.instance.compartment_id,
-                action: "UPDATED",
-                kind: "instance",
-                id: &id,
-            });
-            world.close_work(&work, None);
-            let record = world.instance(call)?;
-            let answer = Answer::json(&record.instance).header("etag", &record.etag);
-            return Ok(answer.header("opc-work-request-id", work));
-        }
+    if let Some(replacement) = replaced {
+        put_in(world, &record, replacement);
+        return Ok(shown(world.instance(call)?));
     }
-    Ok(shown(world.instance(call)?))
+    let work = world.open_work(&Work {
+        operation: "UpdateInstance",
+        compartment: &record.instance.compartment_id,
+        action: "UPDATED",
+        kind: "instance",
+        id: &id,
+    });
+    world.close_work(&work, None);
+    let record = world.instance(call)?;
+    let answer = Answer::json(&record.instance).header("etag", &record.etag);
+    Ok(answer.header("opc-work-request-id", work))
 }
 
 /// The instance with the fields that the body gives.

@@ -113,7 +113,7 @@ fn fits(pattern: &str, path: &str) -> Option<Vec<String>> {
     loop {
         match (wanted.next(), given.next()) {
             (Some("{}"), Some(segment)) if !segment.is_empty() => {
-                placeholders.push(decode(segment))
+                placeholders.push(decode(segment));
             }
             (Some(wanted), Some(given)) if wanted == given => {}
             (None, None) => return Some(placeholders),

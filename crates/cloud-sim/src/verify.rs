@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 /// How far a request's date may be off.
-pub(crate) const ALLOWED_SKEW: Duration = Duration::from_secs(300);
+pub(crate) const ALLOWED_SKEW: Duration = Duration::from_mins(5);
 
 /// The parts of a request that a signature can cover.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,141 @@
+//! The loopback cloud as a program.
+
+use clap::Parser;
+use cloud_sim::{Cloud, Error, Settings};
+use std::error::Error as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A loopback cloud that speaks OCI, with faults on demand.
+///
+/// Prints its address as one line when it takes requests, and runs until it gets SIGTERM or SIGINT.
+#[derive(Debug, Parser)]
+#[command(version, after_long_help = EXAMPLES)]
+struct Arguments {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS:PORT")]
+    listen: String,
+    /// Where the state is kept: what is there, `endpoint`, `oci/config`, `machines.log`
+    #[arg(long, value_name = "DIRECTORY")]
+    state: PathBuf,
+    /// Settings, faults, capacity and limits at the start, as YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// How many times as fast as ours the cloud's clock runs
+    #[arg(long, value_name = "FACTOR")]
+    speed: Option<f64>,
+    /// Run when an instance starts: a program and its arguments, divided at spaces; no shell
+    #[arg(long, value_name = "COMMAND")]
+    machine_up: Option<String>,
+    /// Run when an instance stops, after which whatever the other started is ended
+    #[arg(long, value_name = "COMMAND")]
+    machine_down: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Start, and list instances with Oracle's CLI:
+    cloud-sim --state /tmp/cloud &
+    oci --config-file /tmp/cloud/oci/config --endpoint $(cat /tmp/cloud/endpoint) \\
+      compute instance list --compartment-id ocid1.compartment.oc1..aaaacomp
+
+  Instances that are processes, which find out about themselves in NAME, ADDRESS, INSTANCE_ID,
+  AVAILABILITY_DOMAIN, SHAPE, IMAGE_ID, METADATA_<KEY>, METADATA_FILE and METADATA_SERVICE:
+    cloud-sim --state /tmp/cloud --speed 10 --machine-up ./boot --machine-down ./halt
+
+  The next two launches find no capacity, and everything takes 50 ms:
+    curl -X POST $(cat /tmp/cloud/endpoint)/admin/faults -d '{\"operation\": \"LaunchInstance\",
+      \"count\": 2, \"fault\": {\"kind\": \"answer\", \"status\": 500, \"code\": \"InternalError\",
+      \"message\": \"Out of host capacity.\"}}'
+    curl -X PUT $(cat /tmp/cloud/endpoint)/admin/latency -d 50
+
+  The same from the start, as a script:
+    latency_millis: 50
+    speed: 10
+    faults:
+      - operation: LaunchInstance
+        count: 2
+        fault: {kind: answer, status: 500, code: InternalError, message: Out of host capacity.}
+    capacity:
+      - {availability_domain: 'Uocm:PHX-AD-1', shape: VM.Standard2.1, instances: 4}
+    throttle:
+      - {operation: '*', per_second: 20, burst: 20}
+";
+
+impl Arguments {
+    fn settings(self) -> Result<Settings, Error> {
+        let mut settings = match &self.script {
+            Some(script) => Settings::from_script(script)?,
+            None => Settings::default(),
+        };
+        let words = |command: String| command.split_whitespace().map(str::to_owned).collect();
+        settings.listen = self.listen;
+        settings.speed = self.speed.unwrap_or(settings.speed);
+        settings.machine_up = self.machine_up.map_or(settings.machine_up, words);
+        settings.machine_down = self.machine_down.map_or(settings.machine_down, words);
+        settings.threads = std::thread::available_parallelism().map_or(2, usize::from);
+        std::fs::create_dir_all(&self.state)
+            .map_err(|source| Error::File { path: self.state.clone(), source })?;
+        let state = std::path::absolute(&self.state);
+        settings.state = Some(state.unwrap_or(self.state));
+        Ok(settings)
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the one place that says why the program ends")]
+fn complain(error: &Error) {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    eprintln!("cloud-sim: {text}");
+}
+
+async fn run(arguments: Arguments) -> Result<(), Error> {
+    let directory = arguments.state.clone();
+    let ended = (SignalKind::terminate(), SignalKind::interrupt());
+    let fail = |source| Error::File { path: directory.clone(), source };
+    let mut terminated = signal(ended.0).map_err(fail)?;
+    let mut interrupted = signal(ended.1).map_err(fail)?;
+    let settings = arguments.settings()?;
+    let state = settings.state.clone().unwrap_or_default();
+    let cloud = Cloud::start(settings).await?;
+    cloud.credentials().write_config(&state.join("oci"))?;
+    announce(&state, &cloud.endpoint())?;
+    tokio::select! {
+        _ = terminated.recv() => {}
+        _ = interrupted.recv() => {}
+    }
+    drop(cloud);
+    Ok(())
+}
+
+/// Writes the address to its file, then to standard output, which may be closed.
+fn announce(state: &Path, endpoint: &str) -> Result<(), Error> {
+    let path = state.join("endpoint");
+    let new = state.join("endpoint.new");
+    let write = || {
+        std::fs::write(&new, endpoint)?;
+        std::fs::rename(&new, &path)
+    };
+    write().map_err(|source| Error::File { path: path.clone(), source })?;
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{endpoint}").and_then(|()| out.flush());
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! What the cloud refuses, and what it forgets on purpose: tokens, limits, faults, wrong keys.
+
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::RsaKeyPair;
+use cloud_sim::{Capacity, Fault, Limit, Rule, Settings, Throttle};
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime};
+use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, launch_body};
+
+const LIST: &str = "/20160918/instances?compartmentId=ocid1.compartment.oc1..aaaacomp";
+
+#[tokio::test]
+async fn retry_tokens() {
+    let scene = Scene::frozen().await;
+    let body = launch_body("n1");
+    let id = |answer: support::Answered| answer.ok().json()["id"].clone();
+    let first = scene.launch_with(Some("t1"), &body).await.ok();
+    let again = scene.launch_with(Some("t1"), &body).await.ok();
+    for header in ["etag", "opc-work-request-id"] {
+        assert_eq!(first.header(header), again.header(header), "{header}");
+    }
+    assert_eq!(first.json()["id"], again.json()["id"]);
+    let changed = scene.launch_with(Some("t1"), &launch_body("n2")).await;
+    changed.refused(409, "InvalidatedRetryToken");
+    let other = id(scene.launch_with(Some("t2"), &body).await);
+    assert_ne!(other, first.json()["id"], "names are not unique");
+    let without =
+        (id(scene.launch_with(None, &body).await), id(scene.launch_with(None, &body).await));
+    assert_ne!(without.0, without.1);
+    let one = format!("/20160918/instances/{}", first.json()["id"].as_str().unwrap());
+    scene.send("DELETE", &one, "").await.ok();
+    scene.launch_with(Some("t1"), &body).await.refused(409, "InvalidatedRetryToken");
+    scene.advance(24 * 3600 - 60);
+    scene.launch_with(Some("t1"), &body).await.refused(409, "InvalidatedRetryToken");
+    scene.advance(61);
+    assert_ne!(id(scene.launch_with(Some("t1"), &body).await), first.json()["id"]);
+    let long = "x".repeat(65);
+    scene.launch_with(Some(&long), &body).await.refused(400, "InvalidParameter");
+}
+
+#[tokio::test]
+async fn etags_guard_changes() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    let target = format!("/20160918/instances/{id}");
+    let body = json!({"freeformTags": {"cluster": "c1"}}).to_string();
+    let stale = [("if-match", "stale")];
+    let put = scene.try_send("PUT", &target, &stale, &body).await.unwrap();
+    put.refused(412, "NoEtagMatch");
+    scene.try_send("DELETE", &target, &stale, "").await.unwrap().refused(412, "NoEtagMatch");
+    let etag = scene.get(&target).await.ok().header("etag").unwrap();
+    let put = scene.try_send("PUT", &target, &[("if-match", &etag)], &body).await.unwrap().ok();
+    assert_ne!(put.header("etag").unwrap(), etag);
+    assert_eq!(put.json()["freeformTags"], json!({"cluster": "c1"}));
+}
+
+#[tokio::test]
+async fn launches_that_cannot_be() {
+    let scene = Scene::frozen().await;
+    let with = |path: &[&str], value: Value| {
+        let mut body = launch_body("n1");
+        let mut place = &mut body;
+        for name in path {
+            place = &mut place[*name];
+        }
+        *place = value;
+        body
+    };
+    let table = [
+        (with(&["compartmentId"], json!("nope")), 404, "NotAuthorizedOrNotFound"),
+        (with(&["availabilityDomain"], json!("AD-9")), 400, "InvalidParameter"),
+        (with(&["shape"], json!("VM.Nope")), 400, "InvalidParameter"),
+        (with(&["shape"], json!(null)), 400, "MissingParameter"),
+        (with(&["shape"], json!(7)), 400, "CannotParseRequest"),
+        (with(&["shapeConfig"], json!(null)), 400, "MissingParameter"),
+        (with(&["shapeConfig", "ocpus"], json!(1000)), 400, "InvalidParameter"),
+        (with(&["sourceDetails"], json!(null)), 400, "MissingParameter"),
+        (
+            with(&["sourceDetails", "imageId"], json!("x")),
+            400,
+            "RelatedResourceNotAuthorizedOrNotFound",
+        ),
+        (
+            with(&["createVnicDetails", "subnetId"], json!("x")),
+            400,
+            "RelatedResourceNotAuthorizedOrNotFound",
+        ),
+        (with(&["createVnicDetails", "privateIp"], json!("192.168.0.1")), 400, "InvalidParameter"),
+        (with(&["createVnicDetails", "hostnameLabel"], json!("a_b")), 400, "InvalidParameter"),
+        (with(&["faultDomain"], json!("FAULT-DOMAIN-4")), 400, "InvalidParameter"),
+        (with(&["computeClusterId"], json!("x")), 400, "RelatedResourceNotAuthorizedOrNotFound"),
+        (with(&["metadata"], json!({"user_data": "%%"})), 400, "InvalidParameter"),
+        (with(&["metadata"], json!({"x": "y".repeat(32_001)})), 400, "InvalidParameter"),
+    ];
+    for (body, status, code) in table {
+        scene.launch_with(None, &body).await.refused(status, code);
+    }
+    let garbage = scene.send("POST", "/20160918/instances", "{").await;
+    garbage.refused(400, "CannotParseRequest");
+    assert_eq!(scene.cloud.admin().instances().len(), 0);
+}
+
+#[tokio::test]
+async fn a_label_and_an_address_are_free_when_their_instance_has_ended() {
+    let scene = Scene::frozen().await;
+    let mut body = launch_body("n1");
+    body["createVnicDetails"] =
+        json!({"subnetId": SUBNET, "hostnameLabel": "n1", "privateIp": "10.1.0.17"});
+    let first = scene.launch_with(None, &body).await.ok();
+    scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+    let mut other = body.clone();
+    other["createVnicDetails"]["hostnameLabel"] = json!("n2");
+    scene.launch_with(None, &other).await.refused(400, "InvalidParameter");
+    let target = format!("/20160918/instances/{}", first.json()["id"].as_str().unwrap());
+    scene.send("DELETE", &target, "").await.ok();
+    scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+    scene.advance(5);
+    scene.launch_with(None, &body).await.ok();
+}
+
+#[tokio::test]
+async fn capacity_and_limits() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    let one = |fails_later| Capacity {
+        availability_domain: Some(DOMAIN.to_owned()),
+        shape: None,
+        instances: 1,
+        fails_later,
+    };
+    admin.set_capacity(vec![one(false)]);
+    let id = scene.launch("n1").await;
+    let full = scene.launch_with(None, &launch_body("n2")).await.refused(500, "InternalError");
+    assert_eq!(full.json()["message"], "Out of host capacity.");
+    let mut elsewhere = launch_body("n2");
+    elsewhere["availabilityDomain"] = json!("Uocm:PHX-AD-2");
+    scene.launch_with(None, &elsewhere).await.ok();
+    let report = json!({"compartmentId": scene.cloud.credentials().tenancy, "availabilityDomain": DOMAIN,
+        "shapeAvailabilities": [{"instanceShape": "VM.Standard2.1"}, {"instanceShape": "VM.Nope"}]});
+    let report = scene.send("POST", "/20160918/computeCapacityReports", &report.to_string()).await;
+    let rows = report.ok().json()["shapeAvailabilities"].clone();
+    assert_eq!(rows[0]["availabilityStatus"], "OUT_OF_HOST_CAPACITY");
+    assert_eq!(rows[1]["availabilityStatus"], "HARDWARE_NOT_SUPPORTED");
+    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    scene.launch("n3").await;
+
+    admin.set_capacity(vec![one(true)]);
+    let doomed = scene.launch_with(None, &launch_body("n4")).await.ok();
+    let work = format!("/20160918/workRequests/{}", doomed.header("opc-work-request-id").unwrap());
+    scene.advance(3);
+    assert_eq!(scene.get(&work).await.ok().json()["status"], "FAILED");
+    let errors = scene.get(&format!("{work}/errors")).await.ok().json();
+    assert_eq!(errors[0]["message"], "Out of host capacity.");
+    assert_eq!(scene.state(doomed.json()["id"].as_str().unwrap()).await, "TERMINATED");
+    assert_eq!(scene.get(&format!("{work}/logs")).await.ok().json().as_array().unwrap().len(), 2);
+
+    admin.set_capacity(vec![]);
+    let name = "standard-e5-core-count".to_owned();
+    admin.set_limit(Limit { name, availability_domain: Some(DOMAIN.to_owned()), value: 3 });
+    scene.launch("n5").await;
+    scene.launch("n6").await;
+    let refused = scene.launch_with(None, &launch_body("n7")).await.refused(400, "LimitExceeded");
+    assert!(refused.text.contains("standard-e5-core-count"), "{}", refused.text);
+    let target = format!(
+        "/20190729/services/compute/limits/standard-e5-core-count/resourceAvailability\
+         ?compartmentId={COMPARTMENT}&availabilityDomain=Uocm%3APHX-AD-1"
+    );
+    let left = scene.get(&target).await.ok().json();
+    assert_eq!((&left["used"], &left["available"]), (&json!(3), &json!(0)));
+}
+
+#[tokio::test]
+async fn too_many_requests() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    admin.set_throttle(vec![Throttle { operation: "*".into(), per_second: 0.0, burst: 2.0 }]);
+    scene.get(LIST).await.ok();
+    scene.get(LIST).await.ok();
+    scene.get(LIST).await.refused(429, "TooManyRequests");
+    admin.set_throttle(vec![]);
+    scene.get(LIST).await.ok();
+}
+
+#[tokio::test]
+async fn faults_happen_as_told() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    let body = launch_body("n1").to_string();
+    let launch =
+        || scene.try_send("POST", "/20160918/instances", &[("opc-retry-token", "t")], &body);
+    admin.add_fault(Rule::once("LaunchInstance", Fault::DropBefore));
+    launch().await.unwrap_err();
+    assert_eq!(admin.instances().len(), 0, "dropped before the work");
+    admin.add_fault(Rule::once("LaunchInstance", Fault::DropAfter));
+    launch().await.unwrap_err();
+    assert_eq!(admin.instances().len(), 1, "dropped after the work");
+    let again = launch().await.unwrap().ok();
+    assert_eq!(admin.instances().len(), 1, "the token finds it");
+    assert_eq!(again.json()["id"], json!(admin.instances()[0].id));
+    admin.add_fault(Rule::once("ListInstances", Fault::answer(503, "ServiceUnavailable", "x")));
+    scene.get(LIST).await.refused(503, "ServiceUnavailable");
+    admin.add_fault(Rule::once("ListInstances", Fault::answer(502, "", "<html>")));
+    let html = scene.get(LIST).await;
+    assert_eq!((html.status, html.text.as_str()), (502, "<html>"));
+    admin.add_fault(Rule::once("ListInstances", Fault::Delay { millis: 1 }));
+    scene.get(LIST).await.ok();
+    let later =
+        Fault::FailLater { code: "InternalError".into(), message: "Out of host capacity.".into() };
+    admin.add_fault(Rule::once("LaunchInstance", later));
+    let doomed = scene.launch("n2").await;
+    scene.advance(3);
+    assert_eq!(scene.state(&doomed).await, "TERMINATED");
+    assert_eq!(admin.faults(), []);
+    let statuses: Vec<_> = admin.requests().iter().map(|request| request.status).collect();
+    assert_eq!(statuses[..3], [None, None, Some(200)]);
+    assert_eq!(admin.counts()["LaunchInstance"], 4);
+}
+
+#[tokio::test]
+async fn who_is_not_known_is_not_let_in() {
+    let mut scene = Scene::frozen().await;
+    let known = scene.signer.key_id.clone();
+    let stranger = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+    scene.signer = Signer::with_key(known, stranger);
+    let refused = scene.get(LIST).await.refused(401, "NotAuthenticated");
+    assert!(refused.header("opc-request-id").is_some());
+    scene.signer = Signer::new(scene.cloud.credentials());
+    scene.get(LIST).await.ok();
+    scene.signer.key_id = scene.signer.key_id.replace("user.", "user2.");
+    scene.get(LIST).await.refused(401, "NotAuthenticated");
+    let bare = scene.http.get(format!("{}{LIST}", scene.cloud.endpoint())).send().await.unwrap();
+    assert_eq!(bare.status(), 401);
+}
+
+#[tokio::test]
+async fn a_wrong_clock_is_told_the_date() {
+    let mut scene = Scene::frozen().await;
+    scene.signer.date = Some(SystemTime::now() - Duration::from_mins(6));
+    let refused = scene.get(LIST).await.refused(401, "NotAuthenticated");
+    let date = httpdate::parse_http_date(&refused.header("date").unwrap()).unwrap();
+    assert!(date + Duration::from_mins(1) > SystemTime::now());
+    scene.signer.date = None;
+    scene.get(LIST).await.ok();
+    scene.cloud.admin().set_skew(3600);
+    let refused = scene.get(LIST).await.refused(401, "NotAuthenticated");
+    let date = httpdate::parse_http_date(&refused.header("date").unwrap()).unwrap();
+    assert!(date > SystemTime::now() + Duration::from_mins(50));
+}
+
+#[tokio::test]
+async fn images_are_made_and_put_in() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    let make = json!({"compartmentId": COMPARTMENT, "instanceId": id, "displayName": "snap"});
+    scene.send("POST", "/20160918/images", &make.to_string()).await.refused(409, "IncorrectState");
+    scene.advance(10);
+    let image = scene.send("POST", "/20160918/images", &make.to_string()).await.ok().json();
+    assert_eq!(
+        (&image["lifecycleState"], &image["baseImageId"]),
+        (&json!("PROVISIONING"), &json!(IMAGE))
+    );
+    scene.advance(10);
+    let made = image["id"].as_str().unwrap();
+    let image = scene.get(&format!("/20160918/images/{made}")).await.ok().json();
+    assert_eq!(image["lifecycleState"], "AVAILABLE");
+    let newest = format!("/20160918/images?compartmentId={COMPARTMENT}&sortBy=TIMECREATED&limit=1");
+    assert_eq!(scene.get(&newest).await.ok().json()[0]["id"], json!(made));
+
+    let target = format!("/20160918/instances/{id}");
+    let replace = json!({"sourceDetails": {"sourceType": "image", "imageId": made}}).to_string();
+    let put = scene.send("PUT", &target, &replace).await.ok().json();
+    assert_eq!((&put["lifecycleState"], &put["imageId"]), (&json!("STOPPING"), &json!(made)));
+    scene.send("PUT", &target, &replace).await.refused(409, "IncorrectState");
+    scene.advance(10);
+    assert_eq!(scene.state(&id).await, "STARTING");
+    scene.advance(10);
+    assert_eq!(scene.state(&id).await, "RUNNING");
+    assert_eq!(scene.cloud.admin().boots(&id), Some(2));
+    let keys = json!({"metadata": {"user_data": "eA=="}}).to_string();
+    scene.send("PUT", &target, &keys).await.refused(400, "InvalidParameter");
+}
+
+#[tokio::test]
+async fn pages_are_followed_to_the_end() {
+    let scene = Scene::new(Settings { page_size: 4, speed: 0.0, ..Settings::default() }).await;
+    for n in 0..11 {
+        scene.launch(&format!("n{n:02}")).await;
+    }
+    let mut names = Vec::new();
+    let mut target = format!("{LIST}&sortBy=DISPLAYNAME");
+    loop {
+        let answer = scene.get(&target).await.ok();
+        let rows = answer.json().as_array().unwrap().clone();
+        assert!(rows.len() <= 4);
+        names.extend(rows.iter().map(|row| row["displayName"].as_str().unwrap().to_owned()));
+        let Some(next) = answer.header("opc-next-page") else {
+            break;
+        };
+        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        target = format!("{LIST}&sortBy=DISPLAYNAME&page={next}");
+    }
+    let expected: Vec<String> = (0..11).map(|n| format!("n{n:02}")).collect();
+    assert_eq!(names, expected);
+    let one = scene.get(&format!("{LIST}&displayName=n07")).await.ok().json();
+    assert_eq!(one.as_array().unwrap().len(), 1);
+}
