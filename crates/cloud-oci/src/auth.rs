@@ -71,6 +71,10 @@ impl Authorize for Signer {
         let value = value.map_err(|cause| {
             Error::new(ErrorKind::Unauthenticated, Operation::Authenticate).caused_by(cause)
         })?;
+        // A session's token is a part of it, and as good as a password.
+        let key_id = identity.key_id.expose();
+        let token = key_id.strip_prefix("ST$").unwrap_or(key_id);
+        request.hide(Secret::new(token.to_owned()));
         request.set_secret(HeaderName::from_static("authorization"), Secret::new(value))
     }
 

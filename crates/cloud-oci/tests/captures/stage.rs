@@ -24,13 +24,19 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn new(site: Site) -> Self {
+        Self::known_as(None, site).await
+    }
+
+    /// Signs by another name than that of the captures.
+    pub(crate) async fn known_as(key_id: Option<&str>, site: Site) -> Self {
         let recorder = Recorder::start().await;
         let vectors: Value =
             serde_json::from_str(include_str!("../data/signing-vectors.json")).expect("JSON");
         let text = |key: &str| vectors[key].as_str().expect("a text").to_owned();
         let key = PrivateKey::from_pem(&text("private_key_pem_pkcs8"), None).expect("a key");
         let key = Arc::new(key);
-        let key_id = format!("{}/{}/{}", text("tenancy"), text("user"), text("fingerprint"));
+        let usual = || format!("{}/{}/{}", text("tenancy"), text("user"), text("fingerprint"));
+        let key_id = key_id.map_or_else(usual, str::to_owned);
         let config = Config {
             credentials: Credentials::Key { key_id: Secret::new(key_id), key: Arc::clone(&key) },
             region: Region::find("phx"),
