@@ -88,6 +88,20 @@ async fn finds_a_limit_of_20_per_second_and_stays_there() {
     }
 }
 
+/// An operator who knows a fast cloud starts fast; a cloud that turns out slow refuses few all the
+/// same.
+#[tokio::test(start_paused = true)]
+async fn a_start_at_ten_times_the_limit_was_refused_too_often() {
+    let pace = Pace { start: 200.0, most: 200.0, burst: 8, concurrency: 8, ..Pace::default() };
+    for burst in [2.0, 5.0, 20.0] {
+        let latency = Duration::from_millis(50);
+        let run = run(pace, Limiter::new(20.0, burst), 1000, latency).await;
+        println!("burst {burst}: {run:?}");
+        assert!(1000.0 / run.seconds / 20.0 >= 0.95, "{run:?}");
+        assert!(run.refused <= 25, "{run:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn uses_all_of_its_own_rate_when_nothing_is_refused() {
     let pace = Pace { start: 20.0, most: 20.0, ..Pace::default() };

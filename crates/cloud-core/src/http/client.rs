@@ -105,6 +105,12 @@ impl Outgoing<'_> {
         Ok(())
     }
 
+    /// Names a part of such a header that is a secret by itself, such as the token inside a
+    /// signature: it too is cut out of whatever the cloud repeats.
+    pub fn hide(&mut self, secret: Secret<String>) {
+        self.secrets.push(secret);
+    }
+
     fn value(&self, name: &HeaderName, value: &str) -> Result<HeaderValue> {
         HeaderValue::from_str(value).map_err(|_cause| {
             let message = format!("the value of {name} cannot be a header");

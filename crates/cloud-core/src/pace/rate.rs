@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 const SAME_TROUBLE: Duration = Duration::from_secs(1);
 
 /// What is left of the rate after a refusal: in the first second, later, and soon after another.
-const EARLY_CUT: f64 = 0.7;
+const EARLY_CUT: f64 = 0.5;
 const CUT: f64 = 0.95;
 const DEEP_CUT: f64 = 0.8;
 

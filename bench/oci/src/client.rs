@@ -1,0 +1,151 @@
+//! The client, in a process of its own, so that nothing else counts.
+
+use crate::cloud::DEADLINE;
+use crate::{CONCURRENCY, LATENCY};
+use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{
+    Flex, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, LaunchToken, Poll,
+    Provider as _, ProviderExt as _, ShapeName, SubnetId, Tags, WaitOutcome, Zone, http,
+};
+use cloud_oci::{Clock, Config, Oci, Site, Sources, Wish};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Instant, SystemTime};
+use tokio::task::JoinSet;
+
+/// What a run took.
+pub struct Spent {
+    /// Seconds until the last launch was accepted.
+    pub launching: f64,
+    /// Seconds until all ran and had their addresses.
+    pub all: f64,
+    /// Seconds of CPU.
+    pub cpu: f64,
+    /// The most memory that was held.
+    pub megabytes: f64,
+}
+
+/// Runs a client as a child.
+pub fn spawn(count: u32, endpoint: &str, config: &Path) -> Spent {
+    let output = Command::new(std::env::current_exe().expect("this program has a path"))
+        .args(["client", &count.to_string(), endpoint])
+        .arg(config)
+        .output()
+        .expect("this program runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let number = |key: &str| said[key].as_f64().expect("a number");
+    Spent {
+        launching: number("launching"),
+        all: number("all"),
+        cpu: number("cpu"),
+        megabytes: number("megabytes"),
+    }
+}
+
+/// Launches, waits until all run, asks for their addresses, and tells what that took.
+pub fn run(count: u32, endpoint: &str, config: &str) -> Value {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a run time").block_on(work(count, endpoint, config))
+}
+
+async fn work(count: u32, endpoint: &str, config: &str) -> Value {
+    let cloud = Arc::new(connect(endpoint, config).await);
+    let filter = InstanceFilter::tagged(Tags::from([("cluster", "bench")]));
+    let begin = Instant::now();
+    cloud.list(&filter).await.expect("a listing");
+    let launch = Instant::now();
+    let ids = launch_all(&cloud, count).await;
+    let launching = launch.elapsed().as_secs_f64();
+    let waited = cloud.wait_running(&filter, &ids, Poll::until(DEADLINE)).await;
+    let reached = waited.outcomes.values().filter(|o| matches!(o, WaitOutcome::Reached(_)));
+    assert_eq!(reached.count(), ids.len(), "{:?}", waited.last_error);
+    if count > 0 {
+        assert_eq!(cloud.addresses(&ids).await.expect("addresses").len(), ids.len());
+    }
+    json!({
+        "launching": launching,
+        "all": begin.elapsed().as_secs_f64(),
+        "cpu": cpu_seconds(),
+        "megabytes": peak_megabytes(),
+    })
+}
+
+/// As a program does it: from the configuration file.
+async fn connect(endpoint: &str, config: &str) -> Oci {
+    let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
+    let wish = Wish {
+        file: Some(config.into()),
+        endpoint: Some(endpoint.to_owned()),
+        ..Wish::default()
+    };
+    let config = Config::load(&sources, &wish).expect("a configuration");
+    let mut site = Site::new("ocid1.compartment.oc1..aaaacomp");
+    site.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));
+    site.zone = Some(Zone::new("Uocm:PHX-AD-1"));
+    // A little more than so many launches at a time can use; a cloud that takes less will say so.
+    let rate = f64::from(CONCURRENCY) / LATENCY * 1.25;
+    let pace = Pace {
+        start: rate,
+        most: rate,
+        burst: CONCURRENCY,
+        concurrency: CONCURRENCY,
+        ..Pace::default()
+    };
+    let clock = Clock::new(SystemTime::now);
+    let http = http::Config::default();
+    Oci::connect(config, site, http, Pacer::new(pace), clock).await.expect("a provider")
+}
+
+/// Launches with so many workers as there may be launches at a time.
+async fn launch_all(cloud: &Arc<Oci>, count: u32) -> Vec<InstanceId> {
+    let next = Arc::new(AtomicU32::new(0));
+    let mut workers = JoinSet::new();
+    for _ in 0..CONCURRENCY {
+        let (cloud, next) = (Arc::clone(cloud), Arc::clone(&next));
+        workers.spawn(async move {
+            let mut ids = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return ids;
+                }
+                ids.push(cloud.launch(&spec(number)).await.expect("accepted").id);
+            }
+        });
+    }
+    workers.join_all().await.concat()
+}
+
+fn spec(number: u32) -> InstanceSpec {
+    let name = format!("vm-standard-e5-ad1-{number:04}");
+    let mut spec = InstanceSpec::new(
+        InstanceName::new(name.clone()),
+        ShapeName::new("VM.Standard.E5.Flex"),
+        ImageId::new("ocid1.image.oc1.phx.img001"),
+    );
+    spec.flex = Some(Flex { ocpus: 1, memory_gb: Some(8) });
+    spec.tags = Tags::from([("cluster", "bench"), ("type", "compute"), ("node", name.as_str())]);
+    spec.ssh_keys = vec!["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample slurm@mgmt".to_owned()];
+    spec.user_data = Some(cloud_core::Secret::new("#!/bin/sh\nsystemctl start slurmd\n".repeat(8)));
+    spec.token = LaunchToken::new(format!("bench:{name}:1")).ok();
+    spec
+}
+
+fn cpu_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn peak_megabytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1024.0
+}

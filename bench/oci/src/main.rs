@@ -1,0 +1,83 @@
+//! `cloud-oci` launching against `cloud-sim`, each a process of its own: wall, CPU, peak memory and
+//! requests, beside their bars.
+
+mod client;
+mod cloud;
+
+use client::Spent;
+use cloud::{Asked, Child};
+
+/// How many launches are under way at a time, in all runs.
+const CONCURRENCY: u32 = 8;
+
+/// How long the cloud takes for every answer, in seconds.
+const LATENCY: f64 = 0.05;
+
+/// Launches per second that the cloud takes when it throttles, and how many at once.
+const RATE: f64 = 20.0;
+const BURST: f64 = 20.0;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve", directory, throttle] => cloud::serve(directory, throttle == "throttled"),
+        ["client", count, endpoint, config] => {
+            println!("{}", client::run(count.parse().expect("a number"), endpoint, config));
+        }
+        [] => report(),
+        _ => eprintln!("usage: bench-oci"),
+    }
+}
+
+fn report() {
+    println!("Latency 50 ms, {CONCURRENCY} launches at a time; CPU of launches is without that of a");
+    println!("process that starts and lists once, which is the first row.\n");
+    let (idle, _) = measure(0, false);
+    println!("{:>9} launches: CPU {:.0} ms, {:.1} MB", 0, idle.cpu * 1e3, idle.megabytes);
+    let mut bars = Bars::default();
+    for count in [1, 100, 1000] {
+        let (spent, asked) = measure(count, false);
+        let floor = (f64::from(count) / f64::from(CONCURRENCY)).ceil() * LATENCY;
+        println!("\n{count:>9} launches, no limit; asked: {}", asked.kinds());
+        bars.check("wall / floor", spent.launching / floor, 1.3);
+        bars.check("launch requests / instance", asked.launches() / f64::from(count), 1.05);
+        bars.check("other requests", asked.others(), 25.0);
+        bars.check("CPU ms / instance", (spent.cpu - idle.cpu) * 1e3 / f64::from(count), 3.0);
+        bars.check("peak MB", spent.megabytes, 30.0);
+        println!("{:>30} {:.2} s launching, {:.2} s in all", "wall", spent.launching, spent.all);
+    }
+    let count = 1000;
+    let (spent, asked) = measure(count, true);
+    let floor = (f64::from(count) - BURST) / RATE;
+    println!("\n{count:>9} launches at {RATE} a second; asked: {}", asked.kinds());
+    bars.check("wall / floor", spent.launching / floor, 1.1);
+    bars.check("rejected %", asked.rejected / f64::from(count) * 100.0, 3.0);
+    bars.check("other requests", asked.others(), 25.0);
+    println!("{:>30} {:.2} s launching, {:.2} s in all", "wall", spent.launching, spent.all);
+    println!("\n{} bars missed", bars.missed);
+}
+
+/// One run of a new client against a new cloud.
+fn measure(count: u32, throttled: bool) -> (Spent, Asked) {
+    let directory = std::env::temp_dir().join(format!("bench-oci-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let cloud = Child::start(&directory, throttled);
+    let spent = client::spawn(count, &cloud.endpoint, &directory.join("config"));
+    let asked = cloud.stop();
+    std::fs::remove_dir_all(&directory).expect("it was there");
+    (spent, asked)
+}
+
+/// Counts the bars that are missed.
+#[derive(Default)]
+struct Bars {
+    missed: usize,
+}
+
+impl Bars {
+    fn check(&mut self, name: &str, value: f64, bar: f64) {
+        let met = value <= bar;
+        self.missed += usize::from(!met);
+        println!("{name:>30} {value:8.3}   bar {bar:5} {}", if met { "met" } else { "MISSED" });
+    }
+}

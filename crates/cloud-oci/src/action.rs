@@ -1,0 +1,135 @@
+//! What is done to an instance that is there: power, a new image, its end.
+
+use crate::api::{Service, with_token};
+use crate::provider::Oci;
+use crate::wire::{self, ReplaceBootVolume, ReplaceSource, UpdateInstanceDetails};
+use cloud_core::http::{Method, Request};
+use cloud_core::{Error, ErrorKind, ImageId, InstanceId, Operation, Result};
+
+/// What can be done to the power of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Power {
+    /// Switch on.
+    Start,
+    /// Switch off.
+    Stop,
+    /// Ask the operating system to shut down.
+    SoftStop,
+    /// Off and on again.
+    Reset,
+    /// Ask the operating system to reboot.
+    SoftReset,
+}
+
+impl Power {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Start => "START",
+            Self::Stop => "STOP",
+            Self::SoftStop => "SOFTSTOP",
+            Self::Reset => "RESET",
+            Self::SoftReset => "SOFTRESET",
+        }
+    }
+}
+
+impl Oci {
+    /// Begins to do something to the power of an instance.
+    pub async fn power(&self, id: &InstanceId, power: Power) -> Result<()> {
+        let operation = match power {
+            Power::Start => Operation::Start,
+            Power::Stop | Power::SoftStop | Power::Reset | Power::SoftReset => Operation::Reboot,
+        };
+        let query = [("action", power.word())];
+        let place = (Service::Core, &["instances", id.as_str()][..]);
+        let request = self.api.request(operation, Method::POST, place, &query)?.on(id);
+        let request = with_token(request, &self.token())?;
+        self.api.send(&request).await.map(|_answer| ())
+    }
+
+    /// Replaces the boot volume. Where OCI cannot do that, which is so for bare metal, the error is
+    /// [`Unsupported`](ErrorKind::Unsupported), and the way is to terminate and launch again.
+    pub(crate) async fn replace_boot_volume(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
+        let source = self.site.template.source_details.as_ref();
+        let details = UpdateInstanceDetails {
+            source_details: ReplaceBootVolume {
+                source_type: ReplaceSource::Image,
+                is_preserve_boot_volume_enabled: false,
+                boot_volume_size_in_gbs: source.and_then(|source| source.boot_volume_size_in_gbs),
+                image_id: image.as_str().to_owned(),
+            },
+            update_operation_constraint: "ALLOW_DOWNTIME",
+        };
+        let request = self.instance_request(Operation::Rebuild, Method::PUT, id, &[])?;
+        let request = with_token(request.with_json(&details)?, &self.token())?;
+        match self.api.send(&request).await {
+            Err(error) if error.kind() == ErrorKind::Invalid && self.cannot(id, &error).await => {
+                Err(error.with_kind(ErrorKind::Unsupported))
+            }
+            other => other.map(|_answer| ()),
+        }
+    }
+
+    /// True if the request was refused because of what the instance is.
+    async fn cannot(&self, id: &InstanceId, error: &Error) -> bool {
+        let says = |words| error.message().is_some_and(|message| message.contains(words));
+        if says("not supported") || says("unsupported") {
+            return true;
+        }
+        let instance = self.read_instance(id).await;
+        instance.is_ok_and(|it| it.shape.is_some_and(|shape| shape.starts_with("BM.")))
+    }
+
+    pub(crate) async fn send_terminate(&self, id: &InstanceId) -> Result<()> {
+        let query =
+            [("preserveBootVolume", "false"), ("preserveDataVolumesCreatedAtLaunch", "false")];
+        let request = self.instance_request(Operation::Terminate, Method::DELETE, id, &query)?;
+        self.launches.removed(id);
+        let error = match self.api.send(&request).await {
+            Ok(_answer) => return Ok(()),
+            Err(error) => error,
+        };
+        match error.kind() {
+            // Gone, or not ours to remove: only a look can tell, and what is there still costs.
+            ErrorKind::NotFound | ErrorKind::Conflict if self.is_leaving(id).await? => Ok(()),
+            ErrorKind::NotFound => Err(error.with_kind(ErrorKind::Forbidden)),
+            ErrorKind::Conflict
+            | ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::Invalid
+            | ErrorKind::Quota
+            | ErrorKind::Capacity
+            | ErrorKind::Throttled
+            | ErrorKind::Unavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Protocol
+            | ErrorKind::Unsupported => Err(error),
+        }
+    }
+
+    /// True if an instance is gone or going.
+    async fn is_leaving(&self, id: &InstanceId) -> Result<bool> {
+        let request = self.instance_request(Operation::Terminate, Method::GET, id, &[])?;
+        match self.api.read::<wire::Instance>(&request).await {
+            Ok(instance) => Ok(crate::convert::instance(instance).state.is_leaving()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn read_instance(&self, id: &InstanceId) -> Result<wire::Instance> {
+        let request = self.instance_request(Operation::Get, Method::GET, id, &[])?;
+        self.api.read(&request).await
+    }
+
+    fn instance_request(
+        &self,
+        operation: Operation,
+        method: Method,
+        id: &InstanceId,
+        query: &[(&str, &str)],
+    ) -> Result<Request> {
+        let place = (Service::Core, &["instances", id.as_str()][..]);
+        Ok(self.api.request(operation, method, place, query)?.on(id))
+    }
+}

@@ -1,0 +1,166 @@
+//! Private addresses: of a few instances one by one, of many in a handful of requests for all.
+
+use crate::api::Service;
+use crate::page::Listing;
+use crate::provider::Oci;
+use crate::wire::{PrivateIp, Vnic, VnicAttachment};
+use cloud_core::http::Method;
+use cloud_core::{ErrorKind, InstanceId, Operation, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// Up to so many are asked for one by one: two requests each, whatever else is in the compartment.
+const FEW: usize = 2;
+
+const OPERATION: Operation = Operation::Addresses;
+
+impl Oci {
+    pub(crate) async fn find_addresses(
+        &self,
+        ids: &[InstanceId],
+    ) -> Result<BTreeMap<InstanceId, IpAddr>> {
+        let wanted: BTreeSet<&str> = ids.iter().map(InstanceId::as_str).collect();
+        if wanted.len() > FEW {
+            return self.addresses_of_many(&wanted).await;
+        }
+        let mut addresses = BTreeMap::new();
+        for id in wanted {
+            if let Some(address) = self.address_of(id).await? {
+                addresses.insert(InstanceId::new(id), address);
+            }
+        }
+        Ok(addresses)
+    }
+
+    /// The attachments of the whole compartment, joined with the addresses of their subnets.
+    async fn addresses_of_many(
+        &self,
+        wanted: &BTreeSet<&str>,
+    ) -> Result<BTreeMap<InstanceId, IpAddr>> {
+        let attachments = self.attachments(&[]).await?;
+        let attachments = attachments
+            .into_iter()
+            .filter(|a| a.instance_id.as_deref().is_some_and(|id| wanted.contains(id)));
+        let first = first_of_each(attachments);
+        let subnets: BTreeSet<&str> =
+            first.values().filter_map(|attachment| attachment.subnet_id.as_deref()).collect();
+        let mut by_vnic = BTreeMap::new();
+        for subnet in subnets {
+            let query = [("subnetId", subnet)];
+            by_vnic.extend(primary(self.list::<PrivateIp>("privateIps", &query).await?));
+        }
+        let address = |attachment: &VnicAttachment| by_vnic.get(attachment.vnic_id.as_ref()?);
+        let found = first.iter().filter_map(|(id, attachment)| {
+            Some((InstanceId::new(id.clone()), *address(attachment)?))
+        });
+        Ok(found.collect())
+    }
+
+    async fn address_of(&self, id: &str) -> Result<Option<IpAddr>> {
+        let attachments = match self.attachments(&[("instanceId", id)]).await {
+            Ok(attachments) => attachments,
+            // An instance that nobody knows has no address.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut attached: Vec<VnicAttachment> =
+            attachments.into_iter().filter(|a| a.instance_id.as_deref() == Some(id)).collect();
+        attached.retain(is_attached);
+        attached.sort_by(|a, b| order(a).cmp(&order(b)));
+        for attachment in attached {
+            let Some(vnic) = &attachment.vnic_id else {
+                continue;
+            };
+            let place = (Service::Core, &["vnics", vnic.as_str()][..]);
+            let request = self.api.request(OPERATION, Method::GET, place, &[])?.on(id);
+            let vnic: Vnic = match self.api.read(&request).await {
+                Ok(vnic) => vnic,
+                // Detached in between.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if vnic.is_primary != Some(false) {
+                return Ok(vnic.private_ip.and_then(|address| address.parse().ok()));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn attachments(&self, filter: &[(&str, &str)]) -> Result<Vec<VnicAttachment>> {
+        let compartment = ("compartmentId", self.site.compartment.as_str());
+        let query: Vec<_> = std::iter::once(compartment).chain(filter.iter().copied()).collect();
+        self.list("vnicAttachments", &query).await
+    }
+
+    async fn list<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Vec<T>> {
+        let path = [path];
+        let listing = Listing { operation: OPERATION, service: Service::Core, path: &path, query };
+        listing.all(&self.api).await
+    }
+}
+
+fn is_attached(attachment: &VnicAttachment) -> bool {
+    attachment.lifecycle_state.as_deref() == Some("ATTACHED")
+}
+
+/// The primary one is the first: on the first card, and made with the instance.
+fn order(attachment: &VnicAttachment) -> (Option<u32>, Option<&str>) {
+    (attachment.nic_index, attachment.time_created.as_deref())
+}
+
+/// The first attached network card of each instance.
+fn first_of_each(
+    attachments: impl Iterator<Item = VnicAttachment>,
+) -> BTreeMap<String, VnicAttachment> {
+    let mut first: BTreeMap<String, VnicAttachment> = BTreeMap::new();
+    for attachment in attachments.filter(is_attached) {
+        let Some(id) = attachment.instance_id.clone() else {
+            continue;
+        };
+        let earlier = first.get(&id).is_some_and(|seen| order(seen) <= order(&attachment));
+        if !earlier {
+            first.insert(id, attachment);
+        }
+    }
+    first
+}
+
+/// The primary address of each network card.
+fn primary(addresses: Vec<PrivateIp>) -> impl Iterator<Item = (String, IpAddr)> {
+    let primary = addresses.into_iter().filter(|address| address.is_primary != Some(false));
+    primary.filter_map(|address| Some((address.vnic_id?, address.ip_address?.parse().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attachment(instance: &str, vnic: &str, state: &str, made: &str) -> VnicAttachment {
+        VnicAttachment {
+            instance_id: Some(instance.to_owned()),
+            lifecycle_state: Some(state.to_owned()),
+            nic_index: Some(0),
+            subnet_id: Some("s".to_owned()),
+            time_created: Some(made.to_owned()),
+            vnic_id: Some(vnic.to_owned()),
+        }
+    }
+
+    #[test]
+    fn the_card_that_came_with_the_instance_is_the_first() {
+        let attachments = [
+            attachment("i", "second", "ATTACHED", "2026-01-02"),
+            attachment("i", "first", "ATTACHED", "2026-01-01"),
+            attachment("i", "gone", "DETACHED", "2025-01-01"),
+            attachment("j", "coming", "ATTACHING", "2026-01-01"),
+        ];
+        let first = first_of_each(attachments.into_iter());
+        let first: Vec<_> =
+            first.iter().map(|(id, a)| (id.as_str(), a.vnic_id.as_deref().unwrap())).collect();
+        assert_eq!(first, [("i", "first")]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests to OCI's services, and all pages of what they list.
+
+use crate::Clock;
+use crate::auth::{JSON, Signer};
+use crate::classify::with_our_clock;
+use cloud_core::http::{Answer, Client, Effect, HeaderName, HeaderValue, Method, Request, Url};
+use cloud_core::{Error, ErrorKind, Operation, Result};
+use serde::de::DeserializeOwned;
+use std::fmt;
+
+/// A service with a host of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Compute, network and work requests.
+    Core,
+    Identity,
+    Limits,
+}
+
+impl Service {
+    /// The version that stands in front of its paths.
+    fn version(self) -> &'static str {
+        match self {
+            Self::Core | Self::Identity => "20160918",
+            Self::Limits => "20190729",
+        }
+    }
+}
+
+/// The hosts of the services.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts {
+    pub(crate) core: Url,
+    pub(crate) identity: Url,
+    pub(crate) limits: Url,
+}
+
+pub(crate) struct Api {
+    pub(crate) client: Client<Signer>,
+    pub(crate) signer: Signer,
+    pub(crate) hosts: Hosts,
+    pub(crate) clock: Clock,
+    /// How many things to ask for at a time.
+    pub(crate) page_size: u16,
+}
+
+/// A path, each segment of which is one whatever is in it.
+pub(crate) type Path<'a> = &'a [&'a str];
+
+/// Keys and values of a query, in their order.
+pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
+
+impl Api {
+    /// A request without a body.
+    pub(crate) fn request(
+        &self,
+        operation: Operation,
+        method: Method,
+        (service, path): (Service, Path<'_>),
+        query: Query<'_>,
+    ) -> Result<Request> {
+        let mut url = match service {
+            Service::Core => self.hosts.core.clone(),
+            Service::Identity => self.hosts.identity.clone(),
+            Service::Limits => self.hosts.limits.clone(),
+        };
+        let cannot = |()| Error::new(ErrorKind::Invalid, operation).because("no host in the URL");
+        url.path_segments_mut().map_err(cannot)?.clear().push(service.version()).extend(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let header = |request: Request, name, value| {
+            request.with_header(HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        let request = Request::new(operation, method, url);
+        let request = header(request, "accept", JSON);
+        let request = header(request, "content-type", JSON);
+        let request = header(request, "opc-client-info", CLIENT);
+        Ok(header(request, "opc-client-retries", "true"))
+    }
+
+    pub(crate) async fn send(&self, request: &Request) -> Result<Answer> {
+        let answer = self.client.send(request).await;
+        answer.map_err(|error| with_our_clock(error, &self.clock))
+    }
+
+    /// One thing.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
+        self.send(request).await?.json(request)
+    }
+}
+
+const CLIENT: &str = concat!("slurm-elastic/", env!("CARGO_PKG_VERSION"));
+
+/// Marks the repeats of a request that changes something, so that it is done once.
+pub(crate) fn with_token(request: Request, token: &str) -> Result<Request> {
+    let value = HeaderValue::from_str(token)
+        .map_err(|_| request.error(ErrorKind::Invalid).because("bad retry token"))?;
+    let name = HeaderName::from_static("opc-retry-token");
+    Ok(request.with_header(name, value).with_effect(Effect::Idempotent))
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}

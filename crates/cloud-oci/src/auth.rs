@@ -1,0 +1,109 @@
+//! Signs requests, with a key that never changes or with one that is renewed.
+
+use crate::Clock;
+use crate::instance_principal::InstancePrincipal;
+use crate::key::PrivateKey;
+use crate::sign::{Signed, SignedBody, sha256};
+use cloud_core::http::{Authorize, HeaderName, Method, Outgoing, Url};
+use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp};
+use std::sync::Arc;
+
+/// What a request is signed with.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    /// By what name the cloud knows the key.
+    pub(crate) key_id: Secret<String>,
+    pub(crate) key: Arc<PrivateKey>,
+    /// Whose key it is.
+    pub(crate) tenancy: Option<String>,
+}
+
+/// Signs every request to the cloud's services; clones share the key.
+#[derive(Clone)]
+pub(crate) struct Signer {
+    pub(crate) source: Arc<Source>,
+    pub(crate) clock: Clock,
+}
+
+/// Where the key comes from.
+pub(crate) enum Source {
+    Fixed(Arc<Identity>),
+    Instance(Box<InstancePrincipal>),
+}
+
+impl Authorize for Signer {
+    type Credential = Identity;
+
+    async fn credential(&self) -> Result<Held<Identity>> {
+        match &*self.source {
+            Source::Fixed(identity) => Ok(Held::fixed(Arc::clone(identity))),
+            Source::Instance(principal) => principal.identity().await,
+        }
+    }
+
+    fn sign(&self, identity: &Identity, request: &mut Outgoing<'_>) -> Result<()> {
+        let date = self.clock.http_date();
+        let url = request.url().clone();
+        let target = target(&url);
+        let host = host(&url);
+        let has_body = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+        let (length, hash) = (request.body().len(), sha256(request.body()));
+        // Their SDKs send it with a DELETE too, where it is not signed.
+        if has_body || *request.method() == Method::DELETE {
+            request.set(HeaderName::from_static("content-length"), &length.to_string())?;
+        }
+        let content_type = request.headers().get("content-type").and_then(|v| v.to_str().ok());
+        let content_type = content_type.unwrap_or(JSON).to_owned();
+        request.set(HeaderName::from_static("content-type"), &content_type)?;
+        request.set(HeaderName::from_static("date"), &date)?;
+        if has_body {
+            request.set(HeaderName::from_static("x-content-sha256"), &hash)?;
+        }
+        let body = SignedBody { length, content_type: &content_type, sha256: &hash };
+        let signed = Signed {
+            method: request.method().as_str(),
+            target: &target,
+            host: Some(&host),
+            date: &date,
+            body: has_body.then_some(body),
+        };
+        let value = signed.authorization(&identity.key, identity.key_id.expose());
+        let value = value.map_err(|cause| {
+            Error::new(ErrorKind::Unauthenticated, Operation::Authenticate).caused_by(cause)
+        })?;
+        // A session's token is a part of it, and as good as a password.
+        let key_id = identity.key_id.expose();
+        let token = key_id.strip_prefix("ST$").unwrap_or(key_id);
+        request.hide(Secret::new(token.to_owned()));
+        request.set_secret(HeaderName::from_static("authorization"), Secret::new(value))
+    }
+
+    fn reject(&self, stamp: Stamp) -> bool {
+        match &*self.source {
+            Source::Fixed(_) => false,
+            Source::Instance(principal) => {
+                principal.forget(stamp);
+                true
+            }
+        }
+    }
+}
+
+pub(crate) const JSON: &str = "application/json";
+
+/// Path and query as they go over the wire.
+pub(crate) fn target(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
+/// The `Host` that goes over the wire: with the port, unless it is the scheme's own.
+pub(crate) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}

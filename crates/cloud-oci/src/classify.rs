@@ -1,0 +1,279 @@
+//! What OCI's answers mean: one table.
+
+use crate::Clock;
+use cloud_core::http::{Answer, Verdict, by_status};
+use cloud_core::{Error, ErrorKind};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// OCI refuses requests whose date is further than this from its own.
+const SKEW: Duration = Duration::from_mins(5);
+
+/// Longest part of a message that is kept in front of the clocks.
+const LONGEST: usize = 200;
+
+/// Stands in front of the cloud's date in the message of a 401.
+const CLOUD_CLOCK: &str = "; the cloud's clock says ";
+
+/// The body of an error; whatever else is in it is of no use.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    code: Option<String>,
+    message: Option<String>,
+}
+
+/// What an answer that is not a success means.
+pub(crate) fn classify(answer: &Answer) -> Verdict {
+    let body: Option<Body> = serde_json::from_slice(&answer.body).ok();
+    let (code, message) = body.map(|body| (body.code, body.message)).unwrap_or_default();
+    // A load balancer's page, or nothing at all.
+    let raw = || String::from_utf8_lossy(&answer.body).into_owned();
+    let message = message.unwrap_or_else(raw);
+    let status = answer.status.as_u16();
+    let (kind, passing) = meaning(status, code.as_deref(), &message)
+        .unwrap_or_else(|| (by_status(answer).kind, false));
+    let date = answer.headers.get("date").and_then(|date| date.to_str().ok());
+    let message = match (kind, date) {
+        (ErrorKind::Unauthenticated, Some(date)) => {
+            let message: String = message.chars().take(LONGEST).collect();
+            format!("{message}{CLOUD_CLOCK}{date}")
+        }
+        _ => message,
+    };
+    let code = code.unwrap_or_else(|| status.to_string());
+    Verdict { kind, code: Some(code), message, passing }
+}
+
+/// The table: status, code and message to the kind, and whether it passes by waiting.
+fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind, bool)> {
+    let code = code.unwrap_or_default();
+    if let Some(kind) = by_message(message)
+        && matches!(status, 400 | 409 | 429 | 500..=599)
+    {
+        return Some((kind, false));
+    }
+    let meaning = match (status, code) {
+        (400, "LimitExceeded" | "QuotaExceeded") => (ErrorKind::Quota, false),
+        (400, _) => (ErrorKind::Invalid, false),
+        (401, _) => (ErrorKind::Unauthenticated, false),
+        (404, "NotAuthorizedOrNotFound" | "NotAuthorizedOrResourceAlreadyExists") => {
+            (ErrorKind::NotFound, false)
+        }
+        // There is no such path: that says nothing about an instance.
+        (404, _) => (ErrorKind::Protocol, false),
+        // What is being removed does not come back by waiting.
+        (409, "IncorrectState") => (ErrorKind::Conflict, !is_leaving(message)),
+        (409, "LockConflict" | "ExternalServerIncorrectState") => (ErrorKind::Conflict, true),
+        (409, "Conflict") => (ErrorKind::Conflict, message.contains("being modified")),
+        // Also `InvalidatedRetryToken`: the instance made with the token is gone, so look, and take
+        // a token of a new generation.
+        (409 | 412, _) => (ErrorKind::Conflict, false),
+        (429, _) => (ErrorKind::Throttled, true),
+        (501, _) => (ErrorKind::Unsupported, false),
+        (500 | 502..=504, _) => (ErrorKind::Unavailable, false),
+        _ => return None,
+    };
+    Some(meaning)
+}
+
+/// What some messages mean whatever the status says. OCI answers 500 when it is out of machines; by
+/// the status alone we would send the same again for minutes.
+fn by_message(message: &str) -> Option<ErrorKind> {
+    let message = message.to_ascii_lowercase();
+    if message.contains("out of host capacity") || message.contains("out of capacity") {
+        return Some(ErrorKind::Capacity);
+    }
+    let quota = ["service limits were exceeded", "quotas were exceeded", "quota was exceeded"];
+    quota.iter().any(|words| message.contains(words)).then_some(ErrorKind::Quota)
+}
+
+/// What the error of a work request means: a launch that was accepted and failed later.
+pub(crate) fn classify_late(code: Option<&str>, message: &str) -> ErrorKind {
+    let by_code = match code.unwrap_or_default() {
+        "LimitExceeded" | "QuotaExceeded" => Some(ErrorKind::Quota),
+        "NotAuthorizedOrNotFound" | "NotAuthorized" => Some(ErrorKind::Forbidden),
+        "InvalidParameter"
+        | "CannotParseRequest"
+        | "MissingParameter"
+        | "RelatedResourceNotAuthorizedOrNotFound" => Some(ErrorKind::Invalid),
+        _ => None,
+    };
+    by_message(message).or(by_code).unwrap_or(ErrorKind::Unavailable)
+}
+
+fn is_leaving(message: &str) -> bool {
+    message.to_ascii_uppercase().contains("TERMINAT")
+}
+
+/// Sets our clock beside the cloud's in an error that may come from their being apart.
+pub(crate) fn with_our_clock(error: Error, clock: &Clock) -> Error {
+    if error.kind() != ErrorKind::Unauthenticated {
+        return error;
+    }
+    let Some((said, theirs)) = error.message().and_then(|text| text.rsplit_once(CLOUD_CLOCK))
+    else {
+        return error;
+    };
+    let ours = clock.now();
+    let apart = httpdate::parse_http_date(theirs).ok().map(|theirs| {
+        theirs.duration_since(ours).or_else(|_| ours.duration_since(theirs)).unwrap_or_default()
+    });
+    let hint = match apart {
+        Some(apart) if apart >= SKEW => {
+            format!(": {} s apart, set the clock of this machine", apart.as_secs())
+        }
+        Some(_) | None => String::new(),
+    };
+    let ours = clock.http_date();
+    let text = format!("{said}{CLOUD_CLOCK}{theirs}, ours {ours}{hint}");
+    error.because(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloud_core::Advice;
+    use cloud_core::http::{HeaderMap, HeaderValue, StatusCode};
+    use proptest::prelude::*;
+    use std::time::SystemTime;
+
+    fn answer(status: u16, body: impl Into<Vec<u8>>) -> Answer {
+        let body: Vec<u8> = body.into();
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::new(),
+            body: body.into(),
+            request_id: None,
+        }
+    }
+
+    fn said(status: u16, code: &str, message: &str) -> Verdict {
+        classify(&answer(status, format!(r#"{{"code": "{code}", "message": "{message}"}}"#)))
+    }
+
+    /// Every row of the reference's table: what is answered, what it is, whether it passes.
+    #[test]
+    fn every_row_of_the_reference() {
+        use ErrorKind::{
+            Capacity, Conflict, Invalid, NotFound, Quota, Throttled, Unauthenticated, Unavailable,
+        };
+        let table = [
+            (429, "TooManyRequests", "Too many requests for the user.", Throttled, true),
+            (500, "InternalError", "Out of host capacity.", Capacity, false),
+            (500, "InternalError", "OUT OF HOST CAPACITY", Capacity, false),
+            (500, "InternalError", "Internal error occurred", Unavailable, false),
+            (500, "InternalServerError", "x", Unavailable, false),
+            (502, "BadGateway", "x", Unavailable, false),
+            (503, "ServiceUnavailable", "x", Unavailable, false),
+            (504, "GatewayTimeout", "x", Unavailable, false),
+            (400, "LimitExceeded", "The following service limits were exceeded: x", Quota, false),
+            (400, "QuotaExceeded", "The following compartment quotas were exceeded", Quota, false),
+            (400, "CannotParseRequest", "x", Invalid, false),
+            (400, "InvalidParameter", "x", Invalid, false),
+            (400, "MissingParameter", "x", Invalid, false),
+            (400, "RelatedResourceNotAuthorizedOrNotFound", "x", Invalid, false),
+            (401, "NotAuthenticated", "x", Unauthenticated, false),
+            (404, "NotAuthorizedOrNotFound", "x", NotFound, false),
+            (409, "IncorrectState", "instance is in state STOPPING", Conflict, true),
+            (409, "LockConflict", "x", Conflict, true),
+            (409, "ExternalServerIncorrectState", "x", Conflict, true),
+            (409, "Conflict", "The resource is currently being modified", Conflict, true),
+            (409, "InvalidatedRetryToken", "x", Conflict, false),
+            (412, "NoEtagMatch", "x", Conflict, false),
+            // Beyond the reference: what the SDK does not repeat either, and what cannot pass.
+            (501, "NotImplemented", "x", ErrorKind::Unsupported, false),
+            (404, "NotFound", "no such operation", ErrorKind::Protocol, false),
+            (409, "IncorrectState", "instance is in state TERMINATING", Conflict, false),
+            (409, "SomethingNew", "x", Conflict, false),
+            (403, "NotAuthorized", "x", ErrorKind::Forbidden, false),
+        ];
+        for (status, code, message, kind, passing) in table {
+            let verdict = said(status, code, message);
+            assert_eq!(
+                (verdict.kind, verdict.passing),
+                (kind, passing),
+                "{status} {code} {message}"
+            );
+            assert_eq!(verdict.code.as_deref(), Some(code));
+        }
+    }
+
+    #[test]
+    fn a_token_whose_instance_is_gone_means_a_look_and_a_new_generation() {
+        let verdict = said(409, "InvalidatedRetryToken", "x");
+        assert_eq!(verdict.kind.advice(), Advice::LookAgain);
+        assert_eq!(verdict.code.as_deref(), Some("InvalidatedRetryToken"), "callers ask for it");
+    }
+
+    #[test]
+    fn pages_of_load_balancers_are_no_error_of_ours() {
+        let verdict = classify(&answer(502, "<html>502</html>"));
+        assert_eq!(
+            (verdict.kind, verdict.message.as_str()),
+            (ErrorKind::Unavailable, "<html>502</html>")
+        );
+        assert_eq!(verdict.code.as_deref(), Some("502"));
+        assert_eq!(classify(&answer(404, "")).kind, ErrorKind::Protocol, "no instance said that");
+    }
+
+    #[test]
+    fn errors_of_work_requests() {
+        let table = [
+            (Some("InternalError"), "Out of host capacity.", ErrorKind::Capacity),
+            (None, "out of host capacity", ErrorKind::Capacity),
+            (Some("LimitExceeded"), "x", ErrorKind::Quota),
+            (None, "The following service limits were exceeded: y", ErrorKind::Quota),
+            (Some("InvalidParameter"), "x", ErrorKind::Invalid),
+            (Some("NotAuthorizedOrNotFound"), "x", ErrorKind::Forbidden),
+            (Some("InternalError"), "x", ErrorKind::Unavailable),
+            (None, "", ErrorKind::Unavailable),
+        ];
+        for (code, message, kind) in table {
+            assert_eq!(classify_late(code, message), kind, "{code:?} {message}");
+        }
+    }
+
+    /// What a 401 says in the end, with the cloud's clock and ours so many seconds apart.
+    fn unauthenticated(apart: u64) -> String {
+        let mut answer = answer(401, r#"{"code": "NotAuthenticated", "message": "Not you"}"#);
+        let date = HeaderValue::from_static("Mon, 16 Nov 2026 12:00:00 GMT");
+        answer.headers.insert("date", date);
+        let verdict = classify(&answer);
+        let error = Error::new(verdict.kind, cloud_core::Operation::List).because(verdict.message);
+        let theirs = httpdate::parse_http_date("Mon, 16 Nov 2026 12:00:00 GMT").unwrap();
+        let clock = Clock::new(move || theirs - Duration::from_secs(apart));
+        with_our_clock(error, &clock).to_string()
+    }
+
+    #[test]
+    fn clocks_that_are_apart_are_named_side_by_side() {
+        assert_eq!(
+            unauthenticated(600),
+            "list: not authenticated: Not you; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, \
+             ours Mon, 16 Nov 2026 11:50:00 GMT: 600 s apart, set the clock of this machine"
+        );
+        assert_eq!(
+            unauthenticated(1),
+            "list: not authenticated: Not you; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, \
+             ours Mon, 16 Nov 2026 11:59:59 GMT"
+        );
+    }
+
+    #[test]
+    fn other_errors_have_no_clocks() {
+        let error = Error::new(ErrorKind::NotFound, cloud_core::Operation::Get).because("x");
+        let clock = Clock::new(|| SystemTime::UNIX_EPOCH);
+        assert_eq!(with_our_clock(error, &clock).message(), Some("x"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_answer_has_a_meaning(status in 300u16..600, body in prop::collection::vec(any::<u8>(), 0..80)) {
+            let verdict = classify(&answer(status, body));
+            prop_assert!(!verdict.passing || status == 429 || status == 409);
+        }
+    }
+}

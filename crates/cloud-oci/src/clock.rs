@@ -1,0 +1,43 @@
+//! The time, handed in.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Says what time it is: what a program hands in, so that nothing here looks at a clock itself.
+///
+/// ```
+/// use cloud_oci::Clock;
+/// use std::time::{Duration, SystemTime};
+///
+/// let clock = Clock::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_389_130_300));
+/// assert_eq!(clock.http_date(), "Tue, 07 Jan 2014 21:31:40 GMT");
+/// ```
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl Clock {
+    /// A clock that is read by calling this.
+    #[must_use]
+    pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+
+    /// The same as the header `Date` has it.
+    #[must_use]
+    pub fn http_date(&self) -> String {
+        httpdate::fmt_http_date(self.now())
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}

@@ -1,0 +1,135 @@
+//! The form of `~/.oci/config`: sections, and keys with values, as Python's `configparser` reads
+//! them without interpolation.
+
+/// A file with its lines.
+#[derive(Debug)]
+pub(super) struct Ini {
+    sections: Vec<Section>,
+}
+
+#[derive(Debug)]
+struct Section {
+    name: String,
+    entries: Vec<Entry>,
+}
+
+/// One `key = value`.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    key: String,
+    pub(super) value: String,
+    pub(super) line: usize,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) line: usize,
+    pub(super) what: String,
+}
+
+const DEFAULT: &str = "DEFAULT";
+
+impl Ini {
+    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+        let mut sections: Vec<Section> = Vec::new();
+        for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+            let text = text.trim();
+            let wrong = |what: String| Err(Wrong { line, what });
+            if text.is_empty() || text.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(name) = text.strip_prefix('[') {
+                let Some((name, "")) = name.split_once(']') else {
+                    return wrong("a profile is [NAME] on a line of its own".to_owned());
+                };
+                if sections.iter().any(|section| section.name == name) {
+                    return wrong(format!("profile [{name}] stands there twice; remove one"));
+                }
+                sections.push(Section { name: name.to_owned(), entries: Vec::new() });
+                continue;
+            }
+            let Some((key, value)) = text.split_once(['=', ':']) else {
+                return wrong("neither [profile] nor key=value".to_owned());
+            };
+            let Some(section) = sections.last_mut() else {
+                return wrong("a key before the first [profile]; add [DEFAULT] above".to_owned());
+            };
+            let key = key.trim().to_ascii_lowercase();
+            if section.entries.iter().any(|entry| entry.key == key) {
+                return wrong(format!("{key} stands twice in [{}]; remove one", section.name));
+            }
+            section.entries.push(Entry { key, value: value.trim().to_owned(), line });
+        }
+        Ok(Self { sections })
+    }
+
+    /// The names of the profiles.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.sections.iter().map(|section| section.name.as_str()).collect()
+    }
+
+    /// True if there is such a profile; `DEFAULT` is always there, as an empty one.
+    pub(super) fn has(&self, profile: &str) -> bool {
+        profile == DEFAULT || self.section(profile).is_some()
+    }
+
+    /// A profile's value, or the one that all profiles inherit; an empty value is none.
+    pub(super) fn get(&self, profile: &str, key: &str) -> Option<&Entry> {
+        let of = |name| self.section(name)?.entries.iter().find(|entry| entry.key == key);
+        of(profile).or_else(|| of(DEFAULT)).filter(|entry| !entry.value.is_empty())
+    }
+
+    fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_text_is_read_or_refused_by_line(text in "(\\PC{0,12}[=:\\[\\]\n#]{0,2}){0,12}") {
+            match Ini::parse(&text) {
+                Ok(ini) => prop_assert!(ini.names().iter().all(|name| ini.has(name))),
+                Err(wrong) => prop_assert!((1..=text.lines().count()).contains(&wrong.line)),
+            }
+        }
+    }
+
+    #[test]
+    fn profiles_inherit_what_they_do_not_say() {
+        let ini = Ini::parse(
+            "# made by hand\n[DEFAULT]\nUser = u\nregion: r # not a comment\nempty=\n\n[other]\nuser=o\n",
+        )
+        .unwrap();
+        let get = |profile, key| ini.get(profile, key).map(|e| (e.value.as_str(), e.line));
+        assert_eq!(get("DEFAULT", "user"), Some(("u", 3)));
+        assert_eq!(get("other", "user"), Some(("o", 8)));
+        assert_eq!(get("other", "region"), Some(("r # not a comment", 4)));
+        assert_eq!(get("other", "empty"), None);
+        assert_eq!(ini.names(), ["DEFAULT", "other"]);
+        assert!(!ini.has("third"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_line() {
+        let table = [
+            ("[a", 1, "on a line of its own"),
+            ("[a]\nuser\n", 2, "neither"),
+            ("user=u", 1, "before the first"),
+            ("[a]\nuser=u\nUSER=v", 3, "twice in [a]"),
+            ("[a]\n[b]\n[a]", 3, "twice"),
+        ];
+        for (text, line, what) in table {
+            let wrong = Ini::parse(text).unwrap_err();
+            assert_eq!(wrong.line, line, "{text}");
+            assert!(wrong.what.contains(what), "{}", wrong.what);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! From OCI's words to the words that all clouds share.
+
+use crate::wire;
+use cloud_core::{
+    Image, ImageId, ImageName, Instance, InstanceId, InstanceName, InstanceState, Shape, ShapeName,
+    Zone,
+};
+use jiff::Timestamp;
+use std::time::SystemTime;
+
+pub(crate) fn instance(from: wire::Instance) -> Instance {
+    let name = InstanceName::new(from.display_name.unwrap_or_default());
+    let state = state(from.lifecycle_state.as_deref().unwrap_or("unknown"));
+    let mut instance = Instance::new(InstanceId::new(from.id), name, state);
+    instance.tags = from.freeform_tags.into_iter().collect();
+    instance.shape = from.shape.map(ShapeName::new);
+    instance.zone = from.availability_domain.map(Zone::new);
+    let image = from.source_details.and_then(|source| source.image_id).or(from.image_id);
+    instance.image = image.map(ImageId::new);
+    instance.created = from.time_created.as_deref().and_then(time);
+    instance
+}
+
+/// What an instance is doing.
+fn state(word: &str) -> InstanceState {
+    match word {
+        "PROVISIONING" | "STARTING" | "MOVING" | "CREATING_IMAGE" => InstanceState::Pending,
+        "RUNNING" => InstanceState::Running,
+        "STOPPING" => InstanceState::Stopping,
+        "STOPPED" => InstanceState::Stopped,
+        "TERMINATING" => InstanceState::Terminating,
+        "TERMINATED" => InstanceState::Terminated,
+        other => InstanceState::Other(other.to_owned()),
+    }
+}
+
+pub(crate) fn image(from: wire::Image) -> Image {
+    let name = ImageName::new(from.display_name.unwrap_or_default());
+    let mut image = Image::new(ImageId::new(from.id), name);
+    image.tags = from.freeform_tags.into_iter().collect();
+    image.created = from.time_created.as_deref().and_then(time);
+    image.available = from.lifecycle_state.as_deref() == Some("AVAILABLE");
+    image
+}
+
+pub(crate) fn shape(from: wire::Shape) -> Shape {
+    let flexible = from.is_flexible.unwrap_or(false);
+    let least_ocpus = from.ocpu_options.and_then(|options| options.min).filter(|_| flexible);
+    let least_memory = from.memory_options.and_then(|options| options.min_in_gbs);
+    let ocpus = least_ocpus.or(from.ocpus).unwrap_or_default();
+    let memory = least_memory.filter(|_| flexible).or(from.memory_in_gbs).unwrap_or_default();
+    // An Ampere A1 core is one thread; every other OCPU has two.
+    let threads = if from.name.contains(".A1.") { 1.0 } else { 2.0 };
+    let vcpus = u32::try_from(whole(ocpus * threads)).unwrap_or(u32::MAX);
+    let mut shape = Shape::new(ShapeName::new(from.name), vcpus, whole(memory * 1024.0));
+    shape.gpus = from.gpus.unwrap_or_default();
+    shape.flexible = flexible;
+    shape
+}
+
+/// The nearest whole number; nothing if it is none.
+fn whole(number: f64) -> u64 {
+    format!("{number:.0}").parse().unwrap_or_default()
+}
+
+/// A time as OCI writes it.
+fn time(text: &str) -> Option<SystemTime> {
+    text.parse::<Timestamp>().ok().map(SystemTime::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn states_in_oci_words() {
+        let table = [
+            ("PROVISIONING", InstanceState::Pending),
+            ("STARTING", InstanceState::Pending),
+            ("MOVING", InstanceState::Pending),
+            ("CREATING_IMAGE", InstanceState::Pending),
+            ("RUNNING", InstanceState::Running),
+            ("STOPPING", InstanceState::Stopping),
+            ("STOPPED", InstanceState::Stopped),
+            ("TERMINATING", InstanceState::Terminating),
+            ("TERMINATED", InstanceState::Terminated),
+            ("HIBERNATING", InstanceState::Other("HIBERNATING".to_owned())),
+        ];
+        for (word, expected) in table {
+            assert_eq!(state(word), expected);
+        }
+    }
+
+    #[test]
+    fn an_instance_with_the_least_and_with_nulls() {
+        let json = r#"{"id": "i1", "freeformTags": null, "sourceDetails": {"sourceType": "x"},
+            "imageId": null, "unheard": {"of": 1}, "timeCreated": "yesterday"}"#;
+        let least = instance(serde_json::from_str(json).unwrap());
+        assert_eq!(least.id.as_str(), "i1");
+        assert_eq!(least.state, InstanceState::Other("unknown".to_owned()));
+        assert_eq!((least.image, least.created), (None, None));
+    }
+
+    #[test]
+    fn times_in_all_forms_that_are_seen() {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045);
+        for text in
+            ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05+00:00"]
+        {
+            assert_eq!(time(text), Some(at), "{text}");
+        }
+        assert_eq!(time("2026-01-02T03:04:05.678901Z"), Some(at + Duration::from_micros(678_901)));
+    }
+
+    #[test]
+    fn shapes_of_the_capture() {
+        let text = include_str!("../tests/data/24-ListShapes.json");
+        let capture: serde_json::Value = serde_json::from_str(text).unwrap();
+        let body = capture["exchanges"][0]["response"]["body"].clone();
+        let shapes: Vec<wire::Shape> = serde_json::from_value(body).unwrap();
+        let shapes: Vec<Shape> = shapes.into_iter().map(shape).collect();
+        let got: Vec<_> =
+            shapes.iter().map(|s| (s.name.as_str(), s.vcpus, s.memory_mib, s.flexible)).collect();
+        assert_eq!(
+            got,
+            [("VM.Standard.E5.Flex", 2, 1024, true), ("BM.HPC2.36", 72, 384 * 1024, false)]
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! The machine that we run on as a user: its certificate is exchanged for a token.
+//!
+//! The metadata service gives the certificate and its key. A fresh key is made, and the identity
+//! service gives a token for it in exchange for a request that the certificate's key has signed.
+//! The token is good for some minutes, and so is the key that was made for it.
+
+use crate::auth::{Identity, JSON, target};
+use crate::classify::classify;
+use crate::der;
+use crate::key::{KeyError, PrivateKey};
+use crate::sign::{Signed, SignedBody, sha256};
+use crate::{Clock, Region, jwt, pem};
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cloud_core::http::{
+    Answer, Client, Config, HeaderName, HeaderValue, Method, Proxies, Request, Unsigned, Url,
+    Verdict, by_status,
+};
+use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The metadata service of every instance.
+pub(crate) const METADATA: &str = "http://169.254.169.254/opc/v2";
+
+/// A token is renewed once it has less than this left.
+const LEAST_LIFE: Duration = Duration::from_mins(1);
+
+pub(crate) struct InstancePrincipal {
+    metadata: Metadata,
+    exchange: Client<Unsigned>,
+    /// Where a certificate is exchanged.
+    federation: Url,
+    clock: Clock,
+    tokens: TokenCache<Identity>,
+}
+
+/// Asks the metadata service.
+pub(crate) struct Metadata {
+    client: Client<Unsigned>,
+    base: Url,
+}
+
+/// What the metadata service gives us to prove who we are.
+struct Certificate {
+    leaf: Vec<u8>,
+    intermediates: Vec<Vec<u8>>,
+    key: PrivateKey,
+    tenancy: String,
+}
+
+impl Metadata {
+    /// Asks at this base, directly: there is no proxy between a machine and its metadata.
+    pub(crate) fn new(http: &Config, base: Url) -> Result<Self> {
+        let mut config = http.clone();
+        config.proxies = Proxies::none();
+        let pacer = Pacer::new(Pace::default());
+        let client = Client::new(config, Unsigned, classify_metadata, pacer)?;
+        Ok(Self { client, base })
+    }
+
+    /// The region that we are in.
+    pub(crate) async fn region(&self) -> Result<Region> {
+        let short = self.text("instance/region").await?;
+        if let Some(region) = Region::find(&short) {
+            return Ok(region);
+        }
+        // Newer than our table, so the realm has to be asked for too.
+        let text = self.text("instance/regionInfo").await?;
+        let info: RegionInfo = serde_json::from_str(&text).map_err(|_| {
+            let why =
+                format!("unknown region {short}, and no regionInfo from the metadata service");
+            error(ErrorKind::Protocol).because(why)
+        })?;
+        Ok(Region::in_realm(info.region_identifier, info.realm_domain_component))
+    }
+
+    async fn certificate(&self) -> Result<Certificate> {
+        let leaf = self.text("identity/cert.pem").await?;
+        let key = self.text("identity/key.pem").await?;
+        let intermediate = self.text("identity/intermediate.pem").await?;
+        let wrong = |what: &str| error(ErrorKind::Protocol).because(what);
+        let mut leaves = ders(&leaf).into_iter();
+        let leaf = leaves.next().ok_or_else(|| wrong("cert.pem has no certificate"))?;
+        let key = PrivateKey::from_pem(&key, None)
+            .map_err(|cause| wrong("key.pem has no usable key").caused_by(cause))?;
+        let tenancy = tenancy(&leaf).ok_or_else(|| wrong("the certificate names no tenancy"))?;
+        Ok(Certificate { leaf, intermediates: ders(&intermediate), key, tenancy })
+    }
+
+    async fn text(&self, path: &str) -> Result<String> {
+        let url = format!("{}/{path}", self.base.as_str().trim_end_matches('/'));
+        let url = Url::parse(&url).map_err(|cause| error(ErrorKind::Invalid).caused_by(cause))?;
+        let bearer = HeaderValue::from_static("Bearer Oracle");
+        let request = Request::new(Operation::Authenticate, Method::GET, url)
+            .on(format!("metadata {path}"))
+            .with_header(HeaderName::from_static("authorization"), bearer);
+        let answer = self.client.send(&request).await?;
+        Ok(String::from_utf8_lossy(&answer.body).trim().to_owned())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RegionInfo {
+    region_identifier: String,
+    realm_domain_component: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Exchange {
+    certificate: String,
+    public_key: String,
+    intermediate_certificates: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Issued {
+    token: String,
+}
+
+impl InstancePrincipal {
+    pub(crate) fn new(
+        metadata: Metadata,
+        http: Config,
+        federation: Url,
+        clock: Clock,
+    ) -> Result<Self> {
+        let pacer = Pacer::new(Pace::default());
+        let exchange = Client::new(http, Unsigned, classify, pacer)?;
+        let tokens = TokenCache::new(LEAST_LIFE);
+        Ok(Self { metadata, exchange, federation, clock, tokens })
+    }
+
+    /// The key and token in hand, or new ones.
+    pub(crate) async fn identity(&self) -> Result<Held<Identity>> {
+        self.tokens.get(|| self.renew()).await
+    }
+
+    /// Drops what the cloud has rejected.
+    pub(crate) fn forget(&self, stamp: Stamp) {
+        self.tokens.forget(stamp);
+    }
+
+    async fn renew(&self) -> Result<Token<Identity>> {
+        let certificate = self.metadata.certificate().await?;
+        let key = PrivateKey::generate().map_err(refused)?;
+        let request = self.exchange_request(&certificate, &key)?;
+        let answer = self.exchange.send(&request).await;
+        let answer = answer.map_err(|error| crate::classify::with_our_clock(error, &self.clock))?;
+        let Issued { token } = answer.json(&request)?;
+        let life = jwt::expiry(&token).and_then(|end| end.duration_since(self.clock.now()).ok());
+        let identity = Identity {
+            key_id: Secret::new(format!("ST${token}")),
+            key: Arc::new(key),
+            tenancy: Some(certificate.tenancy),
+        };
+        Ok(Token { value: identity, life: life.unwrap_or_default() })
+    }
+
+    /// Signed by the certificate's key, without the host.
+    fn exchange_request(&self, certificate: &Certificate, key: &PrivateKey) -> Result<Request> {
+        let body = Exchange {
+            certificate: STANDARD.encode(&certificate.leaf),
+            public_key: STANDARD.encode(key.public_der().map_err(refused)?),
+            intermediate_certificates: certificate
+                .intermediates
+                .iter()
+                .map(|der| STANDARD.encode(der))
+                .collect(),
+        };
+        let body = serde_json::to_vec(&body)
+            .map_err(|cause| error(ErrorKind::Invalid).caused_by(cause))?;
+        let (date, hash) = (self.clock.http_date(), sha256(&body));
+        let signed = Signed {
+            method: "POST",
+            target: &target(&self.federation),
+            host: None,
+            date: &date,
+            body: Some(SignedBody { length: body.len(), content_type: JSON, sha256: &hash }),
+        };
+        let key_id = format!("{}/fed-x509/{}", certificate.tenancy, thumbprint(&certificate.leaf));
+        let authorization = signed.authorization(&certificate.key, &key_id).map_err(refused)?;
+        let mut request =
+            Request::new(Operation::Authenticate, Method::POST, self.federation.clone())
+                .on(&certificate.tenancy)
+                .with_body(HeaderValue::from_static(JSON), body)
+                .with_secret(Secret::new(authorization.clone()));
+        for (name, value) in
+            [("date", date), ("x-content-sha256", hash), ("authorization", authorization)]
+        {
+            let value = HeaderValue::from_str(&value)
+                .map_err(|cause| error(ErrorKind::Invalid).caused_by(cause))?;
+            request = request.with_header(HeaderName::from_static(name), value);
+        }
+        Ok(request)
+    }
+}
+
+/// The tenancy that a certificate was made for.
+fn tenancy(certificate: &[u8]) -> Option<String> {
+    der::subject_values(certificate)?.iter().find_map(|value| {
+        let tenancy =
+            value.strip_prefix("opc-tenant:").or_else(|| value.strip_prefix("opc-identity:"))?;
+        Some(tenancy.to_owned())
+    })
+}
+
+/// The name of a certificate in a key id: its SHA-1 in capital hex, with colons.
+fn thumbprint(certificate: &[u8]) -> String {
+    let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, certificate);
+    let hex: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    hex.join(":")
+}
+
+fn ders(text: &str) -> Vec<Vec<u8>> {
+    let blocks = pem::blocks(text).unwrap_or_default().into_iter();
+    blocks.filter(|block| block.label == "CERTIFICATE").map(|block| block.bytes).collect()
+}
+
+/// A metadata service that does not know a path yet will know it soon: the machine has just begun.
+fn classify_metadata(answer: &Answer) -> Verdict {
+    let verdict = by_status(answer);
+    match verdict.kind {
+        ErrorKind::NotFound => Verdict { kind: ErrorKind::Unavailable, ..verdict },
+        ErrorKind::Unauthenticated
+        | ErrorKind::Forbidden
+        | ErrorKind::Conflict
+        | ErrorKind::Invalid
+        | ErrorKind::Quota
+        | ErrorKind::Capacity
+        | ErrorKind::Throttled
+        | ErrorKind::Unavailable
+        | ErrorKind::Ambiguous
+        | ErrorKind::Protocol
+        | ErrorKind::Unsupported => verdict,
+    }
+}
+
+fn refused(cause: KeyError) -> Error {
+    error(ErrorKind::Unauthenticated).caused_by(cause)
+}
+
+fn error(kind: ErrorKind) -> Error {
+    Error::new(kind, Operation::Authenticate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_names_tenancy_and_thumbprint() {
+        let text = include_str!("../tests/data/instance-principal.json");
+        let log: serde_json::Value = serde_json::from_str(text).unwrap();
+        let exchanges = log["exchanges"].as_array().unwrap();
+        let pem = exchanges[0]["response_body"].as_str().unwrap();
+        let leaf = ders(pem).remove(0);
+        assert_eq!(tenancy(&leaf).unwrap(), "ocid1.tenancy.oc1..aaaaaaaathrowawaytenancy");
+        let post = exchanges.iter().find(|e| e["request"] == "POST /v1/x509").unwrap();
+        let headers = post["headers"].as_array().unwrap();
+        let authorization = headers.iter().find(|h| h[0] == "authorization").unwrap();
+        let key_id = format!(
+            "keyId=\"ocid1.tenancy.oc1..aaaaaaaathrowawaytenancy/fed-x509/{}\"",
+            thumbprint(&leaf)
+        );
+        assert!(authorization[1].as_str().unwrap().contains(&key_id), "{key_id}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Private keys: read, made, and used.
+
+use crate::der::{OBJECT, OCTETS, Reader, SEQUENCE};
+use crate::{md5, pem};
+use aws_lc_rs::cipher::{
+    AES_128, AES_192, AES_256, Algorithm, DecryptionContext, PaddedBlockDecryptingKey,
+    UnboundCipherKey,
+};
+use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
+use aws_lc_rs::iv::FixedLength;
+use aws_lc_rs::pbkdf2;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeyPair, KeySize};
+use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cloud_core::Secret;
+use std::fmt;
+use std::num::NonZeroU32;
+
+/// More rounds than anybody uses; a file that asks for more would only keep us busy.
+const MOST_ROUNDS: u32 = 10_000_000;
+
+/// A key that cannot be used, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// There is no private key in the text.
+    #[error("no private key in PEM form")]
+    NoKey,
+    /// OpenSSL's old encryption, whose key is made with MD5.
+    #[error(
+        "encrypted in OpenSSL's old form; convert it with \
+         `openssl pkcs8 -topk8 -v2 aes-256-cbc -in OLD.pem -out NEW.pem`"
+    )]
+    LegacyEncryption,
+    /// Encrypted with something that we do not read.
+    #[error(
+        "encrypted with a cipher other than AES-CBC with PBKDF2; convert it with \
+         `openssl pkcs8 -topk8 -v2 aes-256-cbc -in OLD.pem -out NEW.pem`"
+    )]
+    OtherEncryption,
+    /// Encrypted, and no passphrase is known.
+    #[error("encrypted, and there is no passphrase; set pass_phrase")]
+    NoPassphrase,
+    /// Encrypted, and not with this passphrase.
+    #[error("the passphrase does not open it; set pass_phrase to the right one")]
+    WrongPassphrase,
+    /// Not a key of RSA, or one that is too short.
+    #[error("not an RSA key of 2048 bits or more")]
+    NotRsa,
+    /// The crypto library refused.
+    #[error("the crypto library refused")]
+    Refused,
+}
+
+/// An RSA key to sign with; `Debug` shows nothing of it.
+pub struct PrivateKey(KeyPair);
+
+impl PrivateKey {
+    /// Reads a key of PKCS#1 or PKCS#8, the latter encrypted or not. The passphrase of a key that
+    /// needs none is ignored.
+    pub fn from_pem(text: &str, passphrase: Option<&Secret<String>>) -> Result<Self, KeyError> {
+        let blocks = pem::blocks(text).ok_or(KeyError::NoKey)?;
+        let block = blocks.iter().find(|block| block.label.ends_with("PRIVATE KEY"));
+        let block = block.ok_or(KeyError::NoKey)?;
+        if block.legacy_encrypted {
+            return Err(KeyError::LegacyEncryption);
+        }
+        let pair = match block.label.as_str() {
+            "RSA PRIVATE KEY" => KeyPair::from_der(&block.bytes),
+            "PRIVATE KEY" => KeyPair::from_pkcs8(&block.bytes),
+            "ENCRYPTED PRIVATE KEY" => {
+                let passphrase = passphrase.ok_or(KeyError::NoPassphrase)?;
+                let bytes = decrypted(&block.bytes, passphrase.expose().as_bytes())?;
+                return KeyPair::from_pkcs8(bytes.expose())
+                    .map(Self)
+                    .map_err(|_| KeyError::WrongPassphrase);
+            }
+            _ => return Err(KeyError::NotRsa),
+        };
+        pair.map(Self).map_err(|_| KeyError::NotRsa)
+    }
+
+    /// A new key of 2048 bits.
+    pub fn generate() -> Result<Self, KeyError> {
+        KeyPair::generate(KeySize::Rsa2048).map(Self).map_err(|_| KeyError::Refused)
+    }
+
+    /// Its public half, as a `SubjectPublicKeyInfo` in DER.
+    pub fn public_der(&self) -> Result<Vec<u8>, KeyError> {
+        let der: Result<PublicKeyX509Der<'_>, _> = self.0.public_key().as_der();
+        der.map(|der| der.as_ref().to_vec()).map_err(|_| KeyError::Refused)
+    }
+
+    /// The fingerprint that OCI shows for the public half: its MD5 in hex, with colons.
+    pub fn fingerprint(&self) -> Result<String, KeyError> {
+        let digest = md5::digest(&self.public_der()?);
+        let hex: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(hex.join(":"))
+    }
+
+    /// The signature of a text in base64: RSASSA-PKCS1-v1_5 with SHA-256.
+    pub fn sign(&self, text: &[u8]) -> Result<String, KeyError> {
+        let mut signature = vec![0; self.0.public_modulus_len()];
+        self.0
+            .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text, &mut signature)
+            .map_err(|_| KeyError::Refused)?;
+        Ok(STANDARD.encode(signature))
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKey")
+    }
+}
+
+/// Opens an `EncryptedPrivateKeyInfo`: PBES2 with PBKDF2 and AES-CBC (RFC 8018).
+fn decrypted(der: &[u8], passphrase: &[u8]) -> Result<Secret<Vec<u8>>, KeyError> {
+    let sealed = Sealed::read(der).ok_or(KeyError::OtherEncryption)?;
+    let mut key = vec![0; sealed.key_length];
+    pbkdf2::derive(sealed.hash, sealed.rounds, sealed.salt, passphrase, &mut key);
+    let open = || {
+        let key = UnboundCipherKey::new(sealed.cipher, &key)?;
+        let key = PaddedBlockDecryptingKey::cbc_pkcs7(key)?;
+        let mut text = sealed.text.to_vec();
+        let context = DecryptionContext::Iv128(FixedLength::from(sealed.iv));
+        let plain = key.decrypt(&mut text, context)?.to_vec();
+        Ok(Secret::new(plain))
+    };
+    open().map_err(|_: aws_lc_rs::error::Unspecified| KeyError::WrongPassphrase)
+}
+
+/// What is in an `EncryptedPrivateKeyInfo`.
+struct Sealed<'a> {
+    hash: pbkdf2::Algorithm,
+    rounds: NonZeroU32,
+    salt: &'a [u8],
+    cipher: &'static Algorithm,
+    key_length: usize,
+    iv: [u8; 16],
+    text: &'a [u8],
+}
+
+impl<'a> Sealed<'a> {
+    fn read(der: &'a [u8]) -> Option<Self> {
+        let mut info = Reader::new(der).sequence()?;
+        let mut scheme = info.sequence()?;
+        let text = info.expect(OCTETS)?;
+        if scheme.expect(OBJECT)? != PBES2 {
+            return None;
+        }
+        let mut scheme = scheme.sequence()?;
+        let (mut derivation, mut encryption) = (scheme.sequence()?, scheme.sequence()?);
+        if derivation.expect(OBJECT)? != PBKDF2 {
+            return None;
+        }
+        let mut derivation = derivation.sequence()?;
+        let salt = derivation.expect(OCTETS)?;
+        let rounds = NonZeroU32::new(derivation.number()?).filter(|n| n.get() <= MOST_ROUNDS)?;
+        let (cipher, key_length) = cipher(encryption.expect(OBJECT)?)?;
+        let iv = encryption.expect(OCTETS)?.try_into().ok()?;
+        Some(Self { hash: hash(derivation)?, rounds, salt, cipher, key_length, iv, text })
+    }
+}
+
+const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05, 0x0d];
+const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05, 0x0c];
+/// Their last byte says which.
+const HMAC: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x02];
+const AES: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x01];
+
+/// The hash of what is left of PBKDF2's parameters; SHA-1 if they do not say.
+fn hash(mut parameters: Reader<'_>) -> Option<pbkdf2::Algorithm> {
+    let mut next = parameters.any();
+    if next.is_some_and(|(tag, _)| tag == crate::der::INTEGER) {
+        next = parameters.any(); // the length of the key, which the cipher says too
+    }
+    let Some((tag, content)) = next else {
+        return Some(pbkdf2::PBKDF2_HMAC_SHA1);
+    };
+    if tag != SEQUENCE {
+        return None;
+    }
+    match Reader::new(content).expect(OBJECT)?.strip_prefix(HMAC)? {
+        [0x07] => Some(pbkdf2::PBKDF2_HMAC_SHA1),
+        [0x09] => Some(pbkdf2::PBKDF2_HMAC_SHA256),
+        [0x0a] => Some(pbkdf2::PBKDF2_HMAC_SHA384),
+        [0x0b] => Some(pbkdf2::PBKDF2_HMAC_SHA512),
+        _ => None,
+    }
+}
+
+/// The cipher and the length of its key.
+fn cipher(object: &[u8]) -> Option<(&'static Algorithm, usize)> {
+    match object.strip_prefix(AES)? {
+        [0x02] => Some((&AES_128, 16)),
+        [0x16] => Some((&AES_192, 24)),
+        [0x2a] => Some((&AES_256, 32)),
+        _ => None,
+    }
+}

@@ -1,0 +1,42 @@
+#![doc = include_str!("../README.md")]
+
+mod action;
+mod address;
+mod api;
+mod auth;
+mod catalog;
+mod classify;
+mod clock;
+mod config;
+mod convert;
+mod der;
+mod image;
+mod instance_principal;
+mod jwt;
+mod key;
+mod launch;
+mod limits;
+mod md5;
+mod page;
+mod pem;
+mod provider;
+mod region;
+pub mod sign;
+mod site;
+mod wire;
+mod work_request;
+
+pub use action::Power;
+pub use catalog::Subnet;
+pub use clock::Clock;
+pub use config::{Config, ConfigError, Credentials, File, Mode, Place, Sources, Wish};
+pub use key::{KeyError, PrivateKey};
+pub use limits::{CapacityStatus, ShapeCapacity};
+pub use provider::Oci;
+pub use region::Region;
+pub use site::Site;
+pub use wire::{
+    AgentConfig, AgentPlugin, AvailabilityConfig, CreateVnicDetails, InstanceOptions,
+    LaunchDetails, LaunchOptions, PlatformConfig, PreemptibleConfig, PreemptionAction, ShapeConfig,
+    SourceDetails,
+};

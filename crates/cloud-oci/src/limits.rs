@@ -1,0 +1,128 @@
+//! What may be used, what is used, and what there is.
+
+use crate::api::{Service, with_token};
+use crate::page::Listing;
+use crate::provider::Oci;
+use crate::wire::{self, LimitValue, ResourceAvailability, ShapeConfig};
+use cloud_core::http::{Authorize as _, Method};
+use cloud_core::{Error, ErrorKind, FaultDomain, Flex, Limit, Operation, Result, ShapeName, Zone};
+
+const OPERATION: Operation = Operation::Limits;
+
+/// How many machines of a shape there are to be had now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShapeCapacity {
+    /// The shape.
+    pub shape: ShapeName,
+    /// Where in the availability domain, if that was asked.
+    pub fault_domain: Option<FaultDomain>,
+    /// What OCI says about it.
+    pub status: CapacityStatus,
+    /// How many, if OCI says so.
+    pub count: Option<u64>,
+}
+
+/// What OCI says about the capacity for a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapacityStatus {
+    /// There are machines.
+    Available,
+    /// There are none now.
+    OutOfHostCapacity,
+    /// There never are any here.
+    NotSupported,
+    /// A word that we do not know.
+    Other(String),
+}
+
+impl Oci {
+    /// Every limit of compute, in all availability domains; how much is used is another question
+    /// for each, see [`resource_availability`](Self::resource_availability).
+    pub(crate) async fn find_limits(&self) -> Result<Vec<Limit>> {
+        let tenancy = self.tenancy().await?;
+        let listing = Listing {
+            operation: OPERATION,
+            service: Service::Limits,
+            path: &["limitValues"],
+            query: &[("compartmentId", &tenancy), ("serviceName", "compute")],
+        };
+        let values: Vec<LimitValue> = listing.all(&self.api).await?;
+        let limit = |value: LimitValue| Limit {
+            name: value.name,
+            zone: value.availability_domain.map(Zone::new),
+            most: value.value.and_then(|value| u64::try_from(value).ok()),
+            used: None,
+        };
+        Ok(values.into_iter().map(limit).collect())
+    }
+
+    /// How much of a limit is used now, and what is left: the same limit with both filled in.
+    pub async fn resource_availability(&self, limit: &Limit) -> Result<Limit> {
+        let tenancy = self.tenancy().await?;
+        let path = ["services", "compute", "limits", &limit.name, "resourceAvailability"];
+        let mut query = vec![("compartmentId", tenancy.as_str())];
+        query.extend(limit.zone.as_ref().map(|zone| ("availabilityDomain", zone.as_str())));
+        let place = (Service::Limits, &path[..]);
+        let request = self.api.request(OPERATION, Method::GET, place, &query)?.on(&limit.name);
+        let now: ResourceAvailability = self.api.read(&request).await?;
+        let number = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+        let (used, left) = (number(now.used), number(now.available));
+        let most = used.zip(left).and_then(|(used, left)| used.checked_add(left));
+        Ok(Limit { used, most: most.or(limit.most), ..limit.clone() })
+    }
+
+    /// What there is to be had of some shapes in an availability domain, before anything is
+    /// launched.
+    pub async fn capacity(
+        &self,
+        zone: &Zone,
+        shapes: &[(ShapeName, Option<Flex>, Option<FaultDomain>)],
+    ) -> Result<Vec<ShapeCapacity>> {
+        let tenancy = self.tenancy().await?;
+        let wanted = shapes.iter().map(|(shape, flex, domain)| wire::ShapeAvailabilityRequest {
+            fault_domain: domain.as_ref().map(FaultDomain::as_str),
+            instance_shape: shape.as_str(),
+            instance_shape_config: flex.map(|flex| ShapeConfig {
+                ocpus: Some(f64::from(flex.ocpus)),
+                memory_in_gbs: flex.memory_gb.map(f64::from),
+                baseline_ocpu_utilization: None,
+            }),
+        });
+        let details = wire::CapacityReportDetails {
+            compartment_id: &tenancy,
+            availability_domain: zone.as_str(),
+            shape_availabilities: wanted.collect(),
+        };
+        let place = (Service::Core, &["computeCapacityReports"][..]);
+        let request = self.api.request(OPERATION, Method::POST, place, &[])?.on(zone);
+        let request = with_token(request.with_json(&details)?, &self.token())?;
+        let report: wire::CapacityReport = self.api.read(&request).await?;
+        Ok(report.shape_availabilities.into_iter().filter_map(capacity).collect())
+    }
+
+    /// The tenancy that we belong to: limits are the tenancy's.
+    async fn tenancy(&self) -> Result<String> {
+        if let Some(tenancy) = &self.tenancy {
+            return Ok(tenancy.clone());
+        }
+        let identity = self.api.signer.credential().await?;
+        let unknown = || Error::new(ErrorKind::Invalid, OPERATION).because("no tenancy is known");
+        identity.value.tenancy.clone().ok_or_else(unknown)
+    }
+}
+
+fn capacity(from: wire::ShapeAvailability) -> Option<ShapeCapacity> {
+    let status = match from.availability_status.as_deref().unwrap_or("unknown") {
+        "AVAILABLE" => CapacityStatus::Available,
+        "OUT_OF_HOST_CAPACITY" => CapacityStatus::OutOfHostCapacity,
+        "HARDWARE_NOT_SUPPORTED" => CapacityStatus::NotSupported,
+        other => CapacityStatus::Other(other.to_owned()),
+    };
+    Some(ShapeCapacity {
+        shape: ShapeName::new(from.instance_shape?),
+        fault_domain: from.fault_domain.map(FaultDomain::new),
+        status,
+        count: from.available_count,
+    })
+}

@@ -1,0 +1,189 @@
+//! OCI as a [`Provider`].
+
+use crate::api::{Api, Hosts, Service};
+use crate::auth::{Identity, Signer, Source};
+use crate::classify::classify;
+use crate::image::Images;
+use crate::instance_principal::{InstancePrincipal, Metadata};
+use crate::page::Listing;
+use crate::work_request::Launches;
+use crate::{Clock, Config, Credentials, Power, Region, Site, convert, wire};
+use async_trait::async_trait;
+use cloud_core::http::{self, Client, HeaderName, Url};
+use cloud_core::pace::Pacer;
+use cloud_core::{
+    Capabilities, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    InstanceFilter, InstanceId, InstanceSpec, Limit, Operation, Provider, Reboot, Result, Shape,
+};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Oracle's cloud.
+#[derive(Debug)]
+pub struct Oci {
+    pub(crate) api: Arc<Api>,
+    pub(crate) site: Site,
+    pub(crate) tenancy: Option<String>,
+    pub(crate) images: Images,
+    pub(crate) launches: Launches,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl Oci {
+    /// A provider over one client, whose connections all requests share.
+    ///
+    /// Nothing is sent, except that an instance principal whose region is not set asks the metadata
+    /// service for it.
+    pub async fn connect(
+        config: Config,
+        site: Site,
+        mut http: http::Config,
+        pacer: Pacer,
+        clock: Clock,
+    ) -> Result<Self> {
+        let id = HeaderName::from_static("opc-request-id");
+        http.request_ids = http::RequestIds { send: Some(id.clone()), read: vec![id] };
+        let random = http.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let (hosts, source) = resolve(&config, &http, &clock).await?;
+        let signer = Signer { source: Arc::new(source), clock: clock.clone() };
+        let client = Client::new(http, signer.clone(), classify, pacer)?;
+        Ok(Self {
+            api: Arc::new(Api { client, signer, hosts, clock, page_size: site.page_size }),
+            site,
+            tenancy: config.tenancy,
+            images: Images::default(),
+            launches: Launches::default(),
+            random: Mutex::new(random),
+        })
+    }
+
+    /// A retry token for a request that has no better one: its own repeats are marked, and nothing
+    /// else.
+    pub(crate) fn token(&self) -> String {
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("{:016x}{:016x}", random.u64(..), random.u64(..))
+    }
+}
+
+/// Where the services are and how requests to them are signed.
+async fn resolve(config: &Config, http: &http::Config, clock: &Clock) -> Result<(Hosts, Source)> {
+    let hosts = |region: &Region| {
+        let host = |url: String| match &config.endpoint {
+            Some(endpoint) => Ok(endpoint.clone()),
+            None => parse(&url),
+        };
+        Ok::<_, Error>(Hosts {
+            core: host(region.core())?,
+            identity: host(region.identity())?,
+            limits: host(region.limits())?,
+        })
+    };
+    match (&config.credentials, &config.region) {
+        (Credentials::Key { key_id, key }, Some(region)) => {
+            let identity = Identity {
+                key_id: key_id.clone(),
+                key: Arc::clone(key),
+                tenancy: config.tenancy.clone(),
+            };
+            Ok((hosts(region)?, Source::Fixed(Arc::new(identity))))
+        }
+        (Credentials::Key { .. }, None) => Err(invalid("no region is set")),
+        (Credentials::InstancePrincipal { metadata }, region) => {
+            let metadata = Metadata::new(http, metadata.clone())?;
+            let region = match region {
+                Some(region) => region.clone(),
+                None => metadata.region().await?,
+            };
+            let auth = match &config.endpoint {
+                Some(endpoint) => endpoint.as_str().trim_end_matches('/').to_owned(),
+                None => region.auth(),
+            };
+            let federation = parse(&format!("{auth}/v1/x509"))?;
+            let principal =
+                InstancePrincipal::new(metadata, http.clone(), federation, clock.clone())?;
+            Ok((hosts(&region)?, Source::Instance(Box::new(principal))))
+        }
+    }
+}
+
+fn parse(url: &str) -> Result<Url> {
+    Url::parse(url).map_err(|cause| invalid(&format!("bad URL {url}")).caused_by(cause))
+}
+
+fn invalid(why: &str) -> Error {
+    Error::new(ErrorKind::Invalid, Operation::Configure).because(why)
+}
+
+#[async_trait]
+impl Provider for Oci {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all()
+    }
+
+    /// OCI filters by name and not by tag, so all of the compartment is listed and the rest is done
+    /// here.
+    async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
+        let mut query = vec![("compartmentId", self.site.compartment.as_str())];
+        query.extend(filter.name.as_ref().map(|name| ("displayName", name.as_str())));
+        let listing = Listing {
+            operation: Operation::List,
+            service: Service::Core,
+            path: &["instances"],
+            query: &query,
+        };
+        let instances: Vec<wire::Instance> = listing.all(&self.api).await?;
+        let instances = filter.keep(instances.into_iter().map(convert::instance).collect());
+        Ok(self.explain(instances).await)
+    }
+
+    async fn get(&self, id: &InstanceId) -> Result<Instance> {
+        let instance = convert::instance(self.read_instance(id).await?);
+        let unanswered = instance.clone();
+        Ok(self.explain(vec![instance]).await.pop().unwrap_or(unanswered))
+    }
+
+    async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
+        self.send_launch(spec).await
+    }
+
+    async fn terminate(&self, id: &InstanceId) -> Result<()> {
+        self.send_terminate(id).await
+    }
+
+    async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
+        self.replace_boot_volume(id, image).await
+    }
+
+    async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
+        let power = match how {
+            Reboot::Soft => Power::SoftReset,
+            Reboot::Hard => Power::Reset,
+        };
+        self.power(id, power).await
+    }
+
+    async fn start(&self, id: &InstanceId) -> Result<()> {
+        self.power(id, Power::Start).await
+    }
+
+    async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
+        self.find_addresses(ids).await
+    }
+
+    async fn shapes(&self) -> Result<Vec<Shape>> {
+        self.find_shapes().await
+    }
+
+    async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>> {
+        self.find_images(filter).await
+    }
+
+    async fn limits(&self) -> Result<Vec<Limit>> {
+        self.find_limits().await
+    }
+
+    async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
+        self.make_image(id, name).await
+    }
+}

@@ -1,0 +1,38 @@
+//! Where instances go and how they are made, for all launches of a provider.
+
+use crate::wire::LaunchDetails;
+use cloud_core::{SubnetId, Zone};
+
+/// Where instances go and how they are made; what a launch says itself goes before it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Site {
+    /// The compartment of instances and images.
+    pub compartment: String,
+    /// The subnet.
+    pub subnet: Option<SubnetId>,
+    /// The availability domain.
+    pub zone: Option<Zone>,
+    /// Whether the host name of an instance is its name. OCI wants it unique in the subnet, and the
+    /// subnet's DNS answers to it.
+    pub hostname: bool,
+    /// How many things to ask for at a time when things are listed, at most 1000.
+    pub page_size: u16,
+    /// Everything else that a launch can say.
+    pub template: LaunchDetails,
+}
+
+impl Site {
+    /// A site of which only the compartment is known; the fields take the rest.
+    #[must_use]
+    pub fn new(compartment: impl Into<String>) -> Self {
+        Self {
+            compartment: compartment.into(),
+            subnet: None,
+            zone: None,
+            hostname: true,
+            page_size: 1000,
+            template: LaunchDetails::default(),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The cases that every cloud has to pass.
+
+use crate::stage::SimStage;
+use cloud_core::conformance::{CASES, Verdict};
+use cloud_sim::Settings;
+
+#[tokio::test]
+async fn every_case_passes_and_none_is_skipped() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let mut wrong = Vec::new();
+    for case in CASES {
+        // Another for each, so that none is slowed down by what another has been refused.
+        let provider = stage.provider().await;
+        match case.run(&provider, &stage).await {
+            Verdict::Passed => {}
+            Verdict::Skipped(why) => wrong.push(format!("{}: skipped: {why}", case.name)),
+            Verdict::Failed(why) => wrong.push(format!("{}: {why}", case.name)),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

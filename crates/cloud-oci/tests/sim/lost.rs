@@ -1,0 +1,75 @@
+//! Answers that are lost, and programs that are started again: one instance, not two, not none.
+
+use crate::stage::{SimStage, http, pacer, spec};
+use cloud_core::http::Retry;
+use cloud_core::{ErrorKind, InstanceSpec, LaunchToken, Provider as _};
+use cloud_oci::{Clock, Oci};
+use cloud_sim::{Fault, Rule, Settings};
+use std::time::SystemTime;
+
+fn with_token(name: &str) -> InstanceSpec {
+    let mut spec = spec(name);
+    spec.token = LaunchToken::new(format!("c1:{name}:1")).ok();
+    spec
+}
+
+fn lose_the_next_launch(stage: &SimStage) {
+    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", Fault::DropAfter));
+}
+
+#[tokio::test]
+async fn a_launch_whose_answer_is_lost_is_repeated_and_makes_one_instance() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    lose_the_next_launch(&stage);
+    let launched = provider.launch(&with_token("vm-1")).await.expect("found by its token");
+    assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 2, "sent again");
+    assert_eq!(stage.live_named("vm-1"), 1);
+    assert_eq!(stage.cloud.admin().instances()[0].id, launched.id.as_str());
+}
+
+#[tokio::test]
+async fn a_program_that_is_started_again_after_a_lost_answer_finds_the_instance() {
+    let stage = SimStage::start(Settings::quick()).await;
+    // A program that dies with its first attempt.
+    let mut once = http();
+    once.retry = Retry::never();
+    let clock = Clock::new(SystemTime::now);
+    let dying = Oci::connect(stage.config(), stage.site(), once, pacer(), clock).await;
+    lose_the_next_launch(&stage);
+    let error = dying.expect("a provider").launch(&with_token("vm-1")).await;
+    assert_eq!(error.expect_err("no answer").kind(), ErrorKind::Ambiguous);
+    assert_eq!(stage.live_named("vm-1"), 1, "it was carried out");
+
+    let again = stage.provider().await;
+    let launched = again.launch(&with_token("vm-1")).await.expect("the same token");
+    assert_eq!(stage.live_named("vm-1"), 1);
+    assert_eq!(stage.cloud.admin().instances()[0].id, launched.id.as_str());
+}
+
+#[tokio::test]
+async fn without_a_token_a_lost_answer_is_ambiguous_and_is_not_repeated() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    lose_the_next_launch(&stage);
+    let error = provider.launch(&spec("vm-1")).await.expect_err("no answer");
+    assert_eq!(error.kind(), ErrorKind::Ambiguous);
+    assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 1);
+    assert_eq!(stage.live_named("vm-1"), 1);
+}
+
+#[tokio::test]
+async fn a_token_whose_instance_is_gone_says_so() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let launched = provider.launch(&with_token("vm-1")).await.expect("accepted");
+    provider.terminate(&launched.id).await.expect("accepted");
+    stage.cloud.admin().advance(std::time::Duration::from_mins(1));
+    let error = provider.launch(&with_token("vm-1")).await.expect_err("the token is used up");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(error.code(), Some("InvalidatedRetryToken"));
+    let mut next = spec("vm-1");
+    next.token = LaunchToken::new("c1:vm-1:2").ok();
+    provider.launch(&next).await.expect("a new generation");
+    assert_eq!(stage.live_named("vm-1"), 1);
+}

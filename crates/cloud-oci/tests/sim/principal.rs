@@ -1,0 +1,106 @@
+//! Instance principals: the exchange, its end, and its rejection in the middle of a run.
+
+use crate::stage::{SimStage, http, pacer};
+use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
+use cloud_oci::{Clock, Config, Credentials, Oci};
+use cloud_sim::{Fault, Rule, Settings};
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+/// The machine that we run on is the loopback cloud's own.
+fn config(stage: &SimStage) -> Config {
+    let base = format!("{}/opc/v2", stage.cloud.endpoint());
+    Config {
+        credentials: Credentials::InstancePrincipal { metadata: base.parse().expect("a URL") },
+        region: None,
+        tenancy: None,
+        endpoint: Some(stage.cloud.endpoint().parse().expect("a URL")),
+    }
+}
+
+async fn provider(stage: &SimStage) -> Oci {
+    stage.provider_of(config(stage), stage.site()).await
+}
+
+/// The keys that the listings so far were signed with.
+fn key_ids(stage: &SimStage) -> Vec<String> {
+    let requests = stage.cloud.admin().requests();
+    let listings = requests.iter().filter(|request| request.operation == "ListInstances");
+    let authorization = |request: &cloud_sim::Recorded| {
+        let headers = request.headers.iter();
+        let found = headers.clone().find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let value = found.map(|(_, value)| value.clone()).expect("signed");
+        value.split("keyId=\"").nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned)
+    };
+    listings.filter_map(authorization).collect()
+}
+
+async fn list(provider: &Oci) {
+    provider.list(&InstanceFilter::default()).await.expect("we are known");
+}
+
+#[tokio::test]
+async fn one_exchange_serves_many_requests() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = provider(&stage).await;
+    let filter = InstanceFilter::default();
+    let (a, b, c) =
+        tokio::join!(provider.list(&filter), provider.list(&filter), provider.list(&filter));
+    for result in [a, b, c] {
+        result.expect("we are known");
+    }
+    list(&provider).await;
+    let keys = key_ids(&stage);
+    assert!(keys.iter().all(|key| key.starts_with("ST$")), "{keys:?}");
+    assert_eq!((keys.len(), keys.iter().collect::<BTreeSet<_>>().len()), (4, 1));
+    assert!(!provider.limits().await.expect("the tenancy is the certificate's").is_empty());
+}
+
+#[tokio::test]
+async fn a_token_near_its_end_is_renewed_with_a_new_key() {
+    let mut settings = Settings::quick();
+    settings.session_seconds = 30;
+    let stage = SimStage::start(settings).await;
+    let provider = provider(&stage).await;
+    list(&provider).await;
+    list(&provider).await;
+    let keys = key_ids(&stage);
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 2, "less than a minute is too little");
+}
+
+#[tokio::test]
+async fn a_token_that_is_rejected_in_the_middle_of_a_run_is_renewed_once() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = provider(&stage).await;
+    list(&provider).await;
+    stage.cloud.admin().end_sessions();
+    list(&provider).await;
+    let keys = key_ids(&stage);
+    assert_eq!(
+        (keys.len(), keys.iter().collect::<BTreeSet<_>>().len()),
+        (3, 2),
+        "refused, renewed"
+    );
+}
+
+#[tokio::test]
+async fn a_cloud_that_never_knows_us_is_asked_twice_and_no_more() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = provider(&stage).await;
+    let refuse = Fault::answer(401, "NotAuthenticated", "who are you?");
+    stage.cloud.admin().add_fault(Rule::always("ListInstances", refuse));
+    let error = provider.list(&InstanceFilter::default()).await.expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::Unauthenticated);
+    assert_eq!(stage.cloud.admin().counts()["ListInstances"], 2);
+}
+
+#[tokio::test]
+async fn clocks_that_are_apart_are_named() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let clock = Clock::new(|| SystemTime::now() - Duration::from_mins(20));
+    let late = Oci::connect(stage.config(), stage.site(), http(), pacer(), clock).await;
+    let error = late.expect("a provider").list(&InstanceFilter::default()).await;
+    let error = error.expect_err("too late").to_string();
+    assert!(error.contains("the cloud's clock says "), "{error}");
+    assert!(error.contains("apart, set the clock of this machine"), "{error}");
+}

@@ -1,0 +1,168 @@
+//! A provider on a loopback cloud, and how its scenes are set.
+
+use async_trait::async_trait;
+use cloud_core::conformance::{Scene, Stage};
+use cloud_core::http::{self, Retry};
+use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{
+    Flex, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, Secret, ShapeName,
+    SubnetId, Zone,
+};
+use cloud_oci::{Clock, Config, Credentials, Oci, PrivateKey, Region, Site};
+use cloud_sim::{Capacity, Cloud, Fault, Limit, Rule, Settings, State, Throttle};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A page of the listings of these tests.
+const PAGE: u16 = 3;
+
+pub(crate) struct SimStage {
+    pub(crate) cloud: Cloud,
+}
+
+impl SimStage {
+    pub(crate) async fn start(settings: Settings) -> Self {
+        Self { cloud: Cloud::start(settings).await.expect("a cloud") }
+    }
+
+    /// Who the ready-made user is.
+    pub(crate) fn config(&self) -> Config {
+        let user = self.cloud.credentials();
+        let key = PrivateKey::from_pem(&user.private_key_pem, None).expect("a key");
+        let key_id = format!("{}/{}/{}", user.tenancy, user.user, user.fingerprint);
+        Config {
+            credentials: Credentials::Key { key_id: Secret::new(key_id), key: Arc::new(key) },
+            region: Region::find(&user.region),
+            tenancy: Some(user.tenancy.clone()),
+            endpoint: Some(self.cloud.endpoint().parse().expect("a URL")),
+        }
+    }
+
+    /// The site that the cloud is made with.
+    pub(crate) fn site(&self) -> Site {
+        let settings = self.cloud.settings();
+        let mut site = Site::new(settings.compartments.first().expect("one").clone());
+        site.subnet = settings.subnets.first().map(|subnet| SubnetId::new(subnet.id.clone()));
+        // The cases launch one name more than once.
+        site.hostname = false;
+        site.page_size = PAGE;
+        site
+    }
+
+    pub(crate) async fn provider(&self) -> Oci {
+        self.provider_of(self.config(), self.site()).await
+    }
+
+    pub(crate) async fn provider_of(&self, config: Config, site: Site) -> Oci {
+        let clock = Clock::new(SystemTime::now);
+        Oci::connect(config, site, http(), pacer(), clock).await.expect("a provider")
+    }
+
+    /// How many instances there are with this name that take up room.
+    pub(crate) fn live_named(&self, name: &str) -> usize {
+        let instances = self.cloud.admin().instances();
+        let named = instances.iter().filter(|instance| instance.display_name == name);
+        named.filter(|instance| instance.lifecycle_state.is_live()).count()
+    }
+}
+
+/// Repeats soon, so that tests do not wait.
+pub(crate) fn http() -> http::Config {
+    let mut http = http::Config::default();
+    http.roots = http::Roots::Only(Vec::new());
+    http.retry = Retry { first: Duration::from_millis(20), ..Retry::default() };
+    http
+}
+
+pub(crate) fn pacer() -> Pacer {
+    Pacer::new(Pace { start: 1000.0, most: 1000.0, burst: 100, ..Pace::default() })
+}
+
+pub(crate) fn spec(name: &str) -> InstanceSpec {
+    let mut spec = InstanceSpec::new(
+        InstanceName::new(name),
+        ShapeName::new("VM.Standard.E5.Flex"),
+        ImageId::new("ocid1.image.oc1.phx.img001"),
+    );
+    spec.flex = Some(Flex { ocpus: 1, memory_gb: Some(8) });
+    spec.zone = Some(Zone::new("Uocm:PHX-AD-1"));
+    spec
+}
+
+/// What the cloud calls an operation of ours.
+fn word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Launch => "LaunchInstance",
+        Operation::Terminate => "TerminateInstance",
+        Operation::List => "ListInstances",
+        other => panic!("no scene loses the answer of {other}"),
+    }
+}
+
+#[async_trait]
+impl Stage for SimStage {
+    fn spec(&self, name: &str) -> InstanceSpec {
+        spec(name)
+    }
+
+    fn other_image(&self) -> ImageId {
+        ImageId::new("ocid1.image.oc1.phx.new")
+    }
+
+    fn run(&self) -> String {
+        "run7".to_owned()
+    }
+
+    fn absent(&self) -> InstanceId {
+        InstanceId::new("ocid1.instance.oc1.phx.nobodyknowsthis")
+    }
+
+    fn poll(&self) -> Poll {
+        Poll {
+            first: Duration::from_millis(50),
+            longest: Duration::from_millis(250),
+            deadline: Duration::from_mins(2),
+        }
+    }
+
+    fn more_than_a_page(&self) -> Option<usize> {
+        Some(2 * usize::from(PAGE) + 1)
+    }
+
+    fn boots(&self, id: &InstanceId) -> Option<usize> {
+        self.cloud.admin().boots(id.as_str()).and_then(|boots| usize::try_from(boots).ok())
+    }
+
+    async fn set(&self, scene: Scene) -> bool {
+        let admin = self.cloud.admin();
+        let full = |fails_later| {
+            let shape = Some("VM.Standard.E5.Flex".to_owned());
+            let all = Capacity { availability_domain: None, shape, instances: 0, fails_later };
+            admin.set_capacity(vec![all]);
+        };
+        let limit = |value| {
+            let name = "standard-e5-core-count".to_owned();
+            admin.set_limit(Limit { name, availability_domain: None, value });
+        };
+        match scene {
+            Scene::Normal => {
+                admin.clear_faults();
+                admin.set_capacity(Vec::new());
+                admin.set_throttle(Vec::new());
+                limit(100_000);
+            }
+            Scene::NoCapacity => full(false),
+            Scene::NoCapacityLater => full(true),
+            Scene::NoQuota => limit(0),
+            Scene::Throttled => {
+                let operation = "LaunchInstance".to_owned();
+                admin.set_throttle(vec![Throttle { operation, per_second: 5.0, burst: 0.5 }]);
+            }
+            Scene::AnswerLost(operation) => {
+                admin.add_fault(Rule::once(word(operation), Fault::DropAfter));
+            }
+            Scene::Stopped(id) => return admin.set_state(id.as_str(), State::Stopped),
+        }
+        true
+    }
+}

@@ -1,0 +1,118 @@
+//! What OCI does that one would not expect.
+
+use crate::stage::{SimStage, http, pacer, spec};
+use cloud_core::conformance::Stage as _;
+use cloud_core::{
+    ErrorKind, InstanceFilter, InstanceId, Provider as _, ProviderExt as _, Secret, Tags, Zone,
+};
+use cloud_oci::{CapacityStatus, Clock, Credentials, Oci, PrivateKey};
+use cloud_sim::{Fault, Rule, Settings};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+#[tokio::test]
+async fn a_wrong_key_is_not_authenticated_and_is_not_tried_again() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let mut config = stage.config();
+    let user = stage.cloud.credentials();
+    let key_id = format!("{}/{}/{}", user.tenancy, user.user, user.fingerprint);
+    let key = Arc::new(PrivateKey::generate().expect("a key"));
+    config.credentials = Credentials::Key { key_id: Secret::new(key_id), key };
+    let provider = stage.provider_of(config, stage.site()).await;
+    let error = provider.list(&InstanceFilter::default()).await.expect_err("not our key");
+    assert_eq!(error.kind(), ErrorKind::Unauthenticated);
+    assert_eq!(stage.cloud.admin().counts().values().sum::<u64>(), 1);
+}
+
+#[tokio::test]
+async fn out_of_host_capacity_is_not_asked_for_again() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    stage.cloud.admin().add_fault(Rule::always("LaunchInstance", Fault::out_of_capacity()));
+    let error = provider.launch(&spec("vm-1")).await.expect_err("there is none");
+    assert_eq!(error.kind(), ErrorKind::Capacity);
+    assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 1);
+    assert!(error.request_id().is_some(), "{error}");
+}
+
+#[tokio::test]
+async fn addresses_of_many_are_those_that_they_have() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let mut site = stage.site();
+    site.page_size = 1000;
+    let provider = stage.provider_of(stage.config(), site).await;
+    let mut ids = Vec::new();
+    for n in 0..20 {
+        ids.push(provider.launch(&spec(&format!("vm-{n}"))).await.expect("accepted").id);
+    }
+    let filter = InstanceFilter::default();
+    let waited = provider.wait_running(&filter, &ids, stage.poll()).await;
+    assert!(waited.last_error.is_none(), "{:?}", waited.last_error);
+    stage.cloud.admin().clear_requests();
+    let addresses = provider.addresses(&ids).await.expect("addresses");
+    let has = |id: &InstanceId| stage.cloud.admin().address(id.as_str()).expect("an address");
+    for id in &ids {
+        assert_eq!(addresses[id], std::net::IpAddr::from(has(id)));
+    }
+    assert_eq!(stage.cloud.admin().counts().values().sum::<u64>(), 2);
+}
+
+#[tokio::test]
+async fn a_host_name_is_taken_only_once_in_a_subnet() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let mut site = stage.site();
+    site.hostname = true;
+    let provider = stage.provider_of(stage.config(), site).await;
+    provider.launch(&spec("vm-1")).await.expect("accepted");
+    let error = provider.launch(&spec("vm-1")).await.expect_err("the name is taken");
+    assert!(matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Invalid), "{error}");
+    let error = provider.launch(&spec("vm_1")).await.expect_err("no host name");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(stage.live_named("vm_1"), 0);
+}
+
+#[tokio::test]
+async fn bare_metal_cannot_be_rebuilt_in_place() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let mut metal = spec("bm-1");
+    metal.shape = cloud_core::ShapeName::new("BM.HPC2.36");
+    metal.flex = None;
+    let launched = provider.launch(&metal).await.expect("accepted");
+    let ids = [launched.id.clone()];
+    provider.wait_running(&InstanceFilter::default(), &ids, stage.poll()).await;
+    let refuse = Fault::answer(400, "InvalidParameter", "boot volume replacement needs a VM");
+    stage.cloud.admin().add_fault(Rule::once("UpdateInstance", refuse));
+    let error = provider.rebuild(&launched.id, &stage.other_image()).await;
+    assert_eq!(error.expect_err("metal").kind(), ErrorKind::Unsupported);
+}
+
+#[tokio::test]
+async fn subnets_zones_limits_and_capacity_can_be_asked_for() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let zones = provider.zones().await.expect("a list");
+    assert_eq!(zones.len(), 3);
+    assert_eq!(provider.fault_domains(&zones[0]).await.expect("a list").len(), 3);
+    let tagged = provider.subnets(None, &Tags::from([("cluster", "c1")])).await.expect("a list");
+    assert_eq!(tagged.len(), 1);
+    let other = provider.subnets(None, &Tags::from([("cluster", "c2")])).await.expect("a list");
+    assert!(other.is_empty());
+    let limits = provider.limits().await.expect("a list");
+    let cores = limits.iter().find(|limit| limit.name == "standard-e5-core-count");
+    provider.launch(&spec("vm-1")).await.expect("accepted");
+    let cores = provider.resource_availability(cores.expect("listed")).await.expect("an answer");
+    assert_eq!(cores.used, Some(1));
+    let wanted = [(cloud_core::ShapeName::new("VM.Standard2.1"), None, None)];
+    let capacity = provider.capacity(&Zone::new("Uocm:PHX-AD-1"), &wanted).await.expect("a report");
+    assert_eq!(capacity[0].status, CapacityStatus::Available);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_before_it_is_asked_for() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let clock = Clock::new(SystemTime::now);
+    let provider = Oci::connect(stage.config(), stage.site(), http(), pacer(), clock).await;
+    assert!(provider.is_ok());
+    assert_eq!(stage.cloud.admin().counts().values().sum::<u64>(), 0);
+}
