@@ -1,13 +1,36 @@
 //! Plans: what is to be done, as values that can be printed, compared and stored.
 
+mod conf;
+mod deploy;
+mod failed;
 mod finding;
+mod finish;
+mod hold;
+mod lint;
 mod print;
+mod rebuild;
 mod refusal;
+mod removal;
+mod resize;
+mod rollout;
+mod start;
 mod step;
+mod stop;
+mod table;
 
+pub use deploy::deploy;
+pub use failed::failed;
 pub use finding::{Finding, FindingKind, Handling};
+pub use finish::{Finish, finish};
+pub use hold::{held, our_reason};
+pub use lint::{Violation, lint};
+pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, image_in, rebuild};
 pub use refusal::{Refusal, Why};
+pub use resize::{Gaps, GroupSize, Resize, resize};
+pub use rollout::{Rollout, RolloutHow, rollout};
+pub use start::start;
 pub use step::{Clear, File, Return, Step, TellSlurm};
+pub use stop::{stop, stop_all};
 
 use hostlist::NodeName;
 use slurmctl::JobId;

@@ -22,6 +22,9 @@ pub enum Refusal {
     /// Its feature names a key pair that the configuration does not have.
     #[error("unknown key pair {0}")]
     UnknownKeypair(String),
+    /// slurm.conf has no such partition.
+    #[error("unknown partition {0}")]
+    UnknownPartition(String),
     /// The image it is to get is not in the cloud.
     #[error("unknown image {0}")]
     UnknownImage(String),
@@ -71,6 +74,9 @@ pub enum Refusal {
     /// Rebuild jobs do nothing on such a node.
     #[error("an elastic node: rebuild jobs do nothing there, roll it instead")]
     Elastic,
+    /// slurm.conf cannot be changed as it would have to be.
+    #[error("slurm.conf: {0}")]
+    BadConf(String),
     /// A line outside the markers names it.
     #[error("named outside the markers, by {0}")]
     NamedOutside(String),

@@ -1,0 +1,75 @@
+//! Other nodes in slurm.conf.
+
+use super::removal::removal;
+use super::resize::summary;
+use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, TellSlurm};
+use crate::order::by_number;
+use crate::world::World;
+use hostlist::NodeName;
+use slurmconf::{Action, Changes, Cluster, Config, Document, Markers, SlurmVersion, diff};
+use std::time::Duration;
+
+/// The nodes that slurm.conf is to have.
+#[derive(Clone, Debug)]
+pub struct Finish<'a> {
+    /// slurm.conf, or the file it includes that has the markers.
+    pub document: &'a Document,
+    /// What is to stand between the markers.
+    pub cluster: &'a Cluster,
+    /// The version of slurmctld.
+    pub version: SlurmVersion,
+    /// Also if jobs run on nodes that are to go.
+    pub force: bool,
+    /// How long to wait for jobs that begin in the meantime.
+    pub patience: Duration,
+}
+
+/// Plans slurm.conf with other nodes, and what follows from it.
+///
+/// If nothing changes there is nothing to do. Instances of nodes that are to go are ended and
+/// confirmed gone first; a node on which a job is running is not removed unless forced, and then
+/// nothing else is done either.
+pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
+    let mut new = request.document.clone();
+    new.replace_section(Markers::NODES, &request.cluster.to_string())?;
+    let before = Config::parse(&request.document.section(Markers::NODES)?)?;
+    let after = Config::parse(&new.section(Markers::NODES)?)?;
+    let changes = diff(&before, &after);
+    let plan = Plan::new(Operation::Finish);
+    if new.as_bytes() == request.document.as_bytes() {
+        return Ok(plan);
+    }
+    let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
+    let removed = by_number(names);
+    let busy = busy(&removed, world);
+    if !busy.is_empty() && !request.force {
+        return Ok(plan.stage(Stage::new("refused", busy)));
+    }
+    let removal =
+        match removal(&removed, request.patience, "removed by finish", request.force, world) {
+            Ok(removal) => removal,
+            Err(refused) => return Ok(plan.stage(Stage::new("refused", refused))),
+        };
+    let (text, summary) = (new.to_string(), summary(&changes.added, &changes.removed));
+    let write = Step::WriteFile { which: File::SlurmConf, text, summary };
+    Ok(removal
+        .stages(plan)
+        .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
+        .stage(Stage::new("tell slurm", tell(&changes, request.version)).begun(Begin::IfAllWell)))
+}
+
+fn tell(changes: &Changes, version: SlurmVersion) -> Vec<Step> {
+    match changes.action(version) {
+        Action::Nothing => Vec::new(),
+        Action::Reconfigure => vec![Step::TellSlurm(TellSlurm::Reconfigure)],
+        Action::Restart => vec![Step::TellSlurm(TellSlurm::Restart)],
+    }
+}
+
+/// The nodes that must not go because a job is there.
+fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
+    let used = nodes.iter().filter(|node| world.is_busy(node));
+    let why =
+        |node: &NodeName| world.job_on(node).map_or(Refusal::InUse, |job| Refusal::Job(job.id));
+    used.map(|node| Step::Refuse { node: node.clone(), why: why(node) }).collect()
+}
