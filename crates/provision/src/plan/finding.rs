@@ -50,6 +50,28 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// Every kind.
+    const ALL: [Self; 12] = [
+        Self::Orphan,
+        Self::Ghost,
+        Self::Duplicate,
+        Self::Broken,
+        Self::Down,
+        Self::Rested,
+        Self::Resting,
+        Self::Stuck,
+        Self::WrongAddress,
+        Self::WrongImage,
+        Self::Held,
+        Self::Blind,
+    ];
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// Its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
