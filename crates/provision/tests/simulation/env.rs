@@ -214,3 +214,11 @@ pub fn calm(env: &Env) {
         env.cloud.set_capacity(ShapeName::new("small"), zone, None);
     }
 }
+
+impl Env {
+    /// The instances that carry our tags.
+    pub fn ours(&self) -> Vec<cloud_core::Instance> {
+        let all = self.cloud.instances();
+        all.into_iter().filter(|instance| self.site.identity.owns(instance)).collect()
+    }
+}
