@@ -197,3 +197,195 @@ pub(crate) fn submit(job: &BatchJob) -> Argv {
     arguments.extend(job.reboot.then(|| "--reboot".to_owned()));
     arguments
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hostlist::NodeName;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    const OLD: SlurmVersion = SlurmVersion::new(22, 5).patch(8);
+    const MIDDLE: SlurmVersion = SlurmVersion::new(24, 11).patch(5);
+    const NEW: SlurmVersion = SlurmVersion::new(26, 5).patch(5);
+
+    fn list(text: &str) -> Hostlist {
+        text.parse().unwrap()
+    }
+
+    fn lines(commands: impl IntoIterator<Item = Argv>) -> Vec<String> {
+        commands.into_iter().map(|command| command.join(" ")).collect()
+    }
+
+    fn address(node: &str, address: &str) -> NodeAddress {
+        NodeAddress::new(node.parse().unwrap(), address.parse().unwrap())
+    }
+
+    #[test]
+    fn commands_are_as_slurm_wants_them() {
+        let why = Reason::new("cloud: no \"room\"");
+        let nodes = list("n[1-2],m");
+        let table = [
+            (show_nodes(None), "--all --oneliner show node"),
+            (show_nodes(Some(&nodes)), "--all --oneliner show node n[1-2],m"),
+            (
+                set_state(&nodes, NodeAction::PowerDownForce, Some(&why)),
+                "update nodename=n[1-2],m state=power_down_force reason=cloud: no 'room'",
+            ),
+            (
+                set_state(&nodes, NodeAction::Undrain, None),
+                "update nodename=n[1-2],m state=undrain",
+            ),
+            (reboot(&nodes, &why), "reboot ASAP nextstate=RESUME reason=cloud: no 'room' n[1-2],m"),
+            (vec![comment(JobId::new(7), "two\nlines")], "update jobid=7 admincomment=two lines"),
+            (vec![version()], "--version"),
+            (vec![ping()], "ping"),
+            (vec![reconfigure()], "reconfigure"),
+            (vec![show_config()], "show config"),
+        ];
+        for (commands, expected) in table {
+            assert_eq!(lines(commands), [expected]);
+        }
+    }
+
+    #[test]
+    fn a_reason_is_one_argument_whatever_it_holds() {
+        let why = Reason::new("a b=c state=down");
+        let [command] = &set_state(&list("n1"), NodeAction::Drain, Some(&why))[..] else {
+            panic!("one command")
+        };
+        assert_eq!(command.last().unwrap(), "reason=a b=c state=down");
+        assert_eq!(command.len(), 4);
+    }
+
+    #[test]
+    fn no_nodes_are_no_command() {
+        let none = Hostlist::new();
+        assert_eq!(show_nodes(Some(&none)), Vec::<Argv>::new());
+        assert_eq!(set_state(&none, NodeAction::Resume, None), Vec::<Argv>::new());
+        assert_eq!(set_addresses(&[], NEW).unwrap(), Vec::<Argv>::new());
+    }
+
+    #[test]
+    fn long_lists_are_cut_and_nothing_is_lost() {
+        // Names that do not fold.
+        let names = (0..20_000).map(|number| format!("node-{number}-x"));
+        let list: Hostlist = names.collect();
+        let commands = show_nodes(Some(&list));
+        assert!(commands.len() > 1);
+        let mut all = Hostlist::new();
+        for command in &commands {
+            let piece = command.last().unwrap();
+            assert!(piece.len() <= LONGEST_LIST);
+            all.append(&piece.parse().unwrap());
+        }
+        assert_eq!(all, list);
+    }
+
+    #[test]
+    fn addresses_are_told_as_the_version_takes_them() {
+        let mut items = vec![address("n1", "10.0.0.9"), address("n2", "10.0.0.10")];
+        let plain = "update nodename=n[1-2] nodeaddr=10.0.0.[9-10]";
+        assert_eq!(lines(set_addresses(&items, OLD).unwrap()), [plain]);
+        for (item, id) in items.iter_mut().zip(["i-a", "i-b"]) {
+            item.instance_id = Some(id.into());
+        }
+        assert_eq!(
+            lines(set_addresses(&items, OLD).unwrap()),
+            [plain],
+            "22.05 would refuse it all"
+        );
+        let single = ["update nodename=n1 instanceid=i-a", "update nodename=n2 instanceid=i-b"];
+        let middle = lines(set_addresses(&items, MIDDLE).unwrap());
+        assert_eq!(middle, [plain, single[0], single[1]]);
+        let paired = format!("{plain} instanceid=i-a,i-b");
+        assert_eq!(lines(set_addresses(&items, NEW).unwrap()), [paired]);
+        let wrong = SlurmVersion::new(22, 5).patch(6);
+        let alone =
+            ["update nodename=n1 nodeaddr=10.0.0.9", "update nodename=n2 nodeaddr=10.0.0.10"];
+        assert_eq!(lines(set_addresses(&items, wrong).unwrap()), alone, "it pairs lists wrongly");
+    }
+
+    #[test]
+    fn nodes_with_and_without_a_name_of_their_own_are_told_apart() {
+        let mut items = vec![address("n1", "fd00::1"), address("n2", "fd00::2")];
+        items.push(address("n3", "fd00::3"));
+        items[1].hostname = Some("h7".parse().unwrap());
+        let expected = [
+            "update nodename=n1 nodeaddr=fd00::1",
+            "update nodename=n2 nodeaddr=fd00::2 nodehostname=h7",
+            "update nodename=n3 nodeaddr=fd00::3",
+        ];
+        assert_eq!(lines(set_addresses(&items, NEW).unwrap()), expected);
+    }
+
+    #[test]
+    fn an_id_that_is_a_list_or_worse_is_refused() {
+        for id in ["", "a,b", "a[1-2]", "a b", "a\nb", "\"a", "é"] {
+            let mut item = address("n1", "10.0.0.1");
+            item.instance_id = Some(id.into());
+            for version in [MIDDLE, NEW] {
+                let error = set_addresses(std::slice::from_ref(&item), version).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Invalid, "{id:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn jobs_are_listed_with_free_text_last() {
+        let all = list_jobs(&Jobs::All);
+        assert_eq!(all.len(), 3);
+        let fields = all.last().unwrap();
+        assert!(fields.starts_with("--Format=JobID:\u{1f},State:\u{1f},"), "{fields:?}");
+        assert!(fields.ends_with(",admin_comment:\u{1f}"), "{fields:?}");
+        assert!(list_jobs(&Jobs::Ids(Vec::new())).contains(&"--states=all".into()));
+    }
+
+    #[test]
+    fn a_job_is_submitted_by_options_alone() {
+        let mut job = BatchJob::reboot("-x\ny", "rebuild", "n1".parse().unwrap());
+        job.time_limit = Some(Duration::from_secs(61));
+        job.comment = Some("why".into());
+        let expected = [
+            "--parsable",
+            "--nodes=1",
+            "--output=/dev/null",
+            "--export=NONE",
+            "--job-name=-x y",
+            "--partition=rebuild",
+            "--nodelist=n1",
+            "--chdir=/",
+            "--time=2",
+            "--comment=why",
+            "--wrap=true",
+            "--exclusive",
+            "--reboot",
+        ];
+        assert_eq!(submit(&job), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn every_node_is_paired_with_its_own_address(
+            items in proptest::collection::vec(("[a-z]{1,3}[0-9]{0,4}", any::<std::net::IpAddr>()), 0..60)
+        ) {
+            let items: Vec<NodeAddress> = items
+                .into_iter()
+                .map(|(name, address)| NodeAddress::new(NodeName::new(&name).unwrap(), address))
+                .collect();
+            let mut pairs = Vec::new();
+            for command in set_addresses(&items, NEW).unwrap() {
+                let value = |name: &str| {
+                    let text = command.iter().find_map(|word| word.strip_prefix(name)).unwrap();
+                    text.parse::<Hostlist>().unwrap().to_vec()
+                };
+                pairs.extend(value("nodename=").into_iter().zip(value("nodeaddr=")));
+            }
+            let meant: Vec<(String, String)> = items
+                .iter()
+                .map(|item| (item.node.to_string(), item.address.to_string()))
+                .collect();
+            prop_assert_eq!(pairs, meant);
+        }
+    }
+}

@@ -64,6 +64,12 @@ pub struct Scontrol {
 }
 
 impl Scontrol {
+    /// A controller whose version is known already.
+    #[must_use]
+    pub fn new(config: ScontrolConfig, version: SlurmVersion) -> Self {
+        Self { runner: runner(&config), config, version }
+    }
+
     /// Finds out the version; slurmctld is not asked.
     pub async fn connect(config: ScontrolConfig) -> Result<Self> {
         let runner = runner(&config);
@@ -73,7 +79,7 @@ impl Scontrol {
         let version = printed.parse().map_err(|source: slurmconf::Error| {
             Error::new(ErrorKind::Protocol, shown(&program, &arguments)).caused_by(source)
         })?;
-        Ok(Self { config, runner, version })
+        Ok(Self::new(config, version))
     }
 
     async fn scontrol(&self, arguments: &Argv) -> Result<String> {

@@ -9,7 +9,7 @@ use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 
 impl World {
-    /// Each node in its turn; one that Slurm does not know ends it.
+    /// Each node in its turn; one that Slurm does not know changes nothing for the others.
     pub(super) fn set_state(
         &mut self,
         nodes: &Hostlist,
@@ -21,9 +21,12 @@ impl World {
         if reason.is_none() && matches!(to, NodeAction::Down | NodeAction::Drain) {
             return Err(Error::new(ErrorKind::Refused, tried).because("You must specify a reason"));
         }
-        let mut refused = false;
+        let (mut refused, mut unknown) = (false, false);
         for name in nodes {
-            let node = self.known(&name, &tried)?;
+            let Some(node) = self.node(&name) else {
+                unknown = true;
+                continue;
+            };
             if let Some(reason) = reason {
                 node.set_reason(reason.as_str(), now);
             }
@@ -34,6 +37,11 @@ impl World {
             }
         }
         self.dirty = true;
+        if unknown {
+            return Err(
+                Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified")
+            );
+        }
         if refused {
             return Err(Error::new(ErrorKind::Refused, tried)
                 .because("Invalid node state transition requested"));
@@ -43,7 +51,7 @@ impl World {
 
     fn change(&mut self, name: &NodeName, to: NodeAction, now: Seconds) {
         let resets = self.settings.version.resets_addresses();
-        let clears_reason = self.settings.version < SlurmVersion::new(23, 11);
+        let version = self.settings.version;
         let Some(node) = self.node(name.as_str()) else { return };
         let kills = match to {
             NodeAction::PowerDownForce => power_down(node, true),
@@ -70,13 +78,12 @@ impl World {
             }
             NodeAction::Undrain => {
                 node.drain = false;
+                return_to_service(node, version);
                 false
             }
             NodeAction::Resume => {
                 resume(node, resets, now);
-                if clears_reason {
-                    node.reason = None;
-                }
+                return_to_service(node, version);
                 false
             }
         };
@@ -123,6 +130,18 @@ fn power_up(node: &mut NodeRecord) {
         Power::Down => node.wants_up = true,
         Power::Up | Power::GoingDown { .. } => {}
     }
+}
+
+/// What is left of a node's bad times, version by version.
+fn return_to_service(node: &mut NodeRecord, version: SlurmVersion) {
+    let newest = version >= SlurmVersion::new(26, 5);
+    // Seen on 24.11, where it goes with the next job; taken to hold for all between the two we saw clear it.
+    let keeps_reason = version >= SlurmVersion::new(23, 11) && !newest;
+    if !keeps_reason && !node.down && !node.drain {
+        node.reason = None;
+    }
+    // It has to register again; a machine that is there does so at once.
+    node.not_responding |= !newest && node.power != Power::Up;
 }
 
 fn resume(node: &mut NodeRecord, resets_address: bool, now: Seconds) {
