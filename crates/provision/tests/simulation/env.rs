@@ -2,8 +2,8 @@
 
 use cloud_core::memory::{MemoryCloud, Settings as CloudSettings, Span, Throttle, Trouble};
 use cloud_core::{
-    Capability, ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider, ShapeName,
-    Tags, Zone,
+    Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Operation, Provider,
+    ShapeName, Tags, Zone,
 };
 use fastrand::Rng;
 use hostlist::{Hostlist, NodeName};
@@ -21,31 +21,37 @@ use tokio::time::Instant;
 /// What the cloud calls 1970, so that all clocks agree.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
-pub struct Env {
-    pub cloud: MemoryCloud,
+pub(crate) struct Env {
+    pub(crate) cloud: MemoryCloud,
     /// What the programs see of the cloud: the same, or one with a planted bug.
-    pub seen: Box<dyn Provider>,
-    pub slurm: MemorySlurm,
-    pub seen_slurm: Box<dyn Controller>,
-    pub state: MemoryState,
-    pub site: Site,
-    pub config: Config,
-    pub files: Files,
-    pub begun: Instant,
-    pub nodes: Vec<NodeName>,
+    pub(crate) seen: Box<dyn Provider>,
+    pub(crate) slurm: MemorySlurm,
+    pub(crate) seen_slurm: Box<dyn Controller>,
+    pub(crate) state: MemoryState,
+    pub(crate) site: Site,
+    pub(crate) config: Config,
+    pub(crate) files: Files,
+    pub(crate) begun: Instant,
+    pub(crate) nodes: Vec<NodeName>,
     /// Instances that are not ours, and look as if they were.
-    pub foreign: Vec<String>,
+    pub(crate) foreign: Vec<String>,
     /// True if the cloud knows launch tokens.
-    pub tokens: bool,
+    pub(crate) tokens: bool,
 }
 
 impl Env {
-    pub fn now(&self) -> SystemTime {
+    pub(crate) fn now(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + EPOCH + Instant::now().saturating_duration_since(self.begun)
     }
 
+    /// The instances that carry our tags.
+    pub(crate) fn ours(&self) -> Vec<Instance> {
+        let all = self.cloud.instances();
+        all.into_iter().filter(|instance| self.site.identity.owns(instance)).collect()
+    }
+
     /// Runs a program with all its tools.
-    pub async fn program<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+    pub(crate) async fn program<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         let roster = Roster::new(&self.config);
         let clock = || self.now();
         let tools = Tools {
@@ -62,23 +68,29 @@ impl Env {
     }
 }
 
-/// How a scenario is set up.
-pub struct Wrap {
-    pub cloud: fn(MemoryCloud) -> Box<dyn Provider>,
-    pub slurm: fn(MemorySlurm) -> Box<dyn Controller>,
+/// What the programs get to see: the cloud and the controller as they are, or with a planted bug.
+pub(crate) struct Wrap {
+    pub(crate) cloud: fn(MemoryCloud) -> Box<dyn Provider>,
+    pub(crate) slurm: fn(MemorySlurm) -> Box<dyn Controller>,
+    /// What the programs do wrong themselves.
+    pub(crate) fault: Option<Fault>,
 }
 
-pub async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
+/// What the programs do wrong themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The program for nodes that never came up does nothing, and nothing is reconciled.
+    Idle,
+}
+
+pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let begun = Instant::now();
     let count = rng.usize(1..=5);
     let list: Hostlist = format!("n[1-{count}]").parse().unwrap();
     let tokens = rng.bool();
     let cloud = MemoryCloud::new(cloud_settings(rng, tokens));
     let mut slurm_settings = SlurmSettings::cloud(&list);
-    slurm_settings.version = SlurmVersion::new(*rng.choice(&[(22, 5)]).map_or(&22, |(y, _)| y), 5);
-    if rng.bool() {
-        slurm_settings.version = SlurmVersion::new(26, 5);
-    }
+    slurm_settings.version = SlurmVersion::new(if rng.bool() { 22 } else { 26 }, 5);
     slurm_settings.epoch = SystemTime::UNIX_EPOCH + EPOCH;
     slurm_settings.resume_timeout = Duration::from_secs(rng.u64(120..=240));
     slurm_settings.suspend_time = Some(Duration::from_secs(rng.u64(30..=120)));
@@ -173,7 +185,7 @@ async fn foreign(cloud: &MemoryCloud, nodes: &Hostlist) -> Vec<String> {
 }
 
 /// Faults of the cloud, until it is calm again.
-pub fn trouble(rng: &mut Rng, env: &Env) {
+pub(crate) fn trouble(rng: &mut Rng, env: &Env) {
     let cloud = &env.cloud;
     let mut chance = |operation, trouble, most: f64| {
         if rng.bool() {
@@ -205,20 +217,12 @@ pub fn trouble(rng: &mut Rng, env: &Env) {
 }
 
 /// The cloud is well again, and has room.
-pub fn calm(env: &Env) {
+pub(crate) fn calm(env: &Env) {
     env.cloud.calm();
     env.cloud.set_quota(None);
     env.cloud.set_throttle(None);
     env.cloud.set_late_capacity(false);
     for zone in [None, Some(Zone::new("zone-1"))] {
         env.cloud.set_capacity(ShapeName::new("small"), zone, None);
-    }
-}
-
-impl Env {
-    /// The instances that carry our tags.
-    pub fn ours(&self) -> Vec<cloud_core::Instance> {
-        let all = self.cloud.instances();
-        all.into_iter().filter(|instance| self.site.identity.owns(instance)).collect()
     }
 }

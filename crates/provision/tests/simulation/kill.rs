@@ -5,14 +5,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Ends with `None` when it is killed.
-pub struct Killable<F> {
+pub(crate) struct Killable<F> {
     process: Option<Pin<Box<F>>>,
     /// Waits that are left to it; none to live on.
     waits: Option<u32>,
 }
 
 impl<F: Future> Killable<F> {
-    pub fn new(process: F, waits: Option<u32>) -> Self {
+    pub(crate) fn new(process: F, waits: Option<u32>) -> Self {
         Self { process: Some(Box::pin(process)), waits }
     }
 }

@@ -1,9 +1,9 @@
 //! A cluster that lives: jobs come, machines boot, programs are called and killed, things break.
 
 use crate::check;
-use crate::env::{self, Env, Wrap};
+use crate::env::{self, Env, Fault, Wrap};
 use crate::kill::Killable;
-use cloud_core::InstanceState;
+use cloud_core::{Instance, InstanceState};
 use fastrand::Rng;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -57,29 +57,12 @@ struct Sim {
     booted: BTreeMap<(String, usize), Instant>,
     calm_at: Instant,
     calm: bool,
+    fault: Option<Fault>,
 }
 
-/// Runs one seed; the error says what went wrong.
-pub async fn run(seed: u64, wrap: &Wrap) -> Result<(), String> {
-    let mut rng = Rng::with_seed(seed);
-    let env = env::make(&mut rng, wrap).await;
-    env::trouble(&mut rng, &env);
-    let calm_at = env.begun + TROUBLED;
-    let happenings = happenings(&mut rng, &env, calm_at);
-    let mut sim = Sim {
-        reconciles: env.begun + RECONCILE,
-        rng,
-        env,
-        programs: FuturesUnordered::new(),
-        happenings,
-        reconciling: false,
-        last_call: None,
-        registered: BTreeMap::new(),
-        booted: BTreeMap::new(),
-        calm_at,
-        calm: false,
-    };
-    sim.live().await
+/// Lives through one seed; the error says what went wrong.
+pub(crate) async fn run(seed: u64, wrap: &Wrap) -> Result<(), String> {
+    Sim::new(seed, wrap).await.live().await
 }
 
 fn happenings(rng: &mut Rng, env: &Env, until: Instant) -> BTreeMap<Instant, Vec<Happening>> {
@@ -89,10 +72,8 @@ fn happenings(rng: &mut Rng, env: &Env, until: Instant) -> BTreeMap<Instant, Vec
         all.entry(env.begun + Duration::from_secs(seconds)).or_default().push(what);
     };
     for _ in 0..rng.usize(1..=3) {
-        let mut job = JobSpec::new(
-            rng.usize(1..=env.nodes.len()),
-            Duration::from_secs(rng.u64(5..120)),
-        );
+        let mut job =
+            JobSpec::new(rng.usize(1..=env.nodes.len()), Duration::from_secs(rng.u64(5..120)));
         job.cpus = rng.bool().then_some(1);
         add(rng.u64(0..troubled / 2), Happening::Job(job));
     }
@@ -116,24 +97,48 @@ fn happenings(rng: &mut Rng, env: &Env, until: Instant) -> BTreeMap<Instant, Vec
 }
 
 impl Sim {
+    async fn new(seed: u64, wrap: &Wrap) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let env = env::make(&mut rng, wrap).await;
+        env::trouble(&mut rng, &env);
+        let calm_at = env.begun + TROUBLED;
+        let happenings = happenings(&mut rng, &env, calm_at);
+        Self {
+            reconciles: env.begun + RECONCILE,
+            rng,
+            env,
+            programs: FuturesUnordered::new(),
+            happenings,
+            reconciling: false,
+            last_call: None,
+            registered: BTreeMap::new(),
+            booted: BTreeMap::new(),
+            calm_at,
+            calm: false,
+            fault: wrap.fault,
+        }
+    }
+
     async fn live(&mut self) -> Result<(), String> {
         let end = self.calm_at + HEALING;
         loop {
             self.calm_down();
             self.happen().await;
-            self.machines();
+            let all = self.env.cloud.instances();
+            check::always(&self.env, &all)?;
+            let watched = self.machines(&all);
             for call in self.env.slurm.tick() {
                 self.call(call, true);
             }
             self.timer();
-            check::always(&self.env)?;
-            if self.calm && self.programs.is_empty() && check::is_settled(&self.env) {
+            let settled = self.calm && self.programs.is_empty() && self.happenings.is_empty();
+            if settled && check::is_settled(&self.env, &all) {
                 return check::at_the_end(&self.env);
             }
             if Instant::now() >= end {
-                return check::at_the_end(&self.env).and_then(|()| Err("did not settle".into()));
+                return check::at_the_end(&self.env).and_then(|()| Err("never at rest".into()));
             }
-            let wake = self.wakes().min(end);
+            let wake = self.wakes(watched).min(end);
             tokio::select! {
                 biased;
                 Some(ended) = self.programs.next(), if !self.programs.is_empty() => {
@@ -153,7 +158,7 @@ impl Sim {
     }
 
     /// The next moment at which something happens by itself.
-    fn wakes(&self) -> Instant {
+    fn wakes(&self, watched: bool) -> Instant {
         let now = Instant::now();
         let soon = now + Duration::from_millis(1);
         let mut wake = self.reconciles;
@@ -166,33 +171,28 @@ impl Sim {
         if let Some((next, _)) = self.happenings.first_key_value() {
             wake = wake.min(*next);
         }
-        if self.has_machines_to_watch() {
+        if watched {
             wake = wake.min(now + BOOTING);
         }
         wake.max(soon)
     }
 
-    fn has_machines_to_watch(&self) -> bool {
-        let ours = self.env.ours();
-        ours.iter().any(|instance| match instance.state {
-            InstanceState::Pending | InstanceState::Terminating | InstanceState::Stopping => true,
-            InstanceState::Running => !self.registered.contains_key(instance.id.as_str()),
-            InstanceState::Stopped
-            | InstanceState::Terminated
-            | InstanceState::Failed
-            | InstanceState::Other(_) => false,
-        }) || self.registered.keys().any(|id| {
-            !ours.iter().any(|instance| {
-                instance.id.as_str() == id && instance.state == InstanceState::Running
-            })
-        })
-    }
-
-    /// Machines that run register, and those that do not are missed.
-    fn machines(&mut self) {
-        let ours = self.env.ours();
+    /// Machines that run register, and those that do not are missed. True if others are on their
+    /// way, or have not been heard.
+    fn machines(&mut self, all: &[Instance]) -> bool {
         let mut up = BTreeSet::new();
-        for instance in &ours {
+        let mut watched = false;
+        for instance in all.iter().filter(|instance| self.env.site.identity.owns(instance)) {
+            watched |= match instance.state {
+                InstanceState::Pending => true,
+                InstanceState::Running => !self.registered.contains_key(instance.id.as_str()),
+                InstanceState::Stopping
+                | InstanceState::Terminating
+                | InstanceState::Stopped
+                | InstanceState::Terminated
+                | InstanceState::Failed
+                | InstanceState::Other(_) => false,
+            };
             let running = instance.state == InstanceState::Running;
             let (Some(address), true) = (instance.address, running) else {
                 continue;
@@ -222,6 +222,7 @@ impl Sim {
                 self.env.slurm.lost(&node);
             }
         }
+        watched
     }
 
     fn timer(&mut self) {
@@ -229,7 +230,7 @@ impl Sim {
             return;
         }
         self.reconciles += RECONCILE;
-        if self.reconciling {
+        if self.reconciling || self.fault == Some(Fault::Idle) {
             return;
         }
         self.reconciling = true;
@@ -253,6 +254,9 @@ impl Sim {
         }
         let env = Arc::clone(&self.env);
         let called = call.clone();
+        if self.fault == Some(Fault::Idle) && matches!(call, Call::ResumeFail { .. }) {
+            return;
+        }
         let process = async move {
             env.program(async |run| match &called {
                 Call::Resume { nodes, request } => {
@@ -340,4 +344,14 @@ fn names(nodes: &Hostlist) -> Vec<NodeName> {
 fn groups(request: &ResumeRequest) -> Vec<JobGroup> {
     let group = |job: &slurmctl::JobNodes| JobGroup::new(job.id, names(&job.nodes));
     request.jobs.iter().map(group).collect()
+}
+
+/// Everything that was asked of the cloud in a life, for comparison.
+pub(crate) async fn trace(seed: u64, wrap: &Wrap) -> Vec<String> {
+    let mut sim = Sim::new(seed, wrap).await;
+    let ended = sim.live().await;
+    let history = sim.env.cloud.history();
+    let mut lines: Vec<String> = history.iter().map(|event| format!("{event:?}")).collect();
+    lines.push(format!("{ended:?}"));
+    lines
 }
