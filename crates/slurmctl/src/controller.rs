@@ -32,7 +32,8 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
 
     /// Tells where nodes are, many in a call.
     ///
-    /// If one call is refused, those before it have been carried out and the rest is not tried.
+    /// A node that Slurm does not know is an error, but the others of its call are told. If one call
+    /// is refused, those before it have been carried out and the rest is not tried.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
     /// Puts nodes into a state; one that Slurm does not know is an error, but the others are changed

@@ -195,7 +195,7 @@ pub struct BatchJob {
     pub time_limit: Option<Duration>,
     /// Where it begins; slurmctld's choice without it is where we are.
     pub directory: PathBuf,
-    /// The administrator's comment.
+    /// Its comment.
     pub comment: Option<String>,
 }
 

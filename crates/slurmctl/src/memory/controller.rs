@@ -1,6 +1,11 @@
 //! The controller in memory as a [`Controller`].
 
-use super::{node::Power, node::Reboot, settings::JobSpec, slurm::MemorySlurm, world::World};
+use super::{
+    node::{Power, Reboot},
+    settings::JobSpec,
+    slurm::MemorySlurm,
+    world::{World, unknown_node},
+};
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
     NodeAddress, Reason, Result,
@@ -81,8 +86,12 @@ impl Controller for MemorySlurm {
         let tried = "scontrol update nodeaddr";
         self.ask(tried, |world, _| {
             let knows_ids = world.settings.version.knows_instance_ids();
+            let mut unknown = false;
             for address in addresses {
-                let node = world.known(address.node.as_str(), tried)?;
+                let Some(node) = world.node(address.node.as_str()) else {
+                    unknown = true;
+                    continue;
+                };
                 node.address = address.address.to_string();
                 if let Some(hostname) = &address.hostname {
                     node.hostname = hostname.to_string();
@@ -91,7 +100,7 @@ impl Controller for MemorySlurm {
                     node.instance_id.clone_from(&address.instance_id);
                 }
             }
-            Ok(())
+            if unknown { Err(unknown_node(tried)) } else { Ok(()) }
         })
         .await
     }
@@ -122,7 +131,7 @@ impl Controller for MemorySlurm {
         let tried = format!("scontrol reboot {nodes}");
         self.ask(&tried, |world, now| {
             for name in nodes {
-                let node = world.known(&name, &tried)?;
+                let node = world.node(&name).ok_or_else(|| unknown_node(&tried))?;
                 // Slurm leaves these out without a word.
                 if matches!(node.power, Power::Down | Power::GoingDown { .. }) || node.wants_down {
                     continue;
@@ -153,11 +162,7 @@ impl Controller for MemorySlurm {
                 let text = "Requested node configuration is not available";
                 return Err(Error::new(ErrorKind::Refused, "sbatch").because(text));
             }
-            let id = world.queue(spec, now);
-            if let Some(record) = world.jobs.get_mut(&id) {
-                record.admin_comment.clone_from(&job.comment);
-            }
-            Ok(id)
+            Ok(world.queue(spec, now))
         })
         .await
     }

@@ -7,6 +7,7 @@ mod controller;
 mod job;
 mod node;
 mod power;
+mod register;
 mod schedule;
 mod settings;
 mod slurm;

@@ -116,6 +116,15 @@ impl NodeRecord {
         self.set_reason(text, now);
     }
 
+    /// What slurmctld says when it sets a node down by itself.
+    pub(super) fn explain_down(&mut self, text: &str, appends: bool, now: Seconds) {
+        if appends {
+            self.append_reason(text, now);
+        } else {
+            self.set_reason(text, now);
+        }
+    }
+
     fn base(&self) -> Base {
         match (self.down, self.used_cpus()) {
             (true, _) => Base::Down,

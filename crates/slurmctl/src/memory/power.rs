@@ -123,7 +123,7 @@ impl World {
 
     fn fail_resumes(&mut self, now: Seconds) -> Hostlist {
         let timeout = self.settings.resume_timeout.as_secs();
-        let old = self.settings.version < SlurmVersion::new(23, 11);
+        let old = !self.settings.appends_reasons();
         let mut failed = Hostlist::new();
         for node in &mut self.nodes {
             let Power::ComingUp { since } = node.power else { continue };
@@ -137,11 +137,7 @@ impl World {
             node.last_busy = None;
             node.instance_id = None;
             node.not_responding = old;
-            if old {
-                node.set_reason("ResumeTimeout reached", now);
-            } else {
-                node.append_reason("ResumeTimeout reached", now);
-            }
+            node.explain_down("ResumeTimeout reached", !old, now);
             failed.push(node.name().as_str());
         }
         for name in failed.node_names().unwrap_or_default() {

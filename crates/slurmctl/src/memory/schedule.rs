@@ -93,7 +93,16 @@ impl World {
 
     /// Jobs on a node that is taken from them go back into the queue, if they may.
     pub(super) fn kill_jobs(&mut self, node: &NodeName, now: Seconds) {
-        let there = |job: &&JobRecord| job.is_placed() && job.nodes.contains(node);
+        self.kill(node, now, JobRecord::is_placed);
+    }
+
+    /// Jobs that ran on a machine that is no longer the same.
+    pub(super) fn kill_orphans(&mut self, node: &NodeName, now: Seconds) {
+        self.kill(node, now, |job| job.state == JobState::Running);
+    }
+
+    fn kill(&mut self, node: &NodeName, now: Seconds, which: impl Fn(&JobRecord) -> bool) {
+        let there = |job: &&JobRecord| which(job) && job.nodes.contains(node);
         let ids: Vec<JobId> = self.jobs.values().filter(there).map(|job| job.id).collect();
         let begin = now + self.settings.requeue_delay.as_secs();
         for id in ids {

@@ -72,6 +72,20 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// True if slurmctld adds its reason to the one that is there; 22.05 writes over it.
+    pub(super) fn appends_reasons(&self) -> bool {
+        self.version >= SlurmVersion::new(23, 11)
+    }
+
+    /// True if a reason outlives the return to service and goes with the next job.
+    ///
+    /// 24.11 does that, 22.05 and 26.05 do not; where between them it changed was not watched.
+    pub(super) fn keeps_reasons(&self) -> bool {
+        (SlurmVersion::new(23, 11)..SlurmVersion::new(26, 5)).contains(&self.version)
+    }
+}
+
 /// A node, as slurm.conf has it.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {

@@ -2,7 +2,7 @@
 
 use super::{
     node::{NodeRecord, Power, Reboot, Seconds},
-    world::World,
+    world::{World, unknown_node},
 };
 use crate::{Error, ErrorKind, NodeAction, Reason};
 use hostlist::{Hostlist, NodeName};
@@ -38,9 +38,7 @@ impl World {
         }
         self.dirty = true;
         if unknown {
-            return Err(
-                Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified")
-            );
+            return Err(unknown_node(&tried));
         }
         if refused {
             return Err(Error::new(ErrorKind::Refused, tried)
@@ -51,16 +49,15 @@ impl World {
 
     fn change(&mut self, name: &NodeName, to: NodeAction, now: Seconds) {
         let resets = self.settings.version.resets_addresses();
-        let version = self.settings.version;
+        let keeps_reason = self.settings.keeps_reasons();
+        let asks_again = self.settings.version < SlurmVersion::new(26, 5);
         let Some(node) = self.node(name.as_str()) else { return };
         let kills = match to {
             NodeAction::PowerDownForce => power_down(node, true),
             NodeAction::PowerDown => power_down(node, false),
             NodeAction::PowerDownAsap => {
                 node.drain = true;
-                if node.reason.is_none() {
-                    node.set_reason("POWER_DOWN_ASAP", now);
-                }
+                node.reason.get_or_insert_with(|| ("POWER_DOWN_ASAP".to_owned(), now));
                 power_down(node, false)
             }
             NodeAction::PowerUp => {
@@ -76,14 +73,12 @@ impl World {
                 // A job that only waits for the node has nothing to lose.
                 matches!(node.power, Power::ComingUp { .. } | Power::Down)
             }
-            NodeAction::Undrain => {
+            NodeAction::Undrain | NodeAction::Resume => {
                 node.drain = false;
-                return_to_service(node, version);
-                false
-            }
-            NodeAction::Resume => {
-                resume(node, resets, now);
-                return_to_service(node, version);
+                if to == NodeAction::Resume {
+                    resume(node, resets, now);
+                }
+                return_to_service(node, keeps_reason, asks_again);
                 false
             }
         };
@@ -112,9 +107,9 @@ fn power_down(node: &mut NodeRecord, force: bool) -> bool {
     match node.power {
         Power::GoingDown { .. } => return false,
         // The request is repeated: the suspend program runs again.
-        Power::Down => node.power = Power::Up,
+        Power::Down if node.jobs.is_empty() || force => node.power = Power::Up,
         Power::ComingUp { .. } if force || node.down => node.power = Power::Up,
-        Power::ComingUp { .. } | Power::Up => {}
+        Power::ComingUp { .. } | Power::Down | Power::Up => {}
     }
     node.wants_down = true;
     force
@@ -133,19 +128,15 @@ fn power_up(node: &mut NodeRecord) {
 }
 
 /// What is left of a node's bad times, version by version.
-fn return_to_service(node: &mut NodeRecord, version: SlurmVersion) {
-    let newest = version >= SlurmVersion::new(26, 5);
-    // Seen on 24.11, where it goes with the next job; taken to hold for all between the two we saw clear it.
-    let keeps_reason = version >= SlurmVersion::new(23, 11) && !newest;
+fn return_to_service(node: &mut NodeRecord, keeps_reason: bool, asks_again: bool) {
     if !keeps_reason && !node.down && !node.drain {
         node.reason = None;
     }
     // It has to register again; a machine that is there does so at once.
-    node.not_responding |= !newest && node.power != Power::Up;
+    node.not_responding |= asks_again && node.power != Power::Up;
 }
 
 fn resume(node: &mut NodeRecord, resets_address: bool, now: Seconds) {
-    node.drain = false;
     node.reboot = None;
     if matches!(node.power, Power::GoingDown { .. }) {
         node.switch_off(resets_address);

@@ -3,7 +3,7 @@
 use super::{
     job::JobRecord,
     node::{NodeRecord, Power, Reboot, Seconds},
-    settings::{Call, JobSpec, Registration, ReturnToService, Settings},
+    settings::{Call, JobSpec, Settings},
 };
 use crate::{Error, ErrorKind, JobId, JobState};
 use hostlist::NodeName;
@@ -28,6 +28,11 @@ pub(super) struct World {
     next_job: u32,
     /// Programs for jobs that want a reboot, found while scheduling.
     pub(super) calls: Vec<Call>,
+}
+
+/// What Slurm says to a name that it does not know.
+pub(super) fn unknown_node(tried: &str) -> Error {
+    Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified")
 }
 
 impl World {
@@ -58,12 +63,6 @@ impl World {
 
     pub(super) fn node(&mut self, name: &str) -> Option<&mut NodeRecord> {
         self.nodes.iter_mut().find(|node| node.name().as_str() == name)
-    }
-
-    pub(super) fn known(&mut self, name: &str, tried: &str) -> Result<&mut NodeRecord, Error> {
-        let missing =
-            || Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified");
-        self.node(name).ok_or_else(missing)
     }
 
     pub(super) fn queue(&mut self, spec: JobSpec, now: Seconds) -> JobId {
@@ -144,6 +143,7 @@ impl World {
     fn miss_nodes(&mut self, now: Seconds) {
         let timeout = self.settings.slurmd_timeout.as_secs();
         let patience = self.settings.resume_timeout.as_secs();
+        let appends = self.settings.appends_reasons();
         let mut gone = Vec::new();
         for node in &mut self.nodes {
             if let Some(Reboot::Issued { since }) = node.reboot
@@ -162,72 +162,13 @@ impl World {
             node.not_responding |= now > lost + timeout / 2;
             if now > lost + timeout && !node.down {
                 node.down = true;
-                node.set_reason("Not responding", now);
+                node.explain_down("Not responding", appends, now);
                 gone.push(node.name().clone());
             }
         }
         for name in gone {
             self.kill_jobs(&name, now);
         }
-    }
-
-    /// slurmd came up on a machine, or says that it is still there.
-    pub(super) fn register(
-        &mut self,
-        name: &str,
-        address: &str,
-        boot: Seconds,
-        now: Seconds,
-    ) -> Registration {
-        if self.is_away(Instant::now()) {
-            return Registration::Unheard;
-        }
-        let rule = self.settings.return_to_service;
-        let takes_address = self.settings.version.resets_addresses();
-        let Some(node) = self.node(name) else {
-            return Registration::Unheard;
-        };
-        let asked = match (node.power, node.reboot) {
-            (Power::GoingDown { since } | Power::ComingUp { since }, _)
-            | (_, Some(Reboot::Issued { since })) => Some(since),
-            (Power::Up | Power::Down, Some(Reboot::Requested) | None) => None,
-        };
-        if asked.is_some_and(|since| boot < since) {
-            return Registration::OldBoot;
-        }
-        let back = match rule {
-            _ if asked.is_some() && !matches!(node.power, Power::GoingDown { .. }) => true,
-            ReturnToService::Always => true,
-            ReturnToService::NotResponding => {
-                node.reason.as_ref().is_some_and(|(text, _)| text.starts_with("Not responding"))
-            }
-            ReturnToService::Never => false,
-        };
-        let was_away = node.power != Power::Up || node.down;
-        let rebooted = matches!(node.reboot, Some(Reboot::Issued { .. }));
-        node.power = Power::Up;
-        node.not_responding = false;
-        node.lost = None;
-        node.boot_time = Some(boot);
-        if was_away || rebooted {
-            node.last_busy = Some(now);
-        }
-        if node.spec.cloud && takes_address {
-            address.clone_into(&mut node.address);
-        }
-        if rebooted {
-            node.reboot = None;
-            node.drain = false;
-            node.down = false;
-            node.reason = None;
-        }
-        if node.down && back {
-            node.down = false;
-            node.reason = None;
-        }
-        let stays_down = node.down;
-        self.dirty = true;
-        if stays_down { Registration::StaysDown } else { Registration::Accepted }
     }
 
     /// The machine of a node is gone; slurmctld will notice.

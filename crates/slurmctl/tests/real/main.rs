@@ -41,6 +41,7 @@ macro_rules! on_all_versions {
 
 on_all_versions! {
     what_it_tells_is_read;
+    jobs_are_listed_and_commented;
     addresses_are_paired;
     a_node_that_the_cloud_refused_is_given_back;
     states_are_set;
@@ -98,7 +99,11 @@ mod cases {
         assert_eq!(config.suspend_timeout(), Some(Duration::from_secs(2)));
         assert_eq!(config.suspend_time(), Some(Duration::from_mins(10)));
         assert!(config.has_slurmctld_parameter("power_save_interval"));
+    }
 
+    pub(super) async fn jobs_are_listed_and_commented(series: &str) {
+        let bed = Testbed::start(series, CONF).await;
+        let slurm = bed.scontrol().await;
         let id = waiting_job(&slurm, "n7").await;
         slurm.comment(id, "cloud: \"out\" of\n capacity=0").await.unwrap();
         let mut queued = BatchJob::reboot("x", "main", name("n7"));

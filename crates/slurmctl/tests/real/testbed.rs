@@ -177,6 +177,25 @@ impl Testbed {
         )
     }
 
+    /// slurmd of a node, as on a machine that has just booted; it ends with the value.
+    pub(crate) fn slurmd(&self, node: &str) -> Guard {
+        let sbin = self.release.dir.join("sbin");
+        let mut slurmd = Command::new(sbin.join("slurmd"));
+        slurmd.args(["-D", "-b", "-N", node, "-d"]).arg(sbin.join("slurmstepd"));
+        Guard::spawn(slurmd.env("SLURM_CONF", self.conf()))
+    }
+
+    /// What a node's line needs so that slurmds of several nodes can live on this machine.
+    pub(crate) fn local(nodes: usize) -> String {
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        // Held until all are taken, so that no two are the same.
+        let sockets: Vec<TcpListener> =
+            (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<String> =
+            sockets.iter().map(|socket| socket.local_addr().unwrap().port().to_string()).collect();
+        format!("NodeAddr=127.0.0.1 NodeHostname={} Port={}", host.trim(), ports.join(","))
+    }
+
     /// The arguments that one of Slurm's programs was called with, in their order.
     pub(crate) fn calls(&self, program: &str) -> Vec<String> {
         let text = fs::read_to_string(self.dir.path().join("calls").join(program));
@@ -194,7 +213,7 @@ impl Testbed {
 }
 
 /// A process group that ends with this value, and with the thread that started it.
-struct Guard(std::cell::RefCell<Child>);
+pub(crate) struct Guard(std::cell::RefCell<Child>);
 
 impl Guard {
     fn spawn(command: &mut Command) -> Self {
@@ -208,7 +227,7 @@ impl Guard {
         Self(quiet.process_group(0).spawn().unwrap().into())
     }
 
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.0.borrow_mut().try_wait().unwrap().is_some()
     }
 

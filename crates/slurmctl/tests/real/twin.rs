@@ -1,6 +1,6 @@
 //! The controller in memory and a real one do the same, step by step.
 
-use crate::testbed::{PATIENCE, Testbed};
+use crate::testbed::{Guard, PATIENCE, Testbed};
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
 use slurmctl::{
@@ -8,6 +8,7 @@ use slurmctl::{
     memory::{Call, MemorySlurm, Settings},
 };
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     time::{Duration, Instant},
 };
@@ -20,8 +21,10 @@ enum Step {
     /// A state, with a reason or without.
     Set(&'static str, NodeAction, &'static str),
     Reboot(&'static str),
-    /// Only time passes.
-    Wait,
+    /// A machine comes up, and its slurmd registers.
+    Up(&'static str),
+    /// A machine vanishes.
+    Gone(&'static str),
 }
 
 async fn take(controller: &dyn Controller, step: Step) -> Result<(), String> {
@@ -41,7 +44,7 @@ async fn take(controller: &dyn Controller, step: Step) -> Result<(), String> {
             let why = Reason::new("rebuild image:x");
             controller.reboot(&nodes.parse().unwrap(), &why).await.map_err(kind)
         }
-        Step::Wait => Ok(()),
+        Step::Up(_) | Step::Gone(_) => Ok(()),
     }
 }
 
@@ -85,6 +88,14 @@ fn in_memory(settings: Settings, steps: &'static [(Step, u64)]) -> Vec<Option<St
         let mut looks = Vec::new();
         for (step, seconds) in steps {
             let result = take(&slurm, *step).await;
+            match step {
+                Step::Up(node) => {
+                    let now = tokio::time::Instant::now();
+                    let _ = slurm.register(&node.parse().unwrap(), "127.0.0.1", now);
+                }
+                Step::Gone(node) => slurm.lost(&node.parse().unwrap()),
+                Step::Job(_) | Step::Set(..) | Step::Reboot(_) => {}
+            }
             for _ in 0..*seconds {
                 tokio::time::advance(Duration::from_secs(1)).await;
                 calls.extend(slurm.tick().into_iter().map(named));
@@ -112,35 +123,52 @@ fn named(call: Call) -> (&'static str, String) {
 }
 
 async fn compare(series: &str, resume_timeout: u64, steps: &'static [(Step, u64)]) {
+    let local = Testbed::local(9);
     let conf = format!(
-        "SuspendTime=600\nSuspendTimeout=2\nResumeTimeout={resume_timeout}\n\
-         NodeName=n[1-9] NodeAddr=127.0.1.[1-9] CPUs=2 RealMemory=1000 State=CLOUD\n\
+        "SuspendTime=600\nSuspendTimeout=2\nResumeTimeout={resume_timeout}\nSlurmdTimeout=6\n\
+         SlurmdParameters=config_overrides\nNodeName=n[1-9] {local} CPUs=2 RealMemory=1000 State=CLOUD\n\
          PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
     );
     let bed = Testbed::start(series, &conf).await;
     let slurm = bed.scontrol().await;
     let looks = in_memory(settings(bed.version(), resume_timeout), steps);
+    let mut machines: BTreeMap<&str, Guard> = BTreeMap::new();
     for ((step, _), expected) in steps.iter().zip(looks) {
         let result = take(&slurm, *step).await;
+        match step {
+            Step::Up(node) => {
+                // The one before has to go first: it holds the port.
+                machines.remove(node);
+                machines.insert(*node, bed.slurmd(node));
+            }
+            Step::Gone(node) => drop(machines.remove(node)),
+            Step::Job(_) | Step::Set(..) | Step::Reboot(_) => {}
+        }
         let Some(expected) = expected else { continue };
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let programs = ["resume", "suspend", "resumefail", "reboot"];
-            let calls: Vec<_> = programs
-                .into_iter()
-                .flat_map(|name| bed.calls(name).into_iter().map(move |nodes| (name, nodes)))
-                .collect();
-            let found = format!("{result:?}\n{}{}", look(&slurm).await, tell(&calls));
+            let found = format!("{result:?}\n{}{}", look(&slurm).await, tell(&calls(&bed)));
             if found == expected {
                 break;
             }
             assert!(
                 Instant::now() < deadline,
-                "after {step:?}\nin memory: {expected}\n{series}: {found}"
+                "after {step:?}\nin memory: {expected}\n{series}: {found}\n{}",
+                bed.log()
             );
+            // A port that was free when it was chosen may be in use for a moment.
+            for (node, machine) in machines.iter_mut().filter(|(_, machine)| machine.has_ended()) {
+                *machine = bed.slurmd(node);
+            }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
+}
+
+/// The calls that the real one has made so far.
+fn calls(bed: &Testbed) -> Vec<(&'static str, String)> {
+    let of = |name: &'static str| bed.calls(name).into_iter().map(move |nodes| (name, nodes));
+    ["resume", "suspend", "resumefail", "reboot"].into_iter().flat_map(of).collect()
 }
 
 fn settings(version: SlurmVersion, resume_timeout: u64) -> Settings {
@@ -149,6 +177,7 @@ fn settings(version: SlurmVersion, resume_timeout: u64) -> Settings {
     settings.resume_timeout = Duration::from_secs(resume_timeout);
     settings.suspend_time = Some(Duration::from_mins(10));
     settings.suspend_timeout = Duration::from_secs(2);
+    settings.slurmd_timeout = Duration::from_secs(6);
     settings
 }
 
@@ -184,7 +213,20 @@ const TIMEOUT: &[(Step, u64)] = &[
     (Step::Set("n1", NodeAction::Resume, ""), 1),
     (Step::Set("n2", NodeAction::PowerUp, ""), 8),
     (Step::Set("n2", NodeAction::PowerDown, ""), 5),
-    (Step::Wait, 1),
+    (Step::Set("n3", NodeAction::PowerUp, ""), 8),
+    (Step::Up("n3"), 2),
+];
+
+/// Machines that come up, vanish, come again, and are rebooted.
+const MACHINES: &[(Step, u64)] = &[
+    (Step::Set("n1", NodeAction::PowerUp, ""), 2),
+    (Step::Up("n1"), 2),
+    (Step::Gone("n1"), 10),
+    (Step::Up("n1"), 2),
+    (Step::Reboot("n1"), 2),
+    (Step::Up("n1"), 2),
+    (Step::Up("n2"), 2),
+    (Step::Set("n1", NodeAction::PowerDown, "enough"), 5),
 ];
 
 #[tokio::test]
@@ -200,6 +242,21 @@ async fn rules_on_24_11() {
 #[tokio::test]
 async fn rules_on_26_05() {
     compare("26.05", 600, RULES).await;
+}
+
+#[tokio::test]
+async fn machines_on_22_05() {
+    compare("22.05", 600, MACHINES).await;
+}
+
+#[tokio::test]
+async fn machines_on_24_11() {
+    compare("24.11", 600, MACHINES).await;
+}
+
+#[tokio::test]
+async fn machines_on_26_05() {
+    compare("26.05", 600, MACHINES).await;
 }
 
 #[tokio::test]
