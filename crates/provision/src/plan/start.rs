@@ -130,11 +130,15 @@ fn give_back(
 ) -> Vec<Step> {
     let back = nodes.iter().filter_map(|node| {
         let (cause, why) = lost.get(node)?;
-        let waits = world.slurm.is_none()
-            || world.node(node).is_some_and(|known| known.state.is_powering_up());
+        let waits = match world.slurm {
+            None => world.conf.get(node).is_some(),
+            Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
+        };
         let how = if waits { Return::PowerDown } else { Return::Leave };
-        let reason = our_reason(why);
-        Some(Step::GiveBack { node: node.clone(), cause: *cause, reason, how })
+        // A refusal is a step of its own.
+        let needed = waits || *cause != Cause::Refused;
+        let (node, reason) = (node.clone(), our_reason(why));
+        needed.then_some(Step::GiveBack { node, cause: *cause, reason, how })
     });
     let told = broken.iter().map(|(job, why)| Step::Comment { job: *job, text: why.clone() });
     back.chain(told).collect()
