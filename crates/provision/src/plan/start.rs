@@ -1,5 +1,6 @@
 //! Nodes that are to come up.
 
+use super::deploy::with_files;
 use super::{JobGroup, Operation, Plan, Refusal, Return, Stage, Step, our_reason, table::bring_up};
 use crate::cooldown::{Cooldown, Gate};
 use crate::order::by_number;
@@ -39,7 +40,7 @@ pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
         .stage(Stage::new("start", now))
         .stage(Stage::new("behind the probe", behind));
     plan.groups = groups;
-    plan
+    with_files(plan, world)
 }
 
 /// The jobs that want nodes of this call, with these nodes only.

@@ -113,6 +113,7 @@ impl Scenario {
         if words.value("rebuild").is_some_and(|value| value == "recreate") {
             policies.rebuild = RebuildHow::Recreate;
         }
+        policies.files |= words.flag("files");
         if let Some(cooldown) = words.time("cooldown") {
             policies.cooldown = cooldown;
         }
