@@ -35,8 +35,11 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     /// If one call is refused, those before it have been carried out and the rest is not tried.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
-    /// Puts nodes into a state; a reason is required for [`Down`](NodeAction::Down) and
-    /// [`Drain`](NodeAction::Drain) by Slurm itself.
+    /// Puts nodes into a state; one that Slurm does not know is an error, but the others are changed
+    /// all the same.
+    ///
+    /// A reason is required for [`Down`](NodeAction::Down) and [`Drain`](NodeAction::Drain) by Slurm
+    /// itself.
     async fn set_state(
         &self,
         nodes: &Hostlist,

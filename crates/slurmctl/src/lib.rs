@@ -1,19 +1,28 @@
 #![doc = include_str!("../README.md")]
 
+mod argv;
 mod config;
 mod controller;
 mod error;
 mod job;
+pub mod memory;
 mod node;
+mod parse;
+mod programs;
 mod reason;
 mod resume_file;
+mod run;
+mod scontrol;
 mod state;
+mod time;
 
 pub use config::ControllerConfig;
 pub use controller::{Controller, NodeAction, NodeAddress};
 pub use error::{Error, ErrorKind, Result};
 pub use job::{BatchJob, Job, JobId, JobState, Jobs};
 pub use node::{Node, NodeReason};
+pub use programs::Programs;
 pub use reason::Reason;
 pub use resume_file::{JobNodes, ResumeRequest, Warning};
+pub use scontrol::{Scontrol, ScontrolConfig};
 pub use state::{Base, Flag, Flags, NodeState};

@@ -185,10 +185,16 @@ impl NodeState {
         self.base == Base::Down
     }
 
-    /// True from the request to power it up until it registers.
+    /// True from the call of the resume program until it registers, or `ResumeTimeout` has passed.
     #[must_use]
     pub fn is_powering_up(&self) -> bool {
-        self.has(&Flag::PoweringUp) || self.has(&Flag::PowerUp)
+        self.has(&Flag::PoweringUp)
+    }
+
+    /// True while the node is to be powered up but the resume program has not been called.
+    #[must_use]
+    pub fn is_to_power_up(&self) -> bool {
+        self.has(&Flag::PowerUp)
     }
 
     /// True from the call of the suspend program until `SuspendTimeout` has passed.

@@ -1,0 +1,189 @@
+//! The controller in memory as a [`Controller`].
+
+use super::{node::Power, node::Reboot, settings::JobSpec, slurm::MemorySlurm, world::World};
+use crate::{
+    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
+    NodeAddress, Reason, Result,
+};
+use async_trait::async_trait;
+use hostlist::Hostlist;
+use slurmconf::SlurmVersion;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until};
+
+impl MemorySlurm {
+    /// One call, with the time it takes; it is carried out in the middle of it.
+    async fn ask<T>(
+        &self,
+        tried: &str,
+        work: impl FnOnce(&mut World, u64) -> Result<T> + Send,
+    ) -> Result<T> {
+        let latency = self.world().settings.latency;
+        sleep(latency / 2).await;
+        let unanswered = {
+            let world = self.world();
+            world.is_away(Instant::now()).then_some(world.settings.timeout)
+        };
+        if let Some(timeout) = unanswered {
+            sleep(timeout).await;
+            let text = format!("no answer in {timeout:?}");
+            return Err(Error::new(ErrorKind::Unavailable, tried).because(text));
+        }
+        let result = self.with(work);
+        sleep(latency / 2).await;
+        result
+    }
+}
+
+#[async_trait]
+impl Controller for MemorySlurm {
+    fn version(&self) -> SlurmVersion {
+        self.world().settings.version
+    }
+
+    async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
+        self.ask("scontrol show node", |world, _| {
+            let epoch = world.settings.epoch;
+            let wanted = |name: &str| which.is_none_or(|list| list.contains(name));
+            let nodes = world.nodes.iter().filter(|node| wanted(node.name().as_str()));
+            Ok(nodes.map(|node| node.show(epoch)).collect())
+        })
+        .await
+    }
+
+    async fn jobs(&self, which: Jobs) -> Result<Vec<Job>> {
+        self.ask("squeue", |world, _| {
+            let jobs = world.jobs.values().map(super::job::JobRecord::show);
+            Ok(jobs.filter(|job| which.wants(job)).collect())
+        })
+        .await
+    }
+
+    async fn config(&self) -> Result<ControllerConfig> {
+        self.ask("scontrol show config", |world, _| {
+            let settings = &world.settings;
+            let seconds = |time: Duration| format!("{} sec", time.as_secs());
+            let idle =
+                if settings.idle_on_node_suspend { "idle_on_node_suspend" } else { "(null)" };
+            Ok(ControllerConfig::from_iter([
+                ("ClusterName", "memory".to_owned()),
+                ("ResumeTimeout", seconds(settings.resume_timeout)),
+                ("SuspendTimeout", seconds(settings.suspend_timeout)),
+                ("SuspendTime", settings.suspend_time.map_or("INFINITE".to_owned(), seconds)),
+                ("SlurmdTimeout", seconds(settings.slurmd_timeout)),
+                ("SlurmctldParameters", idle.to_owned()),
+            ]))
+        })
+        .await
+    }
+
+    async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
+        let tried = "scontrol update nodeaddr";
+        self.ask(tried, |world, _| {
+            let knows_ids = world.settings.version.knows_instance_ids();
+            for address in addresses {
+                let node = world.known(address.node.as_str(), tried)?;
+                node.address = address.address.to_string();
+                if let Some(hostname) = &address.hostname {
+                    node.hostname = hostname.to_string();
+                }
+                if knows_ids && address.instance_id.is_some() {
+                    node.instance_id.clone_from(&address.instance_id);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn set_state(
+        &self,
+        nodes: &Hostlist,
+        to: NodeAction,
+        reason: Option<&Reason>,
+    ) -> Result<()> {
+        self.ask("scontrol update state", |world, now| world.set_state(nodes, to, reason, now))
+            .await
+    }
+
+    async fn comment(&self, job: JobId, text: &str) -> Result<()> {
+        let tried = format!("scontrol update jobid={job}");
+        self.ask(&tried, |world, _| {
+            let missing =
+                || Error::new(ErrorKind::NotFound, &tried).because("Invalid job id specified");
+            let job = world.jobs.get_mut(&job).ok_or_else(missing)?;
+            job.admin_comment = Some(text.to_owned());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
+        let tried = format!("scontrol reboot {nodes}");
+        self.ask(&tried, |world, now| {
+            for name in nodes {
+                let node = world.known(&name, &tried)?;
+                // Slurm leaves these out without a word.
+                if matches!(node.power, Power::Down | Power::GoingDown { .. }) || node.wants_down {
+                    continue;
+                }
+                if matches!(node.reboot, Some(Reboot::Issued { .. })) {
+                    continue;
+                }
+                node.reboot = Some(Reboot::Requested);
+                node.drain = true;
+                node.set_reason(reason.as_str(), now);
+            }
+            world.dirty = true;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn submit(&self, job: &BatchJob) -> Result<JobId> {
+        self.ask("sbatch", |world, now| {
+            let mut spec = JobSpec::new(1, Duration::ZERO);
+            spec.partition.clone_from(&job.partition);
+            spec.wanted = vec![job.node.clone()];
+            spec.reboot = job.reboot;
+            let there = world.nodes.iter().any(|node| {
+                node.spec.partitions.contains(&spec.partition) && *node.name() == job.node
+            });
+            if !there {
+                let text = "Requested node configuration is not available";
+                return Err(Error::new(ErrorKind::Refused, "sbatch").because(text));
+            }
+            let id = world.queue(spec, now);
+            if let Some(record) = world.jobs.get_mut(&id) {
+                record.admin_comment.clone_from(&job.comment);
+            }
+            Ok(id)
+        })
+        .await
+    }
+
+    async fn ping(&self) -> Result<bool> {
+        match self.ask("scontrol ping", |_, _| Ok(())).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Unavailable => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn reconfigure(&self) -> Result<()> {
+        self.ask("scontrol reconfigure", |_, _| Ok(())).await
+    }
+
+    async fn restart(&self) -> Result<()> {
+        // It goes on without us, whatever becomes of the caller.
+        let back = {
+            let mut world = self.world();
+            let back = Instant::now() + world.settings.restart_time;
+            world.restarting = Some(back);
+            world.dirty = true;
+            back
+        };
+        sleep_until(back).await;
+        Ok(())
+    }
+}

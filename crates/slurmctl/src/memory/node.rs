@@ -1,0 +1,181 @@
+//! A node in memory.
+
+use super::settings::NodeSpec;
+use crate::{Base, Flag, Flags, JobId, Node, NodeReason, NodeState};
+use hostlist::NodeName;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
+
+/// Seconds since the controller began; Slurm's clock has no finer ones.
+pub(super) type Seconds = u64;
+
+/// Whether a machine stands behind the node, as slurmctld believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Power {
+    Up,
+    Down,
+    GoingDown { since: Seconds },
+    ComingUp { since: Seconds },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reboot {
+    Requested,
+    Issued { since: Seconds },
+}
+
+/// A node in memory; jobs are known by number and CPUs.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one of Slurm's flags, and they mix freely"
+)]
+#[derive(Clone, Debug)]
+pub(super) struct NodeRecord {
+    pub(super) spec: NodeSpec,
+    pub(super) power: Power,
+    pub(super) down: bool,
+    pub(super) drain: bool,
+    pub(super) not_responding: bool,
+    pub(super) wants_down: bool,
+    pub(super) wants_up: bool,
+    pub(super) reboot: Option<Reboot>,
+    /// When slurmd was last heard before it fell silent.
+    pub(super) lost: Option<Seconds>,
+    pub(super) jobs: BTreeMap<JobId, u32>,
+    pub(super) reason: Option<(String, Seconds)>,
+    pub(super) address: String,
+    pub(super) hostname: String,
+    pub(super) boot_time: Option<Seconds>,
+    pub(super) last_busy: Option<Seconds>,
+    pub(super) instance_id: Option<String>,
+}
+
+impl NodeRecord {
+    pub(super) fn new(spec: NodeSpec) -> Self {
+        Self {
+            power: if spec.cloud { Power::Down } else { Power::Up },
+            down: false,
+            drain: false,
+            not_responding: false,
+            wants_down: false,
+            wants_up: false,
+            reboot: None,
+            lost: None,
+            jobs: BTreeMap::new(),
+            reason: None,
+            address: spec.name.to_string(),
+            hostname: spec.name.to_string(),
+            boot_time: (!spec.cloud).then_some(0),
+            last_busy: (!spec.cloud).then_some(0),
+            instance_id: None,
+            spec,
+        }
+    }
+
+    pub(super) fn name(&self) -> &NodeName {
+        &self.spec.name
+    }
+
+    pub(super) fn used_cpus(&self) -> u32 {
+        self.jobs.values().sum()
+    }
+
+    /// True if base state is idle: neither down nor with a job.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.down && self.jobs.is_empty()
+    }
+
+    /// True if its power state allows it to be switched off; the reason to do so is another matter.
+    pub(super) fn is_suspendable(&self) -> bool {
+        self.jobs.is_empty() && self.power == Power::Up && self.reboot.is_none()
+    }
+
+    /// True if a job may be given this many CPUs of it.
+    pub(super) fn takes(&self, cpus: Option<u32>) -> bool {
+        let going = matches!(self.power, Power::GoingDown { .. });
+        let silent = self.not_responding && self.power == Power::Up;
+        let closed = self.down || self.drain || going || silent || self.reboot.is_some();
+        let leaving = self.wants_down && self.jobs.is_empty();
+        let free = self.spec.cpus.saturating_sub(self.used_cpus());
+        let room = cpus.map_or(self.jobs.is_empty(), |cpus| cpus <= free);
+        !closed && !leaving && room
+    }
+
+    pub(super) fn set_reason(&mut self, text: impl Into<String>, now: Seconds) {
+        self.reason = Some((text.into(), now));
+    }
+
+    /// What slurmctld adds to a reason that is there already.
+    pub(super) fn append_reason(&mut self, text: &str, now: Seconds) {
+        let text = match &self.reason {
+            Some((before, _)) => format!("{before} : {text}"),
+            None => text.to_owned(),
+        };
+        self.set_reason(text, now);
+    }
+
+    /// What slurmctld says when it sets a node down by itself.
+    pub(super) fn explain_down(&mut self, text: &str, appends: bool, now: Seconds) {
+        if appends {
+            self.append_reason(text, now);
+        } else {
+            self.set_reason(text, now);
+        }
+    }
+
+    fn base(&self) -> Base {
+        match (self.down, self.used_cpus()) {
+            (true, _) => Base::Down,
+            (false, 0) => Base::Idle,
+            (false, used) if used >= self.spec.cpus => Base::Allocated,
+            (false, _) => Base::Mixed,
+        }
+    }
+
+    fn flags(&self) -> Flags {
+        let power = match self.power {
+            Power::Up => None,
+            Power::Down => Some(Flag::PoweredDown),
+            Power::GoingDown { .. } => Some(Flag::PoweringDown),
+            Power::ComingUp { .. } => Some(Flag::PoweringUp),
+        };
+        let reboot = self.reboot.map(|reboot| match reboot {
+            Reboot::Requested => Flag::RebootRequested,
+            Reboot::Issued { .. } => Flag::RebootIssued,
+        });
+        let set = |on: bool, flag: Flag| on.then_some(flag);
+        let others = [
+            set(self.spec.cloud, Flag::Cloud),
+            set(self.drain, Flag::Drain),
+            set(self.not_responding, Flag::NotResponding),
+            set(self.wants_down, Flag::PowerDown),
+            set(self.wants_up, Flag::PowerUp),
+        ];
+        others.into_iter().chain([power, reboot]).flatten().collect()
+    }
+
+    pub(super) fn state(&self) -> NodeState {
+        NodeState::new(self.base(), self.flags())
+    }
+
+    /// The node as scontrol would show it.
+    pub(super) fn show(&self, epoch: SystemTime) -> Node {
+        let time = |seconds: Seconds| epoch + Duration::from_secs(seconds);
+        let mut node = Node::new(self.name().clone(), self.state());
+        node.address.clone_from(&self.address);
+        node.hostname.clone_from(&self.hostname);
+        node.reason = self.reason.as_ref().map(|(text, at)| NodeReason {
+            text: text.clone(),
+            by: Some("root".into()),
+            at: Some(time(*at)),
+        });
+        node.features.clone_from(&self.spec.features);
+        node.partitions.clone_from(&self.spec.partitions);
+        node.boot_time = self.boot_time.map(time);
+        node.last_busy = self.last_busy.map(time);
+        node.instance_id.clone_from(&self.instance_id);
+        node
+    }
+}

@@ -1,0 +1,83 @@
+//! What becomes of a registration.
+
+use super::{
+    node::{NodeRecord, Power, Reboot, Seconds},
+    settings::{Registration, ReturnToService},
+    world::World,
+};
+use tokio::time::Instant;
+
+impl World {
+    /// slurmd came up on a machine, or says that it is still there.
+    pub(super) fn register(
+        &mut self,
+        name: &str,
+        address: &str,
+        boot: Seconds,
+        now: Seconds,
+    ) -> Registration {
+        if self.is_away(Instant::now()) {
+            return Registration::Unheard;
+        }
+        let rule = self.settings.return_to_service;
+        let takes_address = self.settings.version.resets_addresses();
+        let keeps_reason = self.settings.keeps_reasons();
+        let Some(node) = self.node(name) else {
+            return Registration::Unheard;
+        };
+        if node.asked().is_some_and(|since| boot < since) {
+            return Registration::OldBoot;
+        }
+        let back = node.may_return(rule);
+        node.arrive(boot, now);
+        if node.spec.cloud && takes_address {
+            address.clone_into(&mut node.address);
+        }
+        if node.down && back {
+            node.down = false;
+            node.reason = node.reason.take().filter(|_| keeps_reason);
+        }
+        let stays_down = node.down;
+        self.dirty = true;
+        if stays_down { Registration::StaysDown } else { Registration::Accepted }
+    }
+}
+
+impl NodeRecord {
+    /// When a machine was last asked for, or asked to go; one that booted before is not the one.
+    fn asked(&self) -> Option<Seconds> {
+        match (self.power, self.reboot) {
+            (Power::GoingDown { since } | Power::ComingUp { since }, _)
+            | (_, Some(Reboot::Issued { since })) => Some(since),
+            (Power::Up | Power::Down, Some(Reboot::Requested) | None) => None,
+        }
+    }
+
+    /// True if a registration brings it back from being down.
+    fn may_return(&self, rule: ReturnToService) -> bool {
+        let expected = matches!(self.power, Power::ComingUp { .. })
+            || matches!(self.reboot, Some(Reboot::Issued { .. }));
+        let silent =
+            || self.reason.as_ref().is_some_and(|(text, _)| text.starts_with("Not responding"));
+        match rule {
+            ReturnToService::Always => true,
+            ReturnToService::NotResponding => expected || silent(),
+            ReturnToService::Never => expected,
+        }
+    }
+
+    fn arrive(&mut self, boot: Seconds, now: Seconds) {
+        let rebooted = matches!(self.reboot, Some(Reboot::Issued { .. }));
+        if self.power != Power::Up || self.down {
+            self.last_busy = Some(now);
+        }
+        if rebooted {
+            self.reboot = None;
+            self.drain = false;
+        }
+        self.power = Power::Up;
+        self.not_responding = false;
+        self.lost = None;
+        self.boot_time = Some(boot);
+    }
+}

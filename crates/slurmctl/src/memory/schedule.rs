@@ -1,0 +1,142 @@
+//! Giving nodes to jobs, and taking them away.
+
+use super::{
+    job::JobRecord,
+    node::{NodeRecord, Power, Seconds},
+    settings::{Call, JobSpec},
+    world::World,
+};
+use crate::{JobId, JobState};
+use hostlist::NodeName;
+use slurmconf::SlurmVersion;
+
+impl World {
+    /// Jobs that have run long enough.
+    pub(super) fn end_jobs(&mut self, now: Seconds) {
+        let ended = |job: &&JobRecord| {
+            job.state == JobState::Running && job.end.is_some_and(|end| end <= now)
+        };
+        let ids: Vec<JobId> = self.jobs.values().filter(ended).map(|job| job.id).collect();
+        for id in ids {
+            self.release(id, now);
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.state = JobState::Completed;
+            }
+            self.dirty = true;
+        }
+    }
+
+    /// Gives nodes to jobs that wait, oldest first.
+    pub(super) fn schedule(&mut self, now: Seconds) {
+        let waiting = |job: &&JobRecord| job.state == JobState::Pending && job.begin <= now;
+        let ids: Vec<JobId> = self.jobs.values().filter(waiting).map(|job| job.id).collect();
+        for id in ids {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            let Some(nodes) = choose(&self.nodes, &job.spec) else {
+                job.reason = Some("Resources");
+                continue;
+            };
+            job.reason = None;
+            job.state = JobState::Configuring;
+            job.nodes.clone_from(&nodes);
+            let (cpus, reboot) = (job.spec.cpus, job.spec.reboot);
+            for name in &nodes {
+                let Some(node) = self.node(name.as_str()) else { continue };
+                node.jobs.insert(id, cpus.unwrap_or(node.spec.cpus));
+                // A reason that outlived its cause goes with the next job.
+                node.reason = None;
+            }
+            if reboot {
+                self.reboot_for(id, &nodes, now);
+            }
+            self.dirty = true;
+        }
+    }
+
+    /// What a job with `--reboot` brings about depends on the version and on the kind of its nodes.
+    fn reboot_for(&mut self, id: JobId, nodes: &[NodeName], now: Seconds) {
+        let version = self.settings.version;
+        let any_cloud =
+            self.nodes.iter().any(|node| node.spec.cloud && nodes.contains(node.name()));
+        if any_cloud && version >= SlurmVersion::new(23, 2) {
+            return;
+        }
+        for name in nodes {
+            let Some(node) = self.node(name.as_str()) else { continue };
+            node.power = Power::ComingUp { since: now };
+            node.not_responding = true;
+        }
+        let nodes = nodes.iter().collect();
+        self.calls.push(if version < SlurmVersion::new(26, 5) {
+            Call::RebootJob { nodes, job: id }
+        } else {
+            Call::Reboot { nodes }
+        });
+    }
+
+    /// Jobs whose nodes are all there begin to run.
+    pub(super) fn start_jobs(&mut self, now: Seconds) {
+        let nodes = &self.nodes;
+        let up = |name: &NodeName| {
+            nodes
+                .iter()
+                .any(|node| node.name() == name && node.power == Power::Up && !node.not_responding)
+        };
+        for job in self.jobs.values_mut().filter(|job| job.state == JobState::Configuring) {
+            if job.nodes.iter().all(up) {
+                job.state = JobState::Running;
+                job.end = Some(now + job.spec.run_time.as_secs());
+                self.dirty = true;
+            }
+        }
+    }
+
+    /// Jobs on a node that is taken from them go back into the queue, if they may.
+    pub(super) fn kill_jobs(&mut self, node: &NodeName, now: Seconds) {
+        let there = |job: &&JobRecord| job.is_placed() && job.nodes.contains(node);
+        let ids: Vec<JobId> = self.jobs.values().filter(there).map(|job| job.id).collect();
+        let begin = now + self.settings.requeue_delay.as_secs();
+        for id in ids {
+            self.release(id, now);
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            job.nodes.clear();
+            job.end = None;
+            if job.spec.requeue {
+                job.state = JobState::Pending;
+                job.reason = Some("BeginTime");
+                job.begin = begin;
+                job.restarts = job.restarts.saturating_add(1);
+            } else {
+                job.state = JobState::NodeFail;
+            }
+        }
+        self.dirty = true;
+    }
+
+    /// The nodes of a job are free again.
+    fn release(&mut self, id: JobId, now: Seconds) {
+        for node in &mut self.nodes {
+            if node.jobs.remove(&id).is_some() {
+                node.last_busy = Some(now);
+            }
+        }
+    }
+}
+
+/// The nodes for a job, those that are up before those that come up before those that are down.
+fn choose(nodes: &[NodeRecord], spec: &JobSpec) -> Option<Vec<NodeName>> {
+    let fits = |node: &&NodeRecord| {
+        let wanted = spec.wanted.is_empty() || spec.wanted.contains(node.name());
+        let feature = spec.feature.as_ref().is_none_or(|name| node.spec.features.contains(name));
+        wanted && feature && node.spec.partitions.contains(&spec.partition) && node.takes(spec.cpus)
+    };
+    let mut fitting: Vec<&NodeRecord> = nodes.iter().filter(fits).collect();
+    fitting.sort_by_key(|node| match node.power {
+        Power::Up => 0,
+        Power::ComingUp { .. } => 1,
+        Power::Down | Power::GoingDown { .. } => 2,
+    });
+    let count = spec.nodes.max(spec.wanted.len());
+    let chosen = fitting.get(..count)?;
+    Some(chosen.iter().map(|node| node.name().clone()).collect())
+}

@@ -1,0 +1,150 @@
+//! `scontrol update` of a node.
+
+use super::{
+    node::{NodeRecord, Power, Reboot, Seconds},
+    world::World,
+};
+use crate::{Error, ErrorKind, NodeAction, Reason};
+use hostlist::{Hostlist, NodeName};
+use slurmconf::SlurmVersion;
+
+impl World {
+    /// Each node in its turn; one that Slurm does not know changes nothing for the others.
+    pub(super) fn set_state(
+        &mut self,
+        nodes: &Hostlist,
+        to: NodeAction,
+        reason: Option<&Reason>,
+        now: Seconds,
+    ) -> Result<(), Error> {
+        let tried = format!("scontrol update nodename={nodes} state={to}");
+        if reason.is_none() && matches!(to, NodeAction::Down | NodeAction::Drain) {
+            return Err(Error::new(ErrorKind::Refused, tried).because("You must specify a reason"));
+        }
+        let (mut refused, mut unknown) = (false, false);
+        for name in nodes {
+            let Some(node) = self.node(&name) else {
+                unknown = true;
+                continue;
+            };
+            if let Some(reason) = reason {
+                node.set_reason(reason.as_str(), now);
+            }
+            refused |= !allowed(node, to);
+            if allowed(node, to) {
+                let name = node.name().clone();
+                self.change(&name, to, now);
+            }
+        }
+        self.dirty = true;
+        if unknown {
+            return Err(
+                Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified")
+            );
+        }
+        if refused {
+            return Err(Error::new(ErrorKind::Refused, tried)
+                .because("Invalid node state transition requested"));
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, name: &NodeName, to: NodeAction, now: Seconds) {
+        let resets = self.settings.version.resets_addresses();
+        let keeps_reason = self.settings.keeps_reasons();
+        let asks_again = self.settings.version < SlurmVersion::new(26, 5);
+        let Some(node) = self.node(name.as_str()) else { return };
+        let kills = match to {
+            NodeAction::PowerDownForce => power_down(node, true),
+            NodeAction::PowerDown => power_down(node, false),
+            NodeAction::PowerDownAsap => {
+                node.drain = true;
+                node.reason.get_or_insert_with(|| ("POWER_DOWN_ASAP".to_owned(), now));
+                power_down(node, false)
+            }
+            NodeAction::PowerUp => {
+                power_up(node);
+                false
+            }
+            NodeAction::Down => {
+                node.down = true;
+                true
+            }
+            NodeAction::Drain => {
+                node.drain = true;
+                // A job that only waits for the node has nothing to lose.
+                matches!(node.power, Power::ComingUp { .. } | Power::Down)
+            }
+            NodeAction::Undrain | NodeAction::Resume => {
+                node.drain = false;
+                if to == NodeAction::Resume {
+                    resume(node, resets, now);
+                }
+                return_to_service(node, keeps_reason, asks_again);
+                false
+            }
+        };
+        if kills {
+            self.kill_jobs(name, now);
+        }
+    }
+}
+
+/// Slurm refuses to resume what is neither down nor drained, nor on its way down.
+fn allowed(node: &NodeRecord, to: NodeAction) -> bool {
+    let going = matches!(node.power, Power::GoingDown { .. });
+    to != NodeAction::Resume
+        || going
+        || node.down
+        || node.drain
+        || node.reboot == Some(Reboot::Requested)
+}
+
+/// True if jobs have to go.
+fn power_down(node: &mut NodeRecord, force: bool) -> bool {
+    if node.reboot.take().is_some() {
+        node.down = false;
+        node.reason = None;
+    }
+    match node.power {
+        Power::GoingDown { .. } => return false,
+        // The request is repeated: the suspend program runs again.
+        Power::Down => node.power = Power::Up,
+        Power::ComingUp { .. } if force || node.down => node.power = Power::Up,
+        Power::ComingUp { .. } | Power::Up => {}
+    }
+    node.wants_down = true;
+    force
+}
+
+fn power_up(node: &mut NodeRecord) {
+    match node.power {
+        // The request is repeated: the resume program runs again.
+        Power::ComingUp { .. } => {
+            node.power = Power::Down;
+            node.wants_up = true;
+        }
+        Power::Down => node.wants_up = true,
+        Power::Up | Power::GoingDown { .. } => {}
+    }
+}
+
+/// What is left of a node's bad times, version by version.
+fn return_to_service(node: &mut NodeRecord, keeps_reason: bool, asks_again: bool) {
+    if !keeps_reason && !node.down && !node.drain {
+        node.reason = None;
+    }
+    // It has to register again; a machine that is there does so at once.
+    node.not_responding |= asks_again && node.power != Power::Up;
+}
+
+fn resume(node: &mut NodeRecord, resets_address: bool, now: Seconds) {
+    node.reboot = None;
+    if matches!(node.power, Power::GoingDown { .. }) {
+        node.switch_off(resets_address);
+    }
+    if node.down {
+        node.down = false;
+        node.last_busy = (node.power != Power::Down).then_some(now);
+    }
+}

@@ -1,0 +1,351 @@
+//! What Slurm's programs print. Nothing here panics, whatever the text.
+
+use crate::{
+    Job, JobId, JobState, Node, NodeReason, NodeState,
+    argv::{JOB_FIELDS, SEPARATOR},
+    time,
+};
+use hostlist::{Hostlist, NodeName, Parser};
+
+/// A line that was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} in {line:?}")]
+pub(crate) struct BadLine {
+    what: &'static str,
+    line: String,
+}
+
+impl BadLine {
+    fn new(what: &'static str, line: &str) -> Self {
+        Self { what, line: line.chars().take(200).collect() }
+    }
+}
+
+/// Free text comes at the end of a node's line, in this order, each if there is any.
+const TEXTS: [&str; 5] = [" Reason=", " Comment=", " Extra=", " InstanceId=", " InstanceType="];
+
+/// Reads what `scontrol show node --oneliner` prints.
+///
+/// Names that slurmctld does not know are told in lines of their own, and left out.
+pub(crate) fn nodes(text: &str) -> Result<Vec<Node>, BadLine> {
+    let lines = text.lines().filter(|line| line.starts_with("NodeName="));
+    lines.map(node).collect()
+}
+
+fn node(line: &str) -> Result<Node, BadLine> {
+    let (fields, texts) = split_texts(line);
+    // What a machine says about itself (Version=, OS=) stands between these two groups and could hold
+    // anything: the first of what comes before, the last of what comes after.
+    let first = |name: &str| value(fields, fields.find(name)?, name);
+    let last = |name: &str| value(fields, fields.rfind(name)?, name);
+    let name = line.strip_prefix("NodeName=").and_then(|rest| rest.split(' ').next());
+    let name =
+        NodeName::new(name.unwrap_or_default()).map_err(|_| BadLine::new("no node name", line))?;
+    let state = last(" State=").ok_or_else(|| BadLine::new("no state", line))?;
+    let mut node = Node::new(name, NodeState::from(state));
+    if let Some(address) = first(" NodeAddr=") {
+        address.clone_into(&mut node.address);
+    }
+    if let Some(hostname) = first(" NodeHostName=") {
+        hostname.clone_into(&mut node.hostname);
+    }
+    node.features = words(first(" ActiveFeatures="));
+    node.partitions = words(last(" Partitions="));
+    node.boot_time = last(" BootTime=").and_then(time::parse);
+    node.last_busy = last(" LastBusyTime=").and_then(time::parse);
+    node.resume_after = last(" ResumeAfterTime=").and_then(time::parse);
+    read_texts(&mut node, texts);
+    Ok(node)
+}
+
+fn value<'a>(fields: &'a str, at: usize, name: &str) -> Option<&'a str> {
+    let rest = fields.get(at + name.len()..)?;
+    rest.split(' ').next().filter(|value| !value.is_empty() && *value != "(null)")
+}
+
+fn words(value: Option<&str>) -> Vec<String> {
+    let words = value.unwrap_or_default().split(',').filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// The fields that are single words, and the free texts after them.
+fn split_texts(line: &str) -> (&str, &str) {
+    let from = line.find(" CfgTRES=").unwrap_or(0);
+    let rest = line.get(from..).unwrap_or_default();
+    let first = TEXTS.iter().filter_map(|marker| rest.find(marker)).min();
+    first.and_then(|at| line.split_at_checked(from + at)).unwrap_or((line, ""))
+}
+
+fn read_texts(node: &mut Node, texts: &str) {
+    let mut rest = texts;
+    if let Some(text) = rest.strip_prefix(" Reason=") {
+        let (reason, after) = split_reason(text);
+        node.reason = Some(read_reason(reason));
+        rest = after;
+    }
+    let slots =
+        [&mut node.comment, &mut node.extra, &mut node.instance_id, &mut node.instance_type];
+    for (index, slot) in slots.into_iter().enumerate() {
+        let later = TEXTS.get(index + 2..).unwrap_or_default();
+        let Some(text) = TEXTS.get(index + 1).and_then(|marker| rest.strip_prefix(marker)) else {
+            continue;
+        };
+        let end = later.iter().filter_map(|marker| text.find(marker)).min().unwrap_or(text.len());
+        let (value, after) = text.split_at_checked(end).unwrap_or((text, ""));
+        *slot = Some(value.trim_end().to_owned());
+        rest = after;
+    }
+}
+
+/// A reason ends with `[who@when]`; it may hold anything, even the names of what follows it.
+fn split_reason(text: &str) -> (&str, &str) {
+    let ends = |at: usize| {
+        let after = text.get(at + 1..).unwrap_or_default();
+        let others =
+            after.trim().is_empty() || TEXTS.iter().any(|marker| after.starts_with(marker));
+        others && text.get(..=at).is_some_and(|reason| read_reason(reason).at.is_some())
+    };
+    let end = text.match_indices(']').map(|(at, _)| at).find(|at| ends(*at));
+    end.and_then(|at| text.split_at_checked(at + 1)).unwrap_or((text, ""))
+}
+
+fn read_reason(text: &str) -> NodeReason {
+    let signed = text.trim_end().strip_suffix(']').and_then(|text| text.rsplit_once(" ["));
+    let parts = signed.and_then(|(text, signature)| {
+        let (by, at) = signature.rsplit_once('@')?;
+        Some((text, by, time::parse(at)?))
+    });
+    match parts {
+        Some((text, by, at)) => {
+            NodeReason { text: text.to_owned(), by: Some(by.to_owned()), at: Some(at) }
+        }
+        None => NodeReason::new(text.trim_end()),
+    }
+}
+
+/// Reads what squeue prints in the form that we ask for.
+pub(crate) fn jobs(text: &str) -> Result<Vec<Job>, BadLine> {
+    // The last text may have been given more than one line.
+    let lines = text.lines().filter(|line| line.matches(SEPARATOR).count() + 1 >= JOB_FIELDS.len());
+    lines.map(|line| job(line).ok_or_else(|| BadLine::new("no job", line))).collect()
+}
+
+fn job(line: &str) -> Option<Job> {
+    let fields: Vec<&str> = line.splitn(JOB_FIELDS.len(), SEPARATOR).map(str::trim).collect();
+    let [
+        id,
+        state,
+        reason,
+        partition,
+        nodes,
+        wanted,
+        count,
+        user,
+        reboot,
+        restarts,
+        features,
+        comment,
+    ] = fields[..]
+    else {
+        return None;
+    };
+    let text = |value: &str| {
+        Some(value).filter(|value| !matches!(*value, "" | "(null)")).map(str::to_owned)
+    };
+    let mut job = Job::new(id.parse().ok()?, JobState::from(state));
+    job.reason = text(reason).filter(|reason| reason != "None");
+    partition.clone_into(&mut job.partition);
+    job.nodes = list(nodes)?;
+    job.wanted = list(wanted)?;
+    job.node_count = count.parse().unwrap_or(0);
+    job.user = user.parse().ok()?;
+    job.reboot = !matches!(reboot, "0" | "no" | "");
+    job.restarts = restarts.parse().unwrap_or(0);
+    job.features = text(features);
+    job.admin_comment = text(comment.trim_end_matches(SEPARATOR));
+    Some(job)
+}
+
+fn list(text: &str) -> Option<Hostlist> {
+    if matches!(text, "" | "(null)" | "N/A") {
+        return Some(Hostlist::new());
+    }
+    Parser::new().max_hosts(1 << 17).parse(text).ok()
+}
+
+/// The number that `sbatch --parsable` prints, with or without a cluster's name.
+pub(crate) fn submitted(text: &str) -> Option<JobId> {
+    text.lines().next()?.split(';').next()?.trim().parse().ok()
+}
+
+/// True if any controller is up: `scontrol ping` has a line for each.
+pub(crate) fn is_up(text: &str) -> bool {
+    text.lines().any(|line| line.trim_end().ends_with(" is UP"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Base, Flag};
+    use proptest::prelude::*;
+
+    const POWERING_UP: [&str; 3] = [
+        include_str!("../tests/data/22.05.8-node-powering-up.txt"),
+        include_str!("../tests/data/24.11.5-node-powering-up.txt"),
+        include_str!("../tests/data/26.05.5-node-powering-up.txt"),
+    ];
+    const POWERED_DOWN: [&str; 3] = [
+        include_str!("../tests/data/22.05.8-node-powered-down.txt"),
+        include_str!("../tests/data/24.11.5-node-powered-down.txt"),
+        include_str!("../tests/data/26.05.5-node-powered-down.txt"),
+    ];
+
+    fn one(text: &str) -> Node {
+        let nodes = nodes(text).unwrap();
+        let [node] = &nodes[..] else { panic!("{nodes:?}") };
+        node.clone()
+    }
+
+    #[test]
+    fn samples_of_all_versions_are_read() {
+        for text in POWERING_UP {
+            let node = one(text);
+            assert_eq!((node.name.as_str(), node.address.as_str()), ("n002", "n002"));
+            assert_eq!(node.state.base, Base::Mixed);
+            let flags = [Flag::Cloud, Flag::NotResponding, Flag::PoweringUp];
+            assert_eq!(node.state.flags, flags.into());
+            assert_eq!(node.features, ["gpu"]);
+            assert_eq!(node.partitions, ["main", "rebuild"]);
+            assert_eq!((node.boot_time, node.last_busy, node.reason), (None, None, None));
+        }
+        for text in POWERED_DOWN {
+            let node = one(text);
+            assert_eq!(node.name.as_str(), "n004");
+            assert_eq!(node.state.to_string(), "IDLE+CLOUD+POWERED_DOWN");
+        }
+        assert_eq!(nodes(&POWERING_UP.concat()).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn free_texts_are_told_apart_whatever_they_hold() {
+        let line = "NodeName=n5 NodeAddr=10.0.0.5 NodeHostName=h5 Version=24.11.5 OS=Linux 6.1 #1 State=EVIL x \
+            RealMemory=1 State=IDLE+CLOUD+DRAIN+NEW_THING Partitions=main BootTime=2026-11-16T12:00:00 \
+            LastBusyTime=Unknown CfgTRES=cpu=2 AllocTRES= CurrentWatts=0 AveWatts=0  \
+            Reason=foo State=BAR [x@y] Comment=z [root@2026-11-16T12:01:41] Comment=my comm Extra=ex tra \
+            InstanceId=i-1 InstanceType=a b";
+        let node = one(line);
+        assert_eq!(node.state.to_string(), "IDLE+CLOUD+DRAIN+NEW_THING");
+        assert!(node.state.has(&Flag::Other("NEW_THING".into())));
+        let reason = node.reason.unwrap();
+        assert_eq!(reason.text, "foo State=BAR [x@y] Comment=z");
+        assert_eq!(
+            (reason.by.as_deref(), reason.at),
+            (Some("root"), time::parse("2026-11-16T12:01:41"))
+        );
+        assert_eq!(node.comment.as_deref(), Some("my comm"));
+        assert_eq!(node.extra.as_deref(), Some("ex tra"));
+        assert_eq!(
+            (node.instance_id.as_deref(), node.instance_type.as_deref()),
+            (Some("i-1"), Some("a b"))
+        );
+        assert_eq!(node.boot_time, time::parse("2026-11-16T12:00:00"));
+        let node = one("NodeName=n1 State=DOWN CfgTRES=x Extra=e");
+        assert_eq!((node.reason, node.extra.as_deref()), (None, Some("e")));
+    }
+
+    #[test]
+    fn unknown_names_are_left_out_and_a_node_without_a_state_is_not_guessed() {
+        assert_eq!(nodes("Node zz not found\n\n").unwrap(), []);
+        assert!(nodes("NodeName=n1 CPUs=2\n").is_err());
+        assert!(nodes("NodeName=../x State=IDLE\n").is_err());
+    }
+
+    fn fields(values: [&str; 12]) -> String {
+        values.map(|value| format!("{value}{SEPARATOR}")).concat()
+    }
+
+    #[test]
+    fn jobs_are_read_field_by_field() {
+        let line = fields([
+            "7",
+            "CONFIGURING",
+            "None",
+            "main",
+            "n[1-2]",
+            "",
+            "2",
+            "1000",
+            "1",
+            "3",
+            "a|b",
+            "x\u{1f}y",
+        ]);
+        let more = fields([
+            "8",
+            "WEIRD",
+            "BeginTime",
+            "a,b",
+            "",
+            "(null)",
+            "30-40",
+            "0",
+            "0",
+            "0",
+            "(null)",
+            "(null)",
+        ]);
+        let jobs = jobs(&format!("{line}\nrest of a comment\n{more}\n")).unwrap();
+        let [first, second] = &jobs[..] else { panic!("{jobs:?}") };
+        assert_eq!((first.id, first.state.clone()), (JobId::new(7), JobState::Configuring));
+        assert_eq!((first.reason.as_deref(), first.nodes.to_string()), (None, "n[1-2]".into()));
+        assert_eq!(
+            (first.node_count, first.user, first.reboot, first.restarts),
+            (2, 1000, true, 3)
+        );
+        assert_eq!(first.features.as_deref(), Some("a|b"));
+        assert_eq!(first.admin_comment.as_deref(), Some("x\u{1f}y"));
+        assert_eq!(second.state, JobState::Other("WEIRD".into()));
+        assert_eq!(
+            (second.reason.as_deref(), second.admin_comment.as_deref()),
+            (Some("BeginTime"), None)
+        );
+        let bad = fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", ""]);
+        assert!(super::jobs(&bad).is_err());
+    }
+
+    #[test]
+    fn small_answers_are_read() {
+        assert_eq!(submitted("17\n"), Some(JobId::new(17)));
+        assert_eq!(submitted("17;cluster\n"), Some(JobId::new(17)));
+        assert_eq!(submitted("Submitted batch job 17"), None);
+        assert!(is_up("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n"));
+        assert!(!is_up("Slurmctld(primary) at UP is DOWN\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "(?s).*") {
+            let _ = (nodes(&text), jobs(&text), submitted(&text), is_up(&text));
+        }
+
+        #[test]
+        fn nothing_panics_on_what_looks_right(
+            words in proptest::collection::vec("( NodeAddr=| State=| Reason=| Comment=| Extra=| CfgTRES=|\\]| \\[a@|ä|x| ){1}", 0..30)
+        ) {
+            let line = format!("NodeName=n1{}", words.concat());
+            if let Ok(nodes) = nodes(&line) {
+                prop_assert_eq!(nodes.len(), 1);
+            }
+            let _ = jobs(&line.replace(' ', "\u{1f}"));
+        }
+
+        #[test]
+        fn a_reason_comes_back_as_it_was_given(text in ".{1,300}") {
+            let reason = crate::Reason::new(&text);
+            let line = format!("NodeName=n1 State=IDLE CfgTRES=x Reason={reason} [root@2026-11-16T12:01:41] Extra=e");
+            let node = one(&line);
+            prop_assert_eq!(node.reason_text(), reason.as_str());
+            prop_assert_eq!(node.extra.as_deref(), Some("e"));
+        }
+    }
+}

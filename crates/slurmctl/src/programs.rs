@@ -1,0 +1,86 @@
+//! Where Slurm's programs are.
+
+use crate::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
+/// Slurm's own programs, all from one directory and so of one version.
+///
+/// ```
+/// use slurmctl::Programs;
+/// use std::path::Path;
+///
+/// let exists = |path: &Path| path.starts_with("/opt/slurm/bin");
+/// let programs = Programs::find(&Programs::USUAL.map(Path::new), exists)?;
+/// assert_eq!(programs.scontrol, Path::new("/opt/slurm/bin/scontrol"));
+/// # Ok::<(), slurmctl::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    /// Asks and tells slurmctld.
+    pub scontrol: PathBuf,
+    /// Lists jobs.
+    pub squeue: PathBuf,
+    /// Submits jobs.
+    pub sbatch: PathBuf,
+}
+
+impl Programs {
+    /// Where packages and sites put them.
+    pub const USUAL: [&str; 7] = [
+        "/usr/bin",
+        "/usr/local/bin",
+        "/opt/slurm/bin",
+        "/usr/local/slurm/bin",
+        "/opt/slurm/current/bin",
+        "/opt/software/slurm/bin",
+        "/usr/sbin",
+    ];
+
+    /// The first of these directories that has scontrol; the others must be there too.
+    ///
+    /// Slurm starts its programs without a `PATH`, so none is looked at.
+    pub fn find(directories: &[&Path], exists: impl Fn(&Path) -> bool) -> Result<Self> {
+        let absolute = directories.iter().filter(|directory| directory.is_absolute());
+        let place = |directory: &&&Path| exists(&directory.join("scontrol"));
+        let Some(directory) = absolute.clone().find(place) else {
+            let tried: Vec<String> = absolute.map(|path| path.display().to_string()).collect();
+            let text = format!("not found in {}", tried.join(", "));
+            return Err(Error::new(ErrorKind::Missing, "scontrol").because(text));
+        };
+        let here = |name: &str| {
+            let path = directory.join(name);
+            let text = format!("not found beside {}", directory.join("scontrol").display());
+            if exists(&path) {
+                Ok(path)
+            } else {
+                Err(Error::new(ErrorKind::Missing, name).because(text))
+            }
+        };
+        Ok(Self { scontrol: here("scontrol")?, squeue: here("squeue")?, sbatch: here("sbatch")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_taken_from_the_first_directory_that_has_them() {
+        let both = |path: &Path| path.starts_with("/a") || path.starts_with("/b");
+        let found = Programs::find(
+            &[Path::new("b"), Path::new("/none"), Path::new("/b"), Path::new("/a")],
+            both,
+        );
+        assert_eq!(found.unwrap().squeue, Path::new("/b/squeue"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let none = Programs::find(&[Path::new("/a"), Path::new("/b")], |_| false).unwrap_err();
+        assert_eq!(none.to_string(), "scontrol: not found in /a, /b");
+        let half = |path: &Path| !path.ends_with("squeue");
+        let half = Programs::find(&[Path::new("/a")], half).unwrap_err();
+        assert_eq!(half.to_string(), "squeue: not found beside /a/scontrol");
+        assert_eq!(half.kind(), ErrorKind::Missing);
+    }
+}

@@ -1,0 +1,178 @@
+//! Running a program: no shell, no environment but what is given, a deadline, and bounded output.
+
+use crate::{Error, ErrorKind, Result, reason::clean};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    ffi::OsString,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+/// Most bytes of a command line that an error shows.
+const LONGEST_SHOWN: usize = 300;
+
+/// How long output is still waited for when the program itself has ended: a daemon that it started
+/// may keep the pipe for good.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How programs are run.
+#[derive(Clone, Debug)]
+pub(crate) struct Runner {
+    /// All of their environment.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// How long one may take.
+    pub(crate) timeout: Duration,
+    /// How many bytes one may print.
+    pub(crate) longest: usize,
+}
+
+/// What a program printed, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Printed {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Printed {
+    /// The line that says what went wrong: Slurm's programs do not always use standard error.
+    pub(crate) fn complaint(&self) -> String {
+        let mut lines = self.stderr.lines().chain(self.stdout.lines());
+        clean(lines.find(|line| !line.trim().is_empty()).unwrap_or_default(), LONGEST_SHOWN)
+    }
+}
+
+/// Kills a program and all that it started, unless it has ended by itself.
+struct Leash(Option<Pid>);
+
+impl Leash {
+    fn new(child: &Child) -> Self {
+        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+    }
+
+    fn let_go(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // Nothing to do about a group that is gone.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// A command as an error shows it.
+pub(crate) fn shown(program: &Path, arguments: &[String]) -> String {
+    let words = arguments.iter().map(String::as_str);
+    let line: Vec<_> =
+        [&*program.to_string_lossy()].into_iter().chain(words).map(str::to_owned).collect();
+    let line = line.join(" ");
+    let short = clean(&line, LONGEST_SHOWN);
+    if line.len() > LONGEST_SHOWN { format!("{short}…") } else { short }
+}
+
+impl Runner {
+    /// Runs a program to its end, whatever its exit code.
+    pub(crate) async fn run(&self, program: &Path, arguments: &[String]) -> Result<Printed> {
+        let error = |kind| Error::new(kind, shown(program, arguments));
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|source| error(ErrorKind::Missing).caused_by(source))?;
+        // Dropped before the child, so that the group is killed while its number is surely its own.
+        let leash = Leash::new(&child);
+        let mut stdout = Pipe::new(child.stdout.take(), self.longest);
+        let mut stderr = Pipe::new(child.stderr.take(), self.longest);
+        let end = timeout(self.timeout, wait(&mut child, &mut stdout, &mut stderr)).await;
+        let Ok(status) = end else {
+            let text = format!("no answer in {:?}", self.timeout);
+            return Err(error(ErrorKind::Unavailable).because(text));
+        };
+        let status = status.map_err(|source| error(ErrorKind::Unavailable).caused_by(source))?;
+        let Some(status) = status else {
+            let text = format!("more than {} bytes of output", self.longest);
+            return Err(error(ErrorKind::Protocol).because(text));
+        };
+        leash.let_go();
+        Ok(Printed { code: status.code(), stdout: stdout.text(), stderr: stderr.text() })
+    }
+}
+
+/// Reads until the program has ended and its output too; nothing if there is too much of it.
+async fn wait(
+    child: &mut Child,
+    stdout: &mut Pipe<impl AsyncRead + Unpin>,
+    stderr: &mut Pipe<impl AsyncRead + Unpin>,
+) -> std::io::Result<Option<ExitStatus>> {
+    let mut status = None;
+    let linger = sleep(Duration::MAX);
+    tokio::pin!(linger);
+    loop {
+        if stdout.is_full() || stderr.is_full() {
+            return Ok(None);
+        }
+        if let Some(status) = status.filter(|_| stdout.is_done() && stderr.is_done()) {
+            return Ok(Some(status));
+        }
+        tokio::select! {
+            result = child.wait(), if status.is_none() => {
+                status = Some(result?);
+                linger.as_mut().reset(tokio::time::Instant::now() + LINGER);
+            }
+            result = stdout.read(), if !stdout.is_done() => result?,
+            result = stderr.read(), if !stderr.is_done() => result?,
+            () = &mut linger, if status.is_some() => return Ok(status),
+        }
+    }
+}
+
+/// One end of a pipe, and what came out of it.
+struct Pipe<R> {
+    reader: Option<R>,
+    bytes: Vec<u8>,
+    longest: usize,
+}
+
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(reader: Option<R>, longest: usize) -> Self {
+        Self { reader, bytes: Vec::new(), longest }
+    }
+
+    fn is_done(&self) -> bool {
+        self.reader.is_none()
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() > self.longest
+    }
+
+    async fn read(&mut self) -> std::io::Result<()> {
+        if let Some(reader) = &mut self.reader
+            && reader.read_buf(&mut self.bytes).await? == 0
+        {
+            self.reader = None;
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}

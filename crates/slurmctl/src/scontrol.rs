@@ -1,0 +1,254 @@
+//! The real controller, through Slurm's own programs.
+
+use crate::{
+    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
+    NodeAddress, Programs, Reason, Result,
+    argv::{self, Argv},
+    parse,
+    run::{Printed, Runner, shown},
+};
+use async_trait::async_trait;
+use hostlist::Hostlist;
+use slurmconf::SlurmVersion;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+
+/// How long to wait between two looks whether slurmctld is back.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How to reach slurmctld.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ScontrolConfig {
+    /// Slurm's programs.
+    pub programs: Programs,
+    /// `SLURM_CONF`; without it Slurm looks where it was built to look.
+    pub slurm_conf: Option<PathBuf>,
+    /// How long one command may take: without slurmctld they try for minutes.
+    pub timeout: Duration,
+    /// How many bytes one command may print; a node takes about one thousand.
+    pub longest_output: usize,
+    /// The command that restarts slurmctld, an absolute path first.
+    pub restart: Vec<String>,
+    /// How long a restart may take until slurmctld answers.
+    pub restart_timeout: Duration,
+}
+
+impl ScontrolConfig {
+    /// The usual settings.
+    #[must_use]
+    pub fn new(programs: Programs) -> Self {
+        Self {
+            programs,
+            slurm_conf: None,
+            timeout: Duration::from_secs(20),
+            longest_output: 256 << 20,
+            restart: ["/usr/bin/systemctl", "restart", "slurmctld"].map(str::to_owned).to_vec(),
+            restart_timeout: Duration::from_mins(2),
+        }
+    }
+}
+
+/// The real controller, through `scontrol`, `squeue` and `sbatch`.
+///
+/// Each command gets its own environment (not ours), no standard input, a deadline after which its
+/// process group is killed, and no shell.
+#[derive(Clone, Debug)]
+pub struct Scontrol {
+    config: ScontrolConfig,
+    runner: Runner,
+    version: SlurmVersion,
+}
+
+impl Scontrol {
+    /// A controller whose version is known already.
+    #[must_use]
+    pub fn new(config: ScontrolConfig, version: SlurmVersion) -> Self {
+        Self { runner: runner(&config), config, version }
+    }
+
+    /// Finds out the version; slurmctld is not asked.
+    pub async fn connect(config: ScontrolConfig) -> Result<Self> {
+        let runner = runner(&config);
+        let (program, arguments) = (config.programs.scontrol.clone(), argv::version());
+        let printed = runner.run(&program, &arguments).await?;
+        let printed = succeeded(&program, &arguments, printed)?;
+        let version = printed.parse().map_err(|source: slurmconf::Error| {
+            Error::new(ErrorKind::Protocol, shown(&program, &arguments)).caused_by(source)
+        })?;
+        Ok(Self::new(config, version))
+    }
+
+    async fn scontrol(&self, arguments: &Argv) -> Result<String> {
+        self.run(&self.config.programs.scontrol, arguments).await
+    }
+
+    async fn run(&self, program: &Path, arguments: &Argv) -> Result<String> {
+        succeeded(program, arguments, self.runner.run(program, arguments).await?)
+    }
+
+    async fn scontrol_all(&self, commands: Vec<Argv>) -> Result<()> {
+        for arguments in commands {
+            self.scontrol(&arguments).await?;
+        }
+        Ok(())
+    }
+
+    /// One piece of the list of nodes; that some are unknown is no failure.
+    async fn show_nodes(&self, arguments: &Argv) -> Result<Vec<Node>> {
+        let program = &self.config.programs.scontrol;
+        let printed = self.runner.run(program, arguments).await?;
+        let unknown = |line: &str| {
+            line.is_empty() || line.starts_with("NodeName=") || line.ends_with(" not found")
+        };
+        let partial = printed.code == Some(1) && printed.stderr.trim().is_empty();
+        let text = if partial && printed.stdout.lines().all(unknown) {
+            printed.stdout
+        } else {
+            succeeded(program, arguments, printed)?
+        };
+        parse::nodes(&text).map_err(|source| {
+            Error::new(ErrorKind::Protocol, shown(program, arguments)).caused_by(source)
+        })
+    }
+}
+
+/// What every command of Slurm's gets to know about the world.
+fn runner(config: &ScontrolConfig) -> Runner {
+    let mut environment = vec![
+        ("PATH".into(), "/usr/bin:/bin:/usr/sbin:/sbin".into()),
+        ("LC_ALL".into(), "C".into()),
+        // Slurm prints times in the zone it is told.
+        ("TZ".into(), "UTC".into()),
+    ];
+    environment.extend(config.slurm_conf.iter().map(|path| ("SLURM_CONF".into(), path.into())));
+    Runner { environment, timeout: config.timeout, longest: config.longest_output }
+}
+
+/// What a command printed, if it worked.
+fn succeeded(program: &Path, arguments: &[String], printed: Printed) -> Result<String> {
+    if printed.code == Some(0) {
+        return Ok(printed.stdout);
+    }
+    let complaint = printed.complaint();
+    let kind = if printed.code.is_none() { ErrorKind::Unavailable } else { classify(&complaint) };
+    Err(Error::new(kind, shown(program, arguments)).with_exit_code(printed.code).because(complaint))
+}
+
+/// What kind of failure Slurm's words stand for.
+pub(crate) fn classify(complaint: &str) -> ErrorKind {
+    let unavailable = [
+        "Unable to contact slurm controller",
+        "Zero Bytes were transmitted",
+        "Socket timed out",
+        "Communication connection failure",
+        "Connection refused",
+        "standby mode",
+        "Transport endpoint is not connected",
+    ];
+    let unknown = ["Invalid node name", "Invalid job id", "not found", "invalid partition"];
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| complaint.contains(phrase));
+    if has(&unavailable) {
+        ErrorKind::Unavailable
+    } else if has(&unknown) {
+        ErrorKind::NotFound
+    } else {
+        ErrorKind::Refused
+    }
+}
+
+#[async_trait]
+impl Controller for Scontrol {
+    fn version(&self) -> SlurmVersion {
+        self.version
+    }
+
+    async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
+        let mut nodes = Vec::new();
+        for arguments in argv::show_nodes(which) {
+            nodes.extend(self.show_nodes(&arguments).await?);
+        }
+        Ok(nodes)
+    }
+
+    async fn jobs(&self, which: Jobs) -> Result<Vec<Job>> {
+        let (program, arguments) = (&self.config.programs.squeue, argv::list_jobs(&which));
+        let text = self.run(program, &arguments).await?;
+        let mut jobs = parse::jobs(&text).map_err(|source| {
+            Error::new(ErrorKind::Protocol, shown(program, &arguments)).caused_by(source)
+        })?;
+        jobs.retain(|job| which.wants(job));
+        Ok(jobs)
+    }
+
+    async fn config(&self) -> Result<ControllerConfig> {
+        Ok(ControllerConfig::parse(&self.scontrol(&argv::show_config()).await?))
+    }
+
+    async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
+        self.scontrol_all(argv::set_addresses(addresses, self.version)?).await
+    }
+
+    async fn set_state(
+        &self,
+        nodes: &Hostlist,
+        to: NodeAction,
+        reason: Option<&Reason>,
+    ) -> Result<()> {
+        self.scontrol_all(argv::set_state(nodes, to, reason)).await
+    }
+
+    async fn comment(&self, job: JobId, text: &str) -> Result<()> {
+        self.scontrol(&argv::comment(job, text)).await.map(drop)
+    }
+
+    async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
+        self.scontrol_all(argv::reboot(nodes, reason)).await
+    }
+
+    async fn submit(&self, job: &BatchJob) -> Result<JobId> {
+        let (program, arguments) = (&self.config.programs.sbatch, argv::submit(job));
+        let text = self.run(program, &arguments).await?;
+        let unclear =
+            || Error::new(ErrorKind::Protocol, shown(program, &arguments)).because(text.as_str());
+        parse::submitted(&text).ok_or_else(unclear)
+    }
+
+    async fn ping(&self) -> Result<bool> {
+        match self.runner.run(&self.config.programs.scontrol, &argv::ping()).await {
+            Ok(printed) => Ok(parse::is_up(&printed.stdout)),
+            Err(error) if error.kind() == ErrorKind::Unavailable => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn reconfigure(&self) -> Result<()> {
+        self.scontrol(&argv::reconfigure()).await.map(drop)
+    }
+
+    async fn restart(&self) -> Result<()> {
+        let deadline = Instant::now() + self.config.restart_timeout;
+        let Some((program, arguments)) = self.config.restart.split_first() else {
+            return Err(
+                Error::new(ErrorKind::Missing, "restart of slurmctld").because("no command is set")
+            );
+        };
+        let (program, arguments) = (Path::new(program), arguments.to_vec());
+        let runner = Runner { timeout: self.config.restart_timeout, ..self.runner.clone() };
+        succeeded(program, &arguments, runner.run(program, &arguments).await?)?;
+        while !self.ping().await? {
+            if Instant::now() >= deadline {
+                let text =
+                    format!("slurmctld does not answer after {:?}", self.config.restart_timeout);
+                return Err(
+                    Error::new(ErrorKind::Unavailable, shown(program, &arguments)).because(text)
+                );
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Jobs, and what is said about them.
+
+use super::{job, job_state, list, resumed, run, slurm, state, up};
+use slurmctl::memory::{Call, JobSpec, Registration};
+use slurmctl::{Controller as _, ErrorKind, JobId, JobState, Jobs, NodeAction, Reason};
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_and_its_nodes_go_when_they_were_idle() {
+    let slurm = slurm();
+    let id = slurm.submit_job(job(2));
+    let calls = slurm.tick();
+    assert_eq!(resumed(&calls), "n[1-2]");
+    let Call::Resume { request, .. } = &calls[0] else { unreachable!() };
+    assert_eq!(request.jobs[0].id, id);
+    assert_eq!(request.jobs[0].nodes.to_string(), "n[1-2]");
+    assert_eq!(state(&slurm, "n1"), "ALLOCATED+CLOUD+NOT_RESPONDING+POWERING_UP");
+    assert_eq!(job_state(&slurm, id), JobState::Configuring);
+    assert_eq!(up(&slurm, "n1"), Registration::Accepted);
+    assert_eq!(run(&slurm, 5).await, []);
+    assert_eq!(job_state(&slurm, id), JobState::Configuring, "one node is missing");
+    assert_eq!(up(&slurm, "n2"), Registration::Accepted);
+    assert_eq!(run(&slurm, 1).await, []);
+    assert_eq!(job_state(&slurm, id), JobState::Running);
+    let calls = run(&slurm, 60).await;
+    assert_eq!(job_state(&slurm, id), JobState::Completed);
+    // Runs for 20, idle for more than 30.
+    assert_eq!(calls, [(51, Call::Suspend { nodes: list("n[1-2]") })]);
+    assert_eq!(state(&slurm, "n1"), "IDLE+CLOUD+POWERING_DOWN");
+    assert_eq!(run(&slurm, 3).await, []);
+    assert_eq!(state(&slurm, "n1"), "IDLE+CLOUD+POWERED_DOWN");
+    assert_eq!(slurm.next_event(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drained_nodes_get_no_jobs_and_a_job_that_waits_for_one_is_requeued() {
+    let slurm = slurm();
+    let why = Reason::new("maintenance");
+    slurm.set_state(&list("n[1-3]"), NodeAction::Drain, Some(&why)).await.unwrap();
+    let first = slurm.submit_job(job(2));
+    assert_eq!(slurm.tick(), []);
+    assert_eq!(slurm.job(first).unwrap().reason.as_deref(), Some("Resources"));
+    slurm.set_state(&list("n1"), NodeAction::Undrain, None).await.unwrap();
+    let calls = run(&slurm, 1).await;
+    assert_eq!(calls.len(), 1);
+    assert_eq!(resumed(&[calls[0].1.clone()]), "n[1,4]");
+    slurm.set_state(&list("n4"), NodeAction::Drain, Some(&why)).await.unwrap();
+    assert_eq!(job_state(&slurm, first), JobState::Pending);
+    let error = slurm.set_state(&list("n1"), NodeAction::Drain, None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "no reason given: {error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_about_a_job_stays_with_it() {
+    let slurm = slurm();
+    let id = slurm.submit_job(job(9));
+    slurm.comment(id, "cloud: quota exceeded").await.unwrap();
+    let jobs = slurm.jobs(Jobs::Ids(vec![id])).await.unwrap();
+    assert_eq!(jobs[0].admin_comment.as_deref(), Some("cloud: quota exceeded"));
+    let error = slurm.comment(JobId::new(99), "x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_share_nodes_that_are_up_before_new_ones_are_asked_for() {
+    let slurm = slurm();
+    let small = JobSpec { cpus: Some(1), ..job(1) };
+    let first = slurm.submit_job(small.clone());
+    let second = slurm.submit_job(small.clone());
+    let calls = slurm.tick();
+    assert_eq!(resumed(&calls), "n1");
+    let Call::Resume { request, .. } = &calls[0] else { unreachable!() };
+    let ids: Vec<JobId> = request.jobs.iter().map(|job| job.id).collect();
+    assert_eq!(ids, [first, second]);
+    assert_eq!(slurm.node("n1").unwrap().state.base.as_str(), "ALLOCATED");
+    let third = slurm.submit_job(small);
+    let calls = run(&slurm, 1).await;
+    assert_eq!(resumed(&[calls[0].1.clone()]), "n2");
+    assert!(slurm.node("n2").unwrap().state.has_job());
+    assert_eq!(slurm.job(third).unwrap().nodes.to_string(), "n2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_event_is_when_something_happens_and_not_before() {
+    let slurm = slurm();
+    let id = slurm.submit_job(job(1));
+    let mut calls = Vec::new();
+    let mut ticks = 0;
+    while let Some(due) = slurm.next_event() {
+        tokio::time::sleep_until(due).await;
+        for call in slurm.tick() {
+            if let Call::Resume { nodes, .. } = &call {
+                assert_eq!(
+                    slurm.register(&nodes.node_names().unwrap()[0], "a", due),
+                    Registration::Accepted
+                );
+            }
+            calls.push(call);
+        }
+        ticks += 1;
+        assert!(ticks < 20, "too many for one job: {calls:?}");
+    }
+    assert_eq!(job_state(&slurm, id), JobState::Completed);
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(slurm.node("n1").unwrap().state.is_powered_down());
+}

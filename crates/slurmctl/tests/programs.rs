@@ -1,0 +1,190 @@
+//! How Slurm's programs are run, with programs of our own in their place.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use slurmconf::SlurmVersion;
+use slurmctl::{Controller as _, ErrorKind, Programs, Scontrol, ScontrolConfig};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Three programs that are one script; `--version` is answered for it.
+fn programs(script: &str) -> (TempDir, ScontrolConfig) {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["scontrol", "squeue", "sbatch"] {
+        let path = dir.path().join(name);
+        let version = "[ \"$1\" = --version ] && echo slurm 24.11.5 && exit";
+        fs::write(&path, format!("#!/bin/sh\n{version}\ncd {}\n{script}\n", dir.path().display()))
+            .unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let found = Programs::find(&[dir.path()], Path::exists).unwrap();
+    (dir, ScontrolConfig::new(found))
+}
+
+async fn connect(config: ScontrolConfig) -> Scontrol {
+    Scontrol::connect(config).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_program_gets_no_environment_but_ours_and_no_input() {
+    let (dir, mut config) = programs("env > env; readlink /proc/self/fd/0 > stdin; echo x = y");
+    config.slurm_conf = Some("/etc/elsewhere/slurm.conf".into());
+    connect(config).await.config().await.unwrap();
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let text = read("env");
+    // The shell adds some of its own.
+    let own = |line: &&str| {
+        !["PWD=", "OLDPWD=", "SHLVL=", "_="].iter().any(|name| line.starts_with(name))
+    };
+    let mut lines: Vec<&str> = text.lines().filter(own).collect();
+    lines.sort_unstable();
+    let expected = [
+        "LC_ALL=C",
+        "PATH=/usr/bin:/bin:/usr/sbin:/sbin",
+        "SLURM_CONF=/etc/elsewhere/slurm.conf",
+        "TZ=UTC",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(read("stdin"), "/dev/null\n");
+}
+
+#[tokio::test]
+async fn an_error_says_program_arguments_exit_code_and_first_line() {
+    let (dir, config) =
+        programs("echo; echo 'slurm_update error: out of luck' >&2; echo more >&2; exit 3");
+    let error = connect(config).await.reconfigure().await.unwrap_err();
+    let expected = format!(
+        "{}/scontrol reconfigure: exit code 3: slurm_update error: out of luck",
+        dir.path().display()
+    );
+    assert_eq!(error.to_string(), expected);
+    assert_eq!((error.kind(), error.exit_code()), (ErrorKind::Refused, Some(3)));
+}
+
+#[tokio::test]
+async fn what_slurm_says_decides_the_kind_of_error() {
+    let table = [
+        (
+            "slurm_update error: Unable to contact slurm controller (connect failure)",
+            ErrorKind::Unavailable,
+        ),
+        (
+            "slurm_reconfigure error: Zero Bytes were transmitted or received",
+            ErrorKind::Unavailable,
+        ),
+        ("slurm_update error: Socket timed out on send/recv operation", ErrorKind::Unavailable),
+        ("slurm_update error: Invalid node name specified", ErrorKind::NotFound),
+        ("Invalid job id specified for job 999", ErrorKind::NotFound),
+        ("slurm_update error: Invalid node state transition requested", ErrorKind::Refused),
+        ("", ErrorKind::Refused),
+    ];
+    for (words, kind) in table {
+        let (_dir, config) = programs(&format!("echo '{words}' >&2; exit 1"));
+        let error = connect(config).await.reconfigure().await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_takes_too_long_is_killed_with_all_it_started() {
+    let (dir, mut config) = programs("sleep 1000 & echo $! > pid.new; mv pid.new pid; wait");
+    // Long enough for a busy machine to start the child, which has to be there to be killed.
+    config.timeout = Duration::from_secs(5);
+    let slurm = Scontrol::new(config, SlurmVersion::new(24, 11));
+    let error = slurm.reconfigure().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().ends_with("scontrol reconfigure: no answer in 5s"), "{error}");
+    gone(fs::read_to_string(dir.path().join("pid")).unwrap().trim()).await;
+}
+
+#[tokio::test]
+async fn a_program_whose_caller_goes_away_is_killed_with_all_it_started() {
+    let (dir, mut config) = programs("sleep 1000 & echo $! > pid.new; mv pid.new pid; wait");
+    config.timeout = Duration::from_mins(2);
+    let slurm = connect(config).await;
+    let task = tokio::spawn(async move { slurm.reconfigure().await });
+    let pid = poll("child", || fs::read_to_string(dir.path().join("pid")).ok()).await;
+    task.abort();
+    gone(pid.trim()).await;
+}
+
+/// Waits until a process is dead; its parent may not have noticed yet.
+async fn gone(pid: &str) {
+    poll("end of the child", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().unwrap_or_default().trim_start().to_owned();
+        (state.is_empty() || state.starts_with('Z')).then_some(())
+    })
+    .await;
+}
+
+async fn poll<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "no {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_prints_without_end_is_stopped() {
+    let (_dir, mut config) = programs("exec yes NodeName=n1");
+    config.longest_output = 100_000;
+    let error = connect(config).await.nodes(None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(error.to_string().ends_with("more than 100000 bytes of output"), "{error}");
+}
+
+#[tokio::test]
+async fn a_daemon_that_keeps_the_output_open_is_not_waited_for() {
+    let (dir, mut config) = programs("echo 'Slurmctld(primary) at here is UP'");
+    let restart = dir.path().join("restart");
+    let pid = dir.path().join("daemon");
+    fs::write(
+        &restart,
+        format!(
+            "#!/bin/sh
+sleep 1000 &
+echo $! > {}
+",
+            pid.display()
+        ),
+    )
+    .unwrap();
+    fs::set_permissions(&restart, fs::Permissions::from_mode(0o755)).unwrap();
+    config.restart = vec![restart.display().to_string()];
+    connect(config).await.restart().await.unwrap();
+    let daemon = fs::read_to_string(pid).unwrap();
+    assert!(fs::exists(format!("/proc/{}", daemon.trim())).unwrap(), "it lives on");
+    let killed = std::process::Command::new("kill").args(["-s", "KILL", daemon.trim()]).status();
+    assert!(killed.unwrap().success());
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_or_understood_is_said() {
+    let (_dir, mut config) =
+        programs("echo NodeName=n1 State=IDLE; echo 'scontrol: error: halfway' >&2; exit 1");
+    let slurm = connect(config.clone()).await;
+    let error = slurm.nodes(None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "half a list is no list: {error}");
+    config.restart = Vec::new();
+    assert_eq!(
+        connect(config.clone()).await.restart().await.unwrap_err().kind(),
+        ErrorKind::Missing
+    );
+    config.programs.scontrol = "/nowhere/scontrol".into();
+    let error = Scontrol::connect(config).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Missing);
+    assert!(std::error::Error::source(&error).is_some());
+    let (_dir, config) = programs("echo 'NodeName=n1 CPUs=2'");
+    let error = connect(config).await.nodes(None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+}
