@@ -330,6 +330,8 @@ pub struct Policies {
     pub deadline: Duration,
     /// How long a new instance is left alone by reconciliation.
     pub grace: Duration,
+    /// Keep inventory and hosts up to date whenever machines come and go.
+    pub files: bool,
 }
 
 impl Default for Policies {
@@ -342,6 +344,7 @@ impl Default for Policies {
             concurrency: 16,
             deadline: Duration::from_mins(9),
             grace: Duration::from_mins(5),
+            files: false,
         }
     }
 }

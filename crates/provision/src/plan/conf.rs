@@ -36,7 +36,7 @@ pub(super) fn edited(
     let mut new = document.clone();
     new.replace_section(Markers::NODES, &text).map_err(conf)?;
     Config::parse(&text).map_err(conf)?;
-    Ok(new.to_string())
+    super::finish::text(&new).map_err(conf)
 }
 
 enum Change {

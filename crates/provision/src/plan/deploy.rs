@@ -29,6 +29,14 @@ pub fn deploy(nodes: Option<&[NodeName]>, world: World<'_>) -> Plan {
     plan.stage(Stage::new("files", refresh()).begun(Begin::Always))
 }
 
+/// The plan with the files that hold addresses, if the policy is to keep them up to date.
+pub(super) fn with_files(plan: Plan, world: World<'_>) -> Plan {
+    if !world.site.policies.files || plan.is_idle() {
+        return plan;
+    }
+    plan.stage(Stage::new("files", refresh()).begun(Begin::Always))
+}
+
 /// The files that hold addresses, worked out anew.
 pub(super) fn refresh() -> Vec<Step> {
     vec![Step::Refresh { which: File::Inventory }, Step::Refresh { which: File::Hosts }]

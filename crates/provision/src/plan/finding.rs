@@ -43,6 +43,8 @@ pub enum FindingKind {
     WrongAddress,
     /// A node whose image is not the one it should have.
     WrongImage,
+    /// A node that we drained, and that nobody of us has in hand any more.
+    Drained,
     /// A node that somebody drained or set down.
     Held,
     /// A listing that is not complete, or a Slurm that does not answer: nothing is put right.
@@ -51,7 +53,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// Every kind.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Orphan,
         Self::Ghost,
         Self::Duplicate,
@@ -62,6 +64,7 @@ impl FindingKind {
         Self::Stuck,
         Self::WrongAddress,
         Self::WrongImage,
+        Self::Drained,
         Self::Held,
         Self::Blind,
     ];
@@ -86,6 +89,7 @@ impl FindingKind {
             Self::Stuck => "stuck",
             Self::WrongAddress => "wrong_address",
             Self::WrongImage => "wrong_image",
+            Self::Drained => "drained",
             Self::Held => "held",
             Self::Blind => "blind",
         }

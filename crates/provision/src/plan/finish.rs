@@ -6,7 +6,7 @@ use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, TellSlurm};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
-use slurmconf::{Action, Changes, Cluster, Config, Document, Markers, SlurmVersion, diff};
+use slurmconf::{Action, Changes, Cluster, Config, Document, Markers, Problem, SlurmVersion, diff};
 use std::time::Duration;
 
 /// The nodes that slurm.conf is to have.
@@ -45,17 +45,23 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     if !busy.is_empty() && !request.force {
         return Ok(plan.stage(Stage::new("refused", busy)));
     }
-    let removal =
-        match removal(&removed, request.patience, "removed by finish", request.force, world) {
-            Ok(removal) => removal,
-            Err(refused) => return Ok(plan.stage(Stage::new("refused", refused))),
-        };
-    let (text, summary) = (new.to_string(), summary(&changes.added, &changes.removed));
+    let removal = match removal(&removed, request.patience, "finish", request.force, world) {
+        Ok(removal) => removal,
+        Err(refused) => return Ok(plan.stage(Stage::new("refused", refused))),
+    };
+    let text = text(&new)?;
+    let summary = summary(&changes.added, &changes.removed);
     let write = Step::WriteFile { which: File::SlurmConf, text, summary };
     Ok(removal
         .stages(plan)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
         .stage(Stage::new("tell slurm", tell(&changes, request.version)).begun(Begin::IfAllWell)))
+}
+
+/// The text, unless a byte would be lost on the way.
+pub(super) fn text(document: &Document) -> slurmconf::Result<String> {
+    let not_text = |_| Problem::NotUtf8 { key: document.name().to_owned() };
+    Ok(String::from_utf8(document.as_bytes().to_vec()).map_err(not_text)?)
 }
 
 fn tell(changes: &Changes, version: SlurmVersion) -> Vec<Step> {

@@ -5,6 +5,15 @@ use slurmctl::{Node, Reason};
 /// What our own reasons begin with, so that we know them again.
 const OUR_PREFIX: &str = "elastic: ";
 
+/// What the reasons of our drains begin with; other reasons of ours may come to stand in the place
+/// of somebody else's drain.
+const DRAINED: &str = "elastic: drained for ";
+
+/// The reason of a drain.
+pub(super) fn drain_reason(purpose: &str) -> Reason {
+    Reason::new(&format!("{DRAINED}{purpose}"))
+}
+
 /// A reason that we know again as ours.
 ///
 /// ```
@@ -41,4 +50,19 @@ pub fn held(node: &Node) -> Option<String> {
         return None;
     }
     Some(if reason.is_empty() { "drained".to_owned() } else { reason.to_owned() })
+}
+
+/// True if we drained the node.
+pub(super) fn ours(node: &Node) -> bool {
+    node.state.has_drain() && node.reason_text().starts_with(DRAINED)
+}
+
+/// True if the node did not come back from a rebuild that we asked for.
+///
+/// The beginning of the reason alone says nothing: 24.11 keeps it after a rebuild that went well.
+pub(super) fn not_back(node: &Node) -> bool {
+    let reason = node.reason_text();
+    node.state.is_down()
+        && reason.starts_with("rebuild image:")
+        && reason.contains("reboot timed out")
 }

@@ -2,9 +2,9 @@
 
 use super::{Clear, Plan, Stage, Step};
 use crate::world::World;
-use cloud_core::InstanceId;
+use cloud_core::{Instance, InstanceId};
 use hostlist::NodeName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Something that no plan may do.
@@ -41,17 +41,22 @@ impl fmt::Display for Violation {
     }
 }
 
+/// The instances that are ours, by id.
+type Ours<'a> = BTreeMap<&'a InstanceId, &'a Instance>;
+
 /// What a plan does that no plan may do; empty for every plan that a planner makes.
 ///
 /// The executor carries out no plan that has any.
 #[must_use]
 pub fn lint(plan: &Plan, world: World<'_>) -> Vec<Violation> {
     let mut found = BTreeSet::new();
+    let ours = world.fleet.iter().filter(|instance| world.site.identity.owns(instance));
+    let ours: Ours<'_> = ours.map(|instance| (&instance.id, instance)).collect();
     let mut ended: BTreeSet<&InstanceId> = BTreeSet::new();
     for stage in &plan.stages {
         twice(stage, &mut found);
         for step in stage.steps.iter().chain(&stage.undo) {
-            owners(step, world, &mut found);
+            owners(step, &ours, world, &mut found);
             launches(step, &ended, world, &mut found);
         }
         for step in &stage.steps {
@@ -82,10 +87,10 @@ fn twice(stage: &Stage, found: &mut BTreeSet<Violation>) {
 }
 
 /// Every instance is ours, and the step's own node's.
-fn owners(step: &Step, world: World<'_>, found: &mut BTreeSet<Violation>) {
+fn owners(step: &Step, ours: &Ours<'_>, world: World<'_>, found: &mut BTreeSet<Violation>) {
     let identity = &world.site.identity;
     for id in step.instances() {
-        let Some(instance) = world.fleet.get(id).filter(|known| identity.owns(known)) else {
+        let Some(instance) = ours.get(id) else {
             found.insert(Violation::Foreign(id.clone()));
             continue;
         };

@@ -182,7 +182,8 @@ impl Row<'_> {
                 format!("{key}={value}")
             }
         });
-        let line: Vec<String> = words.into_iter().chain(details).collect();
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        let line: Vec<String> = words.chain(details).collect();
         f.write_str(line.join(" ").trim_end())
     }
 }

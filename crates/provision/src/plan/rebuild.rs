@@ -1,5 +1,6 @@
 //! Nodes that are to get their image, or a reboot.
 
+use super::deploy::with_files;
 use super::{Operation, Plan, Refusal, Stage, Step, Why, table};
 use crate::order;
 use crate::site::RebuildHow;
@@ -86,7 +87,8 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
         let node = target.node.clone();
         one(target, options, world).unwrap_or_else(|why| Step::Refuse { node, why })
     });
-    Plan::new(Operation::Rebuild).stage(Stage::new("rebuild", steps.collect()))
+    let plan = Plan::new(Operation::Rebuild).stage(Stage::new("rebuild", steps.collect()));
+    with_files(plan, world)
 }
 
 fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Step, Refusal> {

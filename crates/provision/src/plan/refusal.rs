@@ -68,6 +68,9 @@ pub enum Refusal {
     /// slurmctld did not answer, and without it this cannot be decided.
     #[error("slurmctld does not answer")]
     NoSlurm,
+    /// It did not come back from its rebuild.
+    #[error("did not come back: {0}")]
+    NotBack(String),
     /// What image it has cannot be known.
     #[error("its image is not known")]
     ImageUnknown,
@@ -110,11 +113,11 @@ pub enum Why {
     Pause(SystemTime),
     /// Too many failed; nothing more is begun.
     Halted(usize),
-    /// It failed, and waits for somebody to look.
-    Failed,
+    /// It is down or does not answer, and comes when it is back.
+    NotUp,
     /// Somebody drained it or set it down, and it is theirs.
     Held(String),
-    /// A job for it waits already.
+    /// A job for it waits or runs already.
     Queued(JobId),
 }
 
@@ -131,9 +134,9 @@ impl fmt::Display for Why {
             Self::AfterCanary => f.write_str("after those tried first"),
             Self::Pause(until) => write!(f, "pause until {}", Utc(*until)),
             Self::Halted(failures) => write!(f, "halted after {failures} failures"),
-            Self::Failed => f.write_str("failed"),
+            Self::NotUp => f.write_str("not up"),
             Self::Held(reason) => write!(f, "held: {reason}"),
-            Self::Queued(job) => write!(f, "job {job} waits for it"),
+            Self::Queued(job) => write!(f, "job {job} is for it"),
         }
     }
 }

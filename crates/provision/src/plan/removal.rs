@@ -1,11 +1,15 @@
 //! Nodes that leave slurm.conf: drained, ended, and confirmed gone.
 
-use super::{Begin, Plan, Refusal, Stage, Step, our_reason, table::ids};
+use super::{
+    Begin, Plan, Refusal, Stage, Step,
+    hold::{drain_reason, ours},
+    table::ids,
+};
 use crate::world::{Standing, World};
 use hostlist::NodeName;
 use std::time::Duration;
 
-/// The steps by which nodes leave; empty if none has an instance or takes jobs.
+/// The steps by which nodes leave; empty if none has an instance and none could get a job.
 #[derive(Default)]
 pub(super) struct Removal {
     drain: Vec<Step>,
@@ -47,12 +51,17 @@ pub(super) fn removal(
         return Err(nodes.iter().map(|node| refuse(node, Refusal::NoSlurm)).collect());
     }
     let mut removal = Removal::default();
-    let (mut drain, mut wait) = (Vec::new(), Vec::new());
+    let (mut drain, mut undrain, mut wait) = (Vec::new(), Vec::new(), Vec::new());
     for node in nodes.iter().rev() {
         let Standing { here, leaving } = world.fleet.standing(node);
-        if let Some(known) = world.node(node).filter(|_| !here.is_empty()) {
+        // Also where there is no machine: Slurm must not start one now.
+        if let Some(known) = world.node(node) {
             if !known.state.has_drain() {
                 drain.push(node.clone());
+            }
+            // What a run before us drained, and did not come to undrain, is ours as well.
+            if !known.state.has_drain() || ours(known) {
+                undrain.push(node.clone());
             }
             if !known.state.is_drained() {
                 wait.push(node.clone());
@@ -67,8 +76,10 @@ pub(super) fn removal(
         }
     }
     if !drain.is_empty() {
-        removal.undrain.push(Step::Undrain { nodes: drain.clone() });
-        removal.drain.push(Step::Drain { nodes: drain, reason: our_reason(why) });
+        removal.drain.push(Step::Drain { nodes: drain, reason: drain_reason(why) });
+    }
+    if !undrain.is_empty() {
+        removal.undrain.push(Step::Undrain { nodes: undrain });
     }
     if !wait.is_empty() && !force {
         removal.wait.push(Step::WaitDrained { nodes: wait, deadline: patience });

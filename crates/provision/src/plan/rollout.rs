@@ -1,6 +1,6 @@
 //! An image for all nodes, a few at a time.
 
-use super::{Operation, Plan, Refusal, Stage, Step, Why, held, table};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, table};
 use crate::order::by_number;
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, InstanceState};
@@ -128,7 +128,9 @@ struct Tally {
 impl Tally {
     /// How many may be begun now, and what the others wait for.
     fn room(&self, request: &Rollout, now: SystemTime) -> (usize, Why) {
-        if request.stop_after.is_some_and(|most| self.failed >= most) {
+        // That the first ones fail is what they are tried for.
+        let canary_failed = self.proven < request.canary && self.failed > 0;
+        if canary_failed || request.stop_after.is_some_and(|most| self.failed >= most) {
             return (0, Why::Halted(self.failed));
         }
         let next = request.last.and_then(|last| last.checked_add(request.delay));
@@ -203,8 +205,9 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     if let Some(job) = queued(node, world.jobs) {
         return Ok(Stand::UnderWay(nothing(Why::Queued(job.id))));
     }
-    if known.state.is_down() && known.reason_text().starts_with("rebuild image:") {
-        return Ok(Stand::Failed(nothing(Why::Failed)));
+    if not_back(known) {
+        let why = Refusal::NotBack(known.reason_text().to_owned());
+        return Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }));
     }
     let Standing { here, .. } = world.fleet.standing(node);
     let instance = match here[..] {
@@ -223,6 +226,9 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         }
         Some(_) if known.state.is_powering_up() || instance.state != InstanceState::Running => {
             Ok(Stand::Apart(nothing(Why::Later), Out::Yes))
+        }
+        Some(_) if !known.state.is_up() || known.state.has_drain() => {
+            Ok(Stand::Apart(nothing(Why::NotUp), Out::Yes))
         }
         Some(_) => Ok(Stand::Todo(node.clone())),
     }

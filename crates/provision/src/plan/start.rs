@@ -1,5 +1,6 @@
 //! Nodes that are to come up.
 
+use super::deploy::with_files;
 use super::{JobGroup, Operation, Plan, Refusal, Return, Stage, Step, our_reason, table::bring_up};
 use crate::cooldown::{Cooldown, Gate};
 use crate::order::by_number;
@@ -39,7 +40,7 @@ pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
         .stage(Stage::new("start", now))
         .stage(Stage::new("behind the probe", behind));
     plan.groups = groups;
-    plan
+    with_files(plan, world)
 }
 
 /// The jobs that want nodes of this call, with these nodes only.
@@ -130,11 +131,15 @@ fn give_back(
 ) -> Vec<Step> {
     let back = nodes.iter().filter_map(|node| {
         let (cause, why) = lost.get(node)?;
-        let waits = world.slurm.is_none()
-            || world.node(node).is_some_and(|known| known.state.is_powering_up());
+        let waits = match world.slurm {
+            None => world.conf.get(node).is_some(),
+            Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
+        };
         let how = if waits { Return::PowerDown } else { Return::Leave };
-        let reason = our_reason(why);
-        Some(Step::GiveBack { node: node.clone(), cause: *cause, reason, how })
+        // A refusal is a step of its own.
+        let needed = waits || *cause != Cause::Refused;
+        let (node, reason) = (node.clone(), our_reason(why));
+        needed.then_some(Step::GiveBack { node, cause: *cause, reason, how })
     });
     let told = broken.iter().map(|(job, why)| Step::Comment { job: *job, text: why.clone() });
     back.chain(told).collect()

@@ -1,5 +1,6 @@
 //! Nodes that are to go away.
 
+use super::deploy::with_files;
 use super::{Operation, Plan, Refusal, Stage, Step, Why, table::ids};
 use crate::order::by_number;
 use crate::world::{Standing, World};
@@ -16,7 +17,8 @@ pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
         None => Step::Refuse { node: node.clone(), why: Refusal::NotInSlurmConf },
         Some(_) => end(node, world),
     });
-    Plan::new(Operation::Stop).stage(Stage::new("stop", steps.collect()))
+    let plan = Plan::new(Operation::Stop).stage(Stage::new("stop", steps.collect()));
+    with_files(plan, world)
 }
 
 /// Plans the end of every instance with the cluster's tags, known to slurm.conf or not.

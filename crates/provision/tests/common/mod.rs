@@ -19,24 +19,24 @@ use tokio::time::{Instant, advance};
 /// What the cloud in memory calls 1970, so that all clocks agree.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
-pub struct Bed {
-    pub cloud: MemoryCloud,
-    pub slurm: MemorySlurm,
-    pub state: Box<dyn State>,
-    pub site: Site,
-    pub config: Config,
-    pub files: Files,
-    pub cancel: Cancel,
-    pub begun: Instant,
+pub(crate) struct Bed {
+    pub(crate) cloud: MemoryCloud,
+    pub(crate) slurm: MemorySlurm,
+    pub(crate) state: Box<dyn State>,
+    pub(crate) site: Site,
+    pub(crate) config: Config,
+    pub(crate) files: Files,
+    pub(crate) cancel: Cancel,
+    pub(crate) begun: Instant,
 }
 
 impl Bed {
     /// A cluster of elastic nodes with these names.
-    pub fn new(nodes: &str) -> Self {
+    pub(crate) fn new(nodes: &str) -> Self {
         Self::with(nodes, CloudSettings::default())
     }
 
-    pub fn with(nodes: &str, cloud: CloudSettings) -> Self {
+    pub(crate) fn with(nodes: &str, cloud: CloudSettings) -> Self {
         let begun = Instant::now();
         let list: Hostlist = nodes.parse().unwrap();
         let mut slurm = SlurmSettings::cloud(&list);
@@ -57,11 +57,11 @@ impl Bed {
         }
     }
 
-    pub fn now(&self) -> SystemTime {
+    pub(crate) fn now(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + EPOCH + Instant::now().saturating_duration_since(self.begun)
     }
 
-    pub async fn run<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+    pub(crate) async fn run<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         let roster = Roster::new(&self.config);
         let clock = || self.now();
         let tools = Tools {
@@ -78,7 +78,7 @@ impl Bed {
     }
 
     /// Queues a job and returns the call that slurmctld makes for it.
-    pub async fn job(&self, nodes: usize) -> (slurmctl::JobId, ResumeRequest) {
+    pub(crate) async fn job(&self, nodes: usize) -> (slurmctl::JobId, ResumeRequest) {
         let job = self.slurm.submit_job(JobSpec::new(nodes, Duration::from_secs(60)));
         for _ in 0..10 {
             for call in self.slurm.tick() {
@@ -92,16 +92,16 @@ impl Bed {
     }
 
     /// The instances with our tags that are not on their way out.
-    pub fn live(&self) -> Vec<Instance> {
+    pub(crate) fn live(&self) -> Vec<Instance> {
         let all = self.cloud.instances().into_iter();
         all.filter(|one| self.site.identity.owns(one) && !one.state.is_leaving()).collect()
     }
 
-    pub fn requests(&self, operation: Operation) -> usize {
+    pub(crate) fn requests(&self, operation: Operation) -> usize {
         self.cloud.history().iter().filter(|event| event.operation == operation).count()
     }
 
-    pub fn done(&self, operation: Operation) -> usize {
+    pub(crate) fn done(&self, operation: Operation) -> usize {
         let events = self.cloud.history();
         let done = |event: &&cloud_core::memory::Event| {
             event.operation == operation
@@ -111,19 +111,19 @@ impl Bed {
     }
 }
 
-pub fn conf(nodes: &str) -> Config {
+pub(crate) fn conf(nodes: &str) -> Config {
     Config::parse(&format!("{nodes}\nPartitionName=main Nodes=ALL Default=YES\n")).unwrap()
 }
 
-pub fn names(nodes: &str) -> Vec<NodeName> {
+pub(crate) fn names(nodes: &str) -> Vec<NodeName> {
     nodes.parse::<Hostlist>().unwrap().node_names().unwrap()
 }
 
-pub fn node(name: &str) -> NodeName {
+pub(crate) fn node(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
 }
 
-pub fn groups(request: &ResumeRequest) -> Vec<JobGroup> {
+pub(crate) fn groups(request: &ResumeRequest) -> Vec<JobGroup> {
     let group = |job: &slurmctl::JobNodes| JobGroup::new(job.id, job.nodes.node_names().unwrap());
     request.jobs.iter().map(group).collect()
 }

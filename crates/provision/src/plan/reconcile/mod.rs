@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 /// | found | done |
 /// |---|---|
 /// | instance of a node that slurm.conf does not have, or that Slurm has powered down | terminated |
-/// | node up in Slurm without an instance that could be it | given back to Slurm |
+/// | node that does not answer, without an instance that could be it | given back to Slurm |
+/// | node that answers, without one | told |
 /// | node on its way up without one, for longer than a start may take | given back |
 /// | node down because it does not answer, its instance running | given back |
 /// | failed instance beside one that works | terminated |
@@ -25,7 +26,8 @@ use std::collections::BTreeSet;
 /// | node down and powered down, for no lasting reason | returned to service after its rest |
 /// | address in Slurm not the instance's | told to Slurm, if the node does not answer |
 /// | image not the configured one | told |
-/// | node that somebody drained or set down | told |
+/// | node that we drained, and have let go of | undrained, if it could run a job |
+/// | node that somebody else drained or set down | told |
 ///
 /// Whatever ends an instance or a job is done only when it was seen before, by an earlier run, and
 /// never to an instance that is younger than the grace. If the listing is not complete, or slurmctld

@@ -1,6 +1,7 @@
 //! One node compared.
 
 use super::{Found, Look};
+use crate::plan::hold::{not_back, ours};
 use crate::plan::rebuild::configured;
 use crate::plan::{FindingKind, Return, Step, held, our_reason, table::ids};
 use crate::report::Cause;
@@ -28,6 +29,10 @@ impl<'a> Look<'a> {
             self.tell(Found { kind: FindingKind::Held, node, instances: here, text: reason });
             return;
         }
+        if ours(known) {
+            self.drained(known, node, here);
+            return;
+        }
         if !def.is_cloud() {
             self.persistent(known, node, &here);
             return;
@@ -41,6 +46,24 @@ impl<'a> Look<'a> {
             (true, false) if here.is_empty() => self.asleep(known, node),
             (true, false) => self.orphan(node, here, "powered down in Slurm"),
             (false, false) => self.up(known, node, here),
+        }
+    }
+
+    /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
+    /// could run one, now or when it is started.
+    fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let step = Step::Undrain { nodes: vec![node.clone()] };
+        let well = match here[..] {
+            [] => known.state.is_powered_down(),
+            [one] => is_usable(one) && known.state.is_up(),
+            _ => false,
+        };
+        let text = known.reason_text().to_owned();
+        let found = Found { kind: FindingKind::Drained, node, instances: here, text };
+        if well {
+            self.mend_if_seen(found, Duration::ZERO, step);
+        } else {
+            self.tell(found);
         }
     }
 
@@ -90,6 +113,11 @@ impl<'a> Look<'a> {
 
     fn up(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
         match usable(&here) {
+            // Whoever answers is there, whatever became of its tags.
+            0 if known.state.is_up() => {
+                let text = "answers, and has no instance that works".to_owned();
+                self.tell(Found { kind: FindingKind::Ghost, node, instances: here, text });
+            }
             0 => self.lost(FindingKind::Ghost, node, here),
             1 => {
                 let (usable, broken): (Vec<_>, Vec<_>) =
@@ -132,7 +160,7 @@ impl<'a> Look<'a> {
         let reason = known.reason_text();
         let text = if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") };
         let found = Found { kind: FindingKind::Stuck, node, instances: here, text };
-        if reason.starts_with("rebuild image:") {
+        if not_back(known) {
             self.tell(found);
             return;
         }
