@@ -1,6 +1,6 @@
 //! What went wrong with others: a test for each, named after it.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 mod common;
 

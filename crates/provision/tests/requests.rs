@@ -47,7 +47,8 @@ async fn fails_fast(kind: ErrorKind, cause: Cause, words: &str) {
     let ended = Instant::now().saturating_duration_since(bed.begun);
     let history = bed.cloud.history();
     let refused = history.iter().find(|event| event.outcome == Answer::Refused(kind)).unwrap();
-    assert!(ended - refused.at <= Duration::from_secs(1), "{:?}", ended - refused.at);
+    let took = ended.saturating_sub(refused.at);
+    assert!(took <= Duration::from_secs(1), "{took:?}");
     for name in &nodes {
         assert_eq!(report.nodes[name].outcome, Outcome::GivenBack, "{name}");
         let known = bed.slurm.node(name.as_str()).unwrap();
@@ -82,7 +83,7 @@ async fn a_cloud_without_room_is_not_asked_again_and_again() {
         let mut calls = vec![Call::Resume { nodes: request.all.clone(), request }];
         let mut resumes = 0;
         // Six cool-downs, with a job that wants its nodes all the time.
-        let end = Instant::now() + Duration::from_mins(60);
+        let end = Instant::now() + Duration::from_hours(1);
         while Instant::now() < end {
             for call in std::mem::take(&mut calls) {
                 match call {

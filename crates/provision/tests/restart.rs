@@ -1,18 +1,18 @@
 //! What is left when a run is killed, cancelled, or not obeyed.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 mod common;
 
 use cloud_core::memory::{Settings, Trouble};
-use cloud_core::{Capability, Operation};
+use cloud_core::{Capability, ErrorKind, Operation};
 use common::{Bed, groups, names, node};
 use provision::exec::Cancel;
-use provision::plan::{Gaps, GroupSize, Resize};
+use provision::plan::{Gaps, GroupSize, JobGroup, Resize};
 use provision::state::{Document, Event, EventKind, NodeRecord, State, StateDir};
-use provision::{Cause, Outcome, run};
+use provision::{Cause, OnPartial, Outcome, run};
 use slurmconf::{Config, Document as Conf, SlurmVersion};
-use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::memory::{Call, JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, SystemTime};
@@ -154,23 +154,59 @@ async fn slurmctld_may_be_away() {
     assert_eq!(bed.live().len(), 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_job_gets_all_its_nodes_or_releases_them_but_for_those_of_another() {
-    let bed = Bed::new("n[1-4]");
-    let nodes = names("n[1-4]");
-    let jobs: Vec<provision::plan::JobGroup> = [(1, "n[1-3]"), (2, "n[3-4]")]
-        .map(|(job, list)| provision::plan::JobGroup::new(slurmctl::JobId::new(job), names(list)))
-        .to_vec();
-    for _ in &nodes {
-        let _ = bed.slurm.submit_job(JobSpec::new(1, Duration::from_secs(60)));
-    }
-    advance(Duration::from_secs(1)).await;
-    let _ = bed.slurm.tick();
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(cloud_core::ErrorKind::Forbidden));
+/// A job of three nodes, one of which the cloud does not give.
+async fn incomplete(on_partial: OnPartial) -> (Bed, provision::Report) {
+    let mut bed = Bed::new("n[1-3]");
+    bed.site.policies.on_partial = on_partial;
+    let (_, request) = bed.job(3).await;
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Forbidden));
+    let (nodes, jobs) = (names("n[1-3]"), groups(&request));
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
-    let back: Vec<_> = report.with(Outcome::GivenBack).collect();
-    assert_eq!(back.len(), 1, "{report:?}");
-    assert!(report.nodes[&node("n4")].outcome == Outcome::Up, "another job's: {report:?}");
+    assert_eq!(report.with(Outcome::GivenBack).count(), 1, "{report:?}");
+    (bed, report)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_cannot_get_all_its_nodes_releases_the_others() {
+    let (bed, report) = incomplete(OnPartial::Release).await;
+    assert_eq!(report.with(Outcome::Released).count(), 2, "{report:?}");
+    assert_eq!(bed.live().len(), 0);
+    let nodes = bed.slurm.all_nodes();
+    assert!(nodes.iter().all(|known| !known.state.is_powering_up()), "{nodes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_cannot_get_all_its_nodes_keeps_the_others_if_told_so() {
+    let (bed, report) = incomplete(OnPartial::Keep).await;
+    assert_eq!(report.with(Outcome::Up).count(), 2, "{report:?}");
+    assert_eq!(bed.live().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_another_job_uses_is_not_released() {
+    let bed = Bed::new("n[1-2]");
+    let half = JobSpec { cpus: Some(1), ..JobSpec::new(2, Duration::from_mins(1)) };
+    let _ = bed.slurm.submit_job(half);
+    let alone =
+        JobSpec { cpus: Some(1), wanted: names("n2"), ..JobSpec::new(1, Duration::from_mins(1)) };
+    let _ = bed.slurm.submit_job(alone);
+    let mut request = None;
+    for _ in 0..5 {
+        for call in bed.slurm.tick() {
+            if let Call::Resume { request: asked, .. } = call {
+                request = Some(asked);
+            }
+        }
+        advance(Duration::from_secs(1)).await;
+    }
+    // Only the first job is told of, as when a call is split.
+    let jobs: Vec<JobGroup> = groups(&request.unwrap()).into_iter().take(1).collect();
+    assert_eq!(jobs[0].nodes.len(), 2);
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Forbidden));
+    let nodes = names("n[1-2]");
+    let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Up, "{report:?}");
 }
 
 fn resize_bed(nodes: &str) -> (Bed, String) {
@@ -209,14 +245,14 @@ async fn a_node_leaves_slurm_conf_only_when_its_instance_is_gone() {
     bed.run(async |run| run::deploy(run, None).await).await;
     assert_eq!(bed.live().len(), 3);
     for _ in 0..5 {
-        bed.cloud.script(Operation::Terminate, Trouble::Refuse(cloud_core::ErrorKind::Forbidden));
+        bed.cloud.script(Operation::Terminate, Trouble::Refuse(ErrorKind::Forbidden));
     }
-    let report = shrink(&bed, &text, 2, Duration::from_secs(60)).await;
+    let report = shrink(&bed, &text, 2, Duration::from_mins(1)).await;
     assert_eq!(report.exit_code(), 1, "{report:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "still there, and so is the node");
     assert_eq!(bed.live().len(), 3);
     bed.cloud.calm();
-    let report = shrink(&bed, &text, 2, Duration::from_secs(60)).await;
+    let report = shrink(&bed, &text, 2, Duration::from_mins(1)).await;
     assert!(report.is_success(), "{report:?}");
     let written = std::fs::read_to_string(&path).unwrap();
     let left = Config::parse(&written).unwrap();
@@ -291,7 +327,7 @@ async fn a_failed_node_loses_its_instance_and_comes_back_after_its_rest() {
     while Instant::now() < end && back.is_none() {
         advance(Duration::from_secs(30)).await;
         for call in bed.slurm.tick() {
-            if let slurmctl::memory::Call::ResumeFail { nodes } = call {
+            if let Call::ResumeFail { nodes } = call {
                 failed = true;
                 let nodes = nodes.node_names().unwrap();
                 bed.run(async |run| run::failed(run, &nodes).await).await;

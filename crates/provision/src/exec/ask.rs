@@ -1,7 +1,8 @@
 //! What is asked of the cloud, and what its answers mean.
 
+use super::end::remove;
 use super::engine::Engine;
-use super::work::{Aim, Failure, Phase, Then, Work};
+use super::work::{Failure, Phase, Then, Work};
 use crate::cooldown::Gate;
 use crate::outcome::Outcome;
 use crate::report::Cause;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often a request that had no effect is repeated, besides what the cloud's client has done.
-const MOST_TRIES: u32 = 4;
+pub(super) const MOST_TRIES: u32 = 4;
 
 /// How often a launch may be in doubt before the node is given up.
 const MOST_DOUBTS: u32 = 3;
@@ -87,13 +88,13 @@ impl Engine<'_> {
     fn next(&mut self, node: &NodeName) -> Option<Next> {
         let work = self.works.get_mut(node)?;
         match &mut work.phase {
-            Phase::Remove { ids, .. } => match ids.last() {
-                Some(id) => Some(Next::Terminate(id.clone())),
-                None => {
+            Phase::Remove { ids, .. } => {
+                let next = ids.last().cloned();
+                if next.is_none() {
                     self.removed(node);
-                    None
                 }
-            },
+                next.map(Next::Terminate)
+            }
             Phase::Start(id) => Some(Next::Start(id.clone())),
             Phase::Launch => self.next_place(node),
             Phase::AwaitGone { .. } | Phase::Doubt { .. } | Phase::Watch(_) | Phase::Over(_) => {
@@ -108,8 +109,8 @@ impl Engine<'_> {
         loop {
             let work = self.works.get_mut(node)?;
             let Some(pool) = work.place().map(Place::pool) else {
-                let none = || Failure::new(Cause::Refused, "no place to launch in");
-                let failure = work.failure.clone().unwrap_or_else(none);
+                let nowhere = || Failure::new(Cause::Refused, "no place to launch in");
+                let failure = work.failure.clone().unwrap_or_else(nowhere);
                 self.fail(node, failure);
                 return None;
             };
@@ -227,10 +228,8 @@ impl Engine<'_> {
         work.notes_instance(now, &instance.id);
         match &work.phase {
             Phase::Launch => work.goes(Phase::Watch(instance.id.clone())),
-            // Given up in the meantime, or given to whoever asked for it. The first undoes what it
-            // has done, the second does so itself.
-            Phase::Over(Outcome::Yielded) => {}
-            Phase::Over(outcome) => {
+            // Given up in the meantime: undone. Given to whoever asked for it: theirs.
+            Phase::Over(outcome) if *outcome != Outcome::Yielded => {
                 let then = Then::Over(*outcome);
                 work.goes(remove(vec![instance.id.clone()], then));
             }
@@ -238,7 +237,8 @@ impl Engine<'_> {
             | Phase::AwaitGone { .. }
             | Phase::Doubt { .. }
             | Phase::Start(_)
-            | Phase::Watch(_) => {}
+            | Phase::Watch(_)
+            | Phase::Over(_) => {}
         }
     }
 
@@ -307,102 +307,6 @@ impl Engine<'_> {
         }
     }
 
-    fn terminated(&mut self, node: &NodeName, id: &InstanceId, result: Result<(), Error>) {
-        let Some(work) = self.works.get_mut(node) else {
-            return;
-        };
-        match result {
-            Ok(()) => {
-                work.notes_termination(id);
-                work.tries = 0;
-                if let Phase::Remove { ids, told, .. } = &mut work.phase {
-                    ids.retain(|left| left != id);
-                    told.insert(id.clone());
-                    if ids.is_empty() {
-                        self.removed(node);
-                    }
-                }
-                let event = self.tools.event(EventKind::Terminated).of(node);
-                self.tools.note(&event.with(id.as_str()));
-            }
-            Err(error) => {
-                let again = match error.kind() {
-                    ErrorKind::Throttled
-                    | ErrorKind::Unavailable
-                    | ErrorKind::Ambiguous
-                    | ErrorKind::Conflict
-                    | ErrorKind::Protocol => work.retries(MOST_TRIES, error.retry_after()),
-                    ErrorKind::Unauthenticated
-                    | ErrorKind::Forbidden
-                    | ErrorKind::NotFound
-                    | ErrorKind::Invalid
-                    | ErrorKind::Quota
-                    | ErrorKind::Capacity
-                    | ErrorKind::Unsupported => false,
-                };
-                if !again {
-                    self.stays(node, id, Failure::of(&error, None));
-                }
-            }
-        }
-    }
-
-    /// An instance that would not go.
-    fn stays(&mut self, node: &NodeName, id: &InstanceId, failure: Failure) {
-        let Some(work) = self.works.get_mut(node) else {
-            return;
-        };
-        self.passed
-            .warnings
-            .insert(format!("{node}: {id} could not be terminated: {}", failure.text));
-        match work.aim {
-            Aim::Gone { .. } => {
-                work.failure = Some(failure);
-                work.goes(Phase::Over(Outcome::Failed));
-            }
-            Aim::Up(_) => {
-                let first = work.failure.clone().unwrap_or(failure);
-                match &work.phase {
-                    Phase::Remove { then: Then::Over(outcome), .. } => {
-                        let outcome = *outcome;
-                        work.goes(Phase::Over(outcome));
-                    }
-                    Phase::Remove { then: Then::Launch, .. }
-                    | Phase::AwaitGone { .. }
-                    | Phase::Doubt { .. }
-                    | Phase::Launch
-                    | Phase::Start(_)
-                    | Phase::Watch(_)
-                    | Phase::Over(_) => self.fail(node, first),
-                }
-            }
-        }
-    }
-
-    /// All of the node's instances have been told to go.
-    pub(super) fn removed(&mut self, node: &NodeName) {
-        let Some(work) = self.works.get_mut(node) else {
-            return;
-        };
-        let Phase::Remove { told, then, .. } = &work.phase else {
-            return;
-        };
-        let (told, then) = (told.clone(), *then);
-        let certain = match work.aim {
-            Aim::Gone { certain } => certain,
-            Aim::Up(_) => then == Then::Launch,
-        };
-        if certain && !told.is_empty() {
-            let until = Instant::now() + LEAVING;
-            work.goes(Phase::AwaitGone { ids: told, until, then });
-            return;
-        }
-        match then {
-            Then::Launch => work.goes(Phase::Launch),
-            Then::Over(outcome) => work.goes(Phase::Over(outcome)),
-        }
-    }
-
     fn started(&mut self, node: &NodeName, id: &InstanceId, result: Result<(), Error>) {
         let Some(work) = self.works.get_mut(node) else {
             return;
@@ -433,9 +337,4 @@ impl Engine<'_> {
             },
         }
     }
-}
-
-/// These are to be told to go.
-pub(crate) fn remove(ids: Vec<InstanceId>, then: Then) -> Phase {
-    Phase::Remove { ids, told: std::collections::BTreeSet::new(), then }
 }

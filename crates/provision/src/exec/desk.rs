@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::tools::Tools;
 use super::work::{Aim, Failure, Phase, Then};
-use super::{ask::remove, groups};
+use super::{end::remove, groups};
 use crate::outcome::Outcome;
 use crate::plan::our_reason;
 use crate::report::Cause;
@@ -285,9 +285,8 @@ impl<'a> Engine<'a> {
             return;
         };
         match &work.phase {
-            Phase::Over(_) => {}
             // To remove is what we would do anyway, if there is time.
-            Phase::Remove { then: Then::Over(_), .. } => {}
+            Phase::Over(_) | Phase::Remove { then: Then::Over(_), .. } => {}
             Phase::Remove { then: Then::Launch, .. }
             | Phase::AwaitGone { .. }
             | Phase::Doubt { .. }

@@ -3,6 +3,8 @@
 mod ask;
 mod cool;
 mod desk;
+mod doubt;
+mod end;
 mod engine;
 mod files;
 mod groups;

@@ -1,6 +1,6 @@
 //! Plans, stage by stage.
 
-use super::ask::remove;
+use super::end::remove;
 use super::engine::{Engine, Passed};
 use super::tools::Tools;
 use super::work::{Aim, Failure, Phase, Then, Work};
@@ -146,17 +146,15 @@ impl<'a> Executor<'a> {
         groups: &[JobGroup],
         last: bool,
     ) {
-        let (works, lost): (Vec<Work>, Vec<_>) = works
-            .into_iter()
-            .map(|(work, failure)| {
-                let lost = failure.map(|failure| (work.node.clone(), failure));
-                (work, lost)
-            })
-            .unzip();
+        let (mut begun, mut refused) = (Vec::new(), Vec::new());
+        for (work, failure) in works {
+            refused.extend(failure.map(|failure| (work.node.clone(), failure)));
+            begun.push(work);
+        }
         let cooldowns = std::mem::take(&mut self.cooldowns);
-        let mut engine = Engine::new(self.tools, self.site, works, cooldowns, self.deadline)
+        let mut engine = Engine::new(self.tools, self.site, begun, cooldowns, self.deadline)
             .with_groups(groups.to_vec());
-        for (node, failure) in lost.into_iter().flatten() {
+        for (node, failure) in refused {
             engine.fail(&node, failure);
         }
         if !last {

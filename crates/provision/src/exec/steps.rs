@@ -45,16 +45,16 @@ impl Executor<'_> {
             Step::WaitDrained { nodes, deadline } => self.wait_drained(nodes, deadline).await,
             Step::RebootBySlurm { nodes, reason } => {
                 let result = self.tools.slurm.reboot(&list(&nodes), &reason).await;
-                self.said(&nodes, result);
+                self.said(&nodes, &result);
             }
             Step::Submit { job } => {
                 let result = self.tools.slurm.submit(&job).await.map(|_| ());
-                self.said(std::slice::from_ref(&job.node), result);
+                self.said(std::slice::from_ref(&job.node), &result);
             }
             Step::SetAddress { node, address } => {
                 let addresses = [NodeAddress::new(node.clone(), address)];
                 let result = self.tools.slurm.set_addresses(&addresses).await;
-                self.said(&[node], result);
+                self.said(&[node], &result);
             }
             Step::TellAddresses { nodes } => self.tell_addresses(nodes).await,
             Step::Comment { job, text } => {
@@ -98,13 +98,13 @@ impl Executor<'_> {
 
     async fn set_state(&mut self, nodes: Vec<NodeName>, to: NodeAction, reason: Option<&Reason>) {
         let result = self.tools.slurm.set_state(&list(&nodes), to, reason).await;
-        self.said(&nodes, result);
+        self.said(&nodes, &result);
     }
 
     /// Notes how a call to Slurm went for its nodes.
-    fn said(&mut self, nodes: &[NodeName], result: slurmctl::Result<()>) {
+    fn said(&mut self, nodes: &[NodeName], result: &slurmctl::Result<()>) {
         for node in nodes {
-            let report = match &result {
+            let report = match result {
                 Ok(()) => NodeReport::new(Outcome::Done),
                 Err(error) => {
                     NodeReport::new(Outcome::Failed).because(Cause::Slurm, error.to_string())
@@ -124,7 +124,7 @@ impl Executor<'_> {
                 self.tools.note_node(EventKind::GivenBack, node, reason.as_str());
             }
         }
-        self.said(&nodes, result.map(|_| ()));
+        self.said(&nodes, &result.map(|_| ()));
     }
 
     async fn wait_drained(&mut self, nodes: Vec<NodeName>, deadline: Duration) {
@@ -170,7 +170,7 @@ impl Executor<'_> {
         });
         let addresses: Vec<NodeAddress> = known.collect();
         let result = self.tools.slurm.set_addresses(&addresses).await;
-        self.said(&nodes, result);
+        self.said(&nodes, &result);
     }
 
     async fn return_to_service(&mut self, nodes: Vec<NodeName>) {
@@ -185,7 +185,7 @@ impl Executor<'_> {
             }
             cooldowns::change(self.tools.state, |all| nodes.iter().for_each(|node| all.wake(node)));
         }
-        self.said(&nodes, result);
+        self.said(&nodes, &result);
     }
 
     fn rest(&mut self, node: &NodeName, cause: Cause, until: std::time::SystemTime) {
@@ -225,7 +225,7 @@ impl Executor<'_> {
         for (id, result) in ended {
             match result {
                 Ok(()) => {
-                    self.tools.note(&self.tools.event(EventKind::Terminated).with(id.as_str()))
+                    self.tools.note(&self.tools.event(EventKind::Terminated).with(id.as_str()));
                 }
                 Err(error) => self.report.failures.push(format!("{id}: {error}")),
             }

@@ -83,6 +83,7 @@ pub(crate) enum Phase {
 
 /// One node in the hands of the executor.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says what goes on beside the phase")]
 pub(crate) struct Work {
     pub(crate) node: NodeName,
     lock: Option<Box<dyn NodeLock>>,

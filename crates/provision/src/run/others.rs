@@ -24,9 +24,7 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
     let ours: Vec<Target> =
         targets.iter().filter(|target| locked.locks.contains_key(&target.node)).cloned().collect();
     let mut report = run
-        .pass(Operation::Rebuild, locked.locks, deadline, |look| {
-            plan::rebuild(&ours, options, look.world(run))
-        })
+        .pass(locked.locks, deadline, |look| plan::rebuild(&ours, options, look.world(run)))
         .await;
     busy(&mut report, locked.busy);
     run.ended(report, begun)
@@ -38,7 +36,7 @@ pub async fn rollout(run: &Run<'_>, request: &Rollout) -> Result<Report, Refusal
     let deadline = run.deadline(begun);
     let look = run.look().await;
     let plan = plan::rollout(request, look.world(run))?;
-    let report = run.act(Operation::Rollout, &plan, look, BTreeMap::new(), deadline).await;
+    let report = run.act(&plan, look, BTreeMap::new(), deadline).await;
     Ok(run.ended(report, begun))
 }
 
@@ -84,6 +82,6 @@ async fn twice<E>(
     }
     let look = run.look_for(&mut locked.locks, deadline).await;
     let plan = plan(&look)?;
-    let report = run.act(operation, &plan, look, locked.locks, deadline).await;
+    let report = run.act(&plan, look, locked.locks, deadline).await;
     Ok(run.ended(report, begun))
 }

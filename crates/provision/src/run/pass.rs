@@ -4,7 +4,7 @@ use super::Run;
 use super::look::Look;
 use crate::exec::Executor;
 use crate::outcome::{NodeReport, Outcome, Report};
-use crate::plan::{Operation, Plan};
+use crate::plan::Plan;
 use crate::report::Cause;
 use crate::state::NodeLock;
 use hostlist::NodeName;
@@ -15,26 +15,25 @@ impl Run<'_> {
     /// Looks, plans and acts for nodes that are ours to work on.
     pub(super) async fn pass(
         &self,
-        operation: Operation,
         mut locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
         deadline: Instant,
         plan: impl FnOnce(&Look) -> Plan,
     ) -> Report {
         let look = self.look_for(&mut locks, deadline).await;
         let plan = plan(&look);
-        self.act(operation, &plan, look, locks, deadline).await
+        self.act(&plan, look, locks, deadline).await
     }
 
     /// Carries out a plan that was made from a look.
     pub(super) async fn act(
         &self,
-        operation: Operation,
         plan: &Plan,
         look: Look,
         locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
         deadline: Instant,
     ) -> Report {
-        let mut executor = Executor::new(&self.tools, self.site, self.conf, operation, deadline);
+        let mut executor =
+            Executor::new(&self.tools, self.site, self.conf, plan.operation, deadline);
         executor.locks = locks;
         executor.cooldowns = look.cooldowns;
         for warning in look.warnings {

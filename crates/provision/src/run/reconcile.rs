@@ -4,7 +4,7 @@ use super::Run;
 use super::look::Look;
 use super::pass::without;
 use crate::outcome::Report;
-use crate::plan::{self, FindingKind, Operation, Plan, Sightings, Step};
+use crate::plan::{self, FindingKind, Plan, Sightings, Step};
 use crate::state::Document;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
@@ -25,9 +25,7 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
         store(run, &seen);
-        let report = run
-            .act(Operation::Reconcile, &first, look, std::collections::BTreeMap::new(), deadline)
-            .await;
+        let report = run.act(&first, look, std::collections::BTreeMap::new(), deadline).await;
         return run.ended(report, begun);
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
@@ -38,7 +36,7 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
     let others: Vec<NodeName> =
         plan.steps().flat_map(Step::nodes).filter(|node| !ours(node)).cloned().collect();
     without(&mut plan, &others);
-    let report = run.act(Operation::Reconcile, &plan, look, locked.locks, deadline).await;
+    let report = run.act(&plan, look, locked.locks, deadline).await;
     run.ended(report, begun)
 }
 

@@ -30,9 +30,8 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
         waiting = std::mem::take(&mut locked.busy);
         let ours: Vec<NodeName> = locked.locks.keys().cloned().collect();
         if !ours.is_empty() {
-            let passed = run.pass(Operation::Start, locked.locks, deadline, |look| {
-                plan::start(&ours, jobs, look.world(run))
-            });
+            let passed =
+                run.pass(locked.locks, deadline, |look| plan::start(&ours, jobs, look.world(run)));
             merge(&mut report, passed.await);
         }
         if waiting.is_empty() || Instant::now() >= deadline || run.tools.cancel.is_cancelled() {

@@ -19,15 +19,14 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Removes the instances of nodes, whether slurmctld answers or not.
 pub async fn stop(run: &Run<'_>, nodes: &[NodeName]) -> Report {
     let begun = run.begun("stop");
-    let report = end(run, nodes, begun, Operation::Stop, |look| plan::stop(nodes, look.world(run)));
+    let report = end(run, nodes, begun, |look| plan::stop(nodes, look.world(run)));
     run.ended(report.await, begun)
 }
 
 /// Removes the instances of nodes that never came up, and lets the nodes rest.
 pub async fn failed(run: &Run<'_>, nodes: &[NodeName]) -> Report {
     let begun = run.begun("failed");
-    let report =
-        end(run, nodes, begun, Operation::Failed, |look| plan::failed(nodes, look.world(run)));
+    let report = end(run, nodes, begun, |look| plan::failed(nodes, look.world(run)));
     run.ended(report.await, begun)
 }
 
@@ -36,7 +35,6 @@ async fn end(
     run: &Run<'_>,
     nodes: &[NodeName],
     begun: Instant,
-    operation: Operation,
     plan: impl FnOnce(&Look) -> Plan,
 ) -> Report {
     let deadline = run.deadline(begun);
@@ -53,7 +51,7 @@ async fn end(
     }
     let left = std::mem::take(&mut locked.busy);
     let mut report = run
-        .pass(operation, locked.locks, deadline, |look| {
+        .pass(locked.locks, deadline, |look| {
             let mut plan = plan(look);
             super::pass::without(&mut plan, &left);
             plan
@@ -78,11 +76,7 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
         let locked = run.lock(&nodes, until).await;
         let _ = run.tools.state.stop_asking(&nodes);
         // Who does not let go in time is ended all the same: nothing is to be left.
-        let passed = run
-            .pass(Operation::StopAll, locked.locks, deadline, |look| {
-                plan::stop_all(look.world(run))
-            })
-            .await;
+        let passed = run.pass(locked.locks, deadline, |look| plan::stop_all(look.world(run))).await;
         let complete = look.fleet.is_complete();
         let acted = passed.nodes.values().any(|node| node.outcome != Outcome::Nothing);
         merge(&mut report, passed);

@@ -49,7 +49,7 @@ impl StateDir {
 impl State for StateDir {
     fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
         let lock = FileLock::take(self.root.join("nodes").join(node.as_str()))?;
-        Ok(lock.map(|lock| Box::new(lock) as Box<dyn NodeLock>))
+        Ok(lock.map(|lock| -> Box<dyn NodeLock> { Box::new(lock) }))
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {

@@ -44,7 +44,7 @@ impl Bed {
         let mut site = Site::new(Identity::cluster("blue"));
         site.image = Some(ImageId::new("image-1"));
         site.zone_root = Some("zone-".to_owned());
-        site.policies.deadline = slurm.resume_timeout - Duration::from_secs(20);
+        site.policies.deadline = slurm.resume_timeout.saturating_sub(Duration::from_secs(20));
         Self {
             cloud: MemoryCloud::new(cloud),
             slurm: MemorySlurm::new(slurm),
@@ -79,7 +79,7 @@ impl Bed {
 
     /// Queues a job and returns the call that slurmctld makes for it.
     pub(crate) async fn job(&self, nodes: usize) -> (slurmctl::JobId, ResumeRequest) {
-        let job = self.slurm.submit_job(JobSpec::new(nodes, Duration::from_secs(60)));
+        let job = self.slurm.submit_job(JobSpec::new(nodes, Duration::from_mins(1)));
         for _ in 0..10 {
             for call in self.slurm.tick() {
                 if let Call::Resume { request, .. } = call {

@@ -95,7 +95,7 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     slurm_settings.resume_timeout = Duration::from_secs(rng.u64(120..=240));
     slurm_settings.suspend_time = Some(Duration::from_secs(rng.u64(30..=120)));
     slurm_settings.suspend_timeout = Duration::from_secs(rng.u64(20..=40));
-    slurm_settings.slurmd_timeout = Duration::from_secs(60);
+    slurm_settings.slurmd_timeout = Duration::from_mins(1);
     slurm_settings.requeue_delay = Duration::from_secs(rng.u64(5..=60));
     slurm_settings.idle_on_node_suspend = rng.bool();
     let resume_timeout = slurm_settings.resume_timeout;
@@ -154,7 +154,7 @@ fn site(rng: &mut Rng, zoned: bool, resume_timeout: Duration) -> Site {
     site.policies.cooldown = Duration::from_secs(rng.u64(30..=180));
     site.policies.concurrency = rng.usize(1..=4);
     site.policies.deadline = resume_timeout.saturating_sub(Duration::from_secs(20));
-    site.policies.grace = Duration::from_secs(120);
+    site.policies.grace = Duration::from_mins(2);
     if rng.bool() {
         site.policies.on_partial = provision::OnPartial::Keep;
     }

@@ -56,14 +56,22 @@ macro_rules! seeds {
 }
 
 seeds! {
-    seeds_from_0: 0..2_500,
-    seeds_from_2500: 2_500..5_000,
-    seeds_from_5000: 5_000..7_500,
-    seeds_from_7500: 7_500..10_000,
-    seeds_from_10000: 10_000..12_500,
-    seeds_from_12500: 12_500..15_000,
-    seeds_from_15000: 15_000..17_500,
-    seeds_from_17500: 17_500..20_000,
+    seeds_from_0: 0..1_250,
+    seeds_from_1250: 1_250..2_500,
+    seeds_from_2500: 2_500..3_750,
+    seeds_from_3750: 3_750..5_000,
+    seeds_from_5000: 5_000..6_250,
+    seeds_from_6250: 6_250..7_500,
+    seeds_from_7500: 7_500..8_750,
+    seeds_from_8750: 8_750..10_000,
+    seeds_from_10000: 10_000..11_250,
+    seeds_from_11250: 11_250..12_500,
+    seeds_from_12500: 12_500..13_750,
+    seeds_from_13750: 13_750..15_000,
+    seeds_from_15000: 15_000..16_250,
+    seeds_from_16250: 16_250..17_500,
+    seeds_from_17500: 17_500..18_750,
+    seeds_from_18750: 18_750..20_000,
 }
 
 /// The same seed lives the same life.

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// How long things go wrong, and how long they may take to come right.
 const TROUBLED: Duration = Duration::from_mins(12);
-const HEALING: Duration = Duration::from_mins(60);
+const HEALING: Duration = Duration::from_hours(1);
 
 /// How often the timer calls reconcile.
 const RECONCILE: Duration = Duration::from_mins(1);
