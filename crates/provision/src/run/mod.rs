@@ -2,7 +2,7 @@
 //!
 //! Each function takes the locks of its nodes, looks once at the cloud and at Slurm, plans, carries
 //! the plan out, and goes round again for nodes that another process had in hand. A failure of one
-//! node is a line in the [`Report`](crate::Report), and never the end of the others.
+//! node is a line in the [`Report`], and never the end of the others.
 
 mod locks;
 mod look;
