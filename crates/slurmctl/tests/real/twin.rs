@@ -156,9 +156,12 @@ async fn compare(series: &str, resume_timeout: u64, steps: &'static [(Step, u64)
                 "after {step:?}\nin memory: {expected}\n{series}: {found}\n{}",
                 bed.log()
             );
-            // A port that was free when it was chosen may be in use for a moment.
-            for (node, machine) in machines.iter_mut().filter(|(_, machine)| machine.has_ended()) {
-                *machine = bed.slurmd(node);
+            // A port that was free when it was chosen may be in use for a moment. Only a slurmd that is
+            // to come up is started again: one that ends with its node must stay away.
+            if let Step::Up(node) = step
+                && machines.get(node).is_some_and(Guard::has_ended)
+            {
+                machines.insert(*node, bed.slurmd(node));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
