@@ -27,6 +27,8 @@ pub struct Resize<'a> {
 }
 
 /// A group of nodes: a name with numbers behind it.
+///
+/// Elastic nodes of the same name are not counted, and keep their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSize {
     /// The name before the number.

@@ -192,23 +192,10 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     let def = world.conf.get(node).ok_or(Refusal::NotInSlurmConf)?;
     let slurm = world.slurm.ok_or(Refusal::NoSlurm)?;
     let known = slurm.get(node).ok_or(Refusal::NotInSlurmConf)?;
+    if let Some(stand) = in_slurm(node, known, world) {
+        return Ok(stand);
+    }
     let nothing = |why| Step::Nothing { node: node.clone(), why };
-    if known.state.is_powered_down() || known.state.is_powering_down() {
-        // One that we left down is not merely asleep.
-        if !known.state.is_down() {
-            return Ok(Stand::Apart(nothing(Why::PoweredDown), Out::No));
-        }
-    }
-    if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
-        return Ok(Stand::UnderWay(nothing(Why::UnderWay)));
-    }
-    if let Some(job) = queued(node, world.jobs) {
-        return Ok(Stand::UnderWay(nothing(Why::Queued(job.id))));
-    }
-    if not_back(known) {
-        let why = Refusal::NotBack(known.reason_text().to_owned());
-        return Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }));
-    }
     let Standing { here, .. } = world.fleet.standing(node);
     let instance = match here[..] {
         [] => return Err(Refusal::NoInstance),
@@ -232,6 +219,28 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         }
         Some(_) => Ok(Stand::Todo(node.clone())),
     }
+}
+
+/// How it stands, where Slurm alone can say.
+fn in_slurm(node: &NodeName, known: &Node, world: World<'_>) -> Option<Stand> {
+    let nothing = |why| Step::Nothing { node: node.clone(), why };
+    if known.state.is_powered_down() || known.state.is_powering_down() {
+        // One that we left down is not merely asleep.
+        if !known.state.is_down() {
+            return Some(Stand::Apart(nothing(Why::PoweredDown), Out::No));
+        }
+    }
+    if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
+        return Some(Stand::UnderWay(nothing(Why::UnderWay)));
+    }
+    if let Some(job) = queued(node, world.jobs) {
+        return Some(Stand::UnderWay(nothing(Why::Queued(job.id))));
+    }
+    if not_back(known) {
+        let why = Refusal::NotBack(known.reason_text().to_owned());
+        return Some(Stand::Failed(Step::Refuse { node: node.clone(), why }));
+    }
+    None
 }
 
 fn on_target(known: &Node, step: Step) -> Stand {

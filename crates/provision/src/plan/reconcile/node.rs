@@ -138,10 +138,8 @@ impl<'a> Look<'a> {
     /// A node that Slurm waits for in vain: it gets it back, and calls our stop for what is left.
     fn lost(&mut self, kind: FindingKind, node: &'a NodeName, here: Vec<&'a Instance>) {
         // A start may still be at work; one that is not after its deadline never will be.
-        let patience = match kind {
-            FindingKind::Stuck => self.world.site.policies.deadline,
-            _ => Duration::ZERO,
-        };
+        let stuck = kind == FindingKind::Stuck;
+        let patience = if stuck { self.world.site.policies.deadline } else { Duration::ZERO };
         let text = match here[..] {
             [] => "no instance".to_owned(),
             [one, ..] => format!("its instance is {}", one.state),
