@@ -18,7 +18,7 @@ use slurmctl::{Job, JobId, JobState, Node, NodeReason, NodeState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const STATES: [&str; 16] = [
+const STATES: [&str; 17] = [
     "IDLE+CLOUD",
     "IDLE",
     "ALLOCATED+CLOUD",
@@ -33,15 +33,17 @@ const STATES: [&str; 16] = [
     "IDLE+DRAIN",
     "ALLOCATED+DRAIN",
     "DOWN+DRAIN+REBOOT_ISSUED",
+    "DOWN+CLOUD+DRAIN+REBOOT_ISSUED",
     "IDLE+CLOUD+REBOOT_REQUESTED",
     "WHAT+EVER",
 ];
 
-const REASONS: [&str; 7] = [
+const REASONS: [&str; 8] = [
     "",
     "bad fan",
     "ResumeTimeout reached",
     "Not responding",
+    "rebuild image:img-2 : reboot issued",
     "rebuild image:img-2 : reboot issued : reboot timed out",
     "elastic: drained for resize",
     "elastic: drained for finish",

@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 /// | image not the configured one | told |
 /// | node that we drained, and have let go of | undrained, if it could run a job |
 /// | node that somebody else drained or set down | told |
+/// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
 ///
 /// Whatever ends an instance or a job is done only when it was seen before, by an earlier run, and
 /// never to an instance that is younger than the grace. If the listing is not complete, or slurmctld

@@ -25,6 +25,10 @@ impl<'a> Look<'a> {
         let Some(known) = world.node(node) else {
             return;
         };
+        // Slurm waits for it, and says so itself if it does not come back.
+        if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
+            return;
+        }
         if let Some(reason) = held(known) {
             self.tell(Found { kind: FindingKind::Held, node, instances: here, text: reason });
             return;
