@@ -16,7 +16,8 @@ use std::collections::BTreeSet;
 ///
 /// | found | done |
 /// |---|---|
-/// | instance of a node that slurm.conf does not have, or that Slurm has powered down | terminated |
+/// | instance of a node that neither slurm.conf nor slurmctld has, or that Slurm has powered down | terminated |
+/// | instance of a node that slurmctld has and slurm.conf has not | told |
 /// | node that does not answer, without an instance that could be it | given back to Slurm |
 /// | node that answers, without one | told |
 /// | node on its way up without one, for longer than a start may take | given back |

@@ -18,7 +18,7 @@ impl<'a> Look<'a> {
         let world = self.world;
         let Standing { here, .. } = world.fleet.standing(node);
         let Some(def) = world.conf.get(node) else {
-            self.orphan(node, here, "not in slurm.conf");
+            self.not_in_conf(node, here);
             return;
         };
         // slurm.conf may be newer than slurmctld.
@@ -50,6 +50,19 @@ impl<'a> Look<'a> {
             (true, false) if here.is_empty() => self.asleep(known, node),
             (true, false) => self.orphan(node, here, "powered down in Slurm"),
             (false, false) => self.up(known, node, here),
+        }
+    }
+
+    /// A node that slurm.conf does not have. What slurmctld still has may be in use all the same: the
+    /// file may be newer, or was read at a bad moment, or the node was made without one.
+    fn not_in_conf(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let known = self.world.node(node);
+        let asleep = known.is_none_or(|known| known.state.is_powered_down());
+        if asleep && !self.world.is_busy(node) {
+            self.orphan(node, here, "not in slurm.conf");
+        } else {
+            let text = "not in slurm.conf, and slurmctld has it".to_owned();
+            self.tell(Found { kind: FindingKind::Untold, node, instances: here, text });
         }
     }
 
