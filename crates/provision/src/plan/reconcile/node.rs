@@ -21,7 +21,7 @@ impl<'a> Look<'a> {
             self.not_in_conf(node, here);
             return;
         };
-        // slurm.conf may be newer than slurmctld.
+        // slurm.conf may be newer than slurmctld: that is told elsewhere.
         let Some(known) = world.node(node) else {
             return;
         };
@@ -58,12 +58,19 @@ impl<'a> Look<'a> {
     fn not_in_conf(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
         let known = self.world.node(node);
         let asleep = known.is_none_or(|known| known.state.is_powered_down());
-        if asleep && !self.world.is_busy(node) {
+        if asleep && !self.world.is_busy(node) && !here.is_empty() {
             self.orphan(node, here, "not in slurm.conf");
         } else {
             let text = "not in slurm.conf, and slurmctld has it".to_owned();
             self.tell(Found { kind: FindingKind::Untold, node, instances: here, text });
         }
+    }
+
+    /// A node that slurmctld has yet to take up.
+    pub(super) fn missing(&mut self, node: &'a NodeName) {
+        let instances = self.world.fleet.standing(node).here;
+        let text = "in slurm.conf, and slurmctld does not have it".to_owned();
+        self.tell(Found { kind: FindingKind::Untold, node, instances, text });
     }
 
     /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
