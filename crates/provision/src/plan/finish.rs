@@ -20,6 +20,8 @@ pub struct Finish<'a> {
     pub version: SlurmVersion,
     /// Also if jobs run on nodes that are to go.
     pub force: bool,
+    /// True to tell slurmctld; false to write slurm.conf alone, and leave that to whoever asked.
+    pub tell: bool,
     /// How long to wait for jobs that begin in the meantime.
     pub patience: Duration,
 }
@@ -38,7 +40,8 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let changes = diff(&before, &after);
     let plan = Plan::new(Operation::Finish);
     if new.as_bytes() == request.document.as_bytes() {
-        return Ok(untold::tell(plan, request.version, request.force, world));
+        let (version, force) = (request.version, request.force);
+        return Ok(if request.tell { untold::tell(plan, version, force, world) } else { plan });
     }
     let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
     let removed = by_number(names);
@@ -54,7 +57,7 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let text = text(&new)?;
     let summary = summary(&changes.added, &changes.removed);
     let write = Step::WriteFile { which: File::SlurmConf, text, summary };
-    let tell = tell(&changes, request.version, world);
+    let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
     Ok(removal
         .stages(plan)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))

@@ -254,6 +254,7 @@ impl Chance {
             leave_same: self.switch(7),
             launch_absent: self.switch(8),
             force: self.switch(9),
+            slurm_asks: self.switch(15),
         }
     }
 
@@ -291,7 +292,7 @@ impl Chance {
 
     pub(crate) fn finish<'a>(&self, document: &'a Document, cluster: &'a Cluster) -> Finish<'a> {
         let (version, patience) = (SlurmVersion::new(22, 5), Duration::from_mins(1));
-        Finish { document, cluster, version, force: self.switch(15), patience }
+        Finish { document, cluster, version, force: self.switch(15), tell: true, patience }
     }
 
     /// All that a run before may have seen of nodes and instances.
