@@ -164,6 +164,7 @@ fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
     request.canary = words.number("canary").unwrap_or_default();
     request.stop_after = words.number("stop_after");
     request.how = words.value("jobs").map(RolloutHow::Jobs).unwrap_or_default();
+    request.tried = words.value("tried").map(|list| names(&list)).into_iter().flatten().collect();
     request.last = words.time("last").map(|ago| now() - ago);
     match plan::rollout(&request, world) {
         Ok(plan) => only(plan),
