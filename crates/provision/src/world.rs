@@ -42,11 +42,16 @@ impl<'a> World<'a> {
         self.site.wanted(name, def)
     }
 
-    /// The first job that runs, or is being started or cleaned up, on the node.
+    /// The jobs that run, or are being started or cleaned up, on the node.
+    pub fn jobs_on(&self, name: &NodeName) -> impl Iterator<Item = &'a Job> {
+        let has = |job: &&Job| !job.state.is_finished() && job.nodes.contains(name.as_str());
+        self.jobs.iter().filter(has)
+    }
+
+    /// The first of them.
     #[must_use]
     pub fn job_on(&self, name: &NodeName) -> Option<&'a Job> {
-        let has = |job: &&Job| !job.state.is_finished() && job.nodes.contains(name.as_str());
-        self.jobs.iter().find(has)
+        self.jobs_on(name).next()
     }
 
     /// True if a job has the node, by its own state or by the list of jobs.

@@ -47,13 +47,15 @@ pub enum FindingKind {
     Drained,
     /// A node that somebody drained or set down.
     Held,
+    /// A node that slurm.conf has and slurmctld has not, or the other way round: it was not told.
+    Untold,
     /// A listing that is not complete, or a Slurm that does not answer: nothing is put right.
     Blind,
 }
 
 impl FindingKind {
     /// Every kind.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Orphan,
         Self::Ghost,
         Self::Duplicate,
@@ -66,6 +68,7 @@ impl FindingKind {
         Self::WrongImage,
         Self::Drained,
         Self::Held,
+        Self::Untold,
         Self::Blind,
     ];
 
@@ -91,6 +94,7 @@ impl FindingKind {
             Self::WrongImage => "wrong_image",
             Self::Drained => "drained",
             Self::Held => "held",
+            Self::Untold => "untold",
             Self::Blind => "blind",
         }
     }

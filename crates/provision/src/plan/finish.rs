@@ -2,7 +2,7 @@
 
 use super::removal::removal;
 use super::resize::summary;
-use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, TellSlurm};
+use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
@@ -20,13 +20,16 @@ pub struct Finish<'a> {
     pub version: SlurmVersion,
     /// Also if jobs run on nodes that are to go.
     pub force: bool,
+    /// True to tell slurmctld; false to write slurm.conf alone, and leave that to whoever asked.
+    pub tell: bool,
     /// How long to wait for jobs that begin in the meantime.
     pub patience: Duration,
 }
 
 /// Plans slurm.conf with other nodes, and what follows from it.
 ///
-/// If nothing changes there is nothing to do. Instances of nodes that are to go are ended and
+/// If nothing changes there is nothing to do, unless slurmctld has other nodes than slurm.conf: then
+/// a run before died between the two, and slurmctld is told. Instances of nodes that are to go are ended and
 /// confirmed gone first; a node on which a job is running is not removed unless forced, and then
 /// nothing else is done either.
 pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
@@ -37,11 +40,13 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let changes = diff(&before, &after);
     let plan = Plan::new(Operation::Finish);
     if new.as_bytes() == request.document.as_bytes() {
-        return Ok(plan);
+        let (version, force) = (request.version, request.force);
+        return Ok(if request.tell { untold::tell(plan, version, force, world) } else { plan });
     }
     let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
     let removed = by_number(names);
-    let busy = busy(&removed, world);
+    let left = untold::untold(Some(request.version), world).left;
+    let busy = untold::busy(&[left, removed.clone()].concat(), world);
     if !busy.is_empty() && !request.force {
         return Ok(plan.stage(Stage::new("refused", busy)));
     }
@@ -52,10 +57,11 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let text = text(&new)?;
     let summary = summary(&changes.added, &changes.removed);
     let write = Step::WriteFile { which: File::SlurmConf, text, summary };
+    let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
     Ok(removal
         .stages(plan)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
-        .stage(Stage::new("tell slurm", tell(&changes, request.version)).begun(Begin::IfAllWell)))
+        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell)))
 }
 
 /// The text, unless a byte would be lost on the way.
@@ -64,18 +70,11 @@ pub(super) fn text(document: &Document) -> slurmconf::Result<String> {
     Ok(String::from_utf8(document.as_bytes().to_vec()).map_err(not_text)?)
 }
 
-fn tell(changes: &Changes, version: SlurmVersion) -> Vec<Step> {
+fn tell(changes: &Changes, version: SlurmVersion, world: World<'_>) -> Vec<Step> {
     match changes.action(version) {
-        Action::Nothing => Vec::new(),
+        Action::Nothing if untold::untold(Some(version), world).is_empty() => Vec::new(),
+        Action::Nothing => vec![untold::take_up(version)],
         Action::Reconfigure => vec![Step::TellSlurm(TellSlurm::Reconfigure)],
         Action::Restart => vec![Step::TellSlurm(TellSlurm::Restart)],
     }
-}
-
-/// The nodes that must not go because a job is there.
-fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
-    let used = nodes.iter().filter(|node| world.is_busy(node));
-    let why =
-        |node: &NodeName| world.job_on(node).map_or(Refusal::InUse, |job| Refusal::Job(job.id));
-    used.map(|node| Step::Refuse { node: node.clone(), why: why(node) }).collect()
 }

@@ -20,6 +20,7 @@ mod start;
 mod step;
 mod stop;
 mod table;
+mod untold;
 
 pub use deploy::deploy;
 pub use failed::failed;

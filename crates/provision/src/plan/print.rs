@@ -7,111 +7,103 @@ use cloud_core::{InstanceId, Reboot};
 use hostlist::{Hostlist, NodeName};
 use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
 use std::fmt;
+use std::time::Duration;
 
 /// A step as a word, its nodes and what else there is to say.
 pub(super) struct Row<'a> {
     verb: &'static str,
     nodes: &'a [NodeName],
-    details: Vec<(&'static str, String)>,
+    details: Details,
 }
+
+/// What else there is to say about a step, by key.
+type Details = Vec<(&'static str, String)>;
 
 impl Step {
     fn row(&self) -> Row<'_> {
-        let (verb, details) = match self.on_instances() {
-            Some(row) => row,
-            None => self.on_slurm(),
-        };
-        Row { verb, nodes: self.nodes(), details }
-    }
-
-    /// Word and details of what is done to instances.
-    fn on_instances(&self) -> Option<(&'static str, Vec<(&'static str, String)>)> {
-        Some(match self {
-            Self::Launch { wanted, first, tell } => {
-                let mut details = launch(wanted);
-                if !first.is_empty() {
-                    details.push(("after", listed(first.iter().map(clear))));
-                }
-                if !tell {
-                    details.push(("address", "told later".to_owned()));
-                }
-                ("launch", details)
+        let (verb, details) = match self {
+            Self::Launch { wanted, first, tell } => ("launch", launch_after(wanted, first, *tell)),
+            Self::Adopt { id, address: None, .. } => ("adopt", vec![said("id", id)]),
+            Self::Adopt { id, address: Some(address), .. } => {
+                ("adopt", vec![said("id", id), said("address", address)])
             }
-            Self::Adopt { id, address, .. } => {
-                let mut details = vec![("id", id.to_string())];
-                details.extend(address.map(|address| ("address", address.to_string())));
-                ("adopt", details)
-            }
-            Self::StartStopped { id, .. } => ("start", vec![("id", id.to_string())]),
+            Self::StartStopped { id, .. } => ("start", vec![said("id", id)]),
             Self::Terminate { ids, .. } | Self::TerminateNameless { ids } => {
                 ("terminate", vec![("id", joined(ids))])
             }
             Self::WaitGone { ids, .. } => ("wait gone", vec![("id", joined(ids))]),
             Self::Rebuild { id, image, .. } => {
-                ("rebuild", vec![("id", id.to_string()), ("image", image.to_string())])
+                ("rebuild", vec![said("id", id), said("image", image)])
             }
             Self::Recreate { id, wanted } => {
-                let mut details = vec![("id", id.to_string())];
-                details.extend(launch(wanted));
-                ("recreate", details)
+                ("recreate", [vec![said("id", id)], launch(wanted)].concat())
             }
-            Self::Reboot { id, how, .. } => {
-                let how = match how {
-                    Reboot::Soft => "soft",
-                    Reboot::Hard => "hard",
-                };
-                ("reboot", vec![("id", id.to_string()), ("how", how.to_owned())])
-            }
-            _ => return None,
-        })
-    }
-
-    /// Word and details of what is done to Slurm, to files, or not at all.
-    fn on_slurm(&self) -> (&'static str, Vec<(&'static str, String)>) {
-        match self {
+            Self::Reboot { id, how, .. } => ("reboot", vec![said("id", id), reboot(*how)]),
             Self::GiveBack { cause, reason, how, .. } => {
-                let verb = match how {
-                    Return::PowerDown => "give back",
-                    Return::Leave => "give up",
-                };
-                (verb, vec![("cause", cause.to_string()), ("reason", reason.to_string())])
-            }
-            Self::ReturnToService { .. } => ("return", Vec::new()),
-            Self::Rest { cause, until, .. } => {
-                ("rest", vec![("cause", cause.to_string()), ("until", Utc(*until).to_string())])
-            }
-            Self::Drain { reason, .. } => ("drain", vec![("reason", reason.to_string())]),
-            Self::WaitDrained { deadline, .. } => {
-                ("wait drained", vec![("at most", format!("{} s", deadline.as_secs()))])
-            }
-            Self::Undrain { .. } => ("undrain", Vec::new()),
-            Self::RebootBySlurm { reason, .. } => {
-                ("reboot by slurm", vec![("reason", reason.to_string())])
+                (give_back(*how), vec![said("cause", cause), said("reason", reason)])
             }
             Self::Submit { job } => {
-                ("submit", vec![("job", job.name.clone()), ("partition", job.partition.clone())])
+                ("submit", vec![said("job", &job.name), said("partition", &job.partition)])
             }
-            Self::SetAddress { address, .. } => {
-                ("set address", vec![("address", address.to_string())])
-            }
-            Self::TellAddresses { .. } => ("tell addresses", Vec::new()),
-            Self::Comment { job, text } => {
-                ("comment", vec![("job", job.to_string()), ("text", text.clone())])
-            }
+            Self::Comment { job, text } => ("comment", vec![said("job", job), said("text", text)]),
             Self::WriteFile { which, summary, .. } => {
-                ("write", vec![("file", which.to_string()), ("changes", summary.clone())])
+                ("write", vec![said("file", which), said("changes", summary)])
             }
-            Self::Refresh { which } => ("refresh", vec![("file", which.to_string())]),
+            Self::Refresh { which } => ("refresh", vec![said("file", which)]),
+            Self::Refuse { why, .. } => ("refuse", vec![said("why", why)]),
+            Self::Nothing { why, .. } => ("nothing", vec![said("why", why)]),
+            Self::ReturnToService { .. } => ("return", Vec::new()),
+            Self::Rest { cause, until, .. } => {
+                ("rest", vec![said("cause", cause), said("until", &Utc(*until))])
+            }
+            Self::Drain { reason, .. } => ("drain", vec![said("reason", reason)]),
+            Self::WaitDrained { deadline, .. } => ("wait drained", vec![at_most(*deadline)]),
+            Self::Undrain { .. } => ("undrain", Vec::new()),
+            Self::RebootBySlurm { reason, .. } => ("reboot by slurm", vec![said("reason", reason)]),
+            Self::SetAddress { address, .. } => ("set address", vec![said("address", address)]),
+            Self::TellAddresses { .. } => ("tell addresses", Vec::new()),
             Self::TellSlurm(TellSlurm::Reconfigure) => ("reconfigure slurmctld", Vec::new()),
             Self::TellSlurm(TellSlurm::Restart) => ("restart slurmctld", Vec::new()),
-            Self::Refuse { why, .. } => ("refuse", vec![("why", why.to_string())]),
-            Self::Nothing { why, .. } => ("nothing", vec![("why", why.to_string())]),
-            _ => ("", Vec::new()),
-        }
+        };
+        Row { verb, nodes: self.nodes(), details }
     }
 }
 
-fn launch(wanted: &Wanted) -> Vec<(&'static str, String)> {
+fn said(key: &'static str, value: &impl ToString) -> (&'static str, String) {
+    (key, value.to_string())
+}
+
+fn at_most(time: Duration) -> (&'static str, String) {
+    ("at most", format!("{} s", time.as_secs()))
+}
+
+fn give_back(how: Return) -> &'static str {
+    match how {
+        Return::PowerDown => "give back",
+        Return::Leave => "give up",
+    }
+}
+
+fn reboot(how: Reboot) -> (&'static str, String) {
+    let how = match how {
+        Reboot::Soft => "soft",
+        Reboot::Hard => "hard",
+    };
+    ("how", how.to_owned())
+}
+
+fn launch_after(wanted: &Wanted, first: &[Clear], tell: bool) -> Details {
+    let mut details = launch(wanted);
+    if !first.is_empty() {
+        details.push(("after", listed(first.iter().map(clear))));
+    }
+    if !tell {
+        details.push(("address", "told later".to_owned()));
+    }
+    details
+}
+
+fn launch(wanted: &Wanted) -> Details {
     let mut details = vec![
         ("place", listed(wanted.places.iter().map(place))),
         ("image", wanted.image.to_string()),

@@ -73,8 +73,11 @@ pub struct RebuildOptions {
     pub leave_same: bool,
     /// With a node that has no instance: launch one instead of refusing.
     pub launch_absent: bool,
-    /// Also where a job is running.
+    /// Also where a job is running, or where slurmctld does not say whether one is.
     pub force: bool,
+    /// True if Slurm itself asks, by calling us as its reboot program or for a job with `--reboot`:
+    /// then it need not be asked back.
+    pub slurm_asks: bool,
 }
 
 /// Plans a rebuild, a reboot or nothing for each node.
@@ -107,7 +110,7 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
     };
     let image = image(target, instance, world)?;
     if !options.force {
-        undisturbed(node, world)?;
+        undisturbed(node, options.slurm_asks, world)?;
     }
     on_instance(node, instance, image, options, world)
 }
@@ -150,13 +153,23 @@ pub(super) fn configured(node: &NodeName, world: World<'_>) -> Result<ImageId, R
 }
 
 /// Refuses where a job would be hit, unless Slurm itself has asked for the reboot.
-fn undisturbed(node: &NodeName, world: World<'_>) -> Result<(), Refusal> {
-    if world.node(node).is_some_and(|known| known.state.is_reboot_issued()) {
+fn undisturbed(node: &NodeName, slurm_asks: bool, world: World<'_>) -> Result<(), Refusal> {
+    if world.slurm.is_none() {
+        return if slurm_asks { Ok(()) } else { Err(Refusal::NoSlurm) };
+    }
+    let known = world.node(node);
+    if known.is_some_and(|known| known.state.is_reboot_issued()) {
         return Ok(());
     }
-    match world.job_on(node) {
-        Some(job) if !job.reboot => Err(Refusal::Job(job.id)),
-        Some(_) | None => Ok(()),
+    let mut jobs = world.jobs_on(node).peekable();
+    // A job may be there that the list does not have; the one that comes with a reboot may not be
+    // there yet.
+    let unseen = jobs.peek().is_none()
+        && known.is_some_and(|known| known.state.has_job() && !known.state.is_powering_up());
+    match jobs.find(|job| !job.reboot) {
+        Some(job) => Err(Refusal::Job(job.id)),
+        None if unseen => Err(Refusal::InUse),
+        None => Ok(()),
     }
 }
 

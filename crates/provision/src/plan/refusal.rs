@@ -1,7 +1,7 @@
 //! Why nothing is done to a node: because it must not be, or because it need not be.
 
 use crate::time::Utc;
-use cloud_core::{InstanceId, InstanceState};
+use cloud_core::{ImageId, InstanceId, InstanceState};
 use slurmctl::JobId;
 use std::fmt;
 use std::time::SystemTime;
@@ -71,6 +71,9 @@ pub enum Refusal {
     /// It did not come back from its rebuild.
     #[error("did not come back: {0}")]
     NotBack(String),
+    /// It came back from its rebuild, and not with the image.
+    #[error("came back with image {0}")]
+    OtherImage(ImageId),
     /// What image it has cannot be known.
     #[error("its image is not known")]
     ImageUnknown,

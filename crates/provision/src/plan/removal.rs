@@ -7,6 +7,7 @@ use super::{
 };
 use crate::world::{Standing, World};
 use hostlist::NodeName;
+use slurmctl::Node;
 use std::time::Duration;
 
 /// The steps by which nodes leave; empty if none has an instance and none could get a job.
@@ -51,22 +52,8 @@ pub(super) fn removal(
         return Err(nodes.iter().map(|node| refuse(node, Refusal::NoSlurm)).collect());
     }
     let mut removal = Removal::default();
-    let (mut drain, mut undrain, mut wait) = (Vec::new(), Vec::new(), Vec::new());
     for node in nodes.iter().rev() {
         let Standing { here, leaving } = world.fleet.standing(node);
-        // Also where there is no machine: Slurm must not start one now.
-        if let Some(known) = world.node(node) {
-            if !known.state.has_drain() {
-                drain.push(node.clone());
-            }
-            // What a run before us drained, and did not come to undrain, is ours as well.
-            if !known.state.has_drain() || ours(known) {
-                undrain.push(node.clone());
-            }
-            if !known.state.is_drained() {
-                wait.push(node.clone());
-            }
-        }
         if !here.is_empty() {
             removal.terminate.push(Step::Terminate { node: node.clone(), ids: ids(&here) });
         }
@@ -75,14 +62,26 @@ pub(super) fn removal(
             removal.gone.push(Step::WaitGone { node: node.clone(), ids: ids(&all) });
         }
     }
-    if !drain.is_empty() {
-        removal.drain.push(Step::Drain { nodes: drain, reason: drain_reason(why) });
-    }
-    if !undrain.is_empty() {
-        removal.undrain.push(Step::Undrain { nodes: undrain });
-    }
-    if !wait.is_empty() && !force {
-        removal.wait.push(Step::WaitDrained { nodes: wait, deadline: patience });
+    // Also where there is no machine: Slurm must not start one now.
+    let nodes_where = |wanted: fn(&Node) -> bool| -> Vec<NodeName> {
+        let known = nodes.iter().rev().filter(|node| world.node(node).is_some_and(wanted));
+        known.cloned().collect()
+    };
+    removal.drain = of(nodes_where(|node| !node.state.has_drain()), |nodes| Step::Drain {
+        nodes,
+        reason: drain_reason(why),
+    });
+    // What a run before us drained, and did not come to undrain, is ours as well.
+    let ours = nodes_where(|node| !node.state.has_drain() || ours(node));
+    removal.undrain = of(ours, |nodes| Step::Undrain { nodes });
+    if !force {
+        let wait = nodes_where(|node| !node.state.is_drained());
+        removal.wait = of(wait, |nodes| Step::WaitDrained { nodes, deadline: patience });
     }
     Ok(removal)
+}
+
+/// The step for these nodes, if there are any.
+fn of(nodes: Vec<NodeName>, step: impl FnOnce(Vec<NodeName>) -> Step) -> Vec<Step> {
+    if nodes.is_empty() { Vec::new() } else { vec![step(nodes)] }
 }

@@ -3,7 +3,7 @@
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::table::bring_up_as;
-use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, TellSlurm, deploy::refresh};
+use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, deploy::refresh, untold};
 use crate::order::{by_number, split};
 use crate::world::World;
 use hostlist::{Hostlist, NodeName};
@@ -27,6 +27,8 @@ pub struct Resize<'a> {
 }
 
 /// A group of nodes: a name with numbers behind it.
+///
+/// Elastic nodes of the same name are not counted, and keep their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSize {
     /// The name before the number.
@@ -62,7 +64,7 @@ struct Difference {
 /// New nodes are launched before slurm.conf has them. Nodes to go are drained, and leave slurm.conf
 /// only when their instances are confirmed gone, so that one that cannot be deleted stays visible.
 /// If jobs do not end in time, what we drained is undrained and nothing is deleted. Planned again
-/// after half of it was done, only the other half is left.
+/// after half of it was done, only the other half is left; where that is to tell slurmctld, it is told.
 #[must_use]
 pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let all: Vec<Difference> =
@@ -76,15 +78,21 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         .filter(|addition| !addition.nodes.is_empty())
         .collect();
     let plan = Plan::new(Operation::Resize);
+    let busy = untold::busy(&untold::untold(Some(request.version), world).left, world);
+    if !busy.is_empty() {
+        return plan.stage(Stage::new("refused", busy));
+    }
     if launches.is_empty() && remove.is_empty() {
-        return plan;
+        let plan = untold::tell(plan, request.version, false, world);
+        let files = if plan.is_idle() { Vec::new() } else { refresh() };
+        return plan.stage(Stage::new("files", files).begun(Begin::Always));
     }
     let gone: Hostlist = remove.iter().collect();
     let text = edited(request.document, &additions, &gone);
     let removal = removal(&remove, request.patience, "resize", false, world);
     match refusals(&launches, &remove, &text, &removal) {
         refused if !refused.is_empty() => plan.stage(Stage::new("refused", refused)),
-        _ => carried_out(request, launches, removal, text.unwrap_or_default(), &gone),
+        _ => carried_out(request, launches, removal, text.unwrap_or_default(), &gone, world),
     }
 }
 
@@ -112,10 +120,13 @@ fn carried_out(
     removal: Result<Removal, Vec<Step>>,
     text: String,
     gone: &Hostlist,
+    world: World<'_>,
 ) -> Plan {
     let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
     let (mut launch, mut later) = (Vec::new(), Vec::new());
-    let mut told = Vec::new();
+    let before = untold::untold(Some(request.version), world).to_address(world);
+    let mut told: Vec<NodeName> =
+        before.into_iter().filter(|node| !gone.contains(node.as_str())).collect();
     for step in launches.into_iter().filter_map(|(_, step)| step.ok()) {
         match step {
             Step::Launch { wanted, first, .. } => {
@@ -129,11 +140,7 @@ fn carried_out(
     if !told.is_empty() {
         later.push(Step::TellAddresses { nodes: told });
     }
-    let tell = if request.version.reconfigures_nodes() {
-        TellSlurm::Reconfigure
-    } else {
-        TellSlurm::Restart
-    };
+    let tell = vec![untold::take_up(request.version)];
     let write = Step::WriteFile { which: File::SlurmConf, text, summary: summary(&new, gone) };
     let plan =
         Plan::new(Operation::Resize).stage(Stage::new("launch", launch).begun(Begin::IfAllWell));
@@ -141,7 +148,7 @@ fn carried_out(
         .unwrap_or_default()
         .stages(plan)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
-        .stage(Stage::new("tell slurm", vec![Step::TellSlurm(tell)]).begun(Begin::IfAllWell))
+        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
         .stage(Stage::new("addresses", later))
         .stage(Stage::new("files", refresh()).begun(Begin::Always))
 }

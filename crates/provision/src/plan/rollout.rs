@@ -6,6 +6,7 @@ use crate::world::{Standing, World};
 use cloud_core::{ImageId, InstanceState};
 use hostlist::NodeName;
 use slurmctl::{BatchJob, Job, Node, Reason};
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 /// Which nodes are to get which image, and how fast.
@@ -31,6 +32,9 @@ pub struct Rollout {
     pub how: RolloutHow,
     /// When the last batch was begun, if this is not the first.
     pub last: Option<SystemTime>,
+    /// The nodes that were begun: each is tried once. Who drives the rollout keeps both, see
+    /// [`note`](Self::note).
+    pub tried: BTreeSet<NodeName>,
 }
 
 /// How Slurm is made to call our reboot program.
@@ -58,7 +62,18 @@ impl Rollout {
             stop_after: None,
             how: RolloutHow::default(),
             last: None,
+            tried: BTreeSet::new(),
         }
+    }
+
+    /// Writes down what a plan of this rollout begins, once it is carried out.
+    pub fn note(&mut self, plan: &Plan, now: SystemTime) {
+        let begun = plan.steps().filter(|step| step.reboots_by_slurm());
+        let begun: Vec<&NodeName> = begun.flat_map(Step::nodes).collect();
+        if !begun.is_empty() {
+            self.last = Some(now);
+        }
+        self.tried.extend(begun.into_iter().cloned());
     }
 }
 
@@ -70,8 +85,8 @@ enum Stand {
     Proven(Step),
     /// Being rebuilt, or in the queue for it.
     UnderWay(Step),
-    /// Tried, and down.
-    Failed(Step),
+    /// Tried, and down, or up on another image.
+    Failed(Step, Out),
     /// To be done.
     Todo(NodeName),
 }
@@ -83,10 +98,11 @@ enum Out {
     No,
 }
 
-/// Plans the next batch of a rollout; called again and again, it ends when no step is left.
+/// Plans the next batch of a rollout; called again and again, until nothing is left.
 ///
 /// A node that has the image is skipped, and one that is powered down gets its image when it starts.
-/// A partition that slurm.conf does not have is an error.
+/// One that was tried and is up on another image has failed: whatever gave it that image would do so
+/// again. A partition that slurm.conf does not have is an error.
 pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
     let nodes = scope(request, world)?;
     let stands: Vec<Stand> = nodes.into_iter().map(|node| stand(node, request, world)).collect();
@@ -94,10 +110,10 @@ pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
     let tally = Tally {
         proven: count(|stand| matches!(stand, Stand::Proven(_))),
         under_way: count(|stand| matches!(stand, Stand::UnderWay(_))),
-        failed: count(|stand| matches!(stand, Stand::Failed(_))),
+        failed: count(|stand| matches!(stand, Stand::Failed(..))),
         out: count(|stand| match stand {
-            Stand::Apart(_, out) => *out == Out::Yes,
-            Stand::UnderWay(_) | Stand::Failed(_) => true,
+            Stand::Apart(_, out) | Stand::Failed(_, out) => *out == Out::Yes,
+            Stand::UnderWay(_) => true,
             Stand::Proven(_) | Stand::Todo(_) => false,
         }),
     };
@@ -110,7 +126,7 @@ pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
             Stand::Apart(step, _)
             | Stand::Proven(step)
             | Stand::UnderWay(step)
-            | Stand::Failed(step) => rest.push(step),
+            | Stand::Failed(step, _) => rest.push(step),
         }
     }
     let mut steps = begun(begin, request);
@@ -192,23 +208,10 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     let def = world.conf.get(node).ok_or(Refusal::NotInSlurmConf)?;
     let slurm = world.slurm.ok_or(Refusal::NoSlurm)?;
     let known = slurm.get(node).ok_or(Refusal::NotInSlurmConf)?;
+    if let Some(stand) = in_slurm(node, known, world) {
+        return Ok(stand);
+    }
     let nothing = |why| Step::Nothing { node: node.clone(), why };
-    if known.state.is_powered_down() || known.state.is_powering_down() {
-        // One that we left down is not merely asleep.
-        if !known.state.is_down() {
-            return Ok(Stand::Apart(nothing(Why::PoweredDown), Out::No));
-        }
-    }
-    if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
-        return Ok(Stand::UnderWay(nothing(Why::UnderWay)));
-    }
-    if let Some(job) = queued(node, world.jobs) {
-        return Ok(Stand::UnderWay(nothing(Why::Queued(job.id))));
-    }
-    if not_back(known) {
-        let why = Refusal::NotBack(known.reason_text().to_owned());
-        return Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }));
-    }
     let Standing { here, .. } = world.fleet.standing(node);
     let instance = match here[..] {
         [] => return Err(Refusal::NoInstance),
@@ -230,8 +233,34 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         Some(_) if !known.state.is_up() || known.state.has_drain() => {
             Ok(Stand::Apart(nothing(Why::NotUp), Out::Yes))
         }
+        Some(image) if request.tried.contains(node) => {
+            let why = Refusal::OtherImage(image.clone());
+            Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::No))
+        }
         Some(_) => Ok(Stand::Todo(node.clone())),
     }
+}
+
+/// How it stands, where Slurm alone can say.
+fn in_slurm(node: &NodeName, known: &Node, world: World<'_>) -> Option<Stand> {
+    let nothing = |why| Step::Nothing { node: node.clone(), why };
+    if known.state.is_powered_down() || known.state.is_powering_down() {
+        // One that we left down is not merely asleep.
+        if !known.state.is_down() {
+            return Some(Stand::Apart(nothing(Why::PoweredDown), Out::No));
+        }
+    }
+    if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
+        return Some(Stand::UnderWay(nothing(Why::UnderWay)));
+    }
+    if let Some(job) = queued(node, world.jobs) {
+        return Some(Stand::UnderWay(nothing(Why::Queued(job.id))));
+    }
+    if not_back(known) {
+        let why = Refusal::NotBack(known.reason_text().to_owned());
+        return Some(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::Yes));
+    }
+    None
 }
 
 fn on_target(known: &Node, step: Step) -> Stand {
@@ -245,4 +274,27 @@ fn queued<'a>(node: &NodeName, jobs: &'a [Job]) -> Option<&'a Job> {
         job.reboot && named && !job.state.is_finished()
     };
     jobs.iter().find(about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::UNIX_EPOCH;
+
+    #[test]
+    fn what_a_plan_begins_is_noted_and_what_it_leaves_is_not() {
+        let node = |name| NodeName::new(name).unwrap();
+        let mut request = Rollout::new(ImageId::new("img-2"));
+        let nothing = Step::Nothing { node: node("n1"), why: Why::Later };
+        let idle = Plan::new(Operation::Rollout).stage(Stage::new("x", vec![nothing.clone()]));
+        request.note(&idle, UNIX_EPOCH);
+        assert_eq!((request.last, request.tried.len()), (None, 0));
+        let reason = Reason::new("rebuild image:img-2");
+        let reboot = Step::RebootBySlurm { nodes: vec![node("n2"), node("n3")], reason };
+        let job = Step::Submit { job: BatchJob::reboot("rebuild-n4", "rebuild", node("n4")) };
+        let steps = vec![nothing, reboot, job];
+        request.note(&Plan::new(Operation::Rollout).stage(Stage::new("x", steps)), UNIX_EPOCH);
+        assert_eq!(request.last, Some(UNIX_EPOCH));
+        assert_eq!(request.tried, ["n2", "n3", "n4"].map(node).into());
+    }
 }

@@ -303,6 +303,11 @@ impl Step {
         }
     }
 
+    /// True if it has Slurm reboot nodes.
+    pub(super) fn reboots_by_slurm(&self) -> bool {
+        matches!(self, Self::RebootBySlurm { .. } | Self::Submit { .. })
+    }
+
     /// True if it does nothing.
     #[must_use]
     pub fn is_idle(&self) -> bool {

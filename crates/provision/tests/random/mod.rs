@@ -18,7 +18,7 @@ use slurmctl::{Job, JobId, JobState, Node, NodeReason, NodeState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const STATES: [&str; 16] = [
+const STATES: [&str; 17] = [
     "IDLE+CLOUD",
     "IDLE",
     "ALLOCATED+CLOUD",
@@ -33,15 +33,17 @@ const STATES: [&str; 16] = [
     "IDLE+DRAIN",
     "ALLOCATED+DRAIN",
     "DOWN+DRAIN+REBOOT_ISSUED",
+    "DOWN+CLOUD+DRAIN+REBOOT_ISSUED",
     "IDLE+CLOUD+REBOOT_REQUESTED",
     "WHAT+EVER",
 ];
 
-const REASONS: [&str; 7] = [
+const REASONS: [&str; 8] = [
     "",
     "bad fan",
     "ResumeTimeout reached",
     "Not responding",
+    "rebuild image:img-2 : reboot issued",
     "rebuild image:img-2 : reboot issued : reboot timed out",
     "elastic: drained for resize",
     "elastic: drained for finish",
@@ -252,6 +254,7 @@ impl Chance {
             leave_same: self.switch(7),
             launch_absent: self.switch(8),
             force: self.switch(9),
+            slurm_asks: self.switch(15),
         }
     }
 
@@ -289,7 +292,7 @@ impl Chance {
 
     pub(crate) fn finish<'a>(&self, document: &'a Document, cluster: &'a Cluster) -> Finish<'a> {
         let (version, patience) = (SlurmVersion::new(22, 5), Duration::from_mins(1));
-        Finish { document, cluster, version, force: self.switch(15), patience }
+        Finish { document, cluster, version, force: self.switch(15), tell: true, patience }
     }
 
     /// All that a run before may have seen of nodes and instances.

@@ -64,6 +64,7 @@ impl Scenario {
             leave_same: words.flag("leave-same"),
             launch_absent: words.flag("launch-absent"),
             force: words.flag("force"),
+            slurm_asks: words.flag("slurm-asks"),
         };
         let target = |node: &_| self.targets.get(node).cloned();
         let nodes = names(&words.next().unwrap());
@@ -106,6 +107,7 @@ impl Scenario {
             cluster: &cluster,
             version: version(words),
             force: words.flag("force"),
+            tell: !words.flag("silent"),
             patience: Duration::from_mins(1),
         };
         match plan::finish(&request, world) {
@@ -162,6 +164,7 @@ fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
     request.canary = words.number("canary").unwrap_or_default();
     request.stop_after = words.number("stop_after");
     request.how = words.value("jobs").map(RolloutHow::Jobs).unwrap_or_default();
+    request.tried = words.value("tried").map(|list| names(&list)).into_iter().flatten().collect();
     request.last = words.time("last").map(|ago| now() - ago);
     match plan::rollout(&request, world) {
         Ok(plan) => only(plan),

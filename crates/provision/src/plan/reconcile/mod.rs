@@ -5,6 +5,7 @@ mod sightings;
 
 pub use sightings::Sightings;
 
+use super::untold::untold;
 use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
 use crate::order::by_number;
 use crate::world::World;
@@ -16,7 +17,8 @@ use std::collections::BTreeSet;
 ///
 /// | found | done |
 /// |---|---|
-/// | instance of a node that slurm.conf does not have, or that Slurm has powered down | terminated |
+/// | instance of a node that neither slurm.conf nor slurmctld has, or that Slurm has powered down | terminated |
+/// | node that slurmctld has and slurm.conf has not, or the other way round | told |
 /// | node that does not answer, without an instance that could be it | given back to Slurm |
 /// | node that answers, without one | told |
 /// | node on its way up without one, for longer than a start may take | given back |
@@ -28,6 +30,7 @@ use std::collections::BTreeSet;
 /// | image not the configured one | told |
 /// | node that we drained, and have let go of | undrained, if it could run a job |
 /// | node that somebody else drained or set down | told |
+/// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
 ///
 /// Whatever ends an instance or a job is done only when it was seen before, by an earlier run, and
 /// never to an instance that is younger than the grace. If the listing is not complete, or slurmctld
@@ -41,11 +44,16 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
         plan.findings.push(Finding { kind, node: None, instances: Vec::new(), text, handling });
         return (plan, before.clone());
     }
-    let nodes = by_number(world.conf.nodes().into_iter().chain(world.fleet.nodes()));
+    let untold = untold(None, world);
+    let named = world.conf.nodes().into_iter().chain(world.fleet.nodes());
+    let nodes = by_number(named.chain(untold.left.iter().cloned()));
     let mut look =
         Look { world, before, seen: Sightings::default(), steps: Vec::new(), findings: Vec::new() };
     for node in &nodes {
         look.node(node);
+    }
+    for node in &untold.missing {
+        look.missing(node);
     }
     look.nameless();
     plan.findings = look.findings;

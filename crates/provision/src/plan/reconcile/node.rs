@@ -18,13 +18,17 @@ impl<'a> Look<'a> {
         let world = self.world;
         let Standing { here, .. } = world.fleet.standing(node);
         let Some(def) = world.conf.get(node) else {
-            self.orphan(node, here, "not in slurm.conf");
+            self.not_in_conf(node, here);
             return;
         };
-        // slurm.conf may be newer than slurmctld.
+        // slurm.conf may be newer than slurmctld: that is told elsewhere.
         let Some(known) = world.node(node) else {
             return;
         };
+        // Slurm waits for it, and says so itself if it does not come back.
+        if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
+            return;
+        }
         if let Some(reason) = held(known) {
             self.tell(Found { kind: FindingKind::Held, node, instances: here, text: reason });
             return;
@@ -47,6 +51,26 @@ impl<'a> Look<'a> {
             (true, false) => self.orphan(node, here, "powered down in Slurm"),
             (false, false) => self.up(known, node, here),
         }
+    }
+
+    /// A node that slurm.conf does not have. What slurmctld still has may be in use all the same: the
+    /// file may be newer, or was read at a bad moment, or the node was made without one.
+    fn not_in_conf(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let known = self.world.node(node);
+        let asleep = known.is_none_or(|known| known.state.is_powered_down());
+        if asleep && !self.world.is_busy(node) && !here.is_empty() {
+            self.orphan(node, here, "not in slurm.conf");
+        } else {
+            let text = "not in slurm.conf, and slurmctld has it".to_owned();
+            self.tell(Found { kind: FindingKind::Untold, node, instances: here, text });
+        }
+    }
+
+    /// A node that slurmctld has yet to take up.
+    pub(super) fn missing(&mut self, node: &'a NodeName) {
+        let instances = self.world.fleet.standing(node).here;
+        let text = "in slurm.conf, and slurmctld does not have it".to_owned();
+        self.tell(Found { kind: FindingKind::Untold, node, instances, text });
     }
 
     /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
@@ -138,10 +162,8 @@ impl<'a> Look<'a> {
     /// A node that Slurm waits for in vain: it gets it back, and calls our stop for what is left.
     fn lost(&mut self, kind: FindingKind, node: &'a NodeName, here: Vec<&'a Instance>) {
         // A start may still be at work; one that is not after its deadline never will be.
-        let patience = match kind {
-            FindingKind::Stuck => self.world.site.policies.deadline,
-            _ => Duration::ZERO,
-        };
+        let stuck = kind == FindingKind::Stuck;
+        let patience = if stuck { self.world.site.policies.deadline } else { Duration::ZERO };
         let text = match here[..] {
             [] => "no instance".to_owned(),
             [one, ..] => format!("its instance is {}", one.state),
