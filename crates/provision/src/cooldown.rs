@@ -1,0 +1,209 @@
+//! Pools that said no, and nodes that never came up: when they may be tried again.
+
+use crate::report::Cause;
+use crate::site::Pool;
+use crate::time::Utc;
+use hostlist::NodeName;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// How long a probe keeps others from trying the same pool.
+///
+/// A process that dies in the middle of its probe must not close the pool for good.
+const PROBE: Duration = Duration::from_mins(5);
+
+/// What is cooling down, as a value: planners read it, the state directory keeps it.
+///
+/// A pool that said no is closed until its time is over; then it is half open, and one launch at a
+/// time may probe it. A launch that succeeds opens it, one that fails closes it again.
+///
+/// ```
+/// use cloud_core::ShapeName;
+/// use provision::{Cause, Cooldowns, Gate, Pool};
+/// use std::time::{Duration, UNIX_EPOCH};
+///
+/// let pool = Pool { shape: ShapeName::new("VM.Standard2.1"), zone: None };
+/// let mut all = Cooldowns::default();
+/// all.close(pool.clone(), Cause::Capacity, UNIX_EPOCH, Duration::from_mins(10));
+/// let after = |minutes| UNIX_EPOCH + Duration::from_mins(minutes);
+/// assert!(matches!(all.gate(&pool, after(9)), Gate::Cooling(_)));
+/// assert_eq!(all.gate(&pool, after(10)), Gate::Probe);
+/// all.probe(&pool, after(10));
+/// assert!(matches!(all.gate(&pool, after(11)), Gate::Cooling(_)));
+/// all.open(&pool);
+/// assert_eq!(all.gate(&pool, after(11)), Gate::Open);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cooldowns {
+    pools: BTreeMap<Pool, Cooldown>,
+    nodes: BTreeMap<NodeName, Cooldown>,
+}
+
+/// One pool or node that cools down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cooldown {
+    /// Why.
+    pub cause: Cause,
+    /// Since when.
+    pub opened: SystemTime,
+    /// Until when.
+    pub until: SystemTime,
+    /// When the launch began that tries it now, if one does.
+    pub probed: Option<SystemTime>,
+}
+
+/// What a launch may do with a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Launch.
+    Open,
+    /// Launch one, and see.
+    Probe,
+    /// Go elsewhere.
+    Cooling(Cooldown),
+}
+
+impl Cooldown {
+    /// From when on it may be tried again; a probe under way counts as cooling.
+    #[must_use]
+    pub fn ends(&self) -> SystemTime {
+        let probe = self.probed.and_then(|since| since.checked_add(PROBE));
+        probe.map_or(self.until, |end| self.until.max(end))
+    }
+}
+
+impl fmt::Display for Cooldown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, next try after {}", self.cause.words(), Utc(self.ends()))
+    }
+}
+
+impl Cooldowns {
+    /// Nothing cools down.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says whether a launch may try the pool.
+    #[must_use]
+    pub fn gate(&self, pool: &Pool, now: SystemTime) -> Gate {
+        match self.pools.get(pool) {
+            None => Gate::Open,
+            Some(entry) if now < entry.ends() => Gate::Cooling(entry.clone()),
+            Some(_) => Gate::Probe,
+        }
+    }
+
+    /// Closes a pool that said no, for this long from now on.
+    pub fn close(&mut self, pool: Pool, cause: Cause, now: SystemTime, pause: Duration) {
+        self.pools.insert(pool, cooling(cause, now, pause));
+    }
+
+    /// Notes that a launch tries the pool from now on.
+    pub fn probe(&mut self, pool: &Pool, now: SystemTime) {
+        if let Some(entry) = self.pools.get_mut(pool) {
+            entry.probed = Some(now);
+        }
+    }
+
+    /// Opens a pool that said yes.
+    pub fn open(&mut self, pool: &Pool) {
+        self.pools.remove(pool);
+    }
+
+    /// Keeps a node out of service for this long from now on.
+    pub fn rest(&mut self, node: NodeName, cause: Cause, now: SystemTime, pause: Duration) {
+        self.nodes.insert(node, cooling(cause, now, pause));
+    }
+
+    /// The rest that a node takes, over or not; it is there until [`wake`](Self::wake).
+    #[must_use]
+    pub fn resting(&self, node: &NodeName) -> Option<&Cooldown> {
+        self.nodes.get(node)
+    }
+
+    /// Forgets the rest of a node that is back in service.
+    pub fn wake(&mut self, node: &NodeName) {
+        self.nodes.remove(node);
+    }
+
+    /// The pools, in order.
+    pub fn pools(&self) -> impl Iterator<Item = (&Pool, &Cooldown)> {
+        self.pools.iter()
+    }
+
+    /// The nodes, in order.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeName, &Cooldown)> {
+        self.nodes.iter()
+    }
+
+    /// Puts a pool back as it was stored.
+    pub fn restore_pool(&mut self, pool: Pool, entry: Cooldown) {
+        self.pools.insert(pool, entry);
+    }
+
+    /// Puts a node back as it was stored.
+    pub fn restore_node(&mut self, node: NodeName, entry: Cooldown) {
+        self.nodes.insert(node, entry);
+    }
+}
+
+fn cooling(cause: Cause, now: SystemTime, pause: Duration) -> Cooldown {
+    let until = now.checked_add(pause).unwrap_or(now);
+    Cooldown { cause, opened: now, until, probed: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloud_core::{ShapeName, Zone};
+    use std::time::UNIX_EPOCH;
+
+    fn pool(zone: &str) -> Pool {
+        Pool { shape: ShapeName::new("a"), zone: Some(Zone::new(zone)) }
+    }
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_pool_cools_alone() {
+        let mut all = Cooldowns::new();
+        all.close(pool("1"), Cause::Quota, at(0), Duration::from_mins(1));
+        assert_eq!(all.gate(&pool("2"), at(0)), Gate::Open);
+        assert!(
+            matches!(all.gate(&pool("1"), at(59)), Gate::Cooling(entry) if entry.until == at(60))
+        );
+    }
+
+    #[test]
+    fn a_probe_that_died_does_not_close_the_pool_for_good() {
+        let mut all = Cooldowns::new();
+        all.close(pool("1"), Cause::Capacity, at(0), Duration::from_mins(1));
+        all.probe(&pool("1"), at(100));
+        assert!(matches!(all.gate(&pool("1"), at(399)), Gate::Cooling(_)));
+        assert_eq!(all.gate(&pool("1"), at(400)), Gate::Probe);
+    }
+
+    #[test]
+    fn a_probe_that_fails_closes_the_pool_again() {
+        let mut all = Cooldowns::new();
+        all.close(pool("1"), Cause::Capacity, at(0), Duration::from_mins(1));
+        all.probe(&pool("1"), at(60));
+        all.close(pool("1"), Cause::Capacity, at(61), Duration::from_mins(1));
+        assert!(
+            matches!(all.gate(&pool("1"), at(120)), Gate::Cooling(entry) if entry.probed.is_none())
+        );
+        assert_eq!(all.gate(&pool("1"), at(121)), Gate::Probe);
+    }
+
+    #[test]
+    fn a_probe_of_an_open_pool_closes_nothing() {
+        let mut all = Cooldowns::new();
+        all.probe(&pool("1"), at(0));
+        assert_eq!(all.gate(&pool("1"), at(0)), Gate::Open);
+    }
+}

@@ -1,0 +1,112 @@
+//! Launches that may or may not have been carried out.
+
+use super::ask::DOUBT;
+use super::end::remove;
+use super::engine::Engine;
+use super::work::{Aim, Failure, Phase, Then, Work};
+use crate::outcome::Outcome;
+use crate::report::Cause;
+use crate::state::EventKind;
+use cloud_core::{Instance, InstanceId};
+use hostlist::NodeName;
+use tokio::time::Instant;
+
+/// Looks that show nothing before a launch in doubt is taken for lost.
+const ENOUGH_LOOKS: u32 = 4;
+
+impl Engine<'_> {
+    /// A launch that may or may not have been carried out.
+    pub(super) fn judge_doubt(&mut self, node: &NodeName, shown: &[Instance]) {
+        let now = self.tools.now();
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        let here: Vec<&Instance> = shown
+            .iter()
+            .filter(|instance| !instance.state.is_leaving())
+            .filter(|instance| !work.record.is_terminated(&instance.id))
+            .collect();
+        match here[..] {
+            [] => self.nothing_found(node),
+            [one] => {
+                work.notes_instance(now, &one.id);
+                match work.aim {
+                    Aim::Up(_) => {
+                        work.goes(Phase::Watch(one.id.clone()));
+                        self.tools.note_node(EventKind::Adopted, node, one.id.as_str());
+                        self.seen(node, one);
+                    }
+                    Aim::Gone { .. } => {
+                        let then = Then::Over(Outcome::Down);
+                        work.goes(remove(vec![one.id.clone()], then));
+                    }
+                }
+            }
+            [..] => {
+                let ids = here.iter().map(|instance| instance.id.clone()).collect();
+                self.several_found(node, ids);
+            }
+        }
+    }
+
+    fn nothing_found(&mut self, node: &NodeName) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        let Phase::Doubt { until, looks, next_generation } = &mut work.phase else {
+            return;
+        };
+        *looks += 1;
+        let (late, enough) = (Instant::now() >= *until, *looks >= ENOUGH_LOOKS);
+        if let Some(id) = work.record.instance() {
+            // Known by its id, and to ask for that is surer than a listing.
+            if late {
+                work.instance = Some(id);
+                let text = "it is not known what has become of an earlier launch";
+                self.fail(node, Failure::new(Cause::Ambiguous, text));
+            } else {
+                self.ask_for(node, id);
+            }
+            return;
+        }
+        if !late || !enough {
+            return;
+        }
+        let next_generation = *next_generation;
+        match work.aim {
+            Aim::Up(_) => {
+                // The intent stays on record until the next launch replaces it.
+                if next_generation {
+                    work.next_generation();
+                }
+                work.goes(Phase::Launch);
+            }
+            Aim::Gone { .. } => {
+                work.forgets_launch();
+                work.goes(Phase::Over(Outcome::Nothing));
+            }
+        }
+    }
+
+    fn several_found(&mut self, node: &NodeName, ids: Vec<InstanceId>) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        match work.aim {
+            Aim::Gone { .. } => work.goes(remove(ids, Then::Over(Outcome::Down))),
+            Aim::Up(_) => {
+                let words: Vec<&str> = ids.iter().map(InstanceId::as_str).collect();
+                let text = format!("{} instances: {}", ids.len(), words.join(", "));
+                self.fail(node, Failure::new(Cause::Refused, text));
+            }
+        }
+    }
+}
+
+impl Work {
+    /// In doubt from the beginning: what was asked for before may still show up.
+    pub(crate) fn begins_in_doubt(&mut self) {
+        let until = Instant::now() + DOUBT;
+        self.goes(Phase::Doubt { until, looks: 0, next_generation: false });
+    }
+}

@@ -1,0 +1,119 @@
+//! Instances that are told to go.
+
+use super::ask::{LEAVING, MOST_TRIES};
+use super::engine::Engine;
+use super::work::{Aim, Failure, Phase, Then};
+use crate::outcome::Outcome;
+use crate::state::EventKind;
+use cloud_core::{Error, ErrorKind, InstanceId};
+use hostlist::NodeName;
+use std::collections::BTreeSet;
+use tokio::time::Instant;
+
+impl Engine<'_> {
+    pub(super) fn terminated(
+        &mut self,
+        node: &NodeName,
+        id: &InstanceId,
+        result: Result<(), Error>,
+    ) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        match result {
+            Ok(()) => {
+                work.notes_termination(id);
+                work.tries = 0;
+                if let Phase::Remove { ids, told, .. } = &mut work.phase {
+                    ids.retain(|left| left != id);
+                    told.insert(id.clone());
+                    if ids.is_empty() {
+                        self.removed(node);
+                    }
+                }
+                let event = self.tools.event(EventKind::Terminated).of(node);
+                self.tools.note(&event.with(id.as_str()));
+            }
+            Err(error) => {
+                let again = match error.kind() {
+                    ErrorKind::Throttled
+                    | ErrorKind::Unavailable
+                    | ErrorKind::Ambiguous
+                    | ErrorKind::Conflict
+                    | ErrorKind::Protocol => work.retries(MOST_TRIES, error.retry_after()),
+                    ErrorKind::Unauthenticated
+                    | ErrorKind::Forbidden
+                    | ErrorKind::NotFound
+                    | ErrorKind::Invalid
+                    | ErrorKind::Quota
+                    | ErrorKind::Capacity
+                    | ErrorKind::Unsupported => false,
+                };
+                if !again {
+                    self.stays(node, id, Failure::of(&error, None));
+                }
+            }
+        }
+    }
+
+    /// An instance that would not go.
+    fn stays(&mut self, node: &NodeName, id: &InstanceId, failure: Failure) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        self.passed
+            .warnings
+            .insert(format!("{node}: {id} could not be terminated: {}", failure.text));
+        match work.aim {
+            Aim::Gone { .. } => {
+                work.failure = Some(failure);
+                work.goes(Phase::Over(Outcome::Failed));
+            }
+            Aim::Up(_) => {
+                let first = work.failure.clone().unwrap_or(failure);
+                match &work.phase {
+                    Phase::Remove { then: Then::Over(outcome), .. } => {
+                        let outcome = *outcome;
+                        work.goes(Phase::Over(outcome));
+                    }
+                    Phase::Remove { then: Then::Launch, .. }
+                    | Phase::AwaitGone { .. }
+                    | Phase::Doubt { .. }
+                    | Phase::Launch
+                    | Phase::Start(_)
+                    | Phase::Watch(_)
+                    | Phase::Over(_) => self.fail(node, first),
+                }
+            }
+        }
+    }
+
+    /// All of the node's instances have been told to go.
+    pub(super) fn removed(&mut self, node: &NodeName) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        let Phase::Remove { told, then, .. } = &work.phase else {
+            return;
+        };
+        let (told, then) = (told.clone(), *then);
+        let certain = match work.aim {
+            Aim::Gone { certain } => certain,
+            Aim::Up(_) => then == Then::Launch,
+        };
+        if certain && !told.is_empty() {
+            let until = Instant::now() + LEAVING;
+            work.goes(Phase::AwaitGone { ids: told, until, then });
+            return;
+        }
+        match then {
+            Then::Launch => work.goes(Phase::Launch),
+            Then::Over(outcome) => work.goes(Phase::Over(outcome)),
+        }
+    }
+}
+
+/// These are to be told to go.
+pub(crate) fn remove(ids: Vec<InstanceId>, then: Then) -> Phase {
+    Phase::Remove { ids, told: BTreeSet::new(), then }
+}

@@ -1,0 +1,87 @@
+//! The files that plans write.
+
+use super::stage::Executor;
+use super::steps::chain;
+use crate::cooldown::Cooldowns;
+use crate::plan::{File, hosts, inventory_ini, inventory_json, machines};
+use crate::state::whole;
+use crate::world::{Fleet, Roster, World};
+use cloud_core::InstanceFilter;
+use slurmconf::Config;
+use std::path::{Path, PathBuf};
+
+impl Executor<'_> {
+    fn path(&self, which: File) -> Option<PathBuf> {
+        let files = self.tools.files;
+        match which {
+            File::SlurmConf => files.slurm_conf.clone(),
+            File::Hosts => files.hosts.clone(),
+            File::Inventory => files.inventory.clone(),
+        }
+    }
+
+    /// Writes a file as the plan has it.
+    pub(super) fn write(&mut self, which: File, text: String) {
+        if let Some(path) = self.path(which) {
+            self.replace(&path, text.as_bytes());
+        }
+        match which {
+            File::SlurmConf => self.written = Some(text),
+            File::Hosts | File::Inventory => {}
+        }
+    }
+
+    fn replace(&mut self, path: &Path, text: &[u8]) {
+        if let Err(error) = whole::replace(path, text) {
+            self.report.failures.push(chain(&error));
+        }
+    }
+
+    /// Works a file out anew from another look at the cloud, and writes it if it changed.
+    pub(super) async fn refresh(&mut self, which: File) {
+        let Some(path) = self.path(which) else {
+            return;
+        };
+        let filter = InstanceFilter::tagged(self.site.identity.tags());
+        let listed = match self.tools.cloud.list(&filter).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.report.failures.push(format!("{}: {error}", path.display()));
+                return;
+            }
+        };
+        let written = self.written.as_deref().and_then(|text| Config::parse(text).ok());
+        let roster = written.as_ref().map(Roster::new);
+        let conf = roster.as_ref().unwrap_or(self.conf);
+        let cooldowns = Cooldowns::new();
+        let fleet = Fleet::new(&self.site.identity, conf, listed, true);
+        let world = World {
+            site: self.site,
+            conf,
+            fleet: &fleet,
+            slurm: None,
+            jobs: &[],
+            cooldowns: &cooldowns,
+            now: self.tools.now(),
+        };
+        let old = std::fs::read(&path).unwrap_or_default();
+        let machines = machines(world);
+        let new = match which {
+            File::SlurmConf => return,
+            File::Hosts => match hosts(&old, &machines, None) {
+                Ok(new) => new,
+                Err(error) => {
+                    self.report.failures.push(format!("{}: {error}", path.display()));
+                    return;
+                }
+            },
+            File::Inventory if path.extension().is_some_and(|end| end == "json") => {
+                format!("{:#}\n", inventory_json(&machines, conf)).into_bytes()
+            }
+            File::Inventory => inventory_ini(&machines, conf).into_bytes(),
+        };
+        if new != old {
+            self.replace(&path, &new);
+        }
+    }
+}

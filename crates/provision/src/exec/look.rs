@@ -1,0 +1,317 @@
+//! One look at the cloud for all nodes, and what it means for each.
+
+use super::engine::Engine;
+use super::work::{Failure, Phase, Then};
+use super::{end::remove, tools::Tools};
+use crate::outcome::Outcome;
+use crate::report::Cause;
+use crate::state::EventKind;
+use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState};
+use futures_util::future::BoxFuture;
+use hostlist::NodeName;
+use slurmctl::NodeAddress;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use tokio::time::Instant;
+
+/// Looks in a row that miss an instance before it is asked for by itself: one that was listed
+/// before, and one that was not yet.
+const MISSED: u32 = 2;
+const MISSED_NEW: u32 = 4;
+
+/// Most instances that are asked for by themselves after one look.
+const MOST_ASKED: usize = 8;
+
+/// What a look showed.
+pub(super) struct Look {
+    listed: Result<Vec<Instance>, Error>,
+    addresses: Result<BTreeMap<InstanceId, IpAddr>, Error>,
+}
+
+impl<'a> Engine<'a> {
+    /// One listing for all, and one request for all addresses that it does not show.
+    pub(super) fn looks(&self) -> BoxFuture<'a, Look> {
+        let tools: &'a Tools<'a> = self.tools;
+        let filter = InstanceFilter::tagged(self.site.identity.tags());
+        let watched: BTreeSet<InstanceId> = self
+            .works
+            .values()
+            .filter_map(|work| match &work.phase {
+                Phase::Watch(id) => Some(id.clone()),
+                _ => None,
+            })
+            .collect();
+        Box::pin(async move {
+            let listed = tools.cloud.list(&filter).await;
+            let bare: Vec<InstanceId> = listed
+                .iter()
+                .flatten()
+                .filter(|instance| watched.contains(&instance.id))
+                .filter(|instance| instance.state == InstanceState::Running)
+                .filter(|instance| instance.address.is_none())
+                .map(|instance| instance.id.clone())
+                .collect();
+            let addresses = if bare.is_empty() {
+                Ok(BTreeMap::new())
+            } else {
+                tools.cloud.addresses(&bare).await
+            };
+            Look { listed, addresses }
+        })
+    }
+
+    pub(super) fn looked(&mut self, Look { listed, addresses }: Look) {
+        self.plan_look();
+        self.yield_nodes();
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => return self.blind(&error),
+        };
+        let addresses = addresses.unwrap_or_default();
+        let mut by_node: BTreeMap<NodeName, Vec<Instance>> = BTreeMap::new();
+        for mut instance in listed {
+            if !self.site.identity.owns(&instance) {
+                continue;
+            }
+            instance.address = instance.address.or_else(|| addresses.get(&instance.id).copied());
+            if let Some(node) = self.site.identity.node_of(&instance) {
+                by_node.entry(node).or_default().push(instance);
+            }
+        }
+        let mut asked = 0;
+        let nodes: Vec<NodeName> = self.works.keys().cloned().collect();
+        for node in nodes {
+            let shown = by_node.remove(&node).unwrap_or_default();
+            self.judge(&node, &shown, &mut asked);
+        }
+    }
+
+    /// A look that did not succeed: the next may, unless the cloud does not know us any more.
+    fn blind(&mut self, error: &Error) {
+        let hopeless = match error.kind() {
+            ErrorKind::Unauthenticated | ErrorKind::Forbidden => true,
+            ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::Invalid
+            | ErrorKind::Quota
+            | ErrorKind::Capacity
+            | ErrorKind::Throttled
+            | ErrorKind::Unavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Protocol
+            | ErrorKind::Unsupported => false,
+        };
+        self.passed.warnings.insert(format!("a look at the cloud did not succeed: {error}"));
+        if hopeless {
+            let failure = Failure::of(error, None);
+            let waiting = self.works.values().filter(|work| work.needs_look());
+            for node in waiting.map(|work| work.node.clone()).collect::<Vec<_>>() {
+                self.fail(&node, failure.clone());
+            }
+        }
+    }
+
+    fn judge(&mut self, node: &NodeName, shown: &[Instance], asked: &mut usize) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        match &work.phase {
+            Phase::Watch(id) => {
+                let id = id.clone();
+                match shown.iter().find(|instance| instance.id == id) {
+                    Some(instance) => self.seen(node, instance),
+                    None => self.not_seen(node, &id, asked),
+                }
+            }
+            Phase::AwaitGone { .. } => self.judge_leaving(node, shown, asked),
+            Phase::Doubt { .. } => self.judge_doubt(node, shown),
+            Phase::Remove { .. } | Phase::Launch | Phase::Start(_) | Phase::Over(_) => {}
+        }
+    }
+
+    /// An instance that is on its way up, as it is now.
+    pub(super) fn seen(&mut self, node: &NodeName, instance: &Instance) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        (work.missed, work.seen) = (0, true);
+        match (&instance.state, instance.address) {
+            (InstanceState::Running, Some(address)) => self.up(node, &instance.id, address),
+            (InstanceState::Failed, _) => self.lost(node, instance),
+            (InstanceState::Terminating | InstanceState::Terminated, _) => {
+                self.lost(node, instance);
+            }
+            (
+                InstanceState::Pending
+                | InstanceState::Running
+                | InstanceState::Stopping
+                | InstanceState::Stopped
+                | InstanceState::Other(_),
+                _,
+            ) => {}
+        }
+    }
+
+    /// It runs and has an address: Slurm is told.
+    pub(super) fn up(&mut self, node: &NodeName, id: &InstanceId, address: IpAddr) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.address = Some(address);
+        work.goes(Phase::Over(Outcome::Up));
+        if !work.tells {
+            return;
+        }
+        work.telling = true;
+        let mut told = NodeAddress::new(node.clone(), address);
+        told.instance_id = Some(id.as_str().to_owned());
+        self.desk.tell_address(told);
+    }
+
+    /// It will never run: what the launch itself would have been refused with counts.
+    fn lost(&mut self, node: &NodeName, instance: &Instance) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        let place = work.place().cloned();
+        let Some(fault) = &instance.fault else {
+            let failure = if instance.state == InstanceState::Failed {
+                Failure::new(Cause::Unavailable, "launch: the instance failed")
+            } else {
+                // By another's hand: theirs to launch again.
+                work.forgets_instance();
+                Failure::new(Cause::Conflict, "the instance was removed while it was started")
+            };
+            return self.fail(node, failure);
+        };
+        let failure = Failure::of_fault(fault, place.as_ref());
+        self.tools.note_node(EventKind::LaunchFailed, node, &failure.text);
+        let has_next = work.wanted().is_some_and(|wanted| wanted.places.len() > work.place);
+        match fault.kind {
+            ErrorKind::Capacity | ErrorKind::Quota if has_next => {
+                work.instance = None;
+                let gone = remove(vec![instance.id.clone()], Then::Launch);
+                let cause = failure.cause;
+                work.goes(gone);
+                if let Some(place) = place {
+                    self.cool(&place.pool(), cause);
+                }
+                self.elsewhere(node, failure);
+            }
+            ErrorKind::Capacity
+            | ErrorKind::Quota
+            | ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::Invalid
+            | ErrorKind::Throttled
+            | ErrorKind::Unavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Protocol
+            | ErrorKind::Unsupported => self.fail(node, failure),
+        }
+    }
+
+    fn not_seen(&mut self, node: &NodeName, id: &InstanceId, asked: &mut usize) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.missed += 1;
+        let patience = if work.seen { MISSED } else { MISSED_NEW };
+        if work.missed >= patience && *asked < MOST_ASKED {
+            work.missed = 0;
+            *asked += 1;
+            self.ask_for(node, id.clone());
+        }
+    }
+
+    /// What became of one that listings do not show.
+    pub(super) fn found(
+        &mut self,
+        node: &NodeName,
+        id: &InstanceId,
+        result: Result<Instance, Error>,
+    ) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        let gone = match &result {
+            Ok(instance) => !instance.state.is_live(),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        match &mut work.phase {
+            Phase::Doubt { .. } if gone => work.notes_termination(id),
+            Phase::Doubt { .. } => {
+                if let Ok(instance) = result {
+                    self.judge_doubt(node, &[instance]);
+                }
+            }
+            Phase::Watch(watched) if watched == id => match result {
+                Ok(instance) => self.seen(node, &instance),
+                Err(_) if gone => {
+                    work.forgets_instance();
+                    let text = "the instance disappeared while it was started";
+                    self.fail(node, Failure::new(Cause::NotFound, text));
+                }
+                Err(_) => {}
+            },
+            Phase::AwaitGone { ids, .. } if gone => {
+                ids.remove(id);
+                self.all_gone(node);
+            }
+            Phase::Watch(_)
+            | Phase::AwaitGone { .. }
+            | Phase::Remove { .. }
+            | Phase::Launch
+            | Phase::Start(_)
+            | Phase::Over(_) => {}
+        }
+    }
+
+    /// Instances on their way out: gone when the cloud says so, not when it says nothing.
+    fn judge_leaving(&mut self, node: &NodeName, shown: &[Instance], asked: &mut usize) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        let Phase::AwaitGone { ids, until, .. } = &mut work.phase else {
+            return;
+        };
+        let late = Instant::now() >= *until;
+        let gone = |id: &InstanceId| {
+            shown.iter().any(|instance| instance.id == *id && !instance.state.is_live())
+        };
+        ids.retain(|id| !gone(id));
+        let hidden: Vec<InstanceId> = ids
+            .iter()
+            .filter(|id| !shown.iter().any(|instance| instance.id == **id))
+            .cloned()
+            .collect();
+        if ids.is_empty() {
+            self.all_gone(node);
+        } else if late {
+            let text = "an instance on its way out did not go";
+            self.fail(node, Failure::new(Cause::Timeout, text));
+        } else {
+            for id in hidden {
+                *asked += 1;
+                self.ask_for(node, id);
+            }
+        }
+    }
+
+    fn all_gone(&mut self, node: &NodeName) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        if let Phase::AwaitGone { ids, then, .. } = &work.phase
+            && ids.is_empty()
+        {
+            let then = *then;
+            match then {
+                Then::Launch => work.goes(Phase::Launch),
+                Then::Over(outcome) => work.goes(Phase::Over(outcome)),
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Instances that get another image, or a reboot, and come back.
+
+use super::stage::Executor;
+use crate::outcome::{NodeReport, Outcome};
+use crate::plan::Step;
+use crate::report::Cause;
+use crate::state::EventKind;
+use cloud_core::{Error, ErrorKind, ImageId, InstanceId, Poll, ProviderExt as _, WaitOutcome};
+use futures_util::stream::{self, StreamExt as _};
+use hostlist::NodeName;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How often a request that had no effect is repeated.
+const MOST_TRIES: u32 = 3;
+
+impl Executor<'_> {
+    /// Rebuilds and reboots, and waits until all are back.
+    pub(super) async fn machines(&mut self, steps: Vec<Step>) {
+        let (tools, concurrency) = (self.tools, self.site.policies.concurrency.max(1));
+        let deadline = self.deadline;
+        let asked: Vec<(Step, Result<(), Error>)> = stream::iter(steps)
+            .map(|step| async move {
+                let result = begin(tools.cloud, &step, deadline).await;
+                (step, result)
+            })
+            .buffer_unordered(concurrency)
+            .collect()
+            .await;
+        let mut waiting: BTreeMap<Option<String>, Vec<(NodeName, InstanceId)>> = BTreeMap::new();
+        for (step, result) in asked {
+            let Some((node, id, image)) = parts(&step) else {
+                continue;
+            };
+            match result {
+                Ok(()) => {
+                    let image = image.map(|image| image.as_str().to_owned());
+                    waiting.entry(image).or_default().push((node.clone(), id.clone()));
+                }
+                Err(error) => self.machine_failed(node, id, &error),
+            }
+        }
+        for (image, machines) in waiting {
+            self.wait_back(image.map(ImageId::new), machines).await;
+        }
+    }
+
+    fn machine_failed(&mut self, node: &NodeName, id: &InstanceId, error: &Error) {
+        let mut report =
+            NodeReport::new(Outcome::Failed).because(Cause::from(error.kind()), error.to_string());
+        report.request_id = error.request_id().map(str::to_owned);
+        report.instance = Some(id.as_str().to_owned());
+        self.report.note(node.clone(), report);
+    }
+
+    async fn wait_back(&mut self, image: Option<ImageId>, machines: Vec<(NodeName, InstanceId)>) {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let ids: Vec<InstanceId> = machines.iter().map(|(_, id)| id.clone()).collect();
+        let waited = self.tools.cloud.wait_back(&ids, image.as_ref(), Poll::until(left)).await;
+        for (node, id) in machines {
+            let mut report = match waited.outcomes.get(&id) {
+                Some(WaitOutcome::Reached(_)) => {
+                    self.tools.note_node(EventKind::Rebuilt, &node, id.as_str());
+                    NodeReport::new(Outcome::Done)
+                }
+                Some(WaitOutcome::Lost(instance)) => {
+                    let words = instance.fault.as_ref().map(|fault| fault.message.clone());
+                    let words =
+                        words.unwrap_or_else(|| format!("the instance is {}", instance.state));
+                    let kind = instance.fault.as_ref().map(|fault| Cause::from(fault.kind));
+                    NodeReport::new(Outcome::Failed)
+                        .because(kind.unwrap_or(Cause::Unavailable), words)
+                }
+                Some(WaitOutcome::Gone) => NodeReport::new(Outcome::Failed)
+                    .because(Cause::NotFound, "the instance disappeared"),
+                Some(WaitOutcome::TimedOut(_)) | None => NodeReport::new(Outcome::Failed)
+                    .because(Cause::Timeout, "the instance did not come back in time"),
+                Some(WaitOutcome::Unknown(_)) => {
+                    let words = waited.last_error.as_ref().map(ToString::to_string);
+                    NodeReport::new(Outcome::Failed)
+                        .because(Cause::Unavailable, words.unwrap_or_default())
+                }
+            };
+            report.instance = Some(id.as_str().to_owned());
+            self.report.note(node, report);
+        }
+    }
+}
+
+fn parts(step: &Step) -> Option<(&NodeName, &InstanceId, Option<&ImageId>)> {
+    match step {
+        Step::Rebuild { node, id, image } => Some((node, id, Some(image))),
+        Step::Reboot { node, id, .. } => Some((node, id, None)),
+        _ => None,
+    }
+}
+
+/// Asks for a rebuild or a reboot. One whose answer was lost is not repeated: the wait tells.
+async fn begin(
+    cloud: &dyn cloud_core::Provider,
+    step: &Step,
+    deadline: Instant,
+) -> Result<(), Error> {
+    let mut tries = 0;
+    loop {
+        let result = match step {
+            Step::Rebuild { id, image, .. } => cloud.rebuild(id, image).await,
+            Step::Reboot { id, how, .. } => cloud.reboot(id, *how).await,
+            _ => Ok(()),
+        };
+        let Err(error) = result else {
+            return Ok(());
+        };
+        let pause = Duration::from_secs(1 << tries).max(error.retry_after().unwrap_or_default());
+        match error.kind() {
+            ErrorKind::Ambiguous => return Ok(()),
+            ErrorKind::Throttled | ErrorKind::Unavailable
+                if tries < MOST_TRIES && Instant::now() + pause < deadline => {}
+            _ => return Err(error),
+        }
+        tries += 1;
+        sleep(pause).await;
+    }
+}

@@ -1,0 +1,20 @@
+//! The executor: carries plans out, and chooses nothing.
+
+mod ask;
+mod cool;
+mod desk;
+mod doubt;
+mod end;
+mod engine;
+mod files;
+mod groups;
+mod look;
+mod machines;
+mod stage;
+mod steps;
+mod tools;
+mod work;
+
+pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
+
+pub(crate) use stage::Executor;

@@ -1,0 +1,281 @@
+//! Plans, stage by stage.
+
+use super::end::remove;
+use super::engine::{Engine, Passed};
+use super::tools::Tools;
+use super::work::{Aim, Failure, Phase, Then, Work};
+use crate::cooldown::Cooldowns;
+use crate::outcome::{NodeReport, Outcome, Report};
+use crate::plan::{Begin, Clear, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason};
+use crate::report::Cause;
+use crate::site::{Site, Wanted};
+use crate::state::NodeLock;
+use crate::world::Roster;
+use cloud_core::InstanceId;
+use hostlist::NodeName;
+use slurmctl::Reason;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use tokio::time::Instant;
+
+/// Carries plans out.
+pub(crate) struct Executor<'a> {
+    pub(super) tools: &'a Tools<'a>,
+    pub(super) site: &'a Site,
+    pub(super) conf: &'a Roster<'a>,
+    pub(super) deadline: Instant,
+    /// The nodes that are ours to work on.
+    pub(crate) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    pub(crate) cooldowns: Cooldowns,
+    pub(crate) report: Report,
+    /// Where nodes were found to be, for when Slurm knows them.
+    pub(super) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
+    /// slurm.conf as it was written by this plan.
+    pub(super) written: Option<String>,
+}
+
+impl<'a> Executor<'a> {
+    pub(crate) fn new(
+        tools: &'a Tools<'a>,
+        site: &'a Site,
+        conf: &'a Roster<'a>,
+        operation: Operation,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            tools,
+            site,
+            conf,
+            deadline,
+            locks: BTreeMap::new(),
+            cooldowns: Cooldowns::new(),
+            report: Report::new(operation),
+            addresses: BTreeMap::new(),
+            written: None,
+        }
+    }
+
+    /// Carries a plan out, and says what became of each node in the report.
+    pub(crate) async fn carry_out(&mut self, plan: &Plan) {
+        self.report.findings.extend(plan.findings.iter().cloned());
+        if plan.operation == Operation::Start {
+            // Launches behind a probe wait for its answer, which the engine knows, and not until
+            // its machine has booted; and nobody waits for Slurm to take nodes back.
+            let steps = plan.steps().cloned().collect();
+            self.stage(plan, steps, true).await;
+            return;
+        }
+        let last = plan.stages.len();
+        for (number, stage) in plan.stages.iter().enumerate() {
+            if self.tools.cancel.is_cancelled() && number > 0 {
+                self.cancelled(plan.stages.get(number..).unwrap_or_default());
+                return;
+            }
+            let all_well = self.report.is_success();
+            let steps: Vec<Step> = match stage.begin {
+                Begin::Always => stage.steps.clone(),
+                Begin::IfAllWell if !all_well => return,
+                Begin::IfAllWell | Begin::WithTheRest => {
+                    stage.steps.iter().filter_map(|step| self.rest_of(step)).collect()
+                }
+            };
+            let failed = self.stage(plan, steps, number + 1 == last).await;
+            if failed && !stage.undo.is_empty() {
+                self.steps(stage.undo.clone()).await;
+                return;
+            }
+        }
+    }
+
+    fn cancelled(&mut self, stages: &[Stage]) {
+        let left: BTreeSet<&NodeName> =
+            stages.iter().flat_map(|stage| &stage.steps).flat_map(Step::nodes).collect();
+        for node in left {
+            let report = NodeReport::new(Outcome::Failed);
+            let report = report.because(Cause::Cancelled, Cause::Cancelled.words());
+            self.report.note(node.clone(), report);
+        }
+    }
+
+    /// The step without nodes that failed before; none if nothing is left of it.
+    fn rest_of(&self, step: &Step) -> Option<Step> {
+        if step.nodes().is_empty() {
+            return Some(step.clone());
+        }
+        let left: Vec<NodeName> =
+            step.nodes().iter().filter(|node| !self.report.has_failed(node)).cloned().collect();
+        if left.is_empty() {
+            return None;
+        }
+        let mut rest = step.clone();
+        match &mut rest {
+            Step::Drain { nodes, .. }
+            | Step::WaitDrained { nodes, .. }
+            | Step::Undrain { nodes }
+            | Step::RebootBySlurm { nodes, .. }
+            | Step::TellAddresses { nodes } => *nodes = left,
+            _ => {}
+        }
+        Some(rest)
+    }
+
+    /// Carries out the steps of a stage; true if one failed.
+    async fn stage(&mut self, plan: &Plan, steps: Vec<Step>, last: bool) -> bool {
+        let before: BTreeSet<NodeName> =
+            self.report.nodes.keys().filter(|node| self.report.has_failed(node)).cloned().collect();
+        let failures = self.report.failures.len();
+        let mut works = Vec::new();
+        let mut others = Vec::new();
+        for step in steps {
+            match self.work(plan.operation, &step) {
+                Some(work) => works.push(work),
+                None => others.push(step),
+            }
+        }
+        if !works.is_empty() {
+            self.engine(works, &plan.groups, last).await;
+        }
+        self.steps(others).await;
+        let is_new = |node: &NodeName| self.report.has_failed(node) && !before.contains(node);
+        self.report.failures.len() > failures || self.report.nodes.keys().any(is_new)
+    }
+
+    async fn engine(
+        &mut self,
+        works: Vec<(Work, Option<Failure>)>,
+        groups: &[JobGroup],
+        last: bool,
+    ) {
+        let (mut begun, mut refused) = (Vec::new(), Vec::new());
+        for (work, failure) in works {
+            refused.extend(failure.map(|failure| (work.node.clone(), failure)));
+            begun.push(work);
+        }
+        let cooldowns = std::mem::take(&mut self.cooldowns);
+        let mut engine = Engine::new(self.tools, self.site, begun, cooldowns, self.deadline)
+            .with_groups(groups.to_vec());
+        for (node, failure) in refused {
+            engine.fail(&node, failure);
+        }
+        if !last {
+            engine = engine.keeping_locks();
+        }
+        let (passed, cooldowns) = engine.run().await;
+        self.cooldowns = cooldowns;
+        self.take(passed);
+    }
+
+    fn take(&mut self, passed: Passed) {
+        self.locks.extend(passed.locks);
+        self.addresses.extend(passed.addresses);
+        for (node, report) in passed.reports {
+            self.report.note(node, report);
+        }
+        for warning in passed.warnings {
+            self.report.warn(warning);
+        }
+    }
+
+    /// The step as work of the engine; none if it is another's. With a failure if it has failed
+    /// before it has begun.
+    fn work(&mut self, operation: Operation, step: &Step) -> Option<(Work, Option<Failure>)> {
+        let work = match step {
+            Step::Launch { wanted, first, tell } => self.launch(wanted, first, *tell),
+            Step::Recreate { id, wanted } => {
+                self.launch(wanted, &[Clear::Terminate(id.clone())], true)
+            }
+            Step::Adopt { node, id, address } => {
+                let mut work = self.up(node, Phase::Watch(id.clone()));
+                work.adopts(self.tools.now(), id, *address);
+                work
+            }
+            Step::StartStopped { node, id } => {
+                let mut work = self.up(node, Phase::Start(id.clone()));
+                work.adopts(self.tools.now(), id, None);
+                work
+            }
+            Step::Terminate { node, ids } => {
+                self.gone(node, remove(ids.clone(), Then::Over(Outcome::Down)), false)
+            }
+            Step::WaitGone { node, ids } => {
+                let ids = ids.iter().cloned().collect();
+                let then = Then::Over(Outcome::Down);
+                self.gone(node, Phase::AwaitGone { ids, until: self.deadline, then }, true)
+            }
+            Step::GiveBack { node, cause, reason, how: Return::PowerDown }
+                if operation == Operation::Start =>
+            {
+                let work = self.up(node, Phase::Launch);
+                return Some((work, Some(Failure::new(*cause, own_words(reason)))));
+            }
+            Step::Nothing { node, why: Why::NoInstance } => self.doubtful_stop(operation, node)?,
+            _ => return None,
+        };
+        Some((work, None))
+    }
+
+    fn take_lock(&mut self, node: &NodeName) -> Option<Box<dyn NodeLock>> {
+        self.locks.remove(node)
+    }
+
+    fn up(&mut self, node: &NodeName, phase: Phase) -> Work {
+        let lock = self.take_lock(node);
+        Work::new(node.clone(), lock, Aim::Up(None), phase)
+    }
+
+    fn gone(&mut self, node: &NodeName, phase: Phase, certain: bool) -> Work {
+        let lock = self.take_lock(node);
+        Work::new(node.clone(), lock, Aim::Gone { certain }, phase)
+    }
+
+    /// A launch, when what is in the way has gone; and only after a look if an earlier one was
+    /// never answered.
+    fn launch(&mut self, wanted: &Wanted, first: &[Clear], tell: bool) -> Work {
+        let lock = self.take_lock(&wanted.node);
+        let aim = Aim::Up(Some(wanted.clone()));
+        let mut work = Work::new(wanted.node.clone(), lock, aim, Phase::Launch);
+        work.tells = tell;
+        let (mut ids, mut told) = (Vec::new(), BTreeSet::new());
+        for clear in first {
+            match clear {
+                Clear::Terminate(id) => ids.push(id.clone()),
+                Clear::AwaitGone(id) => {
+                    told.insert(id.clone());
+                }
+            }
+        }
+        if !first.is_empty() {
+            work.goes(Phase::Remove { ids, told, then: Then::Launch });
+        } else if work.has_open_launch() {
+            work.begins_in_doubt();
+        }
+        work
+    }
+
+    /// Nothing to stop was seen, but a launch was never answered: it may still show up.
+    fn doubtful_stop(&mut self, operation: Operation, node: &NodeName) -> Option<Work> {
+        let stops = match operation {
+            Operation::Stop | Operation::StopAll | Operation::Failed => true,
+            Operation::Start
+            | Operation::Rebuild
+            | Operation::Rollout
+            | Operation::Resize
+            | Operation::Deploy
+            | Operation::Finish
+            | Operation::Reconcile => false,
+        };
+        let open = self.locks.get(node).is_some_and(|lock| lock.record().is_open());
+        if !stops || !open {
+            return None;
+        }
+        let mut work = self.gone(node, Phase::Launch, false);
+        work.begins_in_doubt();
+        Some(work)
+    }
+}
+
+/// A reason without what makes it ours, which it gets again when Slurm is told.
+fn own_words(reason: &Reason) -> String {
+    let mark = our_reason("").as_str().trim_end().to_owned();
+    reason.as_str().strip_prefix(&mark).unwrap_or(reason.as_str()).trim_start().to_owned()
+}

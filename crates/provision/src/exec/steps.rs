@@ -1,0 +1,275 @@
+//! The steps that are not the engine's: Slurm, files, and what is remembered.
+
+use super::desk::take_back;
+use super::stage::Executor;
+use crate::outcome::{NodeReport, Outcome};
+use crate::plan::{Return, Step, TellSlurm};
+use crate::report::Cause;
+use crate::state::{EventKind, cooldowns};
+use cloud_core::{Error as CloudError, ErrorKind, InstanceId};
+use futures_util::stream::{self, StreamExt as _};
+use hostlist::{Hostlist, NodeName};
+use slurmctl::{NodeAction, NodeAddress, NodeState, Reason};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How often Slurm is asked whether nodes have drained.
+const DRAIN_PAUSE: Duration = Duration::from_secs(5);
+
+/// How often a termination that did not succeed is repeated.
+const MOST_TRIES: u32 = 4;
+
+impl Executor<'_> {
+    /// Carries out steps one after the other; those that say the same to Slurm go together.
+    pub(super) async fn steps(&mut self, steps: Vec<Step>) {
+        let mut returning = Vec::new();
+        let mut machines = Vec::new();
+        for step in steps {
+            match step {
+                Step::ReturnToService { node } => returning.push(node),
+                step @ (Step::Rebuild { .. } | Step::Reboot { .. }) => machines.push(step),
+                step => self.step(step).await,
+            }
+        }
+        self.machines(machines).await;
+        self.return_to_service(returning).await;
+    }
+
+    async fn step(&mut self, step: Step) {
+        match step {
+            Step::Drain { nodes, reason } => {
+                self.set_state(nodes, NodeAction::Drain, Some(&reason)).await;
+            }
+            Step::Undrain { nodes } => self.set_state(nodes, NodeAction::Undrain, None).await,
+            Step::WaitDrained { nodes, deadline } => self.wait_drained(nodes, deadline).await,
+            Step::RebootBySlurm { nodes, reason } => {
+                let result = self.tools.slurm.reboot(&list(&nodes), &reason).await;
+                self.said(&nodes, &result);
+            }
+            Step::Submit { job } => {
+                let result = self.tools.slurm.submit(&job).await.map(|_| ());
+                self.said(std::slice::from_ref(&job.node), &result);
+            }
+            Step::SetAddress { node, address } => {
+                let addresses = [NodeAddress::new(node.clone(), address)];
+                let result = self.tools.slurm.set_addresses(&addresses).await;
+                self.said(&[node], &result);
+            }
+            Step::TellAddresses { nodes } => self.tell_addresses(nodes).await,
+            Step::Comment { job, text } => {
+                if let Err(error) = self.tools.slurm.comment(job, &text).await {
+                    self.report.warn(format!("job {job} could not be told: {error}"));
+                }
+            }
+            Step::Rest { node, cause, until } => self.rest(&node, cause, until),
+            Step::TellSlurm(how) => self.tell_slurm(how).await,
+            Step::WriteFile { which, text, .. } => self.write(which, text),
+            Step::Refresh { which } => self.refresh(which).await,
+            Step::TerminateNameless { ids } => self.terminate_nameless(ids).await,
+            Step::Refuse { node, why } => {
+                let report = NodeReport::new(Outcome::Refused);
+                self.report.note(node, report.because(Cause::Refused, why.to_string()));
+            }
+            Step::Nothing { node, why } => {
+                let mut report = NodeReport::new(Outcome::Nothing);
+                report.reason = Some(why.to_string());
+                self.report.note(node, report);
+            }
+            Step::GiveBack { node, cause, reason, how: Return::Leave } => {
+                let report = NodeReport::new(Outcome::Failed);
+                self.report.note(node, report.because(cause, reason.as_str()));
+            }
+            Step::GiveBack { node, reason, how: Return::PowerDown, .. } => {
+                self.power_down(node, &reason).await;
+            }
+            // The engine's, or gathered before.
+            Step::Launch { .. }
+            | Step::Adopt { .. }
+            | Step::StartStopped { .. }
+            | Step::Terminate { .. }
+            | Step::WaitGone { .. }
+            | Step::Recreate { .. }
+            | Step::Rebuild { .. }
+            | Step::Reboot { .. }
+            | Step::ReturnToService { .. } => {}
+        }
+    }
+
+    async fn set_state(&mut self, nodes: Vec<NodeName>, to: NodeAction, reason: Option<&Reason>) {
+        let result = self.tools.slurm.set_state(&list(&nodes), to, reason).await;
+        self.said(&nodes, &result);
+    }
+
+    /// Notes how a call to Slurm went for its nodes.
+    fn said(&mut self, nodes: &[NodeName], result: &slurmctl::Result<()>) {
+        for node in nodes {
+            let report = match result {
+                Ok(()) => NodeReport::new(Outcome::Done),
+                Err(error) => {
+                    NodeReport::new(Outcome::Failed).because(Cause::Slurm, error.to_string())
+                }
+            };
+            self.report.note(node.clone(), report);
+        }
+    }
+
+    /// Gives back a node that Slurm takes for up, unless it is on its way down by now.
+    async fn power_down(&mut self, node: NodeName, reason: &Reason) {
+        let nodes = [node];
+        let is_on = |state: &NodeState| !state.is_powered_down() && !state.is_powering_down();
+        let result = take_back(self.tools, &nodes, reason, is_on).await;
+        if let Ok(taken) = &result {
+            for node in taken {
+                self.tools.note_node(EventKind::GivenBack, node, reason.as_str());
+            }
+        }
+        self.said(&nodes, &result.map(|_| ()));
+    }
+
+    async fn wait_drained(&mut self, nodes: Vec<NodeName>, deadline: Duration) {
+        let until = (Instant::now() + deadline).min(self.deadline);
+        let mut cancel = self.tools.cancel.clone();
+        let mut waiting: BTreeSet<NodeName> = nodes.into_iter().collect();
+        while !waiting.is_empty() {
+            let asked: Hostlist = waiting.iter().collect();
+            match self.tools.slurm.nodes(Some(&asked)).await {
+                Ok(known) => {
+                    let busy: BTreeSet<NodeName> = known
+                        .into_iter()
+                        .filter(|node| node.state.has_job())
+                        .map(|node| node.name)
+                        .collect();
+                    waiting.retain(|node| busy.contains(node));
+                }
+                Err(error) => self.report.warn(format!("slurm could not be asked: {error}")),
+            }
+            if waiting.is_empty() || Instant::now() >= until || cancel.is_cancelled() {
+                break;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {}
+                () = sleep(left.min(DRAIN_PAUSE)) => {}
+            }
+        }
+        for node in waiting {
+            let report = NodeReport::new(Outcome::Failed);
+            let report = report.because(Cause::Timeout, "its jobs did not end in time");
+            self.report.note(node, report);
+        }
+    }
+
+    async fn tell_addresses(&mut self, nodes: Vec<NodeName>) {
+        let known = nodes.iter().filter_map(|node| {
+            let (address, id) = self.addresses.get(node)?;
+            let mut told = NodeAddress::new(node.clone(), *address);
+            told.instance_id = Some(id.as_str().to_owned());
+            Some(told)
+        });
+        let addresses: Vec<NodeAddress> = known.collect();
+        let result = self.tools.slurm.set_addresses(&addresses).await;
+        self.said(&nodes, &result);
+    }
+
+    async fn return_to_service(&mut self, nodes: Vec<NodeName>) {
+        if nodes.is_empty() {
+            return;
+        }
+        let result = self.tools.slurm.set_state(&list(&nodes), NodeAction::Resume, None).await;
+        if result.is_ok() {
+            for node in &nodes {
+                self.tools.note_node(EventKind::Returned, node, "returned to service");
+                self.cooldowns.wake(node);
+            }
+            cooldowns::change(self.tools.state, |all| nodes.iter().for_each(|node| all.wake(node)));
+        }
+        self.said(&nodes, &result);
+    }
+
+    fn rest(&mut self, node: &NodeName, cause: Cause, until: std::time::SystemTime) {
+        let now = self.tools.now();
+        let pause = until.duration_since(now).unwrap_or_default();
+        let rest = |all: &mut crate::Cooldowns| all.rest(node.clone(), cause, now, pause);
+        rest(&mut self.cooldowns);
+        if !cooldowns::change(self.tools.state, rest) {
+            self.report.warn("the cool-downs could not be stored");
+        }
+    }
+
+    async fn tell_slurm(&mut self, how: TellSlurm) {
+        let result = match how {
+            TellSlurm::Reconfigure => self.tools.slurm.reconfigure().await,
+            TellSlurm::Restart => self.tools.slurm.restart().await,
+        };
+        if let Err(error) = result {
+            self.report
+                .failures
+                .push(format!("slurmctld did not take up its configuration: {error}"));
+        }
+    }
+
+    /// Instances of ours that are no node's.
+    async fn terminate_nameless(&mut self, ids: Vec<InstanceId>) {
+        let (tools, concurrency) = (self.tools, self.site.policies.concurrency.max(1));
+        let deadline = self.deadline;
+        let ended: Vec<(InstanceId, Result<(), CloudError>)> = stream::iter(ids)
+            .map(|id| async move {
+                let result = terminate(tools.cloud, &id, deadline).await;
+                (id, result)
+            })
+            .buffer_unordered(concurrency)
+            .collect()
+            .await;
+        for (id, result) in ended {
+            match result {
+                Ok(()) => {
+                    self.tools.note(&self.tools.event(EventKind::Terminated).with(id.as_str()));
+                }
+                Err(error) => self.report.failures.push(format!("{id}: {error}")),
+            }
+        }
+    }
+}
+
+/// Begins to remove one instance, again if need be: to do it twice is to do it once.
+async fn terminate(
+    cloud: &dyn cloud_core::Provider,
+    id: &InstanceId,
+    deadline: Instant,
+) -> Result<(), CloudError> {
+    let mut tries = 0;
+    loop {
+        let error = match cloud.terminate(id).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let passes = matches!(
+            error.kind(),
+            ErrorKind::Throttled | ErrorKind::Unavailable | ErrorKind::Ambiguous
+        );
+        let pause =
+            Duration::from_millis(500 << tries).max(error.retry_after().unwrap_or_default());
+        if !passes || tries >= MOST_TRIES || Instant::now() + pause >= deadline {
+            return Err(error);
+        }
+        tries += 1;
+        sleep(pause).await;
+    }
+}
+
+fn list(nodes: &[NodeName]) -> Hostlist {
+    nodes.iter().collect()
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}

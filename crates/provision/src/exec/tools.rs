@@ -1,0 +1,140 @@
+//! What the executor works with: everything that has an effect comes in here.
+
+use crate::state::{Event, EventKind, State};
+use cloud_core::Provider;
+use hostlist::NodeName;
+use slurmctl::Controller;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+use tokio::sync::watch;
+
+/// Hears of what happens, while it happens.
+pub trait Progress: Send + Sync {
+    /// Something happened.
+    fn event(&self, event: &Event);
+}
+
+/// Nobody listens.
+impl Progress for () {
+    fn event(&self, _: &Event) {}
+}
+
+/// The files that plans write; one that is not named is not written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// slurm.conf, or the included file that has our section.
+    pub slurm_conf: Option<PathBuf>,
+    /// `/etc/hosts` or its like.
+    pub hosts: Option<PathBuf>,
+    /// The inventory.
+    pub inventory: Option<PathBuf>,
+}
+
+/// Everything with an effect.
+#[derive(Clone)]
+pub struct Tools<'a> {
+    /// The cloud.
+    pub cloud: &'a dyn Provider,
+    /// The controller.
+    pub slurm: &'a dyn Controller,
+    /// What is remembered between runs.
+    pub state: &'a dyn State,
+    /// What time it is.
+    pub clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
+    /// Who hears of what happens.
+    pub progress: &'a dyn Progress,
+    /// What is written.
+    pub files: &'a Files,
+    /// The name of this run in events.
+    pub run: &'a str,
+    /// Says when to stop early.
+    pub cancel: Cancel,
+}
+
+impl fmt::Debug for Tools<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tools").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl Tools<'_> {
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> SystemTime {
+        (self.clock)()
+    }
+
+    /// Tells and remembers an event. A log that cannot be written stops nobody.
+    pub(crate) fn note(&self, event: &Event) {
+        self.progress.event(event);
+        let _ = self.state.note(event);
+    }
+
+    /// An event of this run, now.
+    pub(crate) fn event(&self, kind: EventKind) -> Event {
+        Event::new(self.now(), self.run, kind)
+    }
+
+    /// Tells and remembers what happened to a node.
+    pub(crate) fn note_node(&self, kind: EventKind, node: &NodeName, detail: &str) {
+        self.note(&self.event(kind).of(node).because(detail));
+    }
+}
+
+/// Says when to stop early; clones hear the same.
+///
+/// ```
+/// use provision::exec::Cancel;
+///
+/// let (signal, cancel) = Cancel::new();
+/// assert!(!cancel.is_cancelled());
+/// signal.cancel();
+/// assert!(cancel.is_cancelled());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Option<watch::Receiver<bool>>);
+
+/// Makes a [`Cancel`] say so.
+#[derive(Debug)]
+pub struct CancelSignal(watch::Sender<bool>);
+
+impl Cancel {
+    /// One that can be told, and who tells it.
+    #[must_use]
+    pub fn new() -> (CancelSignal, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (CancelSignal(sender), Self(Some(receiver)))
+    }
+
+    /// One that never says so.
+    #[must_use]
+    pub fn never() -> Self {
+        Self(None)
+    }
+
+    /// True once it was told.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(|receiver| *receiver.borrow())
+    }
+
+    /// Returns once it was told, and never if nobody can tell any more.
+    pub async fn cancelled(&mut self) {
+        let told = match &mut self.0 {
+            Some(receiver) => receiver.wait_for(|told| *told).await.is_ok(),
+            None => false,
+        };
+        if !told {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl CancelSignal {
+    /// Tells all who hear.
+    pub fn cancel(&self) {
+        // Nobody listens any more: nothing is left to cancel.
+        let _ = self.0.send(true);
+    }
+}

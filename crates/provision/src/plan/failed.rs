@@ -1,0 +1,54 @@
+//! Nodes that never came up.
+
+use super::{Operation, Plan, Refusal, Stage, Step, Why, stop::end};
+use crate::order::by_number;
+use crate::report::Cause;
+use crate::world::World;
+use hostlist::NodeName;
+
+/// Plans what follows when Slurm has given up waiting for nodes.
+///
+/// Slurm calls nobody else for them, so their instances are removed here. They stay down for a rest,
+/// so that a node that cannot boot is not launched again and again; reconciliation returns them to
+/// service when it is over. Without a cool-down they are returned at once. A node that came up after
+/// all, or that is on its way up again, is left alone.
+#[must_use]
+pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
+    let (mut remove, mut after) = (Vec::new(), Vec::new());
+    for node in by_number(nodes.iter().cloned()) {
+        if world.conf.get(&node).is_none() {
+            remove.push(Step::Refuse { node, why: Refusal::NotInSlurmConf });
+            continue;
+        }
+        if let Some(why) = recovered(&node, world) {
+            remove.push(Step::Nothing { node, why });
+            continue;
+        }
+        remove.push(end(&node, world));
+        after.extend(rest(node, world));
+    }
+    Plan::new(Operation::Failed)
+        .stage(Stage::new("remove", remove))
+        .stage(Stage::new("rest", after).begun(super::Begin::Always))
+}
+
+fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {
+    let state = &world.node(node)?.state;
+    if state.is_up() {
+        return Some(Why::CameUp);
+    }
+    (state.is_powering_up() && !state.is_down()).then_some(Why::UnderWay)
+}
+
+/// The rest that the node takes, unless it takes one already.
+fn rest(node: NodeName, world: World<'_>) -> Option<Step> {
+    let pause = world.site.policies.cooldown;
+    if pause.is_zero() {
+        return Some(Step::ReturnToService { node });
+    }
+    if world.cooldowns.resting(&node).is_some_and(|rest| world.now < rest.until) {
+        return None;
+    }
+    let until = world.now.checked_add(pause).unwrap_or(world.now);
+    Some(Step::Rest { node, cause: Cause::Timeout, until })
+}

@@ -1,0 +1,136 @@
+//! What a comparison of cloud, Slurm and slurm.conf brings to light.
+
+use cloud_core::InstanceId;
+use hostlist::NodeName;
+use std::fmt;
+
+/// Something that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// The node, if it is about one.
+    pub node: Option<NodeName>,
+    /// The instances.
+    pub instances: Vec<InstanceId>,
+    /// More about it.
+    pub text: String,
+    /// What is done about it.
+    pub handling: Handling,
+}
+
+/// What does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// An instance of ours that is no node's, or of a node that Slurm has powered down.
+    Orphan,
+    /// A node that Slurm takes for up, and that has no instance.
+    Ghost,
+    /// A node with several instances.
+    Duplicate,
+    /// An instance that failed.
+    Broken,
+    /// A node that is down and powered down, out of service for no lasting reason.
+    Down,
+    /// A node whose rest is over.
+    Rested,
+    /// A node that rests.
+    Resting,
+    /// A node that stays on its way up or down for too long.
+    Stuck,
+    /// A node whose address in Slurm is not its instance's.
+    WrongAddress,
+    /// A node whose image is not the one it should have.
+    WrongImage,
+    /// A node that we drained, and that nobody of us has in hand any more.
+    Drained,
+    /// A node that somebody drained or set down.
+    Held,
+    /// A node that slurm.conf has and slurmctld has not, or the other way round: it was not told.
+    Untold,
+    /// A listing that is not complete, or a Slurm that does not answer: nothing is put right.
+    Blind,
+}
+
+impl FindingKind {
+    /// Every kind.
+    const ALL: [Self; 14] = [
+        Self::Orphan,
+        Self::Ghost,
+        Self::Duplicate,
+        Self::Broken,
+        Self::Down,
+        Self::Rested,
+        Self::Resting,
+        Self::Stuck,
+        Self::WrongAddress,
+        Self::WrongImage,
+        Self::Drained,
+        Self::Held,
+        Self::Untold,
+        Self::Blind,
+    ];
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Orphan => "orphan",
+            Self::Ghost => "ghost",
+            Self::Duplicate => "duplicate",
+            Self::Broken => "broken",
+            Self::Down => "down",
+            Self::Rested => "rested",
+            Self::Resting => "resting",
+            Self::Stuck => "stuck",
+            Self::WrongAddress => "wrong_address",
+            Self::WrongImage => "wrong_image",
+            Self::Drained => "drained",
+            Self::Held => "held",
+            Self::Untold => "untold",
+            Self::Blind => "blind",
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What is done about a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Handling {
+    /// A step of the plan puts it right.
+    Mended,
+    /// It is left until it is seen again, or is older.
+    Watched,
+    /// It is only told.
+    Told,
+}
+
+impl Handling {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mended => "mended",
+            Self::Watched => "watched",
+            Self::Told => "told",
+        }
+    }
+}
+
+impl fmt::Display for Handling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,80 @@
+//! Other nodes in slurm.conf.
+
+use super::removal::removal;
+use super::resize::summary;
+use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};
+use crate::order::by_number;
+use crate::world::World;
+use hostlist::NodeName;
+use slurmconf::{Action, Changes, Cluster, Config, Document, Markers, Problem, SlurmVersion, diff};
+use std::time::Duration;
+
+/// The nodes that slurm.conf is to have.
+#[derive(Clone, Debug)]
+pub struct Finish<'a> {
+    /// slurm.conf, or the file it includes that has the markers.
+    pub document: &'a Document,
+    /// What is to stand between the markers.
+    pub cluster: &'a Cluster,
+    /// The version of slurmctld.
+    pub version: SlurmVersion,
+    /// Also if jobs run on nodes that are to go.
+    pub force: bool,
+    /// True to tell slurmctld; false to write slurm.conf alone, and leave that to whoever asked.
+    pub tell: bool,
+    /// How long to wait for jobs that begin in the meantime.
+    pub patience: Duration,
+}
+
+/// Plans slurm.conf with other nodes, and what follows from it.
+///
+/// If nothing changes there is nothing to do, unless slurmctld has other nodes than slurm.conf: then
+/// a run before died between the two, and slurmctld is told. Instances of nodes that are to go are ended and
+/// confirmed gone first; a node on which a job is running is not removed unless forced, and then
+/// nothing else is done either.
+pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
+    let mut new = request.document.clone();
+    new.replace_section(Markers::NODES, &request.cluster.to_string())?;
+    let before = Config::parse(&request.document.section(Markers::NODES)?)?;
+    let after = Config::parse(&new.section(Markers::NODES)?)?;
+    let changes = diff(&before, &after);
+    let plan = Plan::new(Operation::Finish);
+    if new.as_bytes() == request.document.as_bytes() {
+        let (version, force) = (request.version, request.force);
+        return Ok(if request.tell { untold::tell(plan, version, force, world) } else { plan });
+    }
+    let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
+    let removed = by_number(names);
+    let left = untold::untold(Some(request.version), world).left;
+    let busy = untold::busy(&[left, removed.clone()].concat(), world);
+    if !busy.is_empty() && !request.force {
+        return Ok(plan.stage(Stage::new("refused", busy)));
+    }
+    let removal = match removal(&removed, request.patience, "finish", request.force, world) {
+        Ok(removal) => removal,
+        Err(refused) => return Ok(plan.stage(Stage::new("refused", refused))),
+    };
+    let text = text(&new)?;
+    let summary = summary(&changes.added, &changes.removed);
+    let write = Step::WriteFile { which: File::SlurmConf, text, summary };
+    let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
+    Ok(removal
+        .stages(plan)
+        .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
+        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell)))
+}
+
+/// The text, unless a byte would be lost on the way.
+pub(super) fn text(document: &Document) -> slurmconf::Result<String> {
+    let not_text = |_| Problem::NotUtf8 { key: document.name().to_owned() };
+    Ok(String::from_utf8(document.as_bytes().to_vec()).map_err(not_text)?)
+}
+
+fn tell(changes: &Changes, version: SlurmVersion, world: World<'_>) -> Vec<Step> {
+    match changes.action(version) {
+        Action::Nothing if untold::untold(Some(version), world).is_empty() => Vec::new(),
+        Action::Nothing => vec![untold::take_up(version)],
+        Action::Reconfigure => vec![Step::TellSlurm(TellSlurm::Reconfigure)],
+        Action::Restart => vec![Step::TellSlurm(TellSlurm::Restart)],
+    }
+}

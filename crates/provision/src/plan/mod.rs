@@ -1,0 +1,201 @@
+//! Plans: what is to be done, as values that can be printed, compared and stored.
+
+mod conf;
+mod deploy;
+mod failed;
+mod finding;
+mod finish;
+mod hold;
+mod hosts;
+mod inventory;
+mod lint;
+mod print;
+mod rebuild;
+mod reconcile;
+mod refusal;
+mod removal;
+mod resize;
+mod rollout;
+mod start;
+mod step;
+mod stop;
+mod table;
+mod untold;
+
+pub use deploy::deploy;
+pub use failed::failed;
+pub use finding::{Finding, FindingKind, Handling};
+pub use finish::{Finish, finish};
+pub use hold::{held, our_reason};
+pub use hosts::{HostsError, hosts};
+pub use inventory::{Machine, inventory_ini, inventory_json, machines};
+pub use lint::{Violation, lint};
+pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, image_in, rebuild};
+pub use reconcile::{Sightings, reconcile};
+pub use refusal::{Refusal, Why};
+pub use resize::{Gaps, GroupSize, Resize, resize};
+pub use rollout::{Rollout, RolloutHow, rollout};
+pub use start::start;
+pub use step::{Clear, File, Return, Step, TellSlurm};
+pub use stop::{stop, stop_all};
+
+use hostlist::NodeName;
+use slurmctl::JobId;
+use std::fmt;
+
+/// What is to be done, in order.
+///
+/// Printed, it is what an operator reads with `--dry-run`: a line for each step. Serialized, it is
+/// what `--json` prints. Two plans for the same world are equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What was asked for.
+    pub operation: Operation,
+    /// What to do, one stage after another.
+    pub stages: Vec<Stage>,
+    /// The jobs that want nodes of this plan.
+    pub groups: Vec<JobGroup>,
+    /// What was found, acted upon or not.
+    pub findings: Vec<Finding>,
+}
+
+impl Plan {
+    /// A plan without anything to do.
+    #[must_use]
+    pub fn new(operation: Operation) -> Self {
+        Self { operation, stages: Vec::new(), groups: Vec::new(), findings: Vec::new() }
+    }
+
+    /// Adds a stage, unless it is empty.
+    #[must_use]
+    pub fn stage(mut self, stage: Stage) -> Self {
+        if !stage.steps.is_empty() {
+            self.stages.push(stage);
+        }
+        self
+    }
+
+    /// All steps in order, without those that undo.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.stages.iter().flat_map(|stage| &stage.steps)
+    }
+
+    /// True if carrying it out changes nothing, neither in the cloud nor in Slurm nor on disk.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.steps().all(Step::is_idle)
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// Nodes are to come up.
+    Start,
+    /// Nodes are to go away.
+    Stop,
+    /// Every instance of the cluster is to go away.
+    StopAll,
+    /// Nodes never came up.
+    Failed,
+    /// Nodes are to get their image, or a reboot.
+    Rebuild,
+    /// All nodes are to get an image, a few at a time.
+    Rollout,
+    /// Persistent nodes are to become more or fewer.
+    Resize,
+    /// Persistent nodes are to be there.
+    Deploy,
+    /// slurm.conf is to have other nodes.
+    Finish,
+    /// Cloud, Slurm and slurm.conf are to agree.
+    Reconcile,
+}
+
+impl Operation {
+    /// Its name, as the programs have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::StopAll => "stop all",
+            Self::Failed => "failed",
+            Self::Rebuild => "rebuild",
+            Self::Rollout => "rollout",
+            Self::Resize => "resize",
+            Self::Deploy => "deploy",
+            Self::Finish => "finish",
+            Self::Reconcile => "reconcile",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Steps that are done side by side; the next stage begins when all have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// What it is for, in a word.
+    pub what: &'static str,
+    /// What becomes of it if a stage before it failed for some nodes.
+    pub begin: Begin,
+    /// What to do.
+    pub steps: Vec<Step>,
+    /// What to do instead of all stages to come, if a step of this one fails.
+    pub undo: Vec<Step>,
+}
+
+impl Stage {
+    /// A stage that leaves out the nodes that failed before.
+    #[must_use]
+    pub fn new(what: &'static str, steps: Vec<Step>) -> Self {
+        Self { what, begin: Begin::WithTheRest, steps, undo: Vec::new() }
+    }
+
+    /// The same stage, begun otherwise.
+    #[must_use]
+    pub fn begun(mut self, begin: Begin) -> Self {
+        self.begin = begin;
+        self
+    }
+
+    /// The same stage, with what undoes it.
+    #[must_use]
+    pub fn or_undo(mut self, undo: Vec<Step>) -> Self {
+        self.undo = undo;
+        self
+    }
+}
+
+/// What becomes of a stage if one before it failed for some nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// It is done without these nodes; a step about several goes on with the rest of them.
+    WithTheRest,
+    /// It is not begun, nor is any after it.
+    IfAllWell,
+    /// It is done all the same.
+    Always,
+}
+
+/// A job, and its nodes in a plan: all of them or none, if the policy is to release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobGroup {
+    /// The job.
+    pub job: JobId,
+    /// Its nodes that were asked for, by number.
+    pub nodes: Vec<NodeName>,
+}
+
+impl JobGroup {
+    /// The job's nodes, by number, each once.
+    #[must_use]
+    pub fn new(job: JobId, nodes: impl IntoIterator<Item = NodeName>) -> Self {
+        Self { job, nodes: crate::order::by_number(nodes) }
+    }
+}

@@ -1,0 +1,298 @@
+//! Plans for people, a line a step, and for machines.
+
+use super::{Begin, Clear, File, Finding, Plan, Return, Stage, Step, TellSlurm};
+use crate::site::{Place, Wanted};
+use crate::time::Utc;
+use cloud_core::{InstanceId, Reboot};
+use hostlist::{Hostlist, NodeName};
+use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
+use std::fmt;
+use std::time::Duration;
+
+/// A step as a word, its nodes and what else there is to say.
+pub(super) struct Row<'a> {
+    verb: &'static str,
+    nodes: &'a [NodeName],
+    details: Details,
+}
+
+/// What else there is to say about a step, by key.
+type Details = Vec<(&'static str, String)>;
+
+impl Step {
+    fn row(&self) -> Row<'_> {
+        let (verb, details) = match self {
+            Self::Launch { wanted, first, tell } => ("launch", launch_after(wanted, first, *tell)),
+            Self::Adopt { id, address: None, .. } => ("adopt", vec![said("id", id)]),
+            Self::Adopt { id, address: Some(address), .. } => {
+                ("adopt", vec![said("id", id), said("address", address)])
+            }
+            Self::StartStopped { id, .. } => ("start", vec![said("id", id)]),
+            Self::Terminate { ids, .. } | Self::TerminateNameless { ids } => {
+                ("terminate", vec![("id", joined(ids))])
+            }
+            Self::WaitGone { ids, .. } => ("wait gone", vec![("id", joined(ids))]),
+            Self::Rebuild { id, image, .. } => {
+                ("rebuild", vec![said("id", id), said("image", image)])
+            }
+            Self::Recreate { id, wanted } => {
+                ("recreate", [vec![said("id", id)], launch(wanted)].concat())
+            }
+            Self::Reboot { id, how, .. } => ("reboot", vec![said("id", id), reboot(*how)]),
+            Self::GiveBack { cause, reason, how, .. } => {
+                (give_back(*how), vec![said("cause", cause), said("reason", reason)])
+            }
+            Self::Submit { job } => {
+                ("submit", vec![said("job", &job.name), said("partition", &job.partition)])
+            }
+            Self::Comment { job, text } => ("comment", vec![said("job", job), said("text", text)]),
+            Self::WriteFile { which, summary, .. } => {
+                ("write", vec![said("file", which), said("changes", summary)])
+            }
+            Self::Refresh { which } => ("refresh", vec![said("file", which)]),
+            Self::Refuse { why, .. } => ("refuse", vec![said("why", why)]),
+            Self::Nothing { why, .. } => ("nothing", vec![said("why", why)]),
+            Self::ReturnToService { .. } => ("return", Vec::new()),
+            Self::Rest { cause, until, .. } => {
+                ("rest", vec![said("cause", cause), said("until", &Utc(*until))])
+            }
+            Self::Drain { reason, .. } => ("drain", vec![said("reason", reason)]),
+            Self::WaitDrained { deadline, .. } => ("wait drained", vec![at_most(*deadline)]),
+            Self::Undrain { .. } => ("undrain", Vec::new()),
+            Self::RebootBySlurm { reason, .. } => ("reboot by slurm", vec![said("reason", reason)]),
+            Self::SetAddress { address, .. } => ("set address", vec![said("address", address)]),
+            Self::TellAddresses { .. } => ("tell addresses", Vec::new()),
+            Self::TellSlurm(TellSlurm::Reconfigure) => ("reconfigure slurmctld", Vec::new()),
+            Self::TellSlurm(TellSlurm::Restart) => ("restart slurmctld", Vec::new()),
+        };
+        Row { verb, nodes: self.nodes(), details }
+    }
+}
+
+fn said(key: &'static str, value: &impl ToString) -> (&'static str, String) {
+    (key, value.to_string())
+}
+
+fn at_most(time: Duration) -> (&'static str, String) {
+    ("at most", format!("{} s", time.as_secs()))
+}
+
+fn give_back(how: Return) -> &'static str {
+    match how {
+        Return::PowerDown => "give back",
+        Return::Leave => "give up",
+    }
+}
+
+fn reboot(how: Reboot) -> (&'static str, String) {
+    let how = match how {
+        Reboot::Soft => "soft",
+        Reboot::Hard => "hard",
+    };
+    ("how", how.to_owned())
+}
+
+fn launch_after(wanted: &Wanted, first: &[Clear], tell: bool) -> Details {
+    let mut details = launch(wanted);
+    if !first.is_empty() {
+        details.push(("after", listed(first.iter().map(clear))));
+    }
+    if !tell {
+        details.push(("address", "told later".to_owned()));
+    }
+    details
+}
+
+fn launch(wanted: &Wanted) -> Details {
+    let mut details = vec![
+        ("place", listed(wanted.places.iter().map(place))),
+        ("image", wanted.image.to_string()),
+    ];
+    details.extend(wanted.keypair.as_ref().map(|name| ("keypair", name.clone())));
+    details
+}
+
+fn place(place: &Place) -> String {
+    let subnet = place.subnet.as_ref().map(|subnet| format!(" on {subnet}")).unwrap_or_default();
+    let preemptible = if place.preemptible { " preemptible" } else { "" };
+    format!("{}{subnet}{preemptible}", place.pool())
+}
+
+fn clear(clear: &Clear) -> String {
+    match clear {
+        Clear::AwaitGone(id) => format!("{id} gone"),
+        Clear::Terminate(id) => format!("{id} terminated"),
+    }
+}
+
+fn listed(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}
+
+fn joined(ids: &[InstanceId]) -> String {
+    listed(ids.iter().map(InstanceId::to_string))
+}
+
+fn folded(nodes: &[NodeName]) -> String {
+    nodes.iter().collect::<Hostlist>().to_string()
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SlurmConf => "slurm.conf",
+            Self::Hosts => "hosts",
+            Self::Inventory => "inventory",
+        })
+    }
+}
+
+impl fmt::Display for Begin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WithTheRest => "with the rest",
+            Self::IfAllWell => "if all well",
+            Self::Always => "always",
+        })
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.row().write(f, 0, 0)
+    }
+}
+
+impl Row<'_> {
+    /// Verb and nodes padded to these widths, then the details; no blanks at the end.
+    fn write(&self, f: &mut fmt::Formatter<'_>, verb: usize, nodes: usize) -> fmt::Result {
+        let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(self.nodes))];
+        let details = self.details.iter().map(|(key, value)| {
+            if value.contains(' ') {
+                format!("{key}=\"{value}\"")
+            } else {
+                format!("{key}={value}")
+            }
+        });
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        let line: Vec<String> = words.chain(details).collect();
+        f.write_str(line.join(" ").trim_end())
+    }
+}
+
+/// Writes steps below each other, in columns.
+fn table(f: &mut fmt::Formatter<'_>, steps: &[Step], indent: &str) -> fmt::Result {
+    let rows: Vec<Row<'_>> = steps.iter().map(Step::row).collect();
+    let verb = rows.iter().map(|row| row.verb.len()).max().unwrap_or_default();
+    let nodes = rows.iter().map(|row| folded(row.nodes).len()).max().unwrap_or_default();
+    for row in rows {
+        f.write_str(indent)?;
+        row.write(f, verb, nodes)?;
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.begin {
+            Begin::WithTheRest => writeln!(f, "{}:", self.what)?,
+            begin @ (Begin::IfAllWell | Begin::Always) => writeln!(f, "{}, {begin}:", self.what)?,
+        }
+        table(f, &self.steps, "  ")?;
+        if !self.undo.is_empty() {
+            writeln!(f, "  or else:")?;
+            table(f, &self.undo, "    ")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.kind, self.handling)?;
+        self.node.as_ref().map_or(Ok(()), |node| write!(f, " {node}"))?;
+        if !self.instances.is_empty() {
+            write!(f, " {}", joined(&self.instances))?;
+        }
+        if self.text.is_empty() { Ok(()) } else { write!(f, ": {}", self.text) }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.stages.is_empty() {
+            writeln!(f, "{}: nothing to do", self.operation)?;
+        } else {
+            writeln!(f, "{}", self.operation)?;
+        }
+        for (stage, number) in self.stages.iter().zip(1_usize..) {
+            write!(f, "{number}. {stage}")?;
+        }
+        for group in &self.groups {
+            writeln!(f, "job {}: {}", group.job, folded(&group.nodes))?;
+        }
+        self.findings.iter().try_for_each(|finding| writeln!(f, "found: {finding}"))
+    }
+}
+
+fn names(nodes: &[NodeName]) -> Vec<&str> {
+    nodes.iter().map(NodeName::as_str).collect()
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = self.row();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("step", row.verb)?;
+        map.serialize_entry("nodes", &names(row.nodes))?;
+        for (key, value) in &row.details {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Stage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Stage", 4)?;
+        out.serialize_field("what", self.what)?;
+        out.serialize_field("begin", &self.begin.to_string())?;
+        out.serialize_field("steps", &self.steps)?;
+        out.serialize_field("undo", &self.undo)?;
+        out.end()
+    }
+}
+
+impl Serialize for super::JobGroup {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("JobGroup", 2)?;
+        out.serialize_field("job", &self.job.get())?;
+        out.serialize_field("nodes", &names(&self.nodes))?;
+        out.end()
+    }
+}
+
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ids: Vec<&str> = self.instances.iter().map(InstanceId::as_str).collect();
+        let mut out = serializer.serialize_struct("Finding", 5)?;
+        out.serialize_field("kind", self.kind.as_str())?;
+        out.serialize_field("node", &self.node.as_ref().map(NodeName::as_str))?;
+        out.serialize_field("instances", &ids)?;
+        out.serialize_field("text", &self.text)?;
+        out.serialize_field("handling", self.handling.as_str())?;
+        out.end()
+    }
+}
+
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Plan", 4)?;
+        out.serialize_field("operation", self.operation.as_str())?;
+        out.serialize_field("stages", &self.stages)?;
+        out.serialize_field("jobs", &self.groups)?;
+        out.serialize_field("findings", &self.findings)?;
+        out.end()
+    }
+}

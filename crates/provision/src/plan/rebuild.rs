@@ -1,0 +1,222 @@
+//! Nodes that are to get their image, or a reboot.
+
+use super::deploy::with_files;
+use super::{Operation, Plan, Refusal, Stage, Step, Why, table};
+use crate::order;
+use crate::site::RebuildHow;
+use crate::world::{Standing, World};
+use cloud_core::{ImageId, Instance, InstanceId, InstanceState, Reboot};
+use hostlist::NodeName;
+
+/// What is said about a node's image, by whom.
+///
+/// The first that says something counts: the file of `reboot_vars`, the file of `hostvars`, the
+/// node's reason, the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The node.
+    pub node: NodeName,
+    /// What `/etc/slurm/reboot_vars/<node>.yml` says.
+    pub reboot_vars: Option<Vars>,
+    /// What `hostvars.yml` says.
+    pub hostvars: Option<Vars>,
+    /// What the node's reason says, looked up in the cloud: see [`image_in`].
+    pub reason: Option<ImageWish>,
+}
+
+impl Target {
+    /// A node about which nobody but the configuration says anything.
+    #[must_use]
+    pub fn new(node: NodeName) -> Self {
+        Self { node, reboot_vars: None, hostvars: None, reason: None }
+    }
+}
+
+/// The two values of a node's file that matter here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vars {
+    /// `image_id`
+    pub image: ImageId,
+    /// `instance_id`
+    pub instance: Option<InstanceId>,
+}
+
+/// An image that somebody asked for, by name or id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageWish {
+    /// The cloud has it.
+    Known(ImageId),
+    /// The cloud has none of that name or id, or several.
+    Unknown(String),
+}
+
+/// The image that a reason asks for: `rebuild image:<name or id>`, whatever Slurm added behind it.
+///
+/// ```
+/// use provision::plan::image_in;
+///
+/// assert_eq!(image_in("rebuild image:rocky-9.5 : reboot issued"), Some("rocky-9.5"));
+/// assert_eq!(image_in("rebuild"), None);
+/// assert_eq!(image_in("broken fan image:x"), None);
+/// ```
+#[must_use]
+pub fn image_in(reason: &str) -> Option<&str> {
+    let mut words = reason.split_whitespace();
+    let rest = (words.next() == Some("rebuild")).then_some(words)?;
+    rest.filter_map(|word| word.strip_prefix("image:")).find(|image| !image.is_empty())
+}
+
+/// What to do where the request leaves a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RebuildOptions {
+    /// With a node that has the image: do nothing instead of a reboot.
+    pub leave_same: bool,
+    /// With a node that has no instance: launch one instead of refusing.
+    pub launch_absent: bool,
+    /// Also where a job is running, or where slurmctld does not say whether one is.
+    pub force: bool,
+    /// True if Slurm itself asks, by calling us as its reboot program or for a job with `--reboot`:
+    /// then it need not be asked back.
+    pub slurm_asks: bool,
+}
+
+/// Plans a rebuild, a reboot or nothing for each node.
+#[must_use]
+pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) -> Plan {
+    let mut targets: Vec<&Target> = targets.iter().collect();
+    targets.sort_by(|a, b| order::compare(a.node.as_str(), b.node.as_str()));
+    targets.dedup_by(|a, b| a.node == b.node);
+    let steps = targets.into_iter().map(|target| {
+        let node = target.node.clone();
+        one(target, options, world).unwrap_or_else(|why| Step::Refuse { node, why })
+    });
+    let plan = Plan::new(Operation::Rebuild).stage(Stage::new("rebuild", steps.collect()));
+    with_files(plan, world)
+}
+
+fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Step, Refusal> {
+    let node = &target.node;
+    if world.conf.get(node).is_none() {
+        return Err(Refusal::NotInSlurmConf);
+    }
+    let Standing { here, leaving } = world.fleet.standing(node);
+    if here.is_empty() {
+        let absent =
+            if leaving.is_empty() { Refusal::NoInstance } else { busy(leaving[..].first()) };
+        return if options.launch_absent { table::bring_up(node, world) } else { Err(absent) };
+    }
+    let [instance] = here[..] else {
+        return Err(Refusal::Duplicates(table::ids(&here)));
+    };
+    let image = image(target, instance, world)?;
+    if !options.force {
+        undisturbed(node, options.slurm_asks, world)?;
+    }
+    on_instance(node, instance, image, options, world)
+}
+
+fn busy(instance: Option<&&Instance>) -> Refusal {
+    instance.map_or(Refusal::NoInstance, |instance| Refusal::Busy {
+        id: instance.id.clone(),
+        state: instance.state.clone(),
+    })
+}
+
+/// The image that the node is to have.
+fn image(target: &Target, instance: &Instance, world: World<'_>) -> Result<ImageId, Refusal> {
+    if let Some(vars) = target.reboot_vars.as_ref().or(target.hostvars.as_ref()) {
+        let named = vars.instance.as_ref().filter(|named| **named != instance.id);
+        return named.map_or_else(
+            || Ok(vars.image.clone()),
+            |named| {
+                let tagged = instance.id.clone();
+                Err(Refusal::OtherInstance { named: named.clone(), tagged })
+            },
+        );
+    }
+    match &target.reason {
+        Some(ImageWish::Known(image)) => Ok(image.clone()),
+        Some(ImageWish::Unknown(name)) => Err(Refusal::UnknownImage(name.clone())),
+        None => configured(&target.node, world),
+    }
+}
+
+/// The image that slurm.conf or the configuration names for a node.
+pub(super) fn configured(node: &NodeName, world: World<'_>) -> Result<ImageId, Refusal> {
+    let features = world.conf.get(node).and_then(|def| def.features.as_ref());
+    match features.and_then(|features| features.value("image")) {
+        Some(name) => {
+            Ok(world.site.images.get(name).cloned().unwrap_or_else(|| ImageId::new(name)))
+        }
+        None => world.site.image.clone().ok_or(Refusal::NoImage),
+    }
+}
+
+/// Refuses where a job would be hit, unless Slurm itself has asked for the reboot.
+fn undisturbed(node: &NodeName, slurm_asks: bool, world: World<'_>) -> Result<(), Refusal> {
+    if world.slurm.is_none() {
+        return if slurm_asks { Ok(()) } else { Err(Refusal::NoSlurm) };
+    }
+    let known = world.node(node);
+    if known.is_some_and(|known| known.state.is_reboot_issued()) {
+        return Ok(());
+    }
+    let mut jobs = world.jobs_on(node).peekable();
+    // A job may be there that the list does not have; the one that comes with a reboot may not be
+    // there yet.
+    let unseen = jobs.peek().is_none()
+        && known.is_some_and(|known| known.state.has_job() && !known.state.is_powering_up());
+    match jobs.find(|job| !job.reboot) {
+        Some(job) => Err(Refusal::Job(job.id)),
+        None if unseen => Err(Refusal::InUse),
+        None => Ok(()),
+    }
+}
+
+fn on_instance(
+    node: &NodeName,
+    instance: &Instance,
+    image: ImageId,
+    options: RebuildOptions,
+    world: World<'_>,
+) -> Result<Step, Refusal> {
+    let same = instance.image.as_ref() == Some(&image);
+    let (node, id) = (node.clone(), instance.id.clone());
+    match instance.state {
+        // Nova shows the new image as soon as a rebuild begins.
+        InstanceState::Pending if same => Ok(Step::Nothing { node, why: Why::UnderWay }),
+        InstanceState::Running if same && options.leave_same => {
+            Ok(Step::Nothing { node, why: Why::OnTarget })
+        }
+        InstanceState::Running if same => Ok(Step::Reboot { node, id, how: Reboot::Soft }),
+        InstanceState::Running if world.site.policies.rebuild == RebuildHow::InPlace => {
+            Ok(Step::Rebuild { node, id, image })
+        }
+        InstanceState::Running | InstanceState::Failed => recreate(&node, id, image, world),
+        InstanceState::Pending
+        | InstanceState::Stopping
+        | InstanceState::Stopped
+        | InstanceState::Terminating
+        | InstanceState::Terminated
+        | InstanceState::Other(_) => Err(busy(Some(&instance))),
+    }
+}
+
+/// Another instance in the place of this one; what is on its way out besides would be a second.
+fn recreate(
+    node: &NodeName,
+    id: InstanceId,
+    image: ImageId,
+    world: World<'_>,
+) -> Result<Step, Refusal> {
+    if !world.fleet.is_complete() {
+        return Err(Refusal::IncompleteListing);
+    }
+    let leaving = world.fleet.standing(node).leaving;
+    if !leaving.is_empty() {
+        return Err(busy(leaving.first()));
+    }
+    let mut wanted = world.wanted(node)?;
+    wanted.image = image;
+    Ok(Step::Recreate { id, wanted })
+}

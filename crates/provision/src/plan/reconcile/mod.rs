@@ -1,0 +1,149 @@
+//! Cloud, Slurm and slurm.conf compared.
+
+mod node;
+mod sightings;
+
+pub use sightings::Sightings;
+
+use super::untold::untold;
+use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
+use crate::order::by_number;
+use crate::world::World;
+use cloud_core::Instance;
+use hostlist::NodeName;
+use std::collections::BTreeSet;
+
+/// Plans what makes cloud, Slurm and slurm.conf agree again, and remembers what was seen.
+///
+/// | found | done |
+/// |---|---|
+/// | instance of a node that neither slurm.conf nor slurmctld has, or that Slurm has powered down | terminated |
+/// | node that slurmctld has and slurm.conf has not, or the other way round | told |
+/// | node that does not answer, without an instance that could be it | given back to Slurm |
+/// | node that answers, without one | told |
+/// | node on its way up without one, for longer than a start may take | given back |
+/// | node down because it does not answer, its instance running | given back |
+/// | failed instance beside one that works | terminated |
+/// | several instances that could be the node | told |
+/// | node down and powered down, for no lasting reason | returned to service after its rest |
+/// | address in Slurm not the instance's | told to Slurm, if the node does not answer |
+/// | image not the configured one | told |
+/// | node that we drained, and have let go of | undrained, if it could run a job |
+/// | node that somebody else drained or set down | told |
+/// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
+///
+/// Whatever ends an instance or a job is done only when it was seen before, by an earlier run, and
+/// never to an instance that is younger than the grace. If the listing is not complete, or slurmctld
+/// does not answer, nothing is done and nothing forgotten.
+#[must_use]
+pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
+    let mut plan = Plan::new(Operation::Reconcile);
+    if let Some(text) = blind(world) {
+        let text = text.to_owned();
+        let (kind, handling) = (FindingKind::Blind, Handling::Told);
+        plan.findings.push(Finding { kind, node: None, instances: Vec::new(), text, handling });
+        return (plan, before.clone());
+    }
+    let untold = untold(None, world);
+    let named = world.conf.nodes().into_iter().chain(world.fleet.nodes());
+    let nodes = by_number(named.chain(untold.left.iter().cloned()));
+    let mut look =
+        Look { world, before, seen: Sightings::default(), steps: Vec::new(), findings: Vec::new() };
+    for node in &nodes {
+        look.node(node);
+    }
+    for node in &untold.missing {
+        look.missing(node);
+    }
+    look.nameless();
+    plan.findings = look.findings;
+    (plan.stage(Stage::new("mend", look.steps)), look.seen)
+}
+
+fn blind(world: World<'_>) -> Option<&'static str> {
+    if !world.fleet.is_complete() {
+        return Some("the listing of instances is not complete");
+    }
+    world.slurm.is_none().then_some("slurmctld does not answer")
+}
+
+/// A comparison half done.
+struct Look<'a> {
+    world: World<'a>,
+    before: &'a Sightings,
+    seen: Sightings,
+    steps: Vec<Step>,
+    findings: Vec<Finding>,
+}
+
+/// Something found about a node, before it is decided whether anything is done.
+struct Found<'a> {
+    kind: FindingKind,
+    node: &'a NodeName,
+    instances: Vec<&'a Instance>,
+    text: String,
+}
+
+impl Look<'_> {
+    /// Writes down what is only told.
+    fn tell(&mut self, found: Found<'_>) {
+        self.note(found, Handling::Told);
+    }
+
+    /// Does the step now.
+    fn mend(&mut self, found: Found<'_>, step: Step) {
+        self.steps.push(step);
+        self.note(found, Handling::Mended);
+    }
+
+    /// Does the step if all this was seen before, long enough ago, and no instance is too young.
+    fn mend_if_seen(&mut self, found: Found<'_>, patience: std::time::Duration, step: Step) {
+        let subject = found
+            .instances
+            .iter()
+            .fold(found.node.to_string(), |text, instance| format!("{text} {}", instance.id));
+        let first = self.before.first(found.kind, &subject).unwrap_or(self.world.now);
+        self.seen.see(found.kind, subject, first);
+        let age = self.world.now.duration_since(first).unwrap_or_default();
+        let young = found.instances.iter().any(|instance| self.is_young(instance));
+        if age.is_zero() || age < patience || young {
+            self.note(found, Handling::Watched);
+        } else {
+            self.mend(found, step);
+        }
+    }
+
+    fn is_young(&self, instance: &Instance) -> bool {
+        let age = instance.created.and_then(|made| self.world.now.duration_since(made).ok());
+        age.is_some_and(|age| age < self.world.site.policies.grace)
+    }
+
+    fn note(&mut self, found: Found<'_>, handling: Handling) {
+        let Found { kind, node, instances, text } = found;
+        let (node, instances) = (Some(node.clone()), ids(&instances));
+        self.findings.push(Finding { kind, node, instances, text, handling });
+    }
+
+    /// Instances of ours that are no node's.
+    fn nameless(&mut self) {
+        let world = self.world;
+        let mut ended = BTreeSet::new();
+        for instance in world.fleet.nameless().iter().filter(|known| !known.state.is_leaving()) {
+            let kind = FindingKind::Orphan;
+            let subject = instance.id.to_string();
+            let first = self.before.first(kind, &subject).unwrap_or(world.now);
+            self.seen.see(kind, subject, first);
+            let handling = if first < world.now && !self.is_young(instance) {
+                ended.insert(instance.id.clone());
+                Handling::Mended
+            } else {
+                Handling::Watched
+            };
+            let (instances, text) = (vec![instance.id.clone()], "of no node".to_owned());
+            self.findings.push(Finding { kind, node: None, instances, text, handling });
+        }
+        if !ended.is_empty() {
+            self.steps.push(Step::TerminateNameless { ids: ended.into_iter().collect() });
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! One node compared.
+
+use super::{Found, Look};
+use crate::plan::hold::{not_back, ours};
+use crate::plan::rebuild::configured;
+use crate::plan::{FindingKind, Return, Step, held, our_reason, table::ids};
+use crate::report::Cause;
+use crate::time::Utc;
+use crate::world::Standing;
+use cloud_core::{Instance, InstanceState};
+use hostlist::NodeName;
+use slurmctl::Node;
+use std::net::IpAddr;
+use std::time::Duration;
+
+impl<'a> Look<'a> {
+    pub(super) fn node(&mut self, node: &'a NodeName) {
+        let world = self.world;
+        let Standing { here, .. } = world.fleet.standing(node);
+        let Some(def) = world.conf.get(node) else {
+            self.not_in_conf(node, here);
+            return;
+        };
+        // slurm.conf may be newer than slurmctld: that is told elsewhere.
+        let Some(known) = world.node(node) else {
+            return;
+        };
+        // Slurm waits for it, and says so itself if it does not come back.
+        if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
+            return;
+        }
+        if let Some(reason) = held(known) {
+            self.tell(Found { kind: FindingKind::Held, node, instances: here, text: reason });
+            return;
+        }
+        if ours(known) {
+            self.drained(known, node, here);
+            return;
+        }
+        if !def.is_cloud() {
+            self.persistent(known, node, &here);
+            return;
+        }
+        let state = &known.state;
+        if state.is_powering_down() || state.is_to_power_down() {
+            return;
+        }
+        match (state.is_powered_down(), state.is_powering_up()) {
+            (_, true) => self.powering_up(known, node, here),
+            (true, false) if here.is_empty() => self.asleep(known, node),
+            (true, false) => self.orphan(node, here, "powered down in Slurm"),
+            (false, false) => self.up(known, node, here),
+        }
+    }
+
+    /// A node that slurm.conf does not have. What slurmctld still has may be in use all the same: the
+    /// file may be newer, or was read at a bad moment, or the node was made without one.
+    fn not_in_conf(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let known = self.world.node(node);
+        let asleep = known.is_none_or(|known| known.state.is_powered_down());
+        if asleep && !self.world.is_busy(node) && !here.is_empty() {
+            self.orphan(node, here, "not in slurm.conf");
+        } else {
+            let text = "not in slurm.conf, and slurmctld has it".to_owned();
+            self.tell(Found { kind: FindingKind::Untold, node, instances: here, text });
+        }
+    }
+
+    /// A node that slurmctld has yet to take up.
+    pub(super) fn missing(&mut self, node: &'a NodeName) {
+        let instances = self.world.fleet.standing(node).here;
+        let text = "in slurm.conf, and slurmctld does not have it".to_owned();
+        self.tell(Found { kind: FindingKind::Untold, node, instances, text });
+    }
+
+    /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
+    /// could run one, now or when it is started.
+    fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let step = Step::Undrain { nodes: vec![node.clone()] };
+        let well = match here[..] {
+            [] => known.state.is_powered_down(),
+            [one] => is_usable(one) && known.state.is_up(),
+            _ => false,
+        };
+        let text = known.reason_text().to_owned();
+        let found = Found { kind: FindingKind::Drained, node, instances: here, text };
+        if well {
+            self.mend_if_seen(found, Duration::ZERO, step);
+        } else {
+            self.tell(found);
+        }
+    }
+
+    fn orphan(&mut self, node: &'a NodeName, here: Vec<&'a Instance>, text: &str) {
+        if here.is_empty() {
+            return;
+        }
+        let step = Step::Terminate { node: node.clone(), ids: ids(&here) };
+        let text = text.to_owned();
+        let found = Found { kind: FindingKind::Orphan, node, instances: here, text };
+        self.mend_if_seen(found, Duration::ZERO, step);
+    }
+
+    /// Powered down and without an instance: well, unless it is also down.
+    fn asleep(&mut self, known: &Node, node: &'a NodeName) {
+        if !known.state.is_down() {
+            return;
+        }
+        let found = |kind, text| Found { kind, node, instances: Vec::new(), text };
+        let step = Step::ReturnToService { node: node.clone() };
+        match self.world.cooldowns.resting(node) {
+            Some(rest) if self.world.now < rest.until => {
+                let text = format!("until {}", Utc(rest.until));
+                self.tell(found(FindingKind::Resting, text));
+            }
+            Some(rest) => {
+                self.mend(found(FindingKind::Rested, rest.cause.words().to_owned()), step);
+            }
+            // Whoever is called for it may not have come to it yet.
+            None => {
+                let text = known.reason_text().to_owned();
+                self.mend_if_seen(found(FindingKind::Down, text), Duration::ZERO, step);
+            }
+        }
+    }
+
+    /// On its way up: a start is at work, or has died.
+    fn powering_up(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
+        match here[..] {
+            [one] if is_usable(one) => self.address(known, node, one),
+            _ if usable(&here) > 1 => self.duplicate(node, here),
+            _ => {
+                self.lost(FindingKind::Stuck, node, here);
+            }
+        }
+    }
+
+    fn up(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
+        match usable(&here) {
+            // Whoever answers is there, whatever became of its tags.
+            0 if known.state.is_up() => {
+                let text = "answers, and has no instance that works".to_owned();
+                self.tell(Found { kind: FindingKind::Ghost, node, instances: here, text });
+            }
+            0 => self.lost(FindingKind::Ghost, node, here),
+            1 => {
+                let (usable, broken): (Vec<_>, Vec<_>) =
+                    here.into_iter().partition(|instance| is_usable(instance));
+                if !broken.is_empty() {
+                    self.broken(node, broken);
+                } else if known.state.is_down() {
+                    self.silent(known, node, usable);
+                } else if let [one] = usable[..] {
+                    self.address(known, node, one);
+                    self.image(node, one);
+                }
+            }
+            _ => self.duplicate(node, here),
+        }
+    }
+
+    /// A node that Slurm waits for in vain: it gets it back, and calls our stop for what is left.
+    fn lost(&mut self, kind: FindingKind, node: &'a NodeName, here: Vec<&'a Instance>) {
+        // A start may still be at work; one that is not after its deadline never will be.
+        let stuck = kind == FindingKind::Stuck;
+        let patience = if stuck { self.world.site.policies.deadline } else { Duration::ZERO };
+        let text = match here[..] {
+            [] => "no instance".to_owned(),
+            [one, ..] => format!("its instance is {}", one.state),
+        };
+        let step = Step::GiveBack {
+            node: node.clone(),
+            cause: Cause::NotFound,
+            reason: our_reason(&text),
+            how: Return::PowerDown,
+        };
+        self.mend_if_seen(Found { kind, node, instances: here, text }, patience, step);
+    }
+
+    /// Down because it does not answer, with an instance that runs; not one that a rollout left.
+    fn silent(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let reason = known.reason_text();
+        let text = if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") };
+        let found = Found { kind: FindingKind::Stuck, node, instances: here, text };
+        if not_back(known) {
+            self.tell(found);
+            return;
+        }
+        let step = Step::GiveBack {
+            node: node.clone(),
+            cause: Cause::Timeout,
+            reason: our_reason(&found.text),
+            how: Return::PowerDown,
+        };
+        self.mend_if_seen(found, Duration::ZERO, step);
+    }
+
+    fn broken(&mut self, node: &'a NodeName, broken: Vec<&'a Instance>) {
+        let failed = broken.iter().all(|instance| instance.state == InstanceState::Failed);
+        let step = Step::Terminate { node: node.clone(), ids: ids(&broken) };
+        let text = "beside one that works".to_owned();
+        let found = Found { kind: FindingKind::Broken, node, instances: broken, text };
+        if failed {
+            self.mend_if_seen(found, Duration::ZERO, step);
+        } else {
+            self.tell(Found { kind: FindingKind::Duplicate, ..found });
+        }
+    }
+
+    fn duplicate(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let text = format!("{} instances", here.len());
+        self.tell(Found { kind: FindingKind::Duplicate, node, instances: here, text });
+    }
+
+    /// A node that is always there: what is wrong with it is told, and its address set right.
+    fn persistent(&mut self, known: &Node, node: &'a NodeName, here: &[&'a Instance]) {
+        match *here {
+            // It may well be no machine of this cloud.
+            [] if self.world.wanted(node).is_err() => {}
+            [one] if is_usable(one) => {
+                self.address(known, node, one);
+                self.image(node, one);
+            }
+            [] | [_] => {
+                let text = "no instance that works".to_owned();
+                self.tell(Found { kind: FindingKind::Ghost, node, instances: here.to_vec(), text });
+            }
+            _ => self.duplicate(node, here.to_vec()),
+        }
+    }
+
+    /// Slurm's address against the instance's. Where the node answers, Slurm knows better; a name
+    /// for an address means that nobody has told it yet, or that DNS does.
+    fn address(&mut self, known: &Node, node: &'a NodeName, one: &'a Instance) {
+        let Some(address) = one.address else {
+            return;
+        };
+        if known.address.parse::<IpAddr>() == Ok(address) || known.state.is_up() {
+            return;
+        }
+        let text = format!("{} in Slurm, {address} in the cloud", known.address);
+        let found = Found { kind: FindingKind::WrongAddress, node, instances: vec![one], text };
+        self.mend(found, Step::SetAddress { node: node.clone(), address });
+    }
+
+    /// A node keeps its image until somebody rolls another out.
+    fn image(&mut self, node: &'a NodeName, one: &'a Instance) {
+        let (Ok(configured), Some(image)) = (configured(node, self.world), &one.image) else {
+            return;
+        };
+        if *image != configured {
+            let text = format!("{image}, configured is {configured}");
+            self.tell(Found { kind: FindingKind::WrongImage, node, instances: vec![one], text });
+        }
+    }
+}
+
+/// True if the instance could be the node, now or soon.
+fn is_usable(instance: &Instance) -> bool {
+    match instance.state {
+        InstanceState::Pending | InstanceState::Running | InstanceState::Other(_) => true,
+        InstanceState::Stopping
+        | InstanceState::Stopped
+        | InstanceState::Terminating
+        | InstanceState::Terminated
+        | InstanceState::Failed => false,
+    }
+}
+
+fn usable(instances: &[&Instance]) -> usize {
+    instances.iter().filter(|instance| is_usable(instance)).count()
+}

@@ -1,0 +1,87 @@
+//! Nodes that leave slurm.conf: drained, ended, and confirmed gone.
+
+use super::{
+    Begin, Plan, Refusal, Stage, Step,
+    hold::{drain_reason, ours},
+    table::ids,
+};
+use crate::world::{Standing, World};
+use hostlist::NodeName;
+use slurmctl::Node;
+use std::time::Duration;
+
+/// The steps by which nodes leave; empty if none has an instance and none could get a job.
+#[derive(Default)]
+pub(super) struct Removal {
+    drain: Vec<Step>,
+    wait: Vec<Step>,
+    undrain: Vec<Step>,
+    terminate: Vec<Step>,
+    gone: Vec<Step>,
+}
+
+impl Removal {
+    /// Adds the stages to a plan; nothing of them is begun if something before went wrong, and
+    /// nothing is ended if the jobs do not.
+    pub(super) fn stages(self, plan: Plan) -> Plan {
+        plan.stage(
+            Stage::new("drain", self.drain).begun(Begin::IfAllWell).or_undo(self.undrain.clone()),
+        )
+        .stage(Stage::new("wait for jobs", self.wait).begun(Begin::IfAllWell).or_undo(self.undrain))
+        .stage(Stage::new("terminate", self.terminate).begun(Begin::IfAllWell))
+        .stage(Stage::new("confirm", self.gone))
+    }
+}
+
+/// How nodes leave, highest number first, or why they must not.
+///
+/// With `force`, running jobs are not waited for, and a slurmctld that does not answer is no
+/// hindrance.
+pub(super) fn removal(
+    nodes: &[NodeName],
+    patience: Duration,
+    why: &str,
+    force: bool,
+    world: World<'_>,
+) -> Result<Removal, Vec<Step>> {
+    let refuse = |node: &NodeName, why| Step::Refuse { node: node.clone(), why };
+    if !nodes.is_empty() && !world.fleet.is_complete() {
+        return Err(nodes.iter().map(|node| refuse(node, Refusal::IncompleteListing)).collect());
+    }
+    if !nodes.is_empty() && world.slurm.is_none() && !force {
+        return Err(nodes.iter().map(|node| refuse(node, Refusal::NoSlurm)).collect());
+    }
+    let mut removal = Removal::default();
+    for node in nodes.iter().rev() {
+        let Standing { here, leaving } = world.fleet.standing(node);
+        if !here.is_empty() {
+            removal.terminate.push(Step::Terminate { node: node.clone(), ids: ids(&here) });
+        }
+        let all = [here, leaving].concat();
+        if !all.is_empty() {
+            removal.gone.push(Step::WaitGone { node: node.clone(), ids: ids(&all) });
+        }
+    }
+    // Also where there is no machine: Slurm must not start one now.
+    let nodes_where = |wanted: fn(&Node) -> bool| -> Vec<NodeName> {
+        let known = nodes.iter().rev().filter(|node| world.node(node).is_some_and(wanted));
+        known.cloned().collect()
+    };
+    removal.drain = of(nodes_where(|node| !node.state.has_drain()), |nodes| Step::Drain {
+        nodes,
+        reason: drain_reason(why),
+    });
+    // What a run before us drained, and did not come to undrain, is ours as well.
+    let ours = nodes_where(|node| !node.state.has_drain() || ours(node));
+    removal.undrain = of(ours, |nodes| Step::Undrain { nodes });
+    if !force {
+        let wait = nodes_where(|node| !node.state.is_drained());
+        removal.wait = of(wait, |nodes| Step::WaitDrained { nodes, deadline: patience });
+    }
+    Ok(removal)
+}
+
+/// The step for these nodes, if there are any.
+fn of(nodes: Vec<NodeName>, step: impl FnOnce(Vec<NodeName>) -> Step) -> Vec<Step> {
+    if nodes.is_empty() { Vec::new() } else { vec![step(nodes)] }
+}

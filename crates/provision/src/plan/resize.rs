@@ -1,0 +1,204 @@
+//! More or fewer persistent nodes.
+
+use super::conf::{Addition, edited};
+use super::removal::{Removal, removal};
+use super::table::bring_up_as;
+use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, deploy::refresh, untold};
+use crate::order::{by_number, split};
+use crate::world::World;
+use hostlist::{Hostlist, NodeName};
+use slurmconf::{Document, SlurmVersion};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How many persistent nodes each group is to have.
+#[derive(Clone, Debug)]
+pub struct Resize<'a> {
+    /// The groups, one or more to a partition.
+    pub groups: &'a [GroupSize],
+    /// What to do with numbers left out.
+    pub gaps: Gaps,
+    /// slurm.conf, or the file it includes that has the markers.
+    pub document: &'a Document,
+    /// The version of slurmctld.
+    pub version: SlurmVersion,
+    /// How long to wait for jobs to end.
+    pub patience: Duration,
+}
+
+/// A group of nodes: a name with numbers behind it.
+///
+/// Elastic nodes of the same name are not counted, and keep their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSize {
+    /// The name before the number.
+    pub stem: String,
+    /// The number of the first node.
+    pub first: u64,
+    /// Digits of a number, with zeros in front.
+    pub width: usize,
+    /// How many nodes it is to have.
+    pub size: usize,
+}
+
+/// What to do with numbers left out, as in nodes 0, 2 and 5.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gaps {
+    /// Leave them: three nodes are three nodes. New ones take the lowest free numbers, and the
+    /// highest numbers go first.
+    #[default]
+    Keep,
+    /// Close them: three nodes are 0, 1 and 2, whatever that costs.
+    Fill,
+}
+
+/// What one group gains and loses.
+struct Difference {
+    like: Option<NodeName>,
+    add: Vec<NodeName>,
+    remove: Vec<NodeName>,
+}
+
+/// Plans more or fewer persistent nodes.
+///
+/// New nodes are launched before slurm.conf has them. Nodes to go are drained, and leave slurm.conf
+/// only when their instances are confirmed gone, so that one that cannot be deleted stays visible.
+/// If jobs do not end in time, what we drained is undrained and nothing is deleted. Planned again
+/// after half of it was done, only the other half is left; where that is to tell slurmctld, it is told.
+#[must_use]
+pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
+    let all: Vec<Difference> =
+        request.groups.iter().map(|group| difference(group, request.gaps, world)).collect();
+    let remove = by_number(all.iter().flat_map(|group| group.remove.iter().cloned()));
+    let launches: Vec<(NodeName, Result<Step, Refusal>)> =
+        all.iter().flat_map(|group| launches(group, world)).collect();
+    let additions: Vec<Addition> = all
+        .into_iter()
+        .filter_map(|Difference { like, add, .. }| Some(Addition { like: like?, nodes: add }))
+        .filter(|addition| !addition.nodes.is_empty())
+        .collect();
+    let plan = Plan::new(Operation::Resize);
+    let busy = untold::busy(&untold::untold(Some(request.version), world).left, world);
+    if !busy.is_empty() {
+        return plan.stage(Stage::new("refused", busy));
+    }
+    if launches.is_empty() && remove.is_empty() {
+        let plan = untold::tell(plan, request.version, false, world);
+        let files = if plan.is_idle() { Vec::new() } else { refresh() };
+        return plan.stage(Stage::new("files", files).begun(Begin::Always));
+    }
+    let gone: Hostlist = remove.iter().collect();
+    let text = edited(request.document, &additions, &gone);
+    let removal = removal(&remove, request.patience, "resize", false, world);
+    match refusals(&launches, &remove, &text, &removal) {
+        refused if !refused.is_empty() => plan.stage(Stage::new("refused", refused)),
+        _ => carried_out(request, launches, removal, text.unwrap_or_default(), &gone, world),
+    }
+}
+
+/// Every reason not to begin at all.
+fn refusals(
+    launches: &[(NodeName, Result<Step, Refusal>)],
+    remove: &[NodeName],
+    text: &Result<String, Refusal>,
+    removal: &Result<Removal, Vec<Step>>,
+) -> Vec<Step> {
+    let refuse =
+        |node: &NodeName, why: &Refusal| Step::Refuse { node: node.clone(), why: why.clone() };
+    if let Err(why) = text {
+        let nodes = launches.iter().map(|(node, _)| node).chain(remove);
+        return nodes.map(|node| refuse(node, why)).collect();
+    }
+    let refused =
+        launches.iter().filter_map(|(node, step)| Some(refuse(node, step.as_ref().err()?)));
+    refused.chain(removal.as_ref().err().into_iter().flatten().cloned()).collect()
+}
+
+fn carried_out(
+    request: &Resize<'_>,
+    launches: Vec<(NodeName, Result<Step, Refusal>)>,
+    removal: Result<Removal, Vec<Step>>,
+    text: String,
+    gone: &Hostlist,
+    world: World<'_>,
+) -> Plan {
+    let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
+    let (mut launch, mut later) = (Vec::new(), Vec::new());
+    let before = untold::untold(Some(request.version), world).to_address(world);
+    let mut told: Vec<NodeName> =
+        before.into_iter().filter(|node| !gone.contains(node.as_str())).collect();
+    for step in launches.into_iter().filter_map(|(_, step)| step.ok()) {
+        match step {
+            Step::Launch { wanted, first, .. } => {
+                told.push(wanted.node.clone());
+                launch.push(Step::Launch { wanted, first, tell: false });
+            }
+            // It is there already; Slurm can be told where when it knows the node.
+            other => later.push(other),
+        }
+    }
+    if !told.is_empty() {
+        later.push(Step::TellAddresses { nodes: told });
+    }
+    let tell = vec![untold::take_up(request.version)];
+    let write = Step::WriteFile { which: File::SlurmConf, text, summary: summary(&new, gone) };
+    let plan =
+        Plan::new(Operation::Resize).stage(Stage::new("launch", launch).begun(Begin::IfAllWell));
+    removal
+        .unwrap_or_default()
+        .stages(plan)
+        .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
+        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
+        .stage(Stage::new("addresses", later))
+        .stage(Stage::new("files", refresh()).begun(Begin::Always))
+}
+
+/// What changes among the nodes, such as `+n[3-4] -n9`.
+pub(super) fn summary(added: &Hostlist, removed: &Hostlist) -> String {
+    let sign = |sign: char, list: &Hostlist| (!list.is_empty()).then(|| format!("{sign}{list}"));
+    let changes: Vec<String> =
+        [sign('+', added), sign('-', removed)].into_iter().flatten().collect();
+    if changes.is_empty() { "nodes stay, lines change".to_owned() } else { changes.join(" ") }
+}
+
+fn launches(group: &Difference, world: World<'_>) -> Vec<(NodeName, Result<Step, Refusal>)> {
+    let def = group.like.as_ref().and_then(|like| world.conf.get(like));
+    let step = |node: &NodeName| {
+        let def = def.ok_or(Refusal::NotInSlurmConf)?;
+        bring_up_as(node, def, world)
+    };
+    group.add.iter().map(|node| (node.clone(), step(node))).collect()
+}
+
+fn difference(group: &GroupSize, gaps: Gaps, world: World<'_>) -> Difference {
+    let named = |name: &NodeName| {
+        let (stem, digits) = split(name.as_str());
+        (stem == group.stem).then(|| digits.parse::<u64>().ok()).flatten()
+    };
+    let (mut taken, mut existing) = (BTreeSet::new(), Vec::new());
+    for name in world.conf.nodes() {
+        let Some(number) = named(&name) else {
+            continue;
+        };
+        taken.insert(number);
+        if world.conf.get(&name).is_some_and(|def| !def.is_cloud()) {
+            existing.push((number, name));
+        }
+    }
+    existing.sort();
+    let like = existing.first().map(|(_, name)| name.clone());
+    let size = u64::try_from(group.size).unwrap_or(u64::MAX);
+    let wanted = |number: u64| number >= group.first && number - group.first < size;
+    let (kept, remove): (Vec<_>, Vec<_>) =
+        existing.into_iter().enumerate().partition(|(place, (number, _))| match gaps {
+            Gaps::Keep => *place < group.size,
+            Gaps::Fill => wanted(*number),
+        });
+    let missing = group.size.saturating_sub(kept.len());
+    let free = (group.first..).filter(|number| !taken.contains(number)).take(missing);
+    let name = |number: u64| {
+        NodeName::new(&format!("{}{number:0width$}", group.stem, width = group.width)).ok()
+    };
+    let remove = remove.into_iter().map(|(_, (_, name))| name).collect();
+    Difference { like, add: free.filter_map(name).collect(), remove }
+}

@@ -1,0 +1,300 @@
+//! An image for all nodes, a few at a time.
+
+use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, table};
+use crate::order::by_number;
+use crate::world::{Standing, World};
+use cloud_core::{ImageId, InstanceState};
+use hostlist::NodeName;
+use slurmctl::{BatchJob, Job, Node, Reason};
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+/// Which nodes are to get which image, and how fast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    /// These nodes; with no partition either, all of slurm.conf.
+    pub nodes: Vec<NodeName>,
+    /// And those of these partitions.
+    pub partitions: Vec<String>,
+    /// The image.
+    pub image: ImageId,
+    /// How many may be under way at a time.
+    pub batch: usize,
+    /// How long to wait after a batch was begun.
+    pub delay: Duration,
+    /// How many of the nodes may be out of service, whoever took them out.
+    pub max_unavailable: Option<usize>,
+    /// How many have to come up on the image before the rest is touched.
+    pub canary: usize,
+    /// How many failures end it.
+    pub stop_after: Option<usize>,
+    /// How Slurm is made to call our reboot program.
+    pub how: RolloutHow,
+    /// When the last batch was begun, if this is not the first.
+    pub last: Option<SystemTime>,
+    /// The nodes that were begun: each is tried once. Who drives the rollout keeps both, see
+    /// [`note`](Self::note).
+    pub tried: BTreeSet<NodeName>,
+}
+
+/// How Slurm is made to call our reboot program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RolloutHow {
+    /// `scontrol reboot`, which drains first.
+    #[default]
+    Reboot,
+    /// A job for each node in this partition: for nodes that are not elastic.
+    Jobs(String),
+}
+
+impl Rollout {
+    /// All nodes, one at a time, without a pause.
+    #[must_use]
+    pub fn new(image: ImageId) -> Self {
+        Self {
+            nodes: Vec::new(),
+            partitions: Vec::new(),
+            image,
+            batch: 1,
+            delay: Duration::ZERO,
+            max_unavailable: None,
+            canary: 0,
+            stop_after: None,
+            how: RolloutHow::default(),
+            last: None,
+            tried: BTreeSet::new(),
+        }
+    }
+
+    /// Writes down what a plan of this rollout begins, once it is carried out.
+    pub fn note(&mut self, plan: &Plan, now: SystemTime) {
+        let begun = plan.steps().filter(|step| step.reboots_by_slurm());
+        let begun: Vec<&NodeName> = begun.flat_map(Step::nodes).collect();
+        if !begun.is_empty() {
+            self.last = Some(now);
+        }
+        self.tried.extend(begun.into_iter().cloned());
+    }
+}
+
+/// How a node stands in a rollout.
+enum Stand {
+    /// Not touched, and out of service or not.
+    Apart(Step, Out),
+    /// On the image and in service.
+    Proven(Step),
+    /// Being rebuilt, or in the queue for it.
+    UnderWay(Step),
+    /// Tried, and down, or up on another image.
+    Failed(Step, Out),
+    /// To be done.
+    Todo(NodeName),
+}
+
+/// Whether a node counts as out of service.
+#[derive(PartialEq, Eq)]
+enum Out {
+    Yes,
+    No,
+}
+
+/// Plans the next batch of a rollout; called again and again, until nothing is left.
+///
+/// A node that has the image is skipped, and one that is powered down gets its image when it starts.
+/// One that was tried and is up on another image has failed: whatever gave it that image would do so
+/// again. A partition that slurm.conf does not have is an error.
+pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
+    let nodes = scope(request, world)?;
+    let stands: Vec<Stand> = nodes.into_iter().map(|node| stand(node, request, world)).collect();
+    let count = |wanted: fn(&Stand) -> bool| stands.iter().filter(|stand| wanted(stand)).count();
+    let tally = Tally {
+        proven: count(|stand| matches!(stand, Stand::Proven(_))),
+        under_way: count(|stand| matches!(stand, Stand::UnderWay(_))),
+        failed: count(|stand| matches!(stand, Stand::Failed(..))),
+        out: count(|stand| match stand {
+            Stand::Apart(_, out) | Stand::Failed(_, out) => *out == Out::Yes,
+            Stand::UnderWay(_) => true,
+            Stand::Proven(_) | Stand::Todo(_) => false,
+        }),
+    };
+    let (room, wait) = tally.room(request, world.now);
+    let (mut begin, mut rest) = (Vec::new(), Vec::new());
+    for stand in stands {
+        match stand {
+            Stand::Todo(node) if begin.len() < room => begin.push(node),
+            Stand::Todo(node) => rest.push(Step::Nothing { node, why: wait.clone() }),
+            Stand::Apart(step, _)
+            | Stand::Proven(step)
+            | Stand::UnderWay(step)
+            | Stand::Failed(step, _) => rest.push(step),
+        }
+    }
+    let mut steps = begun(begin, request);
+    steps.extend(rest);
+    Ok(Plan::new(Operation::Rollout).stage(Stage::new("next batch", steps)))
+}
+
+struct Tally {
+    proven: usize,
+    under_way: usize,
+    failed: usize,
+    out: usize,
+}
+
+impl Tally {
+    /// How many may be begun now, and what the others wait for.
+    fn room(&self, request: &Rollout, now: SystemTime) -> (usize, Why) {
+        // That the first ones fail is what they are tried for.
+        let canary_failed = self.proven < request.canary && self.failed > 0;
+        if canary_failed || request.stop_after.is_some_and(|most| self.failed >= most) {
+            return (0, Why::Halted(self.failed));
+        }
+        let next = request.last.and_then(|last| last.checked_add(request.delay));
+        if let Some(next) = next.filter(|next| now < *next) {
+            return (0, Why::Pause(next));
+        }
+        let batch = request.batch.saturating_sub(self.under_way);
+        let allowed = request.max_unavailable.map_or(batch, |most| most.saturating_sub(self.out));
+        let room = batch.min(allowed);
+        if self.proven < request.canary {
+            let canary = request.canary - self.proven;
+            return (room.min(canary.saturating_sub(self.under_way)), Why::AfterCanary);
+        }
+        (room, Why::Later)
+    }
+}
+
+fn scope(request: &Rollout, world: World<'_>) -> Result<Vec<NodeName>, Refusal> {
+    let mut nodes = request.nodes.clone();
+    for partition in &request.partitions {
+        let unknown = || Refusal::UnknownPartition(partition.clone());
+        let members = world.conf.partition(partition).ok_or_else(unknown)?;
+        nodes.extend(members.iter().filter_map(|name| NodeName::new(&name).ok()));
+    }
+    if request.nodes.is_empty() && request.partitions.is_empty() {
+        return Ok(world.conf.nodes());
+    }
+    Ok(by_number(nodes))
+}
+
+fn begun(nodes: Vec<NodeName>, request: &Rollout) -> Vec<Step> {
+    match &request.how {
+        RolloutHow::Reboot if nodes.is_empty() => Vec::new(),
+        RolloutHow::Reboot => {
+            let reason = Reason::new(&format!("rebuild image:{}", request.image));
+            vec![Step::RebootBySlurm { nodes, reason }]
+        }
+        RolloutHow::Jobs(partition) => nodes
+            .into_iter()
+            .map(|node| {
+                let job = BatchJob::reboot(format!("rebuild-{node}"), partition, node);
+                Step::Submit { job }
+            })
+            .collect(),
+    }
+}
+
+fn stand(node: NodeName, request: &Rollout, world: World<'_>) -> Stand {
+    match decide(&node, request, world) {
+        Ok(stand) => stand,
+        Err(why) => {
+            let out = if why == Refusal::NoInstance { Out::Yes } else { Out::No };
+            Stand::Apart(Step::Refuse { node, why }, out)
+        }
+    }
+}
+
+fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand, Refusal> {
+    let def = world.conf.get(node).ok_or(Refusal::NotInSlurmConf)?;
+    let slurm = world.slurm.ok_or(Refusal::NoSlurm)?;
+    let known = slurm.get(node).ok_or(Refusal::NotInSlurmConf)?;
+    if let Some(stand) = in_slurm(node, known, world) {
+        return Ok(stand);
+    }
+    let nothing = |why| Step::Nothing { node: node.clone(), why };
+    let Standing { here, .. } = world.fleet.standing(node);
+    let instance = match here[..] {
+        [] => return Err(Refusal::NoInstance),
+        [instance] => instance,
+        _ => return Err(Refusal::Duplicates(table::ids(&here))),
+    };
+    if let Some(reason) = held(known) {
+        return Ok(Stand::Apart(nothing(Why::Held(reason)), Out::Yes));
+    }
+    match &instance.image {
+        None => Err(Refusal::ImageUnknown),
+        Some(image) if *image == request.image => Ok(on_target(known, nothing(Why::OnTarget))),
+        Some(_) if matches!(request.how, RolloutHow::Jobs(_)) && def.is_cloud() => {
+            Err(Refusal::Elastic)
+        }
+        Some(_) if known.state.is_powering_up() || instance.state != InstanceState::Running => {
+            Ok(Stand::Apart(nothing(Why::Later), Out::Yes))
+        }
+        Some(_) if !known.state.is_up() || known.state.has_drain() => {
+            Ok(Stand::Apart(nothing(Why::NotUp), Out::Yes))
+        }
+        Some(image) if request.tried.contains(node) => {
+            let why = Refusal::OtherImage(image.clone());
+            Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::No))
+        }
+        Some(_) => Ok(Stand::Todo(node.clone())),
+    }
+}
+
+/// How it stands, where Slurm alone can say.
+fn in_slurm(node: &NodeName, known: &Node, world: World<'_>) -> Option<Stand> {
+    let nothing = |why| Step::Nothing { node: node.clone(), why };
+    if known.state.is_powered_down() || known.state.is_powering_down() {
+        // One that we left down is not merely asleep.
+        if !known.state.is_down() {
+            return Some(Stand::Apart(nothing(Why::PoweredDown), Out::No));
+        }
+    }
+    if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
+        return Some(Stand::UnderWay(nothing(Why::UnderWay)));
+    }
+    if let Some(job) = queued(node, world.jobs) {
+        return Some(Stand::UnderWay(nothing(Why::Queued(job.id))));
+    }
+    if not_back(known) {
+        let why = Refusal::NotBack(known.reason_text().to_owned());
+        return Some(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::Yes));
+    }
+    None
+}
+
+fn on_target(known: &Node, step: Step) -> Stand {
+    if known.state.is_up() { Stand::Proven(step) } else { Stand::Apart(step, Out::Yes) }
+}
+
+/// A rebuild job that has the node or waits for it.
+fn queued<'a>(node: &NodeName, jobs: &'a [Job]) -> Option<&'a Job> {
+    let about = |job: &&Job| {
+        let named = job.nodes.contains(node.as_str()) || job.wanted.contains(node.as_str());
+        job.reboot && named && !job.state.is_finished()
+    };
+    jobs.iter().find(about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::UNIX_EPOCH;
+
+    #[test]
+    fn what_a_plan_begins_is_noted_and_what_it_leaves_is_not() {
+        let node = |name| NodeName::new(name).unwrap();
+        let mut request = Rollout::new(ImageId::new("img-2"));
+        let nothing = Step::Nothing { node: node("n1"), why: Why::Later };
+        let idle = Plan::new(Operation::Rollout).stage(Stage::new("x", vec![nothing.clone()]));
+        request.note(&idle, UNIX_EPOCH);
+        assert_eq!((request.last, request.tried.len()), (None, 0));
+        let reason = Reason::new("rebuild image:img-2");
+        let reboot = Step::RebootBySlurm { nodes: vec![node("n2"), node("n3")], reason };
+        let job = Step::Submit { job: BatchJob::reboot("rebuild-n4", "rebuild", node("n4")) };
+        let steps = vec![nothing, reboot, job];
+        request.note(&Plan::new(Operation::Rollout).stage(Stage::new("x", steps)), UNIX_EPOCH);
+        assert_eq!(request.last, Some(UNIX_EPOCH));
+        assert_eq!(request.tried, ["n2", "n3", "n4"].map(node).into());
+    }
+}

@@ -1,0 +1,194 @@
+//! Nodes that are to come up.
+
+use super::deploy::with_files;
+use super::{JobGroup, Operation, Plan, Refusal, Return, Stage, Step, our_reason, table::bring_up};
+use crate::cooldown::{Cooldown, Gate};
+use crate::order::by_number;
+use crate::report::Cause;
+use crate::site::{OnPartial, Place, Pool, Wanted};
+use crate::world::World;
+use hostlist::NodeName;
+use slurmctl::JobId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Plans the start of nodes.
+///
+/// What cannot be had is given back first, with the reason, so that its jobs do not wait for the
+/// rest: nodes whose every place cools down, nodes that we refuse, and, if the policy is to release,
+/// nodes that only jobs want which cannot get all of theirs. A pool whose cool-down is over is tried
+/// by one launch; the nodes that have nowhere else to go come in a stage of their own behind it.
+#[must_use]
+pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
+    let nodes = by_number(nodes.iter().cloned());
+    let groups = groups(&nodes, jobs);
+    let steps: BTreeMap<&NodeName, Result<Step, Refusal>> =
+        nodes.iter().map(|node| (node, bring_up(node, world))).collect();
+    let mut lost: BTreeMap<NodeName, (Cause, String)> = BTreeMap::new();
+    for (node, step) in &steps {
+        if let Some(why) = hindrance(step, world) {
+            lost.insert((*node).clone(), why);
+        }
+    }
+    let broken = broken(&groups, &lost);
+    if world.site.policies.on_partial == OnPartial::Release {
+        let released = released(&groups, &broken, &lost);
+        lost.extend(released);
+    }
+    let (now, behind) = launches(&nodes, &steps, &lost, world);
+    let mut plan = Plan::new(Operation::Start)
+        .stage(Stage::new("give back", give_back(&nodes, &lost, &broken, world)))
+        .stage(Stage::new("start", now))
+        .stage(Stage::new("behind the probe", behind));
+    plan.groups = groups;
+    with_files(plan, world)
+}
+
+/// The jobs that want nodes of this call, with these nodes only.
+fn groups(nodes: &[NodeName], jobs: &[JobGroup]) -> Vec<JobGroup> {
+    let asked: BTreeSet<&NodeName> = nodes.iter().collect();
+    let ours = |job: &JobGroup| {
+        JobGroup::new(job.job, job.nodes.iter().filter(|node| asked.contains(node)).cloned())
+    };
+    let mut groups: Vec<JobGroup> = jobs.iter().map(ours).collect();
+    groups.retain(|group| !group.nodes.is_empty());
+    groups.sort_by_key(|group| group.job);
+    groups
+}
+
+/// Why the node cannot come up now, if it cannot.
+fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Option<(Cause, String)> {
+    match step {
+        Err(refusal) => Some((Cause::Refused, refusal.to_string())),
+        Ok(Step::Launch { wanted, .. }) => {
+            let (pool, cooldown) = all_cooling(wanted, world)?;
+            Some((Cause::Cooling, format!("{pool}: {cooldown}")))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// If every place cools down, the one that is the first to be tried again.
+fn all_cooling(wanted: &Wanted, world: World<'_>) -> Option<(Pool, Cooldown)> {
+    let mut soonest: Option<(Pool, Cooldown)> = None;
+    for place in &wanted.places {
+        let pool = place.pool();
+        let Gate::Cooling(cooldown) = world.cooldowns.gate(&pool, world.now) else {
+            return None;
+        };
+        if soonest.as_ref().is_none_or(|(_, known)| cooldown.ends() < known.ends()) {
+            soonest = Some((pool, cooldown));
+        }
+    }
+    soonest
+}
+
+/// The jobs that cannot get all their nodes, and why.
+fn broken(
+    groups: &[JobGroup],
+    lost: &BTreeMap<NodeName, (Cause, String)>,
+) -> BTreeMap<JobId, String> {
+    let reason = |group: &JobGroup| {
+        let node = group.nodes.iter().find(|node| lost.contains_key(*node))?;
+        let (_, why) = lost.get(node)?;
+        Some((group.job, format!("{node}: {why}")))
+    };
+    groups.iter().filter_map(reason).collect()
+}
+
+/// The nodes that could come up, but that only broken jobs want.
+fn released(
+    groups: &[JobGroup],
+    broken: &BTreeMap<JobId, String>,
+    lost: &BTreeMap<NodeName, (Cause, String)>,
+) -> BTreeMap<NodeName, (Cause, String)> {
+    let wanted_by_whole: BTreeSet<&NodeName> = groups
+        .iter()
+        .filter(|group| !broken.contains_key(&group.job))
+        .flat_map(|group| &group.nodes)
+        .collect();
+    let mut released = BTreeMap::new();
+    for group in groups {
+        let Some(why) = broken.get(&group.job) else {
+            continue;
+        };
+        let text = format!("job {} cannot get all its nodes, {why}", group.job);
+        for node in &group.nodes {
+            if !lost.contains_key(node) && !wanted_by_whole.contains(node) {
+                let why = (Cause::JobIncomplete, text.clone());
+                released.entry(node.clone()).or_insert(why);
+            }
+        }
+    }
+    released
+}
+
+/// What is given back, and what the owners of jobs are told.
+fn give_back(
+    nodes: &[NodeName],
+    lost: &BTreeMap<NodeName, (Cause, String)>,
+    broken: &BTreeMap<JobId, String>,
+    world: World<'_>,
+) -> Vec<Step> {
+    let back = nodes.iter().filter_map(|node| {
+        let (cause, why) = lost.get(node)?;
+        let waits = match world.slurm {
+            None => world.conf.get(node).is_some(),
+            Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
+        };
+        let how = if waits { Return::PowerDown } else { Return::Leave };
+        // A refusal is a step of its own.
+        let needed = waits || *cause != Cause::Refused;
+        let (node, reason) = (node.clone(), our_reason(why));
+        needed.then_some(Step::GiveBack { node, cause: *cause, reason, how })
+    });
+    let told = broken.iter().map(|(job, why)| Step::Comment { job: *job, text: why.clone() });
+    back.chain(told).collect()
+}
+
+/// The steps of all that is not lost, and of what has to wait for a probe.
+fn launches(
+    nodes: &[NodeName],
+    steps: &BTreeMap<&NodeName, Result<Step, Refusal>>,
+    lost: &BTreeMap<NodeName, (Cause, String)>,
+    world: World<'_>,
+) -> (Vec<Step>, Vec<Step>) {
+    let (mut now, mut behind) = (Vec::new(), Vec::new());
+    let mut probed: BTreeSet<Pool> = BTreeSet::new();
+    for node in nodes {
+        let step = match steps.get(node) {
+            Some(Ok(step)) if !lost.contains_key(node) => step.clone(),
+            Some(Err(why)) => {
+                now.push(Step::Refuse { node: node.clone(), why: why.clone() });
+                continue;
+            }
+            Some(Ok(_)) | None => continue,
+        };
+        let Step::Launch { mut wanted, first, tell } = step else {
+            now.push(step);
+            continue;
+        };
+        let (places, waits) = choose(&wanted.places, &mut probed, world);
+        wanted.places = places;
+        let stage = if waits { &mut behind } else { &mut now };
+        stage.push(Step::Launch { wanted, first, tell });
+    }
+    (now, behind)
+}
+
+/// The places that may be tried, and whether all of them wait for another launch's probe.
+fn choose(places: &[Place], probed: &mut BTreeSet<Pool>, world: World<'_>) -> (Vec<Place>, bool) {
+    let gates = places.iter().map(|place| (place, world.cooldowns.gate(&place.pool(), world.now)));
+    let usable: Vec<(&Place, Gate)> =
+        gates.filter(|(_, gate)| matches!(gate, Gate::Open | Gate::Probe)).collect();
+    let free =
+        |(place, gate): &&(&Place, Gate)| *gate == Gate::Open || !probed.contains(&place.pool());
+    let chosen: Vec<Place> =
+        usable.iter().filter(free).map(|(place, _)| (*place).clone()).collect();
+    let Some(first) = chosen.first() else {
+        return (usable.into_iter().map(|(place, _)| place.clone()).collect(), true);
+    };
+    if world.cooldowns.gate(&first.pool(), world.now) == Gate::Probe {
+        probed.insert(first.pool());
+    }
+    (chosen, false)
+}

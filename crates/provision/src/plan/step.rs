@@ -1,0 +1,316 @@
+//! The steps of a plan.
+
+use super::{Refusal, Why};
+use crate::report::Cause;
+use crate::site::Wanted;
+use cloud_core::{ImageId, InstanceId, Reboot};
+use hostlist::NodeName;
+use slurmctl::{BatchJob, JobId, Reason};
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Launch an instance in the first place that has one, when the way is clear.
+    Launch {
+        /// What to launch.
+        wanted: Wanted,
+        /// What has to go first.
+        first: Vec<Clear>,
+        /// True if Slurm is to be told the address as soon as there is one. False for a node that
+        /// Slurm does not know yet: [`TellAddresses`](Step::TellAddresses) follows.
+        tell: bool,
+    },
+    /// Take an instance that is there: wait until it runs and has an address, and tell Slurm.
+    Adopt {
+        /// The node.
+        node: NodeName,
+        /// Its instance.
+        id: InstanceId,
+        /// Its address, if the listing has it.
+        address: Option<IpAddr>,
+    },
+    /// Start a stopped instance, once it has stopped, and go on as for one that is there.
+    StartStopped {
+        /// The node.
+        node: NodeName,
+        /// Its instance.
+        id: InstanceId,
+    },
+    /// Begin to remove instances; done when the cloud has accepted.
+    Terminate {
+        /// The node.
+        node: NodeName,
+        /// Its instances.
+        ids: Vec<InstanceId>,
+    },
+    /// The same for instances of ours that are no node's.
+    TerminateNameless {
+        /// The instances.
+        ids: Vec<InstanceId>,
+    },
+    /// Wait until instances are gone; a failure if they are not by the deadline.
+    WaitGone {
+        /// The node.
+        node: NodeName,
+        /// Its instances.
+        ids: Vec<InstanceId>,
+    },
+    /// Write another image over the boot disk.
+    Rebuild {
+        /// The node.
+        node: NodeName,
+        /// Its instance.
+        id: InstanceId,
+        /// The image.
+        image: ImageId,
+    },
+    /// Remove an instance, wait until it is gone, and launch another.
+    Recreate {
+        /// Its instance.
+        id: InstanceId,
+        /// What to launch.
+        wanted: Wanted,
+    },
+    /// Reboot an instance.
+    Reboot {
+        /// The node.
+        node: NodeName,
+        /// Its instance.
+        id: InstanceId,
+        /// How.
+        how: Reboot,
+    },
+    /// Give a node back to Slurm, which then requeues its job.
+    GiveBack {
+        /// The node.
+        node: NodeName,
+        /// Why, as a code.
+        cause: Cause,
+        /// Why, for the job's owner.
+        reason: Reason,
+        /// How.
+        how: Return,
+    },
+    /// Put a node that is down back in service.
+    ReturnToService {
+        /// The node.
+        node: NodeName,
+    },
+    /// Remember that a node is to stay out of service until then.
+    Rest {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        cause: Cause,
+        /// Until when.
+        until: SystemTime,
+    },
+    /// Have nodes take no new jobs.
+    Drain {
+        /// The nodes.
+        nodes: Vec<NodeName>,
+        /// Why.
+        reason: Reason,
+    },
+    /// Wait until nodes have no jobs left; a failure if they have by the deadline.
+    WaitDrained {
+        /// The nodes.
+        nodes: Vec<NodeName>,
+        /// How long.
+        deadline: Duration,
+    },
+    /// Have nodes take jobs again.
+    Undrain {
+        /// The nodes.
+        nodes: Vec<NodeName>,
+    },
+    /// Have Slurm reboot nodes when their jobs have ended, by our own reboot program.
+    RebootBySlurm {
+        /// The nodes.
+        nodes: Vec<NodeName>,
+        /// Why; our reboot program reads the image from it.
+        reason: Reason,
+    },
+    /// Submit a job that has its node rebooted.
+    Submit {
+        /// The job.
+        job: BatchJob,
+    },
+    /// Tell Slurm where a node is.
+    SetAddress {
+        /// The node.
+        node: NodeName,
+        /// Where.
+        address: IpAddr,
+    },
+    /// Tell Slurm where nodes are that were launched before it knew them.
+    TellAddresses {
+        /// The nodes.
+        nodes: Vec<NodeName>,
+    },
+    /// Tell a job's owner something.
+    Comment {
+        /// The job.
+        job: JobId,
+        /// What.
+        text: String,
+    },
+    /// Write a file whole.
+    WriteFile {
+        /// Which.
+        which: File,
+        /// Its text.
+        text: String,
+        /// What changes, in a few words.
+        summary: String,
+    },
+    /// Work a file out anew from the next look at the cloud, and write it if it changed.
+    Refresh {
+        /// Which.
+        which: File,
+    },
+    /// Have slurmctld take up its configuration.
+    TellSlurm(TellSlurm),
+    /// Do nothing to a node, and count it as failed.
+    Refuse {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        why: Refusal,
+    },
+    /// Do nothing to a node, and count it as done.
+    Nothing {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        why: Why,
+    },
+}
+
+/// What has to go before a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clear {
+    /// Wait until it is gone.
+    AwaitGone(InstanceId),
+    /// Remove it, and wait until it is gone.
+    Terminate(InstanceId),
+}
+
+impl Clear {
+    /// The instance.
+    #[must_use]
+    pub fn id(&self) -> &InstanceId {
+        match self {
+            Self::AwaitGone(id) | Self::Terminate(id) => id,
+        }
+    }
+}
+
+/// How a node is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// `power_down_force`: its job is requeued, our stop program is called, the reason stays.
+    PowerDown,
+    /// Not at all: Slurm does not wait for it.
+    Leave,
+}
+
+/// A file that we write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum File {
+    /// slurm.conf, between the markers.
+    SlurmConf,
+    /// Our block in /etc/hosts.
+    Hosts,
+    /// The inventory.
+    Inventory,
+}
+
+/// How slurmctld takes up its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TellSlurm {
+    /// `scontrol reconfigure`
+    Reconfigure,
+    /// A stop and a start.
+    Restart,
+}
+
+impl Step {
+    /// The nodes it is about.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeName] {
+        use std::slice::from_ref;
+        match self {
+            Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } => from_ref(&wanted.node),
+            Self::Adopt { node, .. }
+            | Self::StartStopped { node, .. }
+            | Self::Terminate { node, .. }
+            | Self::WaitGone { node, .. }
+            | Self::Rebuild { node, .. }
+            | Self::Reboot { node, .. }
+            | Self::GiveBack { node, .. }
+            | Self::ReturnToService { node }
+            | Self::Rest { node, .. }
+            | Self::SetAddress { node, .. }
+            | Self::Refuse { node, .. }
+            | Self::Nothing { node, .. } => from_ref(node),
+            Self::Drain { nodes, .. }
+            | Self::WaitDrained { nodes, .. }
+            | Self::Undrain { nodes }
+            | Self::RebootBySlurm { nodes, .. }
+            | Self::TellAddresses { nodes } => nodes,
+            Self::Submit { job } => from_ref(&job.node),
+            Self::TerminateNameless { .. }
+            | Self::Comment { .. }
+            | Self::WriteFile { .. }
+            | Self::Refresh { .. }
+            | Self::TellSlurm(_) => &[],
+        }
+    }
+
+    /// The instances that it touches.
+    #[must_use]
+    pub fn instances(&self) -> Vec<&InstanceId> {
+        match self {
+            Self::Launch { first, .. } => first.iter().map(Clear::id).collect(),
+            Self::Adopt { id, .. }
+            | Self::StartStopped { id, .. }
+            | Self::Rebuild { id, .. }
+            | Self::Recreate { id, .. }
+            | Self::Reboot { id, .. } => vec![id],
+            Self::Terminate { ids, .. }
+            | Self::TerminateNameless { ids }
+            | Self::WaitGone { ids, .. } => ids.iter().collect(),
+            Self::GiveBack { .. }
+            | Self::ReturnToService { .. }
+            | Self::Rest { .. }
+            | Self::Drain { .. }
+            | Self::WaitDrained { .. }
+            | Self::Undrain { .. }
+            | Self::RebootBySlurm { .. }
+            | Self::Submit { .. }
+            | Self::SetAddress { .. }
+            | Self::TellAddresses { .. }
+            | Self::Comment { .. }
+            | Self::WriteFile { .. }
+            | Self::Refresh { .. }
+            | Self::TellSlurm(_)
+            | Self::Refuse { .. }
+            | Self::Nothing { .. } => Vec::new(),
+        }
+    }
+
+    /// True if it has Slurm reboot nodes.
+    pub(super) fn reboots_by_slurm(&self) -> bool {
+        matches!(self, Self::RebootBySlurm { .. } | Self::Submit { .. })
+    }
+
+    /// True if it does nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(self, Self::Refuse { .. } | Self::Nothing { .. })
+    }
+}

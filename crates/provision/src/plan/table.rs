@@ -1,0 +1,78 @@
+//! What a node's instances mean for its start.
+
+use super::{Clear, Refusal, Step};
+use crate::site::Stopped;
+use crate::world::{Standing, World};
+use cloud_core::{Instance, InstanceId, InstanceState};
+use hostlist::NodeName;
+use slurmconf::NodeDef;
+
+/// The step that brings a node up, whatever cools down.
+///
+/// | instances | step |
+/// |---|---|
+/// | none, or gone | launch |
+/// | on their way out | wait until they are gone, launch |
+/// | one pending or running | adopt |
+/// | failed, and nothing else | terminate, launch |
+/// | one stopped or stopping | as the policy says: start it, or terminate and launch |
+/// | one in a state that we do not know | refuse |
+/// | two or more | refuse |
+pub(super) fn bring_up(node: &NodeName, world: World<'_>) -> Result<Step, Refusal> {
+    let def = world.conf.get(node).ok_or(Refusal::NotInSlurmConf)?;
+    bring_up_as(node, def, world)
+}
+
+/// The same for a node that slurm.conf is yet to have, by this definition.
+pub(super) fn bring_up_as(
+    node: &NodeName,
+    def: &NodeDef,
+    world: World<'_>,
+) -> Result<Step, Refusal> {
+    let Standing { here, leaving } = world.fleet.standing(node);
+    let leaving = leaving.into_iter().map(|instance| Clear::AwaitGone(instance.id.clone()));
+    let launch = |broken: &[&Instance]| {
+        let broken = broken.iter().map(|instance| Clear::Terminate(instance.id.clone()));
+        launch(node, def, broken.chain(leaving.clone()).collect(), world)
+    };
+    if here.iter().all(|instance| instance.state == InstanceState::Failed) {
+        return launch(&here);
+    }
+    let [one] = here[..] else {
+        return Err(Refusal::Duplicates(ids(&here)));
+    };
+    let (node, id) = (node.clone(), one.id.clone());
+    match (&one.state, world.site.policies.stopped) {
+        (InstanceState::Pending | InstanceState::Running, _) => {
+            Ok(Step::Adopt { node, id, address: one.address })
+        }
+        (InstanceState::Stopping | InstanceState::Stopped, Stopped::Start) => {
+            Ok(Step::StartStopped { node, id })
+        }
+        (InstanceState::Stopping | InstanceState::Stopped, Stopped::Replace) => launch(&[one]),
+        (
+            InstanceState::Failed
+            | InstanceState::Terminating
+            | InstanceState::Terminated
+            | InstanceState::Other(_),
+            _,
+        ) => Err(Refusal::Busy { id, state: one.state.clone() }),
+    }
+}
+
+/// A launch; never on a listing that may hide an instance.
+fn launch(
+    node: &NodeName,
+    def: &NodeDef,
+    first: Vec<Clear>,
+    world: World<'_>,
+) -> Result<Step, Refusal> {
+    if !world.fleet.is_complete() {
+        return Err(Refusal::IncompleteListing);
+    }
+    Ok(Step::Launch { wanted: world.site.wanted(node, def)?, first, tell: true })
+}
+
+pub(super) fn ids(instances: &[&Instance]) -> Vec<InstanceId> {
+    instances.iter().map(|instance| instance.id.clone()).collect()
+}

@@ -1,0 +1,86 @@
+//! Nodes about which slurm.conf and slurmctld differ: somebody wrote the file, and did not come to tell.
+
+use super::{Begin, Plan, Refusal, Stage, Step, TellSlurm};
+use crate::order::by_number;
+use crate::world::World;
+use hostlist::NodeName;
+use slurmconf::{NodeDef, NodeState, SlurmVersion};
+use slurmctl::{Flag, Node};
+
+/// The nodes that slurmctld has yet to take up or to drop.
+#[derive(Default)]
+pub(super) struct Untold {
+    /// slurm.conf has them, slurmctld has not.
+    pub(super) missing: Vec<NodeName>,
+    /// The other way round.
+    pub(super) left: Vec<NodeName>,
+}
+
+impl Untold {
+    pub(super) fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.left.is_empty()
+    }
+
+    /// The missing nodes that have one instance, whose address Slurm needs when it knows them.
+    pub(super) fn to_address(&self, world: World<'_>) -> Vec<NodeName> {
+        let there = |node: &&NodeName| world.fleet.standing(node).here.len() == 1;
+        self.missing.iter().filter(there).cloned().collect()
+    }
+}
+
+/// Compares slurm.conf and slurmctld; nothing differs if slurmctld does not answer.
+///
+/// Without a version, or with one before 23.11, elastic nodes may be hidden while they are powered
+/// down: they are missed only where others in that state are shown.
+pub(super) fn untold(version: Option<SlurmVersion>, world: World<'_>) -> Untold {
+    let Some(slurm) = world.slurm else {
+        return Untold::default();
+    };
+    let asleep = |node: &Node| node.state.is_cloud() && node.state.is_powered_down();
+    let shown = version.is_some_and(|version| !version.needs_cloud_parameters())
+        || slurm.values().any(asleep);
+    let counts = |def: &NodeDef| match def.state {
+        Some(NodeState::Future) => false,
+        Some(NodeState::Cloud) => shown,
+        _ => true,
+    };
+    let missing = world
+        .conf
+        .nodes()
+        .into_iter()
+        .filter(|node| !slurm.contains_key(node) && world.conf.get(node).is_some_and(counts));
+    let left = slurm
+        .values()
+        .filter(|node| world.conf.get(&node.name).is_none() && !node.state.has(&Flag::DynamicNorm));
+    Untold { missing: missing.collect(), left: by_number(left.map(|node| node.name.clone())) }
+}
+
+/// How a slurmctld of that version takes up other nodes.
+pub(super) fn take_up(version: SlurmVersion) -> Step {
+    let reconfigures = version.reconfigures_nodes();
+    Step::TellSlurm(if reconfigures { TellSlurm::Reconfigure } else { TellSlurm::Restart })
+}
+
+/// The nodes that must not go because a job is there.
+pub(super) fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
+    let used = nodes.iter().filter(|node| world.is_busy(node));
+    let why =
+        |node: &NodeName| world.job_on(node).map_or(Refusal::InUse, |job| Refusal::Job(job.id));
+    used.map(|node| Step::Refuse { node: node.clone(), why: why(node) }).collect()
+}
+
+/// The plan that makes good what a run before did not come to; not over a job's head.
+pub(super) fn tell(plan: Plan, version: SlurmVersion, force: bool, world: World<'_>) -> Plan {
+    let untold = untold(Some(version), world);
+    let busy = busy(&untold.left, world);
+    if !busy.is_empty() && !force {
+        return plan.stage(Stage::new("refused", busy));
+    }
+    if untold.is_empty() {
+        return plan;
+    }
+    let nodes = untold.to_address(world);
+    let addresses = if nodes.is_empty() { Vec::new() } else { vec![Step::TellAddresses { nodes }] };
+    plan.stage(Stage::new("tell slurm", vec![take_up(version)]).begun(Begin::IfAllWell))
+        .stage(Stage::new("addresses", addresses))
+}

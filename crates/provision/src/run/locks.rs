@@ -1,0 +1,82 @@
+//! The locks of a run's nodes: what is free at once, and what becomes free in time.
+
+use super::Run;
+use crate::state::NodeLock;
+use hostlist::NodeName;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How often a lock that another has is tried again.
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The nodes that are ours, and those that another has in hand.
+pub(super) struct Locked {
+    pub(super) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    pub(super) busy: Vec<NodeName>,
+}
+
+impl Run<'_> {
+    /// Takes the locks that are free, and waits for the others no longer than until then.
+    ///
+    /// Nobody waits for ever: who has some locks and waits for others lets go of all of them in
+    /// time, and each node's work needs only its own.
+    pub(super) async fn lock(&self, nodes: &[NodeName], until: Instant) -> Locked {
+        let mut locked = Locked { locks: BTreeMap::new(), busy: Vec::new() };
+        let mut waiting: Vec<NodeName> = nodes.to_vec();
+        waiting.sort();
+        waiting.dedup();
+        let mut pause = PAUSE;
+        loop {
+            waiting = self.take(waiting, &mut locked);
+            if waiting.is_empty() || Instant::now() >= until {
+                locked.busy = waiting;
+                return locked;
+            }
+            let mut cancel = self.tools.cancel.clone();
+            let left = until.saturating_duration_since(Instant::now());
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    locked.busy = waiting;
+                    return locked;
+                }
+                () = sleep(pause.min(left)) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Takes what is free now; the rest comes back.
+    fn take(&self, nodes: Vec<NodeName>, locked: &mut Locked) -> Vec<NodeName> {
+        let mut left = Vec::new();
+        for node in nodes {
+            match self.tools.state.try_lock(&node) {
+                Ok(Some(lock)) => {
+                    locked.locks.insert(node, lock);
+                }
+                Ok(None) => left.push(node),
+                // A state that cannot be used is as good as none: the cloud's tags are the truth.
+                Err(_) => {
+                    locked.locks.insert(node, Box::new(NoLock));
+                }
+            }
+        }
+        left
+    }
+}
+
+/// What stands for a lock where none can be had.
+#[derive(Debug)]
+struct NoLock;
+
+impl NodeLock for NoLock {
+    fn record(&self) -> crate::state::NodeRecord {
+        crate::state::NodeRecord::default()
+    }
+
+    fn keep(&mut self, _: &crate::state::NodeRecord) -> crate::state::Result<()> {
+        Ok(())
+    }
+}

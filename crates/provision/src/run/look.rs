@@ -1,0 +1,173 @@
+//! One look at the cloud, at Slurm, and at what we remember.
+
+use super::Run;
+use crate::cooldown::Cooldowns;
+use crate::state::{NodeLock, cooldowns};
+use crate::world::{Fleet, World};
+use cloud_core::{Advice, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState};
+use futures_util::stream::{self, StreamExt as _};
+use hostlist::NodeName;
+use slurmctl::{Job, Jobs, Node};
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// How often a listing that did not succeed is tried again.
+const MOST_TRIES: u32 = 5;
+
+/// Everything that a planner looks at, at one moment.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Our instances.
+    pub fleet: Fleet,
+    /// Slurm's nodes, if slurmctld answered.
+    pub slurm: Option<BTreeMap<NodeName, Node>>,
+    /// Slurm's jobs, if slurmctld answered.
+    pub jobs: Vec<Job>,
+    /// What cools down.
+    pub cooldowns: Cooldowns,
+    /// When it was looked.
+    pub now: SystemTime,
+    /// What could not be seen.
+    pub warnings: Vec<String>,
+}
+
+impl Look {
+    /// What a planner takes.
+    #[must_use]
+    pub fn world<'a>(&'a self, run: &Run<'a>) -> World<'a> {
+        World {
+            site: run.site,
+            conf: run.conf,
+            fleet: &self.fleet,
+            slurm: self.slurm.as_ref(),
+            jobs: &self.jobs,
+            cooldowns: &self.cooldowns,
+            now: self.now,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Looks at the cloud and at Slurm.
+    pub async fn look(&self) -> Look {
+        self.look_for(&mut BTreeMap::new(), Instant::now() + Duration::from_mins(1)).await
+    }
+
+    /// The same, and asks by itself for every instance that we remember to have launched for one of
+    /// these nodes and that the listing does not show.
+    pub(super) async fn look_for(
+        &self,
+        locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
+        until: Instant,
+    ) -> Look {
+        let mut warnings = Vec::new();
+        let (listed, slurm) = tokio::join!(self.list(until), self.ask_slurm());
+        let (mut listed, complete) = match listed {
+            Ok(listed) => (listed, true),
+            Err(error) => {
+                warnings.push(error.to_string());
+                (Vec::new(), false)
+            }
+        };
+        self.remember(locks, &mut listed, until).await;
+        let (slurm, jobs) = match slurm {
+            Ok((nodes, jobs)) => (Some(nodes), jobs),
+            Err(error) => {
+                warnings.push(format!("slurmctld does not answer: {error}"));
+                (None, Vec::new())
+            }
+        };
+        Look {
+            fleet: Fleet::new(&self.site.identity, self.conf, listed, complete),
+            slurm,
+            jobs,
+            cooldowns: cooldowns::load(self.tools.state),
+            now: self.tools.now(),
+            warnings,
+        }
+    }
+
+    async fn list(&self, until: Instant) -> Result<Vec<Instance>, Error> {
+        let filter = InstanceFilter::tagged(self.site.identity.tags());
+        let mut tries = 0;
+        loop {
+            let error = match timeout_at(until, self.tools.cloud.list(&filter)).await {
+                Ok(Ok(listed)) => return Ok(listed),
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    return Err(Error::new(ErrorKind::Unavailable, cloud_core::Operation::List)
+                        .because("no answer in time"));
+                }
+            };
+            let pause = Duration::from_millis(500 << tries);
+            let pause = pause.max(error.retry_after().unwrap_or_default());
+            let passes = match error.advice() {
+                Advice::RetryAfter | Advice::RetryIfIdempotent | Advice::LookAgain => true,
+                Advice::TryElsewhere | Advice::GiveUp => error.kind() == ErrorKind::Protocol,
+            };
+            if !passes || tries >= MOST_TRIES || Instant::now() + pause >= until {
+                return Err(error);
+            }
+            tries += 1;
+            sleep(pause).await;
+        }
+    }
+
+    async fn ask_slurm(&self) -> slurmctl::Result<(BTreeMap<NodeName, Node>, Vec<Job>)> {
+        let nodes = self.tools.slurm.nodes(None).await?;
+        let jobs = self.tools.slurm.jobs(Jobs::All).await?;
+        Ok((nodes.into_iter().map(|node| (node.name.clone(), node)).collect(), jobs))
+    }
+
+    /// Puts a listing right by what we remember: listings lag behind launches and ends, and flap.
+    async fn remember(
+        &self,
+        locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
+        listed: &mut Vec<Instance>,
+        until: Instant,
+    ) {
+        let mut hidden: Vec<(NodeName, InstanceId)> = Vec::new();
+        for (node, lock) in &mut *locks {
+            let record = lock.record();
+            for instance in listed.iter_mut() {
+                if record.is_terminated(&instance.id) && !instance.state.is_leaving() {
+                    instance.state = InstanceState::Terminating;
+                }
+            }
+            if let Some(id) = record.instance() {
+                match listed.iter().find(|instance| instance.id == id) {
+                    None => hidden.push((node.clone(), id)),
+                    Some(instance) if instance.state.is_live() => {}
+                    Some(_) => forget(lock.as_mut(), &id),
+                }
+            }
+        }
+        let cloud = self.tools.cloud;
+        let mut answers = stream::iter(hidden)
+            .map(|(node, id)| async move {
+                let answer = timeout_at(until, cloud.get(&id)).await;
+                (node, id, answer)
+            })
+            .buffer_unordered(self.site.policies.concurrency.max(1));
+        while let Some((node, id, answer)) = answers.next().await {
+            let Some(lock) = locks.get_mut(&node) else {
+                continue;
+            };
+            match answer {
+                Ok(Ok(instance)) if instance.state.is_live() => listed.push(instance),
+                Ok(Ok(_)) => forget(lock.as_mut(), &id),
+                Ok(Err(error)) if error.kind() == ErrorKind::NotFound => forget(lock.as_mut(), &id),
+                // Not known: whoever launches looks a few times first.
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Writes down that an instance is gone.
+fn forget(lock: &mut dyn NodeLock, id: &InstanceId) {
+    let mut record = lock.record();
+    record.terminate(id);
+    let _ = lock.keep(&record);
+}

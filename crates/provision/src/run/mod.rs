@@ -1,0 +1,58 @@
+//! Runs: look, plan, act, look again, settle, and report.
+//!
+//! Each function takes the locks of its nodes, looks once at the cloud and at Slurm, plans, carries
+//! the plan out, and goes round again for nodes that another process had in hand. A failure of one
+//! node is a line in the [`Report`], and never the end of the others.
+
+mod locks;
+mod look;
+mod others;
+mod pass;
+mod reconcile;
+mod start;
+mod stop;
+
+pub use look::Look;
+pub use others::{deploy, finish, rebuild, resize, rollout};
+pub use reconcile::{preview_reconcile, reconcile};
+pub use start::start;
+pub use stop::{failed, stop, stop_all};
+
+use crate::exec::Tools;
+use crate::outcome::Report;
+use crate::site::Site;
+use crate::state::EventKind;
+use crate::world::Roster;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What every run needs: the tools, what the operator decided, and slurm.conf.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    /// Everything with an effect.
+    pub tools: Tools<'a>,
+    /// What the operator decided.
+    pub site: &'a Site,
+    /// The nodes of slurm.conf.
+    pub conf: &'a Roster<'a>,
+}
+
+impl Run<'_> {
+    /// When the run has to be over, less what the last answers may take.
+    fn deadline(&self, begun: Instant) -> Instant {
+        begun + self.site.policies.deadline.saturating_sub(Duration::from_secs(10))
+    }
+
+    fn begun(&self, what: &str) -> Instant {
+        self.tools.note(&self.tools.event(EventKind::Begun).because(what));
+        Instant::now()
+    }
+
+    fn ended(&self, mut report: Report, begun: Instant) -> Report {
+        report.took = Instant::now().saturating_duration_since(begun);
+        let failed = report.nodes.values().filter(|node| !node.outcome.is_success()).count();
+        let words = format!("{}: {} nodes, {failed} failed", report.operation, report.nodes.len());
+        self.tools.note(&self.tools.event(EventKind::Ended).because(words));
+        report
+    }
+}

@@ -1,0 +1,87 @@
+//! Nodes that are rebuilt, rolled out, deployed, or that become more or fewer.
+
+use super::Run;
+use super::look::Look;
+use super::pass::busy;
+use crate::outcome::Report;
+use crate::plan::{
+    self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Step, Target,
+};
+use hostlist::NodeName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a node that another process has in hand is waited for.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Gives nodes their image, or a reboot.
+pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions) -> Report {
+    let begun = run.begun("rebuild");
+    let deadline = run.deadline(begun);
+    let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
+    let locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
+    let ours: Vec<Target> =
+        targets.iter().filter(|target| locked.locks.contains_key(&target.node)).cloned().collect();
+    let mut report = run
+        .pass(locked.locks, deadline, |look| plan::rebuild(&ours, options, look.world(run)))
+        .await;
+    busy(&mut report, locked.busy);
+    run.ended(report, begun)
+}
+
+/// Begins the next batch of a rollout.
+pub async fn rollout(run: &Run<'_>, request: &Rollout) -> Result<Report, Refusal> {
+    let begun = run.begun("rollout");
+    let deadline = run.deadline(begun);
+    let look = run.look().await;
+    let plan = plan::rollout(request, look.world(run))?;
+    let report = run.act(&plan, look, BTreeMap::new(), deadline).await;
+    Ok(run.ended(report, begun))
+}
+
+/// Makes persistent nodes be there: these, or all.
+pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
+    let plan = |look: &Look| plan::deploy(nodes, look.world(run));
+    let report = twice(run, Operation::Deploy, |look| Ok::<_, Refusal>(plan(look))).await;
+    report.unwrap_or_else(|_| Report::new(Operation::Deploy))
+}
+
+/// Makes persistent nodes more or fewer.
+///
+/// A node leaves slurm.conf only when its instance is confirmed gone. If jobs do not end in time,
+/// what we drained takes jobs again and nothing is deleted.
+pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
+    let plan = |look: &Look| plan::resize(request, look.world(run));
+    let report = twice(run, Operation::Resize, |look| Ok::<_, Refusal>(plan(look))).await;
+    report.unwrap_or_else(|_| Report::new(Operation::Resize))
+}
+
+/// Gives slurm.conf other nodes.
+pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
+    twice(run, Operation::Finish, |look| plan::finish(request, look.world(run))).await
+}
+
+/// Plans, locks the nodes of the plan, and plans again: only then is it known that nobody else has
+/// changed anything in between. Nothing is done at all while another has one of the nodes in hand.
+async fn twice<E>(
+    run: &Run<'_>,
+    operation: Operation,
+    plan: impl Fn(&Look) -> Result<Plan, E>,
+) -> Result<Report, E> {
+    let begun = run.begun(operation.as_str());
+    let deadline = run.deadline(begun);
+    let first = plan(&run.look().await)?;
+    let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
+    let nodes: Vec<NodeName> = nodes.into_iter().collect();
+    let mut locked = run.lock(&nodes, (Instant::now() + PATIENCE).min(deadline)).await;
+    if !locked.busy.is_empty() {
+        let mut report = Report::new(operation);
+        busy(&mut report, locked.busy);
+        return Ok(run.ended(report, begun));
+    }
+    let look = run.look_for(&mut locked.locks, deadline).await;
+    let plan = plan(&look)?;
+    let report = run.act(&plan, look, locked.locks, deadline).await;
+    Ok(run.ended(report, begun))
+}

@@ -1,0 +1,72 @@
+//! One time round: look, plan, act.
+
+use super::Run;
+use super::look::Look;
+use crate::exec::Executor;
+use crate::outcome::{NodeReport, Outcome, Report};
+use crate::plan::Plan;
+use crate::report::Cause;
+use crate::state::NodeLock;
+use hostlist::NodeName;
+use std::collections::BTreeMap;
+use tokio::time::Instant;
+
+impl Run<'_> {
+    /// Looks, plans and acts for nodes that are ours to work on.
+    pub(super) async fn pass(
+        &self,
+        mut locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+        deadline: Instant,
+        plan: impl FnOnce(&Look) -> Plan,
+    ) -> Report {
+        let look = self.look_for(&mut locks, deadline).await;
+        let plan = plan(&look);
+        self.act(&plan, look, locks, deadline).await
+    }
+
+    /// Carries out a plan that was made from a look.
+    pub(super) async fn act(
+        &self,
+        plan: &Plan,
+        look: Look,
+        locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+        deadline: Instant,
+    ) -> Report {
+        let mut executor =
+            Executor::new(&self.tools, self.site, self.conf, plan.operation, deadline);
+        executor.locks = locks;
+        executor.cooldowns = look.cooldowns;
+        for warning in look.warnings {
+            executor.report.warn(warning);
+        }
+        executor.carry_out(plan).await;
+        executor.report
+    }
+}
+
+/// Adds what one time round has brought.
+pub(super) fn merge(report: &mut Report, other: Report) {
+    report.nodes.extend(other.nodes);
+    report.findings.extend(other.findings);
+    report.failures.extend(other.failures);
+    for warning in other.warnings {
+        report.warn(warning);
+    }
+}
+
+/// Says of nodes that another process has them in hand.
+pub(super) fn busy(report: &mut Report, nodes: Vec<NodeName>) {
+    for node in nodes {
+        let words = "another process works on it";
+        let busy = NodeReport::new(Outcome::Busy).because(Cause::Conflict, words);
+        report.nodes.insert(node, busy);
+    }
+}
+
+/// Takes nodes out of a plan that are not ours to work on.
+pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
+    for stage in &mut plan.stages {
+        stage.steps.retain(|step| !step.nodes().iter().any(|node| nodes.contains(node)));
+        stage.undo.retain(|step| !step.nodes().iter().any(|node| nodes.contains(node)));
+    }
+}

@@ -1,0 +1,96 @@
+//! Cloud, Slurm and slurm.conf are to agree.
+
+use super::Run;
+use super::look::Look;
+use super::pass::without;
+use crate::outcome::Report;
+use crate::plan::{self, FindingKind, Plan, Sightings, Step};
+use crate::state::Document;
+use hostlist::NodeName;
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+/// Puts right what does not fit, and remembers what has been seen for the first time.
+///
+/// Nodes that another process has in hand are left alone. What is to be done is worked out again
+/// once the nodes are locked: between the look and the lock a node may have come up.
+pub async fn reconcile(run: &Run<'_>) -> Report {
+    let begun = run.begun("reconcile");
+    let deadline = run.deadline(begun);
+    let before = load(run);
+    let look = run.look().await;
+    let (first, seen) = plan::reconcile(&before, look.world(run));
+    let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
+    let nodes: Vec<NodeName> = nodes.into_iter().collect();
+    if first.is_idle() {
+        store(run, &seen);
+        let report = run.act(&first, look, std::collections::BTreeMap::new(), deadline).await;
+        return run.ended(report, begun);
+    }
+    let mut locked = run.lock(&nodes, Instant::now()).await;
+    let look = run.look_for(&mut locked.locks, deadline).await;
+    let (mut plan, seen) = plan::reconcile(&before, look.world(run));
+    store(run, &seen);
+    let ours = |node: &NodeName| locked.locks.contains_key(node);
+    let others: Vec<NodeName> =
+        plan.steps().flat_map(Step::nodes).filter(|node| !ours(node)).cloned().collect();
+    without(&mut plan, &others);
+    let report = run.act(&plan, look, locked.locks, deadline).await;
+    run.ended(report, begun)
+}
+
+/// What reconcile would do now, and remembers nothing.
+pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Look) {
+    let look = run.look().await;
+    let (plan, _) = plan::reconcile(&load(run), look.world(run));
+    (plan, look)
+}
+
+/// What the runs before have seen; one line each.
+fn load(run: &Run<'_>) -> Sightings {
+    let text = run.tools.state.load(Document::Sightings).ok().flatten();
+    read(text.as_deref())
+}
+
+fn read(text: Option<&str>) -> Sightings {
+    let stored: Vec<(String, String, u64)> =
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut sightings = Sightings::default();
+    for (kind, subject, first) in stored {
+        if let Some(kind) = FindingKind::from_name(&kind) {
+            let first = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(first));
+            sightings.see(kind, subject, first.unwrap_or(SystemTime::UNIX_EPOCH));
+        }
+    }
+    sightings
+}
+
+fn store(run: &Run<'_>, sightings: &Sightings) {
+    let millis = |time: SystemTime| {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    };
+    let all: Vec<(&str, &str, u64)> = sightings
+        .iter()
+        .map(|(kind, subject, first)| (kind.as_str(), subject, millis(first)))
+        .collect();
+    let text = serde_json::to_string(&all).unwrap_or_default();
+    // Losing it costs one more run before anything is put right.
+    let _ = run.tools.state.change(Document::Sightings, &mut |_| text.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_was_never_seen() {
+        for text in [None, Some(""), Some("{}"), Some("[[\"weather\",\"n1\",5]]")] {
+            assert!(read(text).is_empty(), "{text:?}");
+        }
+        let known = read(Some("[[\"orphan\",\"n1 i-1\",5]]"));
+        let first = SystemTime::UNIX_EPOCH + Duration::from_millis(5);
+        assert_eq!(known.first(FindingKind::Orphan, "n1 i-1"), Some(first));
+    }
+}

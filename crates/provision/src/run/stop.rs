@@ -1,0 +1,93 @@
+//! Nodes are to go away.
+
+use super::Run;
+use super::look::Look;
+use super::pass::{busy, merge};
+use crate::outcome::{Outcome, Report};
+use crate::plan::{self, Operation, Plan};
+use hostlist::NodeName;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long whoever starts a node may take to let go of it.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How often the end of all is looked at again, and after which pause.
+const MOST_ROUNDS: u32 = 4;
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Removes the instances of nodes, whether slurmctld answers or not.
+pub async fn stop(run: &Run<'_>, nodes: &[NodeName]) -> Report {
+    let begun = run.begun("stop");
+    let report = end(run, nodes, begun, |look| plan::stop(nodes, look.world(run)));
+    run.ended(report.await, begun)
+}
+
+/// Removes the instances of nodes that never came up, and lets the nodes rest.
+pub async fn failed(run: &Run<'_>, nodes: &[NodeName]) -> Report {
+    let begun = run.begun("failed");
+    let report = end(run, nodes, begun, |look| plan::failed(nodes, look.world(run)));
+    run.ended(report.await, begun)
+}
+
+/// Whoever starts these nodes is asked to let go of them, and then they are ended.
+async fn end(
+    run: &Run<'_>,
+    nodes: &[NodeName],
+    begun: Instant,
+    plan: impl FnOnce(&Look) -> Plan,
+) -> Report {
+    let deadline = run.deadline(begun);
+    let until = (Instant::now() + PATIENCE).min(deadline);
+    let wish = run.tools.now() + PATIENCE;
+    let mut locked = run.lock(nodes, Instant::now()).await;
+    if !locked.busy.is_empty() {
+        let wanted = std::mem::take(&mut locked.busy);
+        let _ = run.tools.state.ask_to_yield(&wanted, wish);
+        let more = run.lock(&wanted, until).await;
+        let _ = run.tools.state.stop_asking(&wanted);
+        locked.locks.extend(more.locks);
+        locked.busy = more.busy;
+    }
+    let left = std::mem::take(&mut locked.busy);
+    let mut report = run
+        .pass(locked.locks, deadline, |look| {
+            let mut plan = plan(look);
+            super::pass::without(&mut plan, &left);
+            plan
+        })
+        .await;
+    busy(&mut report, left);
+    report
+}
+
+/// Removes every instance with the cluster's tags, whether slurmctld answers or not, and looks
+/// again until none is left: a listing may be behind.
+pub async fn stop_all(run: &Run<'_>) -> Report {
+    let begun = run.begun("stop all");
+    let deadline = run.deadline(begun);
+    let mut report = Report::new(Operation::StopAll);
+    let mut quiet = 0;
+    for _ in 0..MOST_ROUNDS {
+        let look = run.look().await;
+        let nodes = look.fleet.nodes();
+        let until = (Instant::now() + PATIENCE).min(deadline);
+        let _ = run.tools.state.ask_to_yield(&nodes, run.tools.now() + PATIENCE);
+        let locked = run.lock(&nodes, until).await;
+        let _ = run.tools.state.stop_asking(&nodes);
+        // Who does not let go in time is ended all the same: nothing is to be left.
+        let passed = run.pass(locked.locks, deadline, |look| plan::stop_all(look.world(run))).await;
+        let complete = look.fleet.is_complete();
+        let acted = passed.nodes.values().any(|node| node.outcome != Outcome::Nothing);
+        merge(&mut report, passed);
+        quiet = if acted || !complete { 0 } else { quiet + 1 };
+        if quiet >= 2 || Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
+            break;
+        }
+        sleep(PAUSE).await;
+    }
+    if report.nodes.is_empty() && !report.warnings.is_empty() {
+        report.failures.push("the instances could not be listed".to_owned());
+    }
+    run.ended(report, begun)
+}

@@ -1,0 +1,380 @@
+//! What the operator decided: whose instances are ours, where nodes go, and what to do when in doubt.
+
+use crate::plan::Refusal;
+use cloud_core::{
+    Flex, ImageId, Instance, InstanceName, InstanceSpec, Secret, ShapeName, SubnetId, Tags, Zone,
+};
+use hostlist::NodeName;
+use slurmconf::NodeDef;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// By what an instance is known to be ours.
+///
+/// The tags `cluster` and `type` are a contract with what destroys the cluster in the end.
+///
+/// ```
+/// use cloud_core::{Instance, InstanceId, InstanceName, InstanceState, Tags};
+/// use provision::Identity;
+///
+/// let ours = Identity::cluster("cheerful-macaw");
+/// let mut instance =
+///     Instance::new(InstanceId::new("i-1"), InstanceName::new("n1"), InstanceState::Running);
+/// assert!(!ours.owns(&instance));
+/// instance.tags = Tags::from([("cluster", "cheerful-macaw"), ("type", "compute")]);
+/// assert!(ours.owns(&instance));
+/// assert_eq!(ours.node_of(&instance).unwrap().as_str(), "n1");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    cluster: Option<String>,
+}
+
+impl Identity {
+    /// Ours is what carries this cluster's tags.
+    #[must_use]
+    pub fn cluster(id: impl Into<String>) -> Self {
+        Self { cluster: Some(id.into()) }
+    }
+
+    /// Ours is what has the name of a node and no tag of any cluster: for a configuration of CitC 2,
+    /// which has no cluster id.
+    #[must_use]
+    pub fn by_name() -> Self {
+        Self { cluster: None }
+    }
+
+    /// The cluster's id.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.cluster.as_deref()
+    }
+
+    /// True if instances are told by name alone.
+    #[must_use]
+    pub fn is_by_name(&self) -> bool {
+        self.cluster.is_none()
+    }
+
+    /// The tags of all that is ours, to list by.
+    #[must_use]
+    pub fn tags(&self) -> Tags {
+        match &self.cluster {
+            Some(id) => Tags::from([("cluster", id.as_str()), ("type", "compute")]),
+            None => Tags::new(),
+        }
+    }
+
+    /// The tags that a node's instance is launched with.
+    #[must_use]
+    pub fn tags_of(&self, node: &NodeName) -> Tags {
+        self.tags().with("type", "compute").with("node", node.as_str())
+    }
+
+    /// True if the instance is ours, by its tags alone or, without a cluster id, by its name.
+    #[must_use]
+    pub fn owns(&self, instance: &Instance) -> bool {
+        match &self.cluster {
+            Some(_) => instance.tags.include(&self.tags()),
+            None => instance.tags.get("cluster").is_none() && self.node_of(instance).is_some(),
+        }
+    }
+
+    /// The node that an instance is for: its tag `node`, or else its name.
+    #[must_use]
+    pub fn node_of(&self, instance: &Instance) -> Option<NodeName> {
+        let name = instance.tags.get("node").unwrap_or(instance.name.as_str());
+        NodeName::new(name).ok()
+    }
+}
+
+/// What shares one supply of machines, and cools down together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pool {
+    /// The shape, with its size if it leaves that open.
+    pub shape: ShapeName,
+    /// The zone.
+    pub zone: Option<Zone>,
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.fmt(f)?;
+        self.zone.as_ref().map_or(Ok(()), |zone| write!(f, " in {zone}"))
+    }
+}
+
+/// Where an instance may be launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The shape.
+    pub shape: ShapeName,
+    /// Its size, if the shape leaves that open.
+    pub flex: Option<Flex>,
+    /// The zone; the cloud chooses if none is given.
+    pub zone: Option<Zone>,
+    /// The network; the provider's configuration chooses if none is given.
+    pub subnet: Option<SubnetId>,
+    /// May be taken away at any time.
+    pub preemptible: bool,
+}
+
+impl Place {
+    /// A place of which only the shape is given, which may hold its size: `VM.Standard.E4.Flex.16.256`
+    /// is `VM.Standard.E4.Flex` with 16 cores and 256 GB.
+    #[must_use]
+    pub fn new(shape: &str) -> Self {
+        let (shape, flex) = sized(shape).map_or((shape, None), |(shape, flex)| (shape, Some(flex)));
+        let shape = ShapeName::new(shape);
+        Self { shape, flex, zone: None, subnet: None, preemptible: false }
+    }
+
+    /// The pool it draws from.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        let shape = match self.flex {
+            None => self.shape.clone(),
+            Some(Flex { ocpus, memory_gb: None }) => {
+                ShapeName::new(format!("{}.{ocpus}", self.shape))
+            }
+            Some(Flex { ocpus, memory_gb: Some(memory) }) => {
+                ShapeName::new(format!("{}.{ocpus}.{memory}", self.shape))
+            }
+        };
+        Pool { shape, zone: self.zone.clone() }
+    }
+}
+
+/// `….Flex.<cores>.<GB>`, as CitC writes sizes.
+fn sized(name: &str) -> Option<(&str, Flex)> {
+    let (rest, memory) = name.rsplit_once('.')?;
+    let (shape, ocpus) = rest.rsplit_once('.')?;
+    let flex = Flex { ocpus: ocpus.parse().ok()?, memory_gb: Some(memory.parse().ok()?) };
+    shape.ends_with(".Flex").then_some((shape, flex))
+}
+
+/// What a node asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The node.
+    pub node: NodeName,
+    /// The image to boot from.
+    pub image: ImageId,
+    /// Where it may go, first choice first; never empty.
+    pub places: Vec<Place>,
+    /// The name of the key pair whose keys may log in; the site's keys without it.
+    pub keypair: Option<String>,
+}
+
+/// Where a node may go besides its own place: what is not given stays as the node has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fallback {
+    /// Another shape, as in slurm.conf.
+    pub shape: Option<String>,
+    /// Another zone.
+    pub zone: Option<Zone>,
+    /// Another network.
+    pub subnet: Option<SubnetId>,
+    /// May be taken away at any time.
+    pub preemptible: bool,
+}
+
+/// What the operator decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Whose instances are ours.
+    pub identity: Identity,
+    /// The image of nodes whose features name none.
+    pub image: Option<ImageId>,
+    /// Images that features call by name.
+    pub images: BTreeMap<String, ImageId>,
+    /// What stands before the number of `ad=` in the name of a zone, such as `TnMx:UK-LONDON-1-AD-`.
+    pub zone_root: Option<String>,
+    /// Zones for nodes whose features name none, first choice first.
+    pub zones: Vec<Zone>,
+    /// The network of nodes whose features name none.
+    pub subnet: Option<SubnetId>,
+    /// Networks that features call by name.
+    pub subnets: BTreeMap<String, SubnetId>,
+    /// Places to try when a node's own have no machine left, in this order.
+    pub fallback: Vec<Fallback>,
+    /// Lines for the login user's `authorized_keys`.
+    pub ssh_keys: Vec<String>,
+    /// Key pairs that features call by name.
+    pub keypairs: BTreeMap<String, Vec<String>>,
+    /// What cloud-init gets.
+    pub user_data: Option<Secret<String>>,
+    /// What to do when in doubt.
+    pub policies: Policies,
+}
+
+impl Site {
+    /// A site with nothing but an identity; the fields take the rest.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            image: None,
+            images: BTreeMap::new(),
+            zone_root: None,
+            zones: Vec::new(),
+            subnet: None,
+            subnets: BTreeMap::new(),
+            fallback: Vec::new(),
+            ssh_keys: Vec::new(),
+            keypairs: BTreeMap::new(),
+            user_data: None,
+            policies: Policies::default(),
+        }
+    }
+
+    /// What a node of this definition asks for, from its features `shape=` or `flavor=`, `ad=` or
+    /// `zone=`, `image=`, `network=` and `keypair=`.
+    pub fn wanted(&self, node: &NodeName, def: &NodeDef) -> Result<Wanted, Refusal> {
+        let feature = |key| def.features.as_ref().and_then(|features| features.value(key));
+        let shape = feature("shape").or_else(|| feature("flavor")).ok_or(Refusal::NoShape)?;
+        let image = match feature("image") {
+            Some(name) => self.images.get(name).cloned().unwrap_or_else(|| ImageId::new(name)),
+            None => self.image.clone().ok_or(Refusal::NoImage)?,
+        };
+        let keypair = feature("keypair").map(str::to_owned);
+        if let Some(name) = keypair.as_ref().filter(|name| !self.keypairs.contains_key(*name)) {
+            return Err(Refusal::UnknownKeypair(name.clone()));
+        }
+        let subnet = match feature("network") {
+            Some(name) => {
+                Some(self.subnets.get(name).cloned().unwrap_or_else(|| SubnetId::new(name)))
+            }
+            None => self.subnet.clone(),
+        };
+        let zone = def.zone().map(|number| self.zone(number));
+        let zone = zone.or_else(|| feature("zone").map(Zone::new));
+        let first = Place { subnet, ..Place::new(shape) };
+        Ok(Wanted { node: node.clone(), image, places: self.places(&first, zone), keypair })
+    }
+
+    /// The zone that `ad=` means.
+    fn zone(&self, number: &str) -> Zone {
+        Zone::new(format!("{}{number}", self.zone_root.as_deref().unwrap_or_default()))
+    }
+
+    /// The node's own places, then the others, each once.
+    fn places(&self, first: &Place, zone: Option<Zone>) -> Vec<Place> {
+        let in_zone = |zone: &Zone| Place { zone: Some(zone.clone()), ..first.clone() };
+        let own: Vec<Place> = match zone {
+            Some(zone) => vec![in_zone(&zone)],
+            None if self.zones.is_empty() => vec![first.clone()],
+            None => self.zones.iter().map(in_zone).collect(),
+        };
+        let home = own.first().cloned().unwrap_or_else(|| first.clone());
+        let mut places: Vec<Place> = Vec::new();
+        for place in own.into_iter().chain(self.fallback.iter().map(|other| other.from(&home))) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// The launch of a node in a place.
+    ///
+    /// The token changes when the request changes, and only then: a repeat with the same
+    /// `generation` gives the same instance, where the cloud knows tokens.
+    #[must_use]
+    pub fn spec(&self, wanted: &Wanted, place: &Place, generation: u32) -> InstanceSpec {
+        let name = InstanceName::new(wanted.node.as_str());
+        let mut spec = InstanceSpec::new(name, place.shape.clone(), wanted.image.clone());
+        spec.flex = place.flex;
+        spec.zone.clone_from(&place.zone);
+        spec.subnet.clone_from(&place.subnet);
+        spec.preemptible = place.preemptible;
+        spec.tags = self.identity.tags_of(&wanted.node);
+        let keys = wanted.keypair.as_ref().and_then(|name| self.keypairs.get(name));
+        spec.ssh_keys.clone_from(keys.unwrap_or(&self.ssh_keys));
+        spec.user_data.clone_from(&self.user_data);
+        spec.token = crate::token::of(&spec, generation);
+        spec
+    }
+}
+
+impl Fallback {
+    fn from(&self, home: &Place) -> Place {
+        let shape = self.shape.as_deref().map(Place::new);
+        let Place { shape, flex, .. } = shape.unwrap_or_else(|| home.clone());
+        Place {
+            shape,
+            flex,
+            zone: self.zone.clone().or_else(|| home.zone.clone()),
+            subnet: self.subnet.clone().or_else(|| home.subnet.clone()),
+            preemptible: self.preemptible,
+        }
+    }
+}
+
+/// What to do when in doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Policies {
+    /// With a stopped instance of a node that is to start.
+    pub stopped: Stopped,
+    /// With the nodes of a job that cannot get all of them.
+    pub on_partial: OnPartial,
+    /// How a node gets another image.
+    pub rebuild: RebuildHow,
+    /// How long a pool or node that failed is left alone.
+    pub cooldown: Duration,
+    /// Requests under way at a time.
+    pub concurrency: usize,
+    /// How long a run may take; below `ResumeTimeout`, where slurmctld would kill it.
+    pub deadline: Duration,
+    /// How long a new instance is left alone by reconciliation.
+    pub grace: Duration,
+    /// Keep inventory and hosts up to date whenever machines come and go.
+    pub files: bool,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            stopped: Stopped::default(),
+            on_partial: OnPartial::default(),
+            rebuild: RebuildHow::default(),
+            cooldown: Duration::from_mins(10),
+            concurrency: 16,
+            deadline: Duration::from_mins(9),
+            grace: Duration::from_mins(5),
+            files: false,
+        }
+    }
+}
+
+/// What to do with a stopped instance of a node that is to start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stopped {
+    /// Start it.
+    Start,
+    /// Terminate it and launch another.
+    #[default]
+    Replace,
+}
+
+/// What to do with the nodes of a job that cannot get all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPartial {
+    /// Give back those that no other job uses.
+    #[default]
+    Release,
+    /// Start them all the same.
+    Keep,
+}
+
+/// How a node gets another image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RebuildHow {
+    /// Over its boot disk; instance and address stay.
+    #[default]
+    InPlace,
+    /// With another instance in its place.
+    Recreate,
+}

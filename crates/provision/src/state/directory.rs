@@ -1,0 +1,122 @@
+//! The state in a directory, which several processes and hosts may share.
+
+use super::error::{Error, Result};
+use super::lock::{self, FileLock};
+use super::{Document, Event, NodeLock, State, whole};
+use hostlist::NodeName;
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The state in a directory.
+///
+/// ```text
+/// nodes/<node>      a node's lock, with its record
+/// yield/<node>      a wish that whoever works on the node lets go of it, and until when
+/// cooldowns.json    replaced whole, the version before beside it
+/// sightings.json    likewise
+/// events.jsonl      appended to, one write a line
+/// ```
+#[derive(Debug)]
+pub struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// Opens the directory, and makes it if need be.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self> {
+        let root = root.into();
+        for part in ["nodes", "yield"] {
+            let path = root.join(part);
+            fs::create_dir_all(&path).map_err(Error::on("make", path))?;
+        }
+        Ok(Self { root })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    fn wish(&self, node: &NodeName) -> PathBuf {
+        self.root.join("yield").join(node.as_str())
+    }
+}
+
+impl State for StateDir {
+    fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
+        let lock = FileLock::take(self.root.join("nodes").join(node.as_str()))?;
+        Ok(lock.map(|lock| -> Box<dyn NodeLock> { Box::new(lock) }))
+    }
+
+    fn load(&self, document: Document) -> Result<Option<String>> {
+        whole::read(&self.root.join(document.file()))
+    }
+
+    fn change(
+        &self,
+        document: Document,
+        change: &mut dyn FnMut(Option<&str>) -> String,
+    ) -> Result<bool> {
+        let path = self.root.join(document.file());
+        let guard_path = path.with_extension("lock");
+        let guard = lock::open(&guard_path)?;
+        if !lock::try_lock(&guard, &guard_path)? {
+            return Ok(false);
+        }
+        let before = whole::read(&path)?;
+        let after = change(before.as_deref());
+        if before.as_deref() != Some(after.as_str()) {
+            whole::replace(&path, after.as_bytes())?;
+        }
+        Ok(true)
+    }
+
+    fn note(&self, event: &Event) -> Result<()> {
+        let path = self.root.join("events.jsonl");
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(event.to_line().as_bytes()));
+        written.map_err(Error::on("append to", path))
+    }
+
+    fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()> {
+        let until = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        for node in nodes {
+            let path = self.wish(node);
+            let text = until.as_millis().to_string();
+            fs::write(&path, text).map_err(Error::on("write", path))?;
+        }
+        Ok(())
+    }
+
+    fn stop_asking(&self, nodes: &[NodeName]) -> Result<()> {
+        for node in nodes {
+            let path = self.wish(node);
+            match fs::remove_file(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(Error::on("remove", path)(source)),
+            }
+        }
+        Ok(())
+    }
+
+    fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>> {
+        let directory = self.root.join("yield");
+        let entries = fs::read_dir(&directory).map_err(Error::on("read", &directory))?;
+        let mut nodes = BTreeSet::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let node = name.to_str().and_then(|name| NodeName::new(name).ok());
+            let until = fs::read_to_string(entry.path()).ok().and_then(|text| text.parse().ok());
+            let until = until.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+            if until.is_some_and(|until| now < until) {
+                nodes.extend(node);
+            }
+        }
+        Ok(nodes)
+    }
+}

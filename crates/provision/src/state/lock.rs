@@ -1,0 +1,65 @@
+//! A node's lock: a file that is never removed, locked with `flock`, with the node's record in it.
+
+use super::error::{Error, Result};
+use super::{NodeLock, NodeRecord};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+/// The longest record that is read.
+const LONGEST: u64 = 4096;
+
+#[derive(Debug)]
+pub(super) struct FileLock {
+    file: File,
+    path: PathBuf,
+    record: NodeRecord,
+}
+
+/// Opens a file for locking, and makes it if need be. Never truncated, never removed: two processes
+/// that lock two files of one name would both have the lock.
+pub(super) fn open(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    file.map_err(Error::on("open", path))
+}
+
+/// Locks an open file, unless another process or another handle has it.
+pub(super) fn try_lock(file: &File, path: &Path) -> Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(source)) => Err(Error::on("lock", path)(source)),
+    }
+}
+
+impl FileLock {
+    pub(super) fn take(path: PathBuf) -> Result<Option<Self>> {
+        let file = open(&path)?;
+        if !try_lock(&file, &path)? {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        // A record that is no text is as if there were none.
+        let _ = (&file).take(LONGEST).read_to_string(&mut text);
+        Ok(Some(Self { record: NodeRecord::from_line(&text), file, path }))
+    }
+}
+
+impl NodeLock for FileLock {
+    fn record(&self) -> NodeRecord {
+        self.record.clone()
+    }
+
+    fn keep(&mut self, record: &NodeRecord) -> Result<()> {
+        let line = format!("{}\n", record.to_line());
+        // One write at the beginning; the reader takes the first line, so that a longer one of
+        // before does no harm even if we are killed before it is cut off.
+        let written = self.file.write_all_at(line.as_bytes(), 0);
+        let length = u64::try_from(line.len()).unwrap_or(LONGEST);
+        let written = written.and_then(|()| self.file.set_len(length));
+        written.map_err(Error::on("write", &self.path))?;
+        self.record = record.clone();
+        Ok(())
+    }
+}

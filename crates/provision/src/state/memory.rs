@@ -1,0 +1,118 @@
+//! The state in memory, for tests and for where no directory can be written.
+
+use super::error::Result;
+use super::{Document, Event, NodeLock, NodeRecord, State};
+use hostlist::NodeName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// A state that ends with the process; clones are the same state.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryState(Arc<Mutex<Content>>);
+
+#[derive(Debug, Default)]
+struct Content {
+    records: BTreeMap<NodeName, NodeRecord>,
+    locked: BTreeSet<NodeName>,
+    documents: BTreeMap<Document, String>,
+    wishes: BTreeMap<NodeName, SystemTime>,
+    events: Vec<Event>,
+}
+
+impl MemoryState {
+    /// A state that remembers nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything noted so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.content().events.clone()
+    }
+
+    /// Forgets everything but the locks, as when the directory is lost.
+    pub fn forget(&self) {
+        let content = &mut *self.content();
+        let locked = std::mem::take(&mut content.locked);
+        *content = Content { locked, ..Content::default() };
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State for MemoryState {
+    fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
+        if !self.content().locked.insert(node.clone()) {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Held { state: self.clone(), node: node.clone() })))
+    }
+
+    fn load(&self, document: Document) -> Result<Option<String>> {
+        Ok(self.content().documents.get(&document).cloned())
+    }
+
+    fn change(
+        &self,
+        document: Document,
+        change: &mut dyn FnMut(Option<&str>) -> String,
+    ) -> Result<bool> {
+        let documents = &mut self.content().documents;
+        let after = change(documents.get(&document).map(String::as_str));
+        documents.insert(document, after);
+        Ok(true)
+    }
+
+    fn note(&self, event: &Event) -> Result<()> {
+        self.content().events.push(event.clone());
+        Ok(())
+    }
+
+    fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()> {
+        let wishes = &mut self.content().wishes;
+        wishes.extend(nodes.iter().map(|node| (node.clone(), until)));
+        Ok(())
+    }
+
+    fn stop_asking(&self, nodes: &[NodeName]) -> Result<()> {
+        let wishes = &mut self.content().wishes;
+        for node in nodes {
+            wishes.remove(node);
+        }
+        Ok(())
+    }
+
+    fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>> {
+        let content = self.content();
+        let live = content.wishes.iter().filter(|(_, until)| now < **until);
+        Ok(live.map(|(node, _)| node.clone()).collect())
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    state: MemoryState,
+    node: NodeName,
+}
+
+impl NodeLock for Held {
+    fn record(&self) -> NodeRecord {
+        self.state.content().records.get(&self.node).cloned().unwrap_or_default()
+    }
+
+    fn keep(&mut self, record: &NodeRecord) -> Result<()> {
+        self.state.content().records.insert(self.node.clone(), record.clone());
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.state.content().locked.remove(&self.node);
+    }
+}

@@ -1,0 +1,83 @@
+//! What is remembered between runs, and may be lost.
+//!
+//! The cloud and Slurm are the truth. A state holds locks, so that no two processes work on one
+//! node; a note per node of what was last asked of the cloud, so that a process that was killed
+//! between a request and its answer is not followed by a second machine; the cool-downs; and a log
+//! of events. Losing it costs the memory of cool-downs and one of the nets below a kill.
+
+pub(crate) mod cooldowns;
+mod directory;
+mod error;
+mod events;
+mod lock;
+mod memory;
+mod record;
+pub(crate) mod whole;
+
+pub use directory::StateDir;
+pub use error::{Error, Result};
+pub use events::{Event, EventKind};
+pub use memory::MemoryState;
+pub use record::{Launch, NodeRecord};
+
+use hostlist::NodeName;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::SystemTime;
+
+/// A text that is read and replaced as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Document {
+    /// The cool-downs of the pools.
+    Cooldowns,
+    /// What the last reconcile saw.
+    Sightings,
+}
+
+impl Document {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Cooldowns => "cooldowns.json",
+            Self::Sightings => "sightings.json",
+        }
+    }
+}
+
+/// What is remembered between runs.
+///
+/// All calls return at once; who has to wait does so with its own clock.
+pub trait State: fmt::Debug + Send + Sync {
+    /// The lock of a node, or none while another has it.
+    fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>>;
+
+    /// A document as last written; none if there is none, or none that can be read.
+    fn load(&self, document: Document) -> Result<Option<String>>;
+
+    /// Replaces a document by what the function makes of it; false while another is about it.
+    fn change(
+        &self,
+        document: Document,
+        change: &mut dyn FnMut(Option<&str>) -> String,
+    ) -> Result<bool>;
+
+    /// Appends an event.
+    fn note(&self, event: &Event) -> Result<()>;
+
+    /// Asks whoever works on these nodes to let go of them, until the time given.
+    fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()>;
+
+    /// Takes the wish back.
+    fn stop_asking(&self, nodes: &[NodeName]) -> Result<()>;
+
+    /// The nodes that others want us to let go of.
+    fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>>;
+}
+
+/// A node that is ours to work on, until this is dropped or the process ends.
+pub trait NodeLock: fmt::Debug + Send + Sync {
+    /// What was last asked of the cloud for this node.
+    fn record(&self) -> NodeRecord;
+
+    /// Remembers what is asked of the cloud.
+    fn keep(&mut self, record: &NodeRecord) -> Result<()>;
+}

@@ -1,0 +1,112 @@
+//! What was last asked of the cloud for one node.
+
+use cloud_core::InstanceId;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime};
+
+/// What was last asked of the cloud for one node, written before it is asked.
+///
+/// ```
+/// use provision::state::NodeRecord;
+///
+/// let mut record = NodeRecord::default();
+/// record.generation = 3;
+/// let line = record.to_line();
+/// assert_eq!(NodeRecord::from_line(&line), record);
+/// assert_eq!(NodeRecord::from_line("{\"gener"), NodeRecord::default());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Which launch of the node it is; part of the launch token.
+    #[serde(default)]
+    pub generation: u32,
+    /// The last launch, until its instance is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
+    /// The last instance that was told to go; listings may show it running for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<String>,
+}
+
+/// A launch that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// When, in milliseconds since 1970.
+    at: u64,
+    /// What came of it; nothing while no answer has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+}
+
+impl Launch {
+    /// A launch that is about to be asked for.
+    #[must_use]
+    pub fn asked(at: SystemTime) -> Self {
+        Self { at: millis(at), id: None }
+    }
+
+    /// A launch with its answer.
+    #[must_use]
+    pub fn answered(at: SystemTime, id: &InstanceId) -> Self {
+        Self { at: millis(at), id: Some(id.as_str().to_owned()) }
+    }
+
+    /// The instance, if the answer came.
+    #[must_use]
+    pub fn id(&self) -> Option<InstanceId> {
+        self.id.as_ref().map(InstanceId::new)
+    }
+
+    /// How long ago it was asked for.
+    #[must_use]
+    pub fn age(&self, now: SystemTime) -> Duration {
+        Duration::from_millis(millis(now).saturating_sub(self.at))
+    }
+}
+
+impl NodeRecord {
+    /// As one line of text.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads the first line; what cannot be read is as if nothing had been written.
+    #[must_use]
+    pub fn from_line(text: &str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        serde_json::from_str(line).unwrap_or_default()
+    }
+
+    /// The instance that the last launch made, as far as we know.
+    #[must_use]
+    pub fn instance(&self) -> Option<InstanceId> {
+        self.launch.as_ref().and_then(Launch::id)
+    }
+
+    /// True if a launch was asked for, and it is not known what has become of it.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.launch.is_some()
+    }
+
+    /// True if this instance was told to go.
+    #[must_use]
+    pub fn is_terminated(&self, id: &InstanceId) -> bool {
+        self.terminated.as_deref() == Some(id.as_str())
+    }
+
+    /// Forgets a launch whose instance was told to go; the next one is another.
+    pub fn terminate(&mut self, id: &InstanceId) {
+        if self.instance().is_none_or(|launched| launched == *id) {
+            self.launch = None;
+            self.generation = self.generation.wrapping_add(1);
+        }
+        self.terminated = Some(id.as_str().to_owned());
+    }
+}
+
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

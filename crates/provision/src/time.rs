@@ -1,0 +1,63 @@
+//! Points in time for people and logs.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A point in time, printed as `2026-11-16T12:00:00Z`.
+///
+/// ```
+/// use provision::Utc;
+/// use std::time::{Duration, UNIX_EPOCH};
+///
+/// let leap = UNIX_EPOCH + Duration::from_secs(951_782_399);
+/// assert_eq!(Utc(leap).to_string(), "2000-02-28T23:59:59Z");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Utc(pub SystemTime);
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let (days, rest) = (seconds / 86_400, seconds % 86_400);
+        let (year, month, day) = date(days);
+        let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
+/// Year, month and day, `days` after 1970-01-01, in the Gregorian calendar.
+///
+/// Counted in years that begin in March, so that the leap day is the last of its year.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates() {
+        let table = [
+            (0, (1970, 1, 1)),
+            (58, (1970, 2, 28)),
+            (59, (1970, 3, 1)),
+            (11_015, (2000, 2, 28)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (20_773, (2026, 11, 16)),
+            (47_540, (2100, 2, 28)),
+            (47_541, (2100, 3, 1)),
+        ];
+        for (days, expected) in table {
+            assert_eq!(date(days), expected, "day {days}");
+        }
+    }
+}

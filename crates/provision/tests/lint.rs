@@ -1,0 +1,156 @@
+//! Every rule of the linter catches the bug it is there for.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Tags};
+use hostlist::NodeName;
+use provision::plan::{self, Clear, Operation, Plan, Stage, Step, Violation, lint};
+use provision::{Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
+use slurmconf::Config;
+use std::time::UNIX_EPOCH;
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
+}
+
+fn id(id: &str) -> InstanceId {
+    InstanceId::new(id)
+}
+
+fn instance(id: &str, name: &str, cluster: &str) -> Instance {
+    let mut instance =
+        Instance::new(InstanceId::new(id), InstanceName::new(name), InstanceState::Running);
+    instance.tags = Tags::from([("cluster", cluster), ("type", "compute"), ("node", name)]);
+    instance
+}
+
+/// What the plan does wrong, in a world with n1 and n2 up, n3 down, and another cluster's n3.
+fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Violation> {
+    let config = Config::parse("NodeName=n[1-3] State=CLOUD Features=shape=VM.S\n").unwrap();
+    let conf = Roster::new(&config);
+    let mut site = Site::new(Identity::cluster("blue"));
+    site.image = Some(ImageId::new("img-1"));
+    let listing = [
+        instance("i-1", "n1", "blue"),
+        instance("i-2", "n2", "blue"),
+        instance("i-3", "n3", "green"),
+    ];
+    let fleet = Fleet::new(&site.identity, &conf, listing, complete);
+    let cooldowns = Cooldowns::new();
+    let world = World {
+        site: &site,
+        conf: &conf,
+        fleet: &fleet,
+        slurm: None,
+        jobs: &[],
+        cooldowns: &cooldowns,
+        now: UNIX_EPOCH,
+    };
+    let mut plan = Plan::new(Operation::Start);
+    plan.stages = stages(world);
+    lint(&plan, world)
+}
+
+fn launch(name: &str, first: Vec<Clear>, world: World<'_>) -> Step {
+    let wanted = world.site.wanted(&node(name), world.conf.get(&node(name)).unwrap()).unwrap();
+    Step::Launch { wanted, first, tell: true }
+}
+
+fn terminate(name: &str, ids: &[&str]) -> Step {
+    Step::Terminate { node: node(name), ids: ids.iter().map(|text| id(text)).collect() }
+}
+
+#[test]
+fn a_sound_plan_has_nothing_against_it() {
+    let clear = || vec![Clear::Terminate(id("i-1"))];
+    let steps = |world: World<'_>| {
+        vec![launch("n1", clear(), world), terminate("n2", &["i-2"]), launch("n3", vec![], world)]
+    };
+    assert_eq!(found(true, |world| vec![Stage::new("start", steps(world))]), []);
+}
+
+#[test]
+fn a_node_twice_in_one_stage() {
+    let steps = |world: World<'_>| vec![launch("n3", vec![], world), launch("n3", vec![], world)];
+    let violations = found(true, |world| vec![Stage::new("start", steps(world))]);
+    assert_eq!(violations, [Violation::NodeTwice(node("n3"))]);
+}
+
+#[test]
+fn a_node_in_two_stages_is_no_bug() {
+    let drain = Step::Drain { nodes: vec![node("n1")], reason: plan::our_reason("x") };
+    let stages =
+        vec![Stage::new("drain", vec![drain]), Stage::new("end", vec![terminate("n1", &["i-1"])])];
+    assert_eq!(found(true, |_| stages), []);
+}
+
+#[test]
+fn an_instance_twice_in_one_stage() {
+    let step = terminate("n1", &["i-1", "i-1"]);
+    let violations = found(true, |_| vec![Stage::new("stop", vec![step])]);
+    assert_eq!(violations, [Violation::InstanceTwice(id("i-1"))]);
+}
+
+#[test]
+fn a_launch_for_a_node_with_a_live_instance() {
+    let violations =
+        found(true, |world| vec![Stage::new("start", vec![launch("n1", vec![], world)])]);
+    assert_eq!(violations, [Violation::LaunchWhileLive(node("n1"), id("i-1"))]);
+}
+
+#[test]
+fn an_end_that_nobody_waits_for_does_not_clear_the_way() {
+    let stages = |world: World<'_>| {
+        vec![
+            Stage::new("stop", vec![terminate("n1", &["i-1"])]),
+            Stage::new("start", vec![launch("n1", vec![], world)]),
+        ]
+    };
+    assert_eq!(found(true, stages), [Violation::LaunchWhileLive(node("n1"), id("i-1"))]);
+    let waited = |world: World<'_>| {
+        let gone = Step::WaitGone { node: node("n1"), ids: vec![id("i-1")] };
+        vec![
+            Stage::new("stop", vec![terminate("n1", &["i-1"])]),
+            Stage::new("confirm", vec![gone]),
+            Stage::new("start", vec![launch("n1", vec![], world)]),
+        ]
+    };
+    assert_eq!(found(true, waited), []);
+}
+
+#[test]
+fn a_launch_with_nowhere_to_go() {
+    let step = |world: World<'_>| {
+        let wanted = world.wanted(&node("n3")).unwrap();
+        Step::Launch { wanted: Wanted { places: vec![], ..wanted }, first: vec![], tell: true }
+    };
+    let violations = found(true, |world| vec![Stage::new("start", vec![step(world)])]);
+    assert_eq!(violations, [Violation::NoPlace(node("n3"))]);
+}
+
+#[test]
+fn a_launch_on_an_incomplete_listing() {
+    let violations =
+        found(false, |world| vec![Stage::new("start", vec![launch("n3", vec![], world)])]);
+    assert_eq!(violations, [Violation::Blind(node("n3"))]);
+}
+
+#[test]
+fn an_instance_of_another_cluster_or_of_nobody() {
+    let step = terminate("n3", &["i-3", "i-99"]);
+    let violations = found(true, |_| vec![Stage::new("stop", vec![step])]);
+    assert_eq!(violations, [Violation::Foreign(id("i-3")), Violation::Foreign(id("i-99"))]);
+}
+
+#[test]
+fn an_instance_of_another_node() {
+    let step = terminate("n1", &["i-2"]);
+    let violations = found(true, |_| vec![Stage::new("stop", vec![step])]);
+    assert_eq!(violations, [Violation::OtherNode(node("n1"), id("i-2"))]);
+}
+
+#[test]
+fn what_undoes_a_stage_is_looked_at_as_well() {
+    let undo = vec![terminate("n3", &["i-3"])];
+    let stage = Stage::new("x", vec![terminate("n1", &["i-1"])]).or_undo(undo);
+    assert_eq!(found(true, |_| vec![stage]), [Violation::Foreign(id("i-3"))]);
+}

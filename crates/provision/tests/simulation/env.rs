@@ -1,0 +1,228 @@
+//! The stage: a cloud, a controller and a cluster, all of them made from a seed.
+
+use cloud_core::memory::{MemoryCloud, Settings as CloudSettings, Span, Throttle, Trouble};
+use cloud_core::{
+    Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Operation, Provider,
+    ShapeName, Tags, Zone,
+};
+use fastrand::Rng;
+use hostlist::{Hostlist, NodeName};
+use provision::exec::{Cancel, Files, Tools};
+use provision::run::Run;
+use provision::state::MemoryState;
+use provision::{Fallback, Identity, Roster, Site};
+use slurmconf::{Config, SlurmVersion};
+use slurmctl::Controller;
+use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+/// What the cloud calls 1970, so that all clocks agree.
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+
+pub(crate) struct Env {
+    pub(crate) cloud: MemoryCloud,
+    /// What the programs see of the cloud: the same, or one with a planted bug.
+    pub(crate) seen: Box<dyn Provider>,
+    pub(crate) slurm: MemorySlurm,
+    pub(crate) seen_slurm: Box<dyn Controller>,
+    pub(crate) state: MemoryState,
+    pub(crate) site: Site,
+    pub(crate) config: Config,
+    pub(crate) files: Files,
+    pub(crate) begun: Instant,
+    pub(crate) nodes: Vec<NodeName>,
+    /// Instances that are not ours, and look as if they were.
+    pub(crate) foreign: Vec<String>,
+    /// True if the cloud knows launch tokens.
+    pub(crate) tokens: bool,
+}
+
+impl Env {
+    pub(crate) fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + EPOCH + Instant::now().saturating_duration_since(self.begun)
+    }
+
+    /// The instances that carry our tags.
+    pub(crate) fn ours(&self) -> Vec<Instance> {
+        let all = self.cloud.instances();
+        all.into_iter().filter(|instance| self.site.identity.owns(instance)).collect()
+    }
+
+    /// Runs a program with all its tools.
+    pub(crate) async fn program<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+        let roster = Roster::new(&self.config);
+        let clock = || self.now();
+        let tools = Tools {
+            cloud: &*self.seen,
+            slurm: &*self.seen_slurm,
+            state: &self.state,
+            clock: &clock,
+            progress: &(),
+            files: &self.files,
+            run: "sim",
+            cancel: Cancel::never(),
+        };
+        work(&Run { tools, site: &self.site, conf: &roster }).await
+    }
+}
+
+/// What the programs get to see: the cloud and the controller as they are, or with a planted bug.
+pub(crate) struct Wrap {
+    pub(crate) cloud: fn(MemoryCloud) -> Box<dyn Provider>,
+    pub(crate) slurm: fn(MemorySlurm) -> Box<dyn Controller>,
+    /// What the programs do wrong themselves.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// What the programs do wrong themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The program for nodes that never came up does nothing, and nothing is reconciled.
+    Idle,
+}
+
+pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
+    let begun = Instant::now();
+    let count = rng.usize(1..=5);
+    let list: Hostlist = format!("n[1-{count}]").parse().unwrap();
+    let tokens = rng.bool();
+    let cloud = MemoryCloud::new(cloud_settings(rng, tokens));
+    let mut slurm_settings = SlurmSettings::cloud(&list);
+    slurm_settings.version = SlurmVersion::new(if rng.bool() { 22 } else { 26 }, 5);
+    slurm_settings.epoch = SystemTime::UNIX_EPOCH + EPOCH;
+    slurm_settings.resume_timeout = Duration::from_secs(rng.u64(120..=240));
+    slurm_settings.suspend_time = Some(Duration::from_secs(rng.u64(30..=120)));
+    slurm_settings.suspend_timeout = Duration::from_secs(rng.u64(20..=40));
+    slurm_settings.slurmd_timeout = Duration::from_mins(1);
+    slurm_settings.requeue_delay = Duration::from_secs(rng.u64(5..=60));
+    slurm_settings.idle_on_node_suspend = rng.bool();
+    let resume_timeout = slurm_settings.resume_timeout;
+    let slurm = MemorySlurm::new(slurm_settings);
+    let zoned = rng.bool();
+    let zone = if zoned { ",ad=1" } else { "" };
+    let config = Config::parse(&format!(
+        "NodeName=n[1-{count}] State=CLOUD CPUs=2 Features=shape=small{zone}\n\
+         PartitionName=main Nodes=ALL Default=YES\n"
+    ))
+    .unwrap();
+    let foreign = foreign(&cloud, &list).await;
+    let site = site(rng, zoned, resume_timeout);
+    Arc::new(Env {
+        seen: (wrap.cloud)(cloud.clone()),
+        cloud,
+        seen_slurm: (wrap.slurm)(slurm.clone()),
+        slurm,
+        state: MemoryState::new(),
+        site,
+        config,
+        files: Files::default(),
+        begun,
+        nodes: list.node_names().unwrap(),
+        foreign,
+        tokens,
+    })
+}
+
+fn cloud_settings(rng: &mut Rng, tokens: bool) -> CloudSettings {
+    let mut settings = CloudSettings::default();
+    settings.seed = rng.u64(..);
+    if !tokens {
+        settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
+    }
+    settings.boot = Span::millis(10_000, rng.u64(15_000..60_000));
+    settings.address = Span::millis(0, *rng.choice(&[500, 3_000, 15_000]).unwrap());
+    settings.terminate = Span::millis(1_000, 10_000);
+    settings.linger = Duration::from_secs(rng.u64(0..300));
+    settings.lag = Duration::from_millis(rng.u64(0..3_000));
+    settings.page = *rng.choice(&[2, 100]).unwrap();
+    settings
+}
+
+fn site(rng: &mut Rng, zoned: bool, resume_timeout: Duration) -> Site {
+    let mut site = Site::new(Identity::cluster("sim"));
+    site.image = Some(ImageId::new("image-1"));
+    site.zone_root = Some("zone-".to_owned());
+    if !zoned && rng.bool() {
+        site.zones = vec![Zone::new("zone-1"), Zone::new("zone-2")];
+    }
+    if rng.bool() {
+        let other = Fallback { zone: Some(Zone::new("zone-3")), ..Fallback::default() };
+        site.fallback = vec![other];
+    }
+    site.policies.cooldown = Duration::from_secs(rng.u64(30..=180));
+    site.policies.concurrency = rng.usize(1..=4);
+    site.policies.deadline = resume_timeout.saturating_sub(Duration::from_secs(20));
+    site.policies.grace = Duration::from_mins(2);
+    if rng.bool() {
+        site.policies.on_partial = provision::OnPartial::Keep;
+    }
+    if rng.bool() {
+        site.policies.stopped = provision::Stopped::Start;
+    }
+    site
+}
+
+/// Instances of others: with a node's name, with another cluster's tags, with half of ours.
+async fn foreign(cloud: &MemoryCloud, nodes: &Hostlist) -> Vec<String> {
+    let name = nodes.iter().next().unwrap();
+    let tags = [
+        Tags::new(),
+        Tags::from([("cluster", "other"), ("type", "compute"), ("node", name.as_str())]),
+        Tags::from([("cluster", "sim"), ("type", "management"), ("node", name.as_str())]),
+        Tags::from([("type", "compute"), ("node", name.as_str())]),
+    ];
+    let mut ids = Vec::new();
+    for tags in tags {
+        let shape = ShapeName::new("small");
+        let mut spec =
+            InstanceSpec::new(InstanceName::new(name.as_str()), shape, ImageId::new("image-1"));
+        spec.tags = tags;
+        ids.push(cloud.launch(&spec).await.unwrap().id.as_str().to_owned());
+    }
+    ids
+}
+
+/// Faults of the cloud, until it is calm again.
+pub(crate) fn trouble(rng: &mut Rng, env: &Env) {
+    let cloud = &env.cloud;
+    let mut chance = |operation, trouble, most: f64| {
+        if rng.bool() {
+            cloud.chance(operation, trouble, rng.f64() * most);
+        }
+    };
+    chance(None, Trouble::Refuse(ErrorKind::Throttled), 0.3);
+    chance(None, Trouble::Refuse(ErrorKind::Unavailable), 0.3);
+    chance(None, Trouble::LoseAnswer, 0.2);
+    chance(None, Trouble::LoseRequest, 0.2);
+    chance(None, Trouble::Delay(Duration::from_secs(7)), 0.2);
+    chance(Some(Operation::List), Trouble::Flap, 0.1);
+    chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Capacity), 0.6);
+    chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Quota), 0.3);
+    chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Capacity), 0.5);
+    chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Unavailable), 0.2);
+    let foreign = u32::try_from(env.foreign.len()).unwrap();
+    if rng.u8(0..4) == 0 {
+        cloud.set_quota(Some(foreign + rng.u32(0..3)));
+    }
+    if rng.u8(0..4) == 0 {
+        let zone = rng.bool().then(|| Zone::new("zone-1"));
+        cloud.set_capacity(ShapeName::new("small"), zone, Some(foreign + rng.u32(0..3)));
+        cloud.set_late_capacity(rng.bool());
+    }
+    if rng.u8(0..4) == 0 {
+        cloud.set_throttle(Some(Throttle { rate: 2.0, burst: 3.0 }));
+    }
+}
+
+/// The cloud is well again, and has room.
+pub(crate) fn calm(env: &Env) {
+    env.cloud.calm();
+    env.cloud.set_quota(None);
+    env.cloud.set_throttle(None);
+    env.cloud.set_late_capacity(false);
+    for zone in [None, Some(Zone::new("zone-1"))] {
+        env.cloud.set_capacity(ShapeName::new("small"), zone, None);
+    }
+}

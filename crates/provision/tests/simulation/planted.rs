@@ -1,0 +1,141 @@
+//! Bugs planted on purpose: each has to be caught by the invariant that it breaks.
+
+use crate::env::{Fault, Wrap};
+use crate::{honest, simulate};
+use async_trait::async_trait;
+use cloud_core::memory::MemoryCloud;
+use cloud_core::{
+    Capabilities, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec,
+    Operation, Provider, Reboot, Result, Tags,
+};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// The seeds that are tried; the bug has to show in one of them.
+const SEEDS: u64 = 200;
+
+/// What a cloud does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// Shows no instance, and forgets launch tokens.
+    ShowsNothing,
+    /// Shows instances of others as ours.
+    ShowsOthers,
+    /// Says that instances go, and keeps them.
+    KeepsAll,
+    /// Says that instances were launched, and launches none.
+    LaunchesNone,
+}
+
+#[derive(Debug)]
+struct Liar(MemoryCloud, Lie);
+
+#[async_trait]
+impl Provider for Liar {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
+        match self.1 {
+            Lie::ShowsNothing => Ok(Vec::new()),
+            Lie::ShowsOthers => {
+                let mut all = self.0.list(&InstanceFilter::default()).await?;
+                for instance in &mut all {
+                    let node = instance.name.as_str().to_owned();
+                    instance.tags =
+                        Tags::from([("cluster", "sim"), ("type", "compute")]).with("node", node);
+                }
+                Ok(all)
+            }
+            Lie::KeepsAll | Lie::LaunchesNone => self.0.list(filter).await,
+        }
+    }
+
+    async fn get(&self, id: &InstanceId) -> Result<Instance> {
+        if self.1 == Lie::ShowsNothing {
+            return Err(Error::new(ErrorKind::NotFound, Operation::Get));
+        }
+        self.0.get(id).await
+    }
+
+    async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
+        match self.1 {
+            Lie::ShowsNothing => {
+                let mut spec = spec.clone();
+                spec.token = None;
+                self.0.launch(&spec).await
+            }
+            Lie::LaunchesNone => {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                Ok(Instance::launched(InstanceId::new("nowhere"), spec))
+            }
+            Lie::ShowsOthers | Lie::KeepsAll => self.0.launch(spec).await,
+        }
+    }
+
+    async fn terminate(&self, id: &InstanceId) -> Result<()> {
+        match self.1 {
+            Lie::KeepsAll => Ok(()),
+            Lie::ShowsNothing | Lie::ShowsOthers | Lie::LaunchesNone => self.0.terminate(id).await,
+        }
+    }
+
+    async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
+        self.0.rebuild(id, image).await
+    }
+
+    async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
+        self.0.reboot(id, how).await
+    }
+
+    async fn start(&self, id: &InstanceId) -> Result<()> {
+        self.0.start(id).await
+    }
+
+    async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
+        self.0.addresses(ids).await
+    }
+}
+
+/// The first seed of which the invariant says so, by the word that its errors begin with.
+fn catches(wrap: &Wrap, invariant: &str) {
+    let mut others = Vec::new();
+    for seed in 0..SEEDS {
+        match simulate(seed, wrap) {
+            Err(error) if error.split(':').next() == Some(invariant) => return,
+            Err(error) => others.push(error),
+            Ok(()) => {}
+        }
+    }
+    panic!("not caught as `{invariant}`, but as {others:?}");
+}
+
+#[test]
+fn two_machines_for_a_node_are_caught() {
+    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::ShowsNothing)) };
+    catches(&Wrap { cloud, ..honest() }, "two live");
+}
+
+#[test]
+fn a_touched_instance_of_others_is_caught() {
+    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::ShowsOthers)) };
+    catches(&Wrap { cloud, ..honest() }, "foreign");
+}
+
+#[test]
+fn an_instance_that_nobody_ends_is_caught() {
+    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::KeepsAll)) };
+    catches(&Wrap { cloud, ..honest() }, "leak");
+}
+
+#[test]
+fn a_node_that_needs_a_human_is_caught() {
+    catches(&Wrap { fault: Some(Fault::Idle), ..honest() }, "unusable");
+}
+
+#[test]
+fn a_job_that_never_runs_is_caught() {
+    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::LaunchesNone)) };
+    catches(&Wrap { cloud, ..honest() }, "job");
+}

@@ -1,0 +1,357 @@
+//! A cluster that lives: jobs come, machines boot, programs are called and killed, things break.
+
+use crate::check;
+use crate::env::{self, Env, Fault, Wrap};
+use crate::kill::Killable;
+use cloud_core::{Instance, InstanceState};
+use fastrand::Rng;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use hostlist::{Hostlist, NodeName};
+use provision::plan::JobGroup;
+use provision::run;
+use slurmctl::memory::{Call, JobSpec, Registration};
+use slurmctl::{NodeAction, ResumeRequest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How long things go wrong, and how long they may take to come right.
+const TROUBLED: Duration = Duration::from_mins(12);
+const HEALING: Duration = Duration::from_hours(1);
+
+/// How often the timer calls reconcile.
+const RECONCILE: Duration = Duration::from_mins(1);
+
+/// How often machines that boot are looked at.
+const BOOTING: Duration = Duration::from_secs(3);
+
+/// Something that happens to the cluster.
+enum Happening {
+    Job(JobSpec),
+    Crash,
+    Unreachable(bool),
+    /// A machine disappears.
+    Vanish,
+    /// A machine is switched off.
+    SwitchOff,
+    /// Somebody powers a node down while it may be on its way up.
+    PowerDown,
+    /// The last call comes once more.
+    Repeat,
+    /// The state directory is lost.
+    Forget,
+}
+
+struct Sim {
+    rng: Rng,
+    env: Arc<Env>,
+    programs: FuturesUnordered<BoxFuture<'static, Option<Call>>>,
+    happenings: BTreeMap<Instant, Vec<Happening>>,
+    reconciles: Instant,
+    reconciling: bool,
+    last_call: Option<Call>,
+    /// Machines that have registered, by instance, with how often they had booted.
+    registered: BTreeMap<String, (NodeName, usize)>,
+    booted: BTreeMap<(String, usize), Instant>,
+    calm_at: Instant,
+    calm: bool,
+    fault: Option<Fault>,
+}
+
+/// Lives through one seed; the error says what went wrong.
+pub(crate) async fn run(seed: u64, wrap: &Wrap) -> Result<(), String> {
+    Sim::new(seed, wrap).await.live().await
+}
+
+fn happenings(rng: &mut Rng, env: &Env, until: Instant) -> BTreeMap<Instant, Vec<Happening>> {
+    let mut all: BTreeMap<Instant, Vec<Happening>> = BTreeMap::new();
+    let troubled = until.saturating_duration_since(env.begun).as_secs();
+    let mut add = |seconds: u64, what| {
+        all.entry(env.begun + Duration::from_secs(seconds)).or_default().push(what);
+    };
+    for _ in 0..rng.usize(1..=3) {
+        let mut job =
+            JobSpec::new(rng.usize(1..=env.nodes.len()), Duration::from_secs(rng.u64(5..120)));
+        job.cpus = rng.bool().then_some(1);
+        add(rng.u64(0..troubled / 2), Happening::Job(job));
+    }
+    for _ in 0..rng.usize(0..=3) {
+        let at = rng.u64(5..troubled);
+        match rng.u8(0..7) {
+            0 => add(at, Happening::Crash),
+            1 => {
+                add(at, Happening::Unreachable(true));
+                add(at + rng.u64(1..90), Happening::Unreachable(false));
+            }
+            2 => add(at, Happening::Vanish),
+            3 => add(at, Happening::SwitchOff),
+            4 => add(at, Happening::PowerDown),
+            5 => add(at, Happening::Repeat),
+            _ if env.tokens => add(at, Happening::Forget),
+            _ => add(at, Happening::Repeat),
+        }
+    }
+    all
+}
+
+impl Sim {
+    async fn new(seed: u64, wrap: &Wrap) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let env = env::make(&mut rng, wrap).await;
+        env::trouble(&mut rng, &env);
+        let calm_at = env.begun + TROUBLED;
+        let happenings = happenings(&mut rng, &env, calm_at);
+        Self {
+            reconciles: env.begun + RECONCILE,
+            rng,
+            env,
+            programs: FuturesUnordered::new(),
+            happenings,
+            reconciling: false,
+            last_call: None,
+            registered: BTreeMap::new(),
+            booted: BTreeMap::new(),
+            calm_at,
+            calm: false,
+            fault: wrap.fault,
+        }
+    }
+
+    async fn live(&mut self) -> Result<(), String> {
+        let end = self.calm_at + HEALING;
+        loop {
+            self.calm_down();
+            self.happen().await;
+            let all = self.env.cloud.instances();
+            check::always(&self.env, &all)?;
+            let watched = self.machines(&all);
+            for call in self.env.slurm.tick() {
+                self.call(call, true);
+            }
+            self.timer();
+            let settled = self.calm && self.programs.is_empty() && self.happenings.is_empty();
+            if settled && check::is_settled(&self.env, &all) {
+                return check::at_the_end(&self.env);
+            }
+            if Instant::now() >= end {
+                return check::at_the_end(&self.env).and_then(|()| Err("never at rest".into()));
+            }
+            let wake = self.wakes(watched).min(end);
+            tokio::select! {
+                biased;
+                Some(ended) = self.programs.next(), if !self.programs.is_empty() => {
+                    self.ended(ended);
+                }
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    fn calm_down(&mut self) {
+        if !self.calm && Instant::now() >= self.calm_at {
+            self.calm = true;
+            self.env.slurm.set_unreachable(false);
+            env::calm(&self.env);
+        }
+    }
+
+    /// The next moment at which something happens by itself.
+    fn wakes(&self, watched: bool) -> Instant {
+        let now = Instant::now();
+        let soon = now + Duration::from_millis(1);
+        let mut wake = self.reconciles;
+        if !self.calm {
+            wake = wake.min(self.calm_at);
+        }
+        if let Some(next) = self.env.slurm.next_event() {
+            wake = wake.min(next);
+        }
+        if let Some((next, _)) = self.happenings.first_key_value() {
+            wake = wake.min(*next);
+        }
+        if watched {
+            wake = wake.min(now + BOOTING);
+        }
+        wake.max(soon)
+    }
+
+    /// Machines that run register, and those that do not are missed. True if others are on their
+    /// way, or have not been heard.
+    fn machines(&mut self, all: &[Instance]) -> bool {
+        let mut up = BTreeSet::new();
+        let mut watched = false;
+        for instance in all.iter().filter(|instance| self.env.site.identity.owns(instance)) {
+            watched |= match instance.state {
+                InstanceState::Pending => true,
+                InstanceState::Running => !self.registered.contains_key(instance.id.as_str()),
+                InstanceState::Stopping
+                | InstanceState::Terminating
+                | InstanceState::Stopped
+                | InstanceState::Terminated
+                | InstanceState::Failed
+                | InstanceState::Other(_) => false,
+            };
+            let running = instance.state == InstanceState::Running;
+            let (Some(address), true) = (instance.address, running) else {
+                continue;
+            };
+            let id = instance.id.as_str().to_owned();
+            let boots = self.env.cloud.boots(&instance.id).unwrap_or(0);
+            let node = NodeName::new(instance.tags.get("node").unwrap()).unwrap();
+            up.insert(id.clone());
+            if self.registered.get(&id).is_some_and(|(_, known)| *known == boots) {
+                continue;
+            }
+            let now = Instant::now();
+            let booted = *self.booted.entry((id.clone(), boots)).or_insert(now);
+            match self.env.slurm.register(&node, &address.to_string(), booted) {
+                Registration::Unheard => {}
+                Registration::Accepted | Registration::OldBoot | Registration::StaysDown => {
+                    self.registered.insert(id, (node, boots));
+                }
+            }
+        }
+        let gone: Vec<String> =
+            self.registered.keys().filter(|id| !up.contains(*id)).cloned().collect();
+        for id in gone {
+            if let Some((node, _)) = self.registered.remove(&id)
+                && !self.registered.values().any(|(other, _)| *other == node)
+            {
+                self.env.slurm.lost(&node);
+            }
+        }
+        watched
+    }
+
+    fn timer(&mut self) {
+        if Instant::now() < self.reconciles {
+            return;
+        }
+        self.reconciles += RECONCILE;
+        if self.reconciling || self.fault == Some(Fault::Idle) {
+            return;
+        }
+        self.reconciling = true;
+        let env = Arc::clone(&self.env);
+        let process = async move { env.program(async |run| run::reconcile(run).await).await };
+        let process = Killable::new(process, self.kill());
+        self.programs.push(Box::pin(async move {
+            let _ = process.await;
+            None
+        }));
+    }
+
+    /// After how many waits the next process is killed, if it is.
+    fn kill(&mut self) -> Option<u32> {
+        (!self.calm && self.rng.u8(0..10) < 3).then(|| self.rng.u32(0..40))
+    }
+
+    fn call(&mut self, call: Call, fresh: bool) {
+        if fresh {
+            self.last_call = Some(call.clone());
+        }
+        let env = Arc::clone(&self.env);
+        let called = call.clone();
+        if self.fault == Some(Fault::Idle) && matches!(call, Call::ResumeFail { .. }) {
+            return;
+        }
+        let process = async move {
+            env.program(async |run| match &called {
+                Call::Resume { nodes, request } => {
+                    run::start(run, &names(nodes), &groups(request)).await
+                }
+                Call::Suspend { nodes } => run::stop(run, &names(nodes)).await,
+                Call::ResumeFail { nodes } => run::failed(run, &names(nodes)).await,
+                Call::RebootJob { nodes, .. } | Call::Reboot { nodes } => {
+                    panic!("no reboots here: {nodes}")
+                }
+            })
+            .await
+        };
+        let process = Killable::new(process, self.kill());
+        self.programs.push(Box::pin(async move {
+            let ended = process.await;
+            ended.is_none().then_some(call)
+        }));
+    }
+
+    /// A process has ended; one that was killed is called again, at times.
+    fn ended(&mut self, killed: Option<Call>) {
+        match killed {
+            Some(call) if self.rng.bool() => self.call(call, false),
+            Some(_) => {}
+            None => self.reconciling = false,
+        }
+    }
+
+    async fn happen(&mut self) {
+        let now = Instant::now();
+        while let Some(entry) = self.happenings.first_entry() {
+            if *entry.key() > now {
+                return;
+            }
+            for what in entry.remove() {
+                self.happens(what).await;
+            }
+        }
+    }
+
+    async fn happens(&mut self, what: Happening) {
+        let env = Arc::clone(&self.env);
+        match what {
+            Happening::Job(spec) => {
+                let _ = env.slurm.submit_job(spec);
+            }
+            Happening::Crash => env.slurm.crash(),
+            Happening::Unreachable(gone) => env.slurm.set_unreachable(gone),
+            Happening::Vanish | Happening::SwitchOff => {
+                let running: Vec<_> = env
+                    .ours()
+                    .into_iter()
+                    .filter(|instance| instance.state == InstanceState::Running)
+                    .collect();
+                if let Some(instance) = self.rng.choice(&running) {
+                    let state = match what {
+                        Happening::Vanish => InstanceState::Terminated,
+                        _ => InstanceState::Stopped,
+                    };
+                    assert!(env.cloud.force(&instance.id, state));
+                }
+            }
+            Happening::PowerDown => {
+                let node = self.rng.choice(&env.nodes).cloned();
+                let list: Hostlist = node.iter().collect();
+                let action = NodeAction::PowerDownForce;
+                let slurm: &dyn slurmctl::Controller = &env.slurm;
+                let _ = slurm.set_state(&list, action, None).await;
+            }
+            Happening::Repeat => {
+                if let Some(call) = self.last_call.clone() {
+                    self.call(call, false);
+                }
+            }
+            Happening::Forget => env.state.forget(),
+        }
+    }
+}
+
+fn names(nodes: &Hostlist) -> Vec<NodeName> {
+    nodes.node_names().unwrap()
+}
+
+fn groups(request: &ResumeRequest) -> Vec<JobGroup> {
+    let group = |job: &slurmctl::JobNodes| JobGroup::new(job.id, names(&job.nodes));
+    request.jobs.iter().map(group).collect()
+}
+
+/// Everything that was asked of the cloud in a life, for comparison.
+pub(crate) async fn trace(seed: u64, wrap: &Wrap) -> Vec<String> {
+    let mut sim = Sim::new(seed, wrap).await;
+    let ended = sim.live().await;
+    let history = sim.env.cloud.history();
+    let mut lines: Vec<String> = history.iter().map(|event| format!("{event:?}")).collect();
+    lines.push(format!("{ended:?}"));
+    lines
+}

@@ -1,0 +1,109 @@
+//! What a launch asks for, and what never shows.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Secret, Tags, Zone};
+use hostlist::NodeName;
+use provision::plan::{self, Refusal};
+use provision::{Cooldowns, Fallback, Fleet, Identity, Place, Roster, Site, World};
+use slurmconf::Config;
+use std::time::UNIX_EPOCH;
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
+}
+
+fn site() -> Site {
+    let mut site = Site::new(Identity::cluster("blue"));
+    site.image = Some(ImageId::new("img-1"));
+    site.zone_root = Some("AD-".to_owned());
+    site.ssh_keys = vec!["ssh-ed25519 SITE".to_owned()];
+    site
+}
+
+#[test]
+fn a_launch_carries_the_tags_that_make_it_ours() {
+    let site = site();
+    let def = "NodeName=n1 Features=shape=VM.S,ad=2".parse().unwrap();
+    let wanted = site.wanted(&node("n1"), &def).unwrap();
+    let spec = site.spec(&wanted, &wanted.places[0], 1);
+    assert_eq!(spec.tags, Tags::from([("cluster", "blue"), ("type", "compute"), ("node", "n1")]));
+    assert_eq!((spec.name.as_str(), spec.zone), ("n1", Some(Zone::new("AD-2"))));
+    let launched =
+        Instance::launched(InstanceId::new("i-1"), &site.spec(&wanted, &wanted.places[0], 1));
+    assert!(site.identity.owns(&launched));
+    assert_eq!(site.identity.node_of(&launched), Some(node("n1")));
+}
+
+#[test]
+fn a_repeat_has_the_same_token_and_another_place_another() {
+    let mut site = site();
+    let zone = Some(Zone::new("AD-9"));
+    site.fallback.push(Fallback { zone, ..Fallback::default() });
+    let def = "NodeName=n1 Features=shape=VM.S,ad=2".parse().unwrap();
+    let wanted = site.wanted(&node("n1"), &def).unwrap();
+    let token = |place: &Place, generation| site.spec(&wanted, place, generation).token.unwrap();
+    let [first, second] = &wanted.places[..] else { panic!("{wanted:?}") };
+    assert_eq!(token(first, 1), token(first, 1));
+    assert_ne!(token(first, 1), token(first, 2));
+    assert_ne!(token(first, 1), token(second, 1));
+}
+
+#[test]
+fn a_key_pair_of_the_features_stands_in_for_the_sites_keys() {
+    let mut site = site();
+    let def = "NodeName=n1 Features=flavor=m1,keypair=admin".parse().unwrap();
+    let unknown = site.wanted(&node("n1"), &def);
+    assert_eq!(unknown, Err(Refusal::UnknownKeypair("admin".to_owned())));
+    site.keypairs.insert("admin".to_owned(), vec!["ssh-ed25519 ADMIN".to_owned()]);
+    let wanted = site.wanted(&node("n1"), &def).unwrap();
+    assert_eq!(site.spec(&wanted, &wanted.places[0], 1).ssh_keys, ["ssh-ed25519 ADMIN"]);
+}
+
+#[test]
+fn only_our_tags_make_an_instance_ours() {
+    let tagged = |tags: Tags| {
+        let name = InstanceName::new("n1");
+        let mut instance = Instance::new(InstanceId::new("i-1"), name, InstanceState::Running);
+        instance.tags = tags;
+        instance
+    };
+    let blue = Identity::cluster("blue");
+    let none = Identity::by_name();
+    let table = [
+        (tagged(Tags::new()), false, true),
+        (tagged(Tags::from([("cluster", "blue")])), false, false),
+        (tagged(Tags::from([("cluster", "green"), ("type", "compute")])), false, false),
+        (tagged(Tags::from([("cluster", "blue"), ("type", "mgmt")])), false, false),
+        (tagged(Tags::from([("cluster", "blue"), ("type", "compute")])), true, false),
+        (tagged(Tags::from([("type", "compute"), ("node", "n1")])), false, true),
+    ];
+    for (instance, by_tag, by_name) in table {
+        assert_eq!(blue.owns(&instance), by_tag, "{:?}", instance.tags);
+        assert_eq!(none.owns(&instance), by_name, "{:?}", instance.tags);
+    }
+}
+
+#[test]
+fn what_cloud_init_gets_shows_in_no_plan() {
+    let mut site = site();
+    site.user_data = Some(Secret::new("munge-key-0815".to_owned()));
+    let config = Config::parse("NodeName=n1 State=CLOUD Features=shape=VM.S\n").unwrap();
+    let conf = Roster::new(&config);
+    let fleet = Fleet::new(&site.identity, &conf, [], true);
+    let cooldowns = Cooldowns::new();
+    let world = World {
+        site: &site,
+        conf: &conf,
+        fleet: &fleet,
+        slurm: None,
+        jobs: &[],
+        cooldowns: &cooldowns,
+        now: UNIX_EPOCH,
+    };
+    let plan = plan::start(&[node("n1")], &[], world);
+    assert!(!plan.is_idle());
+    let json = serde_json::to_string(&plan).unwrap();
+    for text in [plan.to_string(), format!("{plan:?}"), json, format!("{world:?}")] {
+        assert!(!text.contains("0815"), "{text}");
+    }
+}
