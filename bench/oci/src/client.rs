@@ -79,11 +79,8 @@ async fn work(count: u32, endpoint: &str, config: &str) -> Value {
 /// As a program does it: from the configuration file.
 async fn connect(endpoint: &str, config: &str) -> Oci {
     let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
-    let wish = Wish {
-        file: Some(config.into()),
-        endpoint: Some(endpoint.to_owned()),
-        ..Wish::default()
-    };
+    let wish =
+        Wish { file: Some(config.into()), endpoint: Some(endpoint.to_owned()), ..Wish::default() };
     let config = Config::load(&sources, &wish).expect("a configuration");
     let mut site = Site::new("ocid1.compartment.oc1..aaaacomp");
     site.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));

@@ -25,7 +25,7 @@ pub fn serve(directory: &str, throttled: bool) {
     println!("{}", cloud.endpoint());
     let _ = std::io::stdin().lock().read_line(&mut String::new());
     let admin = cloud.admin();
-    let rejected = admin.requests().iter().filter(|request| request.status == 429).count();
+    let rejected = admin.requests().iter().filter(|request| request.status == Some(429)).count();
     let counts = serde_json::to_string(&admin.counts()).expect("JSON");
     println!("{rejected} {counts}");
 }
