@@ -3,9 +3,13 @@
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::table::bring_up_as;
-use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, deploy::refresh, untold};
+use super::{
+    Begin, File, Operation, Plan, Refusal, Stage, Step,
+    deploy::{persistent, refresh},
+    untold,
+};
 use crate::order::{by_number, split};
-use crate::world::World;
+use crate::world::{Roster, World};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::{Document, SlurmVersion};
 use std::collections::BTreeSet;
@@ -39,6 +43,33 @@ pub struct GroupSize {
     pub width: usize,
     /// How many nodes it is to have.
     pub size: usize,
+}
+
+impl GroupSize {
+    /// The groups of persistent nodes that slurm.conf has, of one partition or of all, with the size
+    /// they have now.
+    #[must_use]
+    pub fn persistent(conf: &Roster<'_>, partition: Option<&str>) -> Vec<Self> {
+        let members = partition.map(|name| conf.partition(name).unwrap_or_default());
+        let inside = |name: &NodeName| {
+            members.as_ref().is_none_or(|members| members.contains(name.as_str()))
+        };
+        let mut groups: Vec<Self> = Vec::new();
+        for name in persistent(conf).iter().filter(|name| inside(name)) {
+            let (stem, digits) = split(name.as_str());
+            let Ok(number) = digits.parse::<u64>() else {
+                continue;
+            };
+            if let Some(group) = groups.iter_mut().find(|group| group.stem == stem) {
+                group.size += 1;
+                group.first = group.first.min(number);
+            } else {
+                let (stem, width) = (stem.to_owned(), digits.len());
+                groups.push(Self { stem, first: number, width, size: 1 });
+            }
+        }
+        groups
+    }
 }
 
 /// What to do with numbers left out, as in nodes 0, 2 and 5.
@@ -201,4 +232,29 @@ fn difference(group: &GroupSize, gaps: Gaps, world: World<'_>) -> Difference {
     };
     let remove = remove.into_iter().map(|(_, (_, name))| name).collect();
     Difference { like, add: free.filter_map(name).collect(), remove }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slurmconf::Config;
+
+    #[test]
+    fn groups_are_counted_without_elastic_nodes_and_machines_of_others() {
+        let config = Config::parse(
+            "NodeName=a[02-03,5] Features=shape=S\nNodeName=a[6-9] State=CLOUD Features=shape=S\n\
+             NodeName=b1 Features=flavor=F\nNodeName=login1,c\nPartitionName=p Nodes=a[02-03],b1\n",
+        )
+        .unwrap();
+        let conf = Roster::new(&config);
+        let group = |stem: &str, first, width, size| {
+            let stem = stem.to_owned();
+            GroupSize { stem, first, width, size }
+        };
+        let all = GroupSize::persistent(&conf, None);
+        assert_eq!(all, [group("a", 2, 2, 3), group("b", 1, 1, 1)]);
+        let some = GroupSize::persistent(&conf, Some("p"));
+        assert_eq!(some, [group("a", 2, 2, 2), group("b", 1, 1, 1)]);
+        assert_eq!(GroupSize::persistent(&conf, Some("none")), []);
+    }
 }
