@@ -34,7 +34,7 @@ pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, image_in, rebuild};
 pub use reconcile::{Sightings, reconcile};
 pub use refusal::{Refusal, Why};
 pub use resize::{Gaps, GroupSize, Resize, resize};
-pub use rollout::{Rollout, RolloutHow, rollout};
+pub use rollout::{Rollout, RolloutHow, RolloutProgress, rollout, rollout_progress};
 pub use start::start;
 pub use step::{Clear, File, Return, Step, TellSlurm};
 pub use stop::{stop, stop_all};

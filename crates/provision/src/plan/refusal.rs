@@ -74,6 +74,9 @@ pub enum Refusal {
     /// It came back from its rebuild, and not with the image.
     #[error("came back with image {0}")]
     OtherImage(ImageId),
+    /// No node may ever be begun.
+    #[error("a batch, or as many as may be out of service, of no nodes")]
+    NeverBegins,
     /// What image it has cannot be known.
     #[error("its image is not known")]
     ImageUnknown,
