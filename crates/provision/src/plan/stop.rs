@@ -3,13 +3,14 @@
 use super::deploy::with_files;
 use super::{Operation, Plan, Refusal, Stage, Step, Why, table::ids};
 use crate::order::by_number;
-use crate::world::{Standing, World};
-use cloud_core::Instance;
+use crate::world::World;
+use cloud_core::{Instance, InstanceState};
 use hostlist::NodeName;
 
 /// Plans the end of nodes: every instance that carries the node's name and the cluster's tags.
 ///
-/// Nothing is drained and nobody is asked: Slurm has decided. A node without an instance is done.
+/// Nothing is drained and nobody is asked: Slurm has decided. A node without an instance is done. An
+/// instance in a state that we do not know, such as one being rescued, is somebody's and stays.
 #[must_use]
 pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
     let nodes = by_number(nodes.iter().cloned());
@@ -21,13 +22,14 @@ pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
     with_files(plan, world)
 }
 
-/// Plans the end of every instance with the cluster's tags, known to slurm.conf or not.
+/// Plans the end of every instance with the cluster's tags, known to slurm.conf or not, and in
+/// whatever state.
 #[must_use]
 pub fn stop_all(world: World<'_>) -> Plan {
     let nodes = world.fleet.nodes();
     let mut steps: Vec<Step> = nodes
         .iter()
-        .map(|node| end(node, world))
+        .map(|node| end_of(node, &world.fleet.standing(node).here, world))
         .filter(|step| !matches!(step, Step::Nothing { why: Why::NoInstance, .. }))
         .collect();
     let nameless: Vec<&Instance> =
@@ -38,14 +40,44 @@ pub fn stop_all(world: World<'_>) -> Plan {
     Plan::new(Operation::StopAll).stage(Stage::new("stop", steps))
 }
 
-/// The end of a node's instances, however many there are.
+/// The end of a node's instances, however many there are, but for those that somebody else has in
+/// hand.
+pub(super) fn end(node: &NodeName, world: World<'_>) -> Step {
+    let here = world.fleet.standing(node).here;
+    let (theirs, known): (Vec<&Instance>, Vec<&Instance>) =
+        here.into_iter().partition(|instance| is_theirs(instance));
+    match (known.is_empty(), theirs.first()) {
+        (true, Some(instance)) => {
+            let (id, state) = (instance.id.clone(), instance.state.clone());
+            Step::Refuse { node: node.clone(), why: Refusal::Busy { id, state } }
+        }
+        (true, None) | (false, _) => end_of(node, &known, world),
+    }
+}
+
+/// True for an instance in a state that we do not know: somebody has it in hand. Where the cloud
+/// itself does not know the state, nobody has: its host does not answer.
+pub(super) fn is_theirs(instance: &Instance) -> bool {
+    match &instance.state {
+        InstanceState::Other(word) => !word.eq_ignore_ascii_case("unknown"),
+        InstanceState::Pending
+        | InstanceState::Running
+        | InstanceState::Stopping
+        | InstanceState::Stopped
+        | InstanceState::Terminating
+        | InstanceState::Terminated
+        | InstanceState::Failed => false,
+    }
+}
+
+/// The end of these instances of a node.
 ///
 /// On a listing that is not complete, "no instance" cannot be said.
-pub(super) fn end(node: &NodeName, world: World<'_>) -> Step {
-    let Standing { here, leaving } = world.fleet.standing(node);
+fn end_of(node: &NodeName, here: &[&Instance], world: World<'_>) -> Step {
+    let leaving = world.fleet.standing(node).leaving;
     let node = node.clone();
     match (here.is_empty(), leaving.is_empty()) {
-        (false, _) => Step::Terminate { node, ids: ids(&here) },
+        (false, _) => Step::Terminate { node, ids: ids(here) },
         (true, false) => Step::Nothing { node, why: Why::Leaving },
         (true, true) if !world.fleet.is_complete() => {
             Step::Refuse { node, why: Refusal::IncompleteListing }

@@ -5,6 +5,7 @@ mod sightings;
 
 pub use sightings::Sightings;
 
+use super::stop::is_theirs;
 use super::untold::untold;
 use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
 use crate::order::by_number;
@@ -30,6 +31,7 @@ use std::collections::BTreeSet;
 /// | image not the configured one | told |
 /// | node that we drained, and have let go of | undrained, if it could run a job |
 /// | node that somebody else drained or set down | told |
+/// | instance in a state that we do not know, as one being rescued | told, and its node left alone |
 /// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
 ///
 /// Whatever ends an instance or a job is done only when it was seen before, by an earlier run, and
@@ -133,7 +135,9 @@ impl Look<'_> {
             let subject = instance.id.to_string();
             let first = self.before.first(kind, &subject).unwrap_or(world.now);
             self.seen.see(kind, subject, first);
-            let handling = if first < world.now && !self.is_young(instance) {
+            let handling = if is_theirs(instance) {
+                Handling::Told
+            } else if first < world.now && !self.is_young(instance) {
                 ended.insert(instance.id.clone());
                 Handling::Mended
             } else {

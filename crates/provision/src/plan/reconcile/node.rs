@@ -3,7 +3,7 @@
 use super::{Found, Look};
 use crate::plan::hold::{not_back, ours};
 use crate::plan::rebuild::configured;
-use crate::plan::{FindingKind, Return, Step, held, our_reason, table::ids};
+use crate::plan::{FindingKind, Return, Step, held, our_reason, stop::is_theirs, table::ids};
 use crate::report::Cause;
 use crate::time::Utc;
 use crate::world::Standing;
@@ -45,6 +45,10 @@ impl<'a> Look<'a> {
         if state.is_powering_down() || state.is_to_power_down() {
             return;
         }
+        if here.iter().any(|instance| is_theirs(instance)) {
+            self.in_hand(node, here);
+            return;
+        }
         match (state.is_powered_down(), state.is_powering_up()) {
             (_, true) => self.powering_up(known, node, here),
             (true, false) if here.is_empty() => self.asleep(known, node),
@@ -58,12 +62,23 @@ impl<'a> Look<'a> {
     fn not_in_conf(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
         let known = self.world.node(node);
         let asleep = known.is_none_or(|known| known.state.is_powered_down());
-        if asleep && !self.world.is_busy(node) && !here.is_empty() {
+        if here.iter().any(|instance| is_theirs(instance)) {
+            self.in_hand(node, here);
+        } else if asleep && !self.world.is_busy(node) && !here.is_empty() {
             self.orphan(node, here, "not in slurm.conf");
         } else {
             let text = "not in slurm.conf, and slurmctld has it".to_owned();
             self.tell(Found { kind: FindingKind::Untold, node, instances: here, text });
         }
+    }
+
+    /// An instance that somebody rescues, or has paused or put on a shelf: theirs, and the node with
+    /// it, until it is in a state that we know.
+    fn in_hand(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let theirs = here.iter().find(|instance| is_theirs(instance));
+        let text = theirs.map(|instance| format!("{} is {}", instance.id, instance.state));
+        let text = text.unwrap_or_default();
+        self.tell(Found { kind: FindingKind::Held, node, instances: here, text });
     }
 
     /// A node that slurmctld has yet to take up.
