@@ -19,6 +19,7 @@ fn plans(chance: &Chance, world: provision::World<'_>) -> Vec<Plan> {
     let mut plans = vec![
         plan::start(&nodes, &chance.groups(), world),
         plan::stop(&nodes, world),
+        plan::stop_now(&nodes, world),
         plan::stop_all(world),
         plan::failed(&nodes, world),
         plan::rebuild(&chance.targets(), chance.options(), world),

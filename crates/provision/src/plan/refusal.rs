@@ -111,6 +111,8 @@ pub enum Why {
     PoweredDown,
     /// It came up after all.
     CameUp,
+    /// Slurm has it in service again, or is bringing it up.
+    WantedAgain,
     /// Its turn comes later.
     Later,
     /// Its turn comes when the nodes tried first have proven well.
@@ -136,6 +138,7 @@ impl fmt::Display for Why {
             Self::UnderWay => f.write_str("under way"),
             Self::PoweredDown => f.write_str("powered down"),
             Self::CameUp => f.write_str("came up after all"),
+            Self::WantedAgain => f.write_str("wanted again"),
             Self::Later => f.write_str("in a later batch"),
             Self::AfterCanary => f.write_str("after those tried first"),
             Self::Pause(until) => write!(f, "pause until {}", Utc(*until)),

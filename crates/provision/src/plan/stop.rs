@@ -11,15 +11,42 @@ use hostlist::NodeName;
 ///
 /// Nothing is drained and nobody is asked: Slurm has decided. A node without an instance is done. An
 /// instance in a state that we do not know, such as one being rescued, is somebody's and stays.
+///
+/// A node that Slurm has in service again, or is bringing up, by the time we come to it, is left
+/// alone: the call is older than that, and a job may be there. [`stop_now`] ends it all the same.
 #[must_use]
 pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
+    planned(nodes, world, |node| {
+        wanted_again(node, world).map(|why| Step::Nothing { node: node.clone(), why })
+    })
+}
+
+/// The same by somebody's own decision: whatever Slurm says of the nodes.
+#[must_use]
+pub fn stop_now(nodes: &[NodeName], world: World<'_>) -> Plan {
+    planned(nodes, world, |_| None)
+}
+
+fn planned(
+    nodes: &[NodeName],
+    world: World<'_>,
+    instead: impl Fn(&NodeName) -> Option<Step>,
+) -> Plan {
     let nodes = by_number(nodes.iter().cloned());
     let steps = nodes.iter().map(|node| match world.conf.get(node) {
         None => Step::Refuse { node: node.clone(), why: Refusal::NotInSlurmConf },
-        Some(_) => end(node, world),
+        Some(_) => instead(node).unwrap_or_else(|| end(node, world)),
     });
     let plan = Plan::new(Operation::Stop).stage(Stage::new("stop", steps.collect()));
     with_files(plan, world)
+}
+
+/// Why the node is not to be ended any more, if Slurm says so.
+fn wanted_again(node: &NodeName, world: World<'_>) -> Option<Why> {
+    let state = &world.node(node)?.state;
+    let going = state.is_powering_down() || state.is_to_power_down() || state.is_powered_down();
+    let coming = state.is_powering_up() && !state.is_down();
+    (!going && (coming || state.is_up())).then_some(Why::WantedAgain)
 }
 
 /// Plans the end of every instance with the cluster's tags, known to slurm.conf or not, and in

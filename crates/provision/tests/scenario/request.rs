@@ -149,7 +149,9 @@ fn stop(words: &mut Words, world: World<'_>) -> Plan {
     if words.flag("all") {
         return plan::stop_all(world);
     }
-    plan::stop(&names(&words.next().unwrap()), world)
+    let now = words.flag("now");
+    let nodes = names(&words.next().unwrap());
+    if now { plan::stop_now(&nodes, world) } else { plan::stop(&nodes, world) }
 }
 
 fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
