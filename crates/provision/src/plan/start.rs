@@ -56,7 +56,7 @@ fn groups(nodes: &[NodeName], jobs: &[JobGroup]) -> Vec<JobGroup> {
 }
 
 /// Why the node cannot come up now, if it cannot.
-fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Option<(Cause, String)> {
+pub(super) fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Option<(Cause, String)> {
     match step {
         Err(refusal) => Some((Cause::Refused, refusal.to_string())),
         Ok(Step::Launch { wanted, .. }) => {
@@ -131,18 +131,23 @@ fn give_back(
 ) -> Vec<Step> {
     let back = nodes.iter().filter_map(|node| {
         let (cause, why) = lost.get(node)?;
-        let waits = match world.slurm {
-            None => world.conf.get(node).is_some(),
-            Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
-        };
-        let how = if waits { Return::PowerDown } else { Return::Leave };
-        // A refusal is a step of its own.
-        let needed = waits || *cause != Cause::Refused;
-        let (node, reason) = (node.clone(), our_reason(why));
-        needed.then_some(Step::GiveBack { node, cause: *cause, reason, how })
+        back(node, *cause, why, world)
     });
     let told = broken.iter().map(|(job, why)| Step::Comment { job: *job, text: why.clone() });
     back.chain(told).collect()
+}
+
+/// How a node that cannot be had is given back; nothing if it was refused and Slurm does not wait for
+/// it, as a refusal is a step of its own.
+pub(super) fn back(node: &NodeName, cause: Cause, why: &str, world: World<'_>) -> Option<Step> {
+    let waits = match world.slurm {
+        None => world.conf.get(node).is_some(),
+        Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
+    };
+    let how = if waits { Return::PowerDown } else { Return::Leave };
+    let needed = waits || cause != Cause::Refused;
+    let (node, reason) = (node.clone(), our_reason(why));
+    needed.then_some(Step::GiveBack { node, cause, reason, how })
 }
 
 /// The steps of all that is not lost, and of what has to wait for a probe.
