@@ -1,7 +1,7 @@
 //! Every rule of the linter catches the bug it is there for.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Tags};
+use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;
 use provision::plan::{self, Clear, Operation, Plan, Stage, Step, Violation, lint};
 use provision::{Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
@@ -23,7 +23,8 @@ fn instance(id: &str, name: &str, cluster: &str) -> Instance {
     instance
 }
 
-/// What the plan does wrong, in a world with n1 and n2 up, n3 down, and another cluster's n3.
+/// What the plan does wrong, in a world with n1 and n2 up, n3 down, another cluster's n3, and one
+/// without tags that the file of n3 names.
 fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Violation> {
     let config = Config::parse("NodeName=n[1-3] State=CLOUD Features=shape=VM.S\n").unwrap();
     let conf = Roster::new(&config);
@@ -34,7 +35,10 @@ fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Vi
         instance("i-2", "n2", "blue"),
         instance("i-3", "n3", "green"),
     ];
-    let fleet = Fleet::new(&site.identity, &conf, listing, complete);
+    let mut theirs = instance("i-4", "n3", "blue");
+    theirs.tags = Tags::new();
+    let fleet = Fleet::new(&site.identity, &conf, listing, complete)
+        .with_named(&site.identity, [(node("n3"), theirs)]);
     let cooldowns = Cooldowns::new();
     let world = World {
         site: &site,
@@ -153,4 +157,25 @@ fn what_undoes_a_stage_is_looked_at_as_well() {
     let undo = vec![terminate("n3", &["i-3"])];
     let stage = Stage::new("x", vec![terminate("n1", &["i-1"])]).or_undo(undo);
     assert_eq!(found(true, |_| vec![stage]), [Violation::Foreign(id("i-3"))]);
+}
+
+#[test]
+fn what_a_file_names_may_be_rebuilt_and_rebooted_and_nothing_else() {
+    let stage = |step: Step| found(true, |_| vec![Stage::new("x", vec![step])]);
+    let rebuild = |name: &str| Step::Rebuild {
+        node: node(name),
+        id: id("i-4"),
+        image: ImageId::new("img-2"),
+    };
+    let reboot = Step::Reboot { node: node("n3"), id: id("i-4"), how: Reboot::Soft };
+    assert_eq!(stage(rebuild("n3")), []);
+    assert_eq!(stage(reboot), []);
+    let foreign = [Violation::Foreign(id("i-4"))];
+    assert_eq!(stage(rebuild("n1")), foreign);
+    assert_eq!(stage(terminate("n3", &["i-4"])), foreign);
+    let recreate = |world: World<'_>| {
+        let step = Step::Recreate { id: id("i-4"), wanted: world.wanted(&node("n3")).unwrap() };
+        vec![Stage::new("x", vec![step])]
+    };
+    assert_eq!(found(true, recreate), foreign);
 }

@@ -86,11 +86,14 @@ fn twice(stage: &Stage, found: &mut BTreeSet<Violation>) {
     }
 }
 
-/// Every instance is ours, and the step's own node's.
+/// Every instance is ours, or named for it, and the step's own node's.
 fn owners(step: &Step, ours: &Ours<'_>, world: World<'_>, found: &mut BTreeSet<Violation>) {
     let identity = &world.site.identity;
     for id in step.instances() {
         let Some(instance) = ours.get(id) else {
+            if is_named(step, id, world) {
+                continue;
+            }
             found.insert(Violation::Foreign(id.clone()));
             continue;
         };
@@ -98,6 +101,39 @@ fn owners(step: &Step, ours: &Ours<'_>, world: World<'_>, found: &mut BTreeSet<V
         for asked in step.nodes().iter().filter(|asked| node.as_ref() != Some(asked)) {
             found.insert(Violation::OtherNode(asked.clone(), id.clone()));
         }
+    }
+}
+
+/// True for the two things that may be done to an instance without our tags, where it is the one
+/// that the node's file names.
+fn is_named(step: &Step, id: &InstanceId, world: World<'_>) -> bool {
+    match step {
+        Step::Rebuild { node, .. } | Step::Reboot { node, .. } => {
+            world.fleet.named(node).is_some_and(|named| named.id == *id)
+        }
+        Step::Launch { .. }
+        | Step::Adopt { .. }
+        | Step::StartStopped { .. }
+        | Step::Terminate { .. }
+        | Step::TerminateNameless { .. }
+        | Step::WaitGone { .. }
+        | Step::Recreate { .. }
+        | Step::GiveBack { .. }
+        | Step::ReturnToService { .. }
+        | Step::Rest { .. }
+        | Step::Drain { .. }
+        | Step::WaitDrained { .. }
+        | Step::Undrain { .. }
+        | Step::RebootBySlurm { .. }
+        | Step::Submit { .. }
+        | Step::SetAddress { .. }
+        | Step::TellAddresses { .. }
+        | Step::Comment { .. }
+        | Step::WriteFile { .. }
+        | Step::Refresh { .. }
+        | Step::TellSlurm(_)
+        | Step::Refuse { .. }
+        | Step::Nothing { .. } => false,
     }
 }
 

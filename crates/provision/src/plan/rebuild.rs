@@ -109,7 +109,8 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
     for target in targets {
         let node = &target.node;
         let step = one(target, options, world);
-        let back = if options.launch_absent && is_absent(node, world) {
+        let absent = is_absent(node, world) && named(target, world).is_none();
+        let back = if options.launch_absent && absent {
             hindrance(&step, world).and_then(|(cause, why)| back(node, cause, &why, world))
         } else {
             None
@@ -137,19 +138,30 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
         return Err(Refusal::NotInSlurmConf);
     }
     let Standing { here, leaving } = world.fleet.standing(node);
-    match here[..] {
-        [] if options.launch_absent => launch(target, world),
-        [] if !world.fleet.is_complete() => Err(Refusal::IncompleteListing),
-        [] => Err(busy(leaving.first())),
-        [instance] => {
-            let image = image(target, instance, world)?;
-            if !options.force {
-                undisturbed(node, options.slurm_asks, world)?;
-            }
-            on_instance(node, instance, image, options, world)
-        }
-        _ => Err(Refusal::Duplicates(table::ids(&here))),
+    let instance = match (&here[..], named(target, world)) {
+        ([], None) if options.launch_absent => return launch(target, world),
+        ([], _) if !world.fleet.is_complete() => return Err(Refusal::IncompleteListing),
+        ([], None) => return Err(busy(leaving.first())),
+        ([], Some(named)) => named,
+        ([instance], _) => instance,
+        (_, _) => return Err(Refusal::Duplicates(table::ids(&here))),
+    };
+    let image = image(target, instance, world)?;
+    if !options.force {
+        undisturbed(node, options.slurm_asks, world)?;
     }
+    let step = on_instance(node, instance, image, options, world)?;
+    // What is not ours by its tags is not ours to replace.
+    match step {
+        Step::Recreate { id, .. } if here.is_empty() => Err(Refusal::NotOurs(id)),
+        step => Ok(step),
+    }
+}
+
+/// The instance without our tags that the node's own file names.
+fn named<'a>(target: &Target, world: World<'a>) -> Option<&'a Instance> {
+    let id = target.vars()?.instance.as_ref()?;
+    world.fleet.named(&target.node).filter(|instance| instance.id == *id)
 }
 
 /// The launch of a node that has no instance, with the image that it is to have.

@@ -50,6 +50,9 @@ pub enum Refusal {
         /// The one that carries the node's tag.
         tagged: InstanceId,
     },
+    /// A file names it, but it does not carry our tags, and this would end it.
+    #[error("instance {0} is not ours to replace")]
+    NotOurs(InstanceId),
     /// A part of the listing is missing, so that what is not seen may be there all the same.
     #[error("the listing of instances is not complete")]
     IncompleteListing,

@@ -278,7 +278,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     let nothing = |why| Step::Nothing { node: node.clone(), why };
     let Standing { here, .. } = world.fleet.standing(node);
     let instance = match here[..] {
-        [] => return Err(Refusal::NoInstance),
+        [] => world.fleet.named(node).ok_or(Refusal::NoInstance)?,
         [instance] => instance,
         _ => return Err(Refusal::Duplicates(table::ids(&here))),
     };

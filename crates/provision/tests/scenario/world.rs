@@ -22,6 +22,7 @@ impl Scenario {
             hosts: String::new(),
             site,
             instances: Vec::new(),
+            named: BTreeMap::new(),
             complete: true,
             slurm: None,
             jobs: Vec::new(),
@@ -147,6 +148,9 @@ impl Scenario {
         instance.address = words.value("address").map(|text| text.parse().unwrap());
         let age = words.time("age").unwrap_or(Duration::from_hours(1));
         instance.created = Some(now() - age);
+        if let Some(by) = words.value("named_by") {
+            self.named.insert(name(&by), instance.clone());
+        }
         self.instances.push(instance);
     }
 

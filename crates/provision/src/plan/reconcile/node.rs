@@ -231,7 +231,7 @@ impl<'a> Look<'a> {
     fn persistent(&mut self, known: &Node, node: &'a NodeName, here: &[&'a Instance]) {
         match *here {
             // It may well be no machine of this cloud.
-            [] if self.world.wanted(node).is_err() => {}
+            [] if self.world.wanted(node).is_err() || self.world.fleet.named(node).is_some() => {}
             [one] if is_usable(one) => {
                 self.address(known, node, one);
                 self.image(node, one);
