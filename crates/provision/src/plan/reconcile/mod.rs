@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 /// | node down and powered down, for no lasting reason | returned to service after its rest |
 /// | address in Slurm not the instance's | told to Slurm, if the node does not answer |
 /// | image not the configured one | told |
-/// | node that we drained, and have let go of | undrained, if it could run a job |
+/// | node that we drained, and have let go of | undrained, if it could run a job or is elastic |
 /// | node that somebody else drained or set down | told |
 /// | instance in a state that we do not know, as one being rescued | told, and its node left alone |
 /// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |

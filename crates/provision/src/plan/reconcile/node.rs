@@ -34,7 +34,7 @@ impl<'a> Look<'a> {
             return;
         }
         if ours(known) {
-            self.drained(known, node, here);
+            self.drained(known, node, here, def.is_cloud());
             return;
         }
         if !def.is_cloud() {
@@ -89,12 +89,15 @@ impl<'a> Look<'a> {
     }
 
     /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
-    /// could run one, now or when it is started.
-    fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
+    /// could run one, now or when it is started. An elastic node also does if its machine is gone or
+    /// broken: then it is lost, and given back as such when it is seen again.
+    fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>, cloud: bool) {
         let step = Step::Undrain { nodes: vec![node.clone()] };
+        let state = &known.state;
+        let moves = state.is_powering_up() || state.is_powering_down();
         let well = match here[..] {
-            [] => known.state.is_powered_down(),
-            [one] => is_usable(one) && known.state.is_up(),
+            [] => state.is_powered_down() || (cloud && !moves),
+            [one] => (is_usable(one) && state.is_up()) || (cloud && !moves && !is_theirs(one)),
             _ => false,
         };
         let text = known.reason_text().to_owned();
