@@ -57,6 +57,22 @@ pub(super) fn ours(node: &Node) -> bool {
     node.state.has_drain() && node.reason_text().starts_with(DRAINED)
 }
 
+/// The reason of ours that stands in the place of somebody else's drain.
+pub(super) fn covered(node: &Node) -> Option<&str> {
+    let reason = node.reason_text();
+    let told = reason.starts_with(OUR_PREFIX) && !reason.starts_with(DRAINED);
+    (node.state.has_drain() && told).then_some(reason)
+}
+
+/// A reason of ours for a node, with the one for which somebody else drained it behind it.
+pub(super) fn reason_over(text: &str, node: Option<&Node>) -> Reason {
+    let theirs = node.filter(|node| node.state.has_drain()).and_then(held);
+    match theirs {
+        Some(theirs) => our_reason(&format!("{text}; drained before: {theirs}")),
+        None => our_reason(text),
+    }
+}
+
 /// True if the node did not come back from a rebuild that we asked for.
 ///
 /// The beginning of the reason alone says nothing: 24.11 keeps it after a rebuild that went well.

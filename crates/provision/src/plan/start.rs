@@ -1,7 +1,9 @@
 //! Nodes that are to come up.
 
 use super::deploy::with_files;
-use super::{JobGroup, Operation, Plan, Refusal, Return, Stage, Step, our_reason, table::bring_up};
+use super::{
+    JobGroup, Operation, Plan, Refusal, Return, Stage, Step, hold::reason_over, table::bring_up,
+};
 use crate::cooldown::{Cooldown, Gate};
 use crate::order::by_number;
 use crate::report::Cause;
@@ -146,7 +148,7 @@ pub(super) fn back(node: &NodeName, cause: Cause, why: &str, world: World<'_>) -
     };
     let how = if waits { Return::PowerDown } else { Return::Leave };
     let needed = waits || cause != Cause::Refused;
-    let (node, reason) = (node.clone(), our_reason(why));
+    let (node, reason) = (node.clone(), reason_over(why, world.node(node)));
     needed.then_some(Step::GiveBack { node, cause, reason, how })
 }
 

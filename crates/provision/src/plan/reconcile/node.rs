@@ -1,7 +1,7 @@
 //! One node compared.
 
 use super::{Found, Look};
-use crate::plan::hold::{not_back, ours};
+use crate::plan::hold::{covered, not_back, ours};
 use crate::plan::rebuild::configured;
 use crate::plan::{FindingKind, Return, Step, held, our_reason, stop::is_theirs, table::ids};
 use crate::report::Cause;
@@ -36,6 +36,10 @@ impl<'a> Look<'a> {
         if ours(known) {
             self.drained(known, node, here, def.is_cloud());
             return;
+        }
+        if let Some(reason) = covered(known) {
+            let (instances, text) = (here.clone(), reason.to_owned());
+            self.tell(Found { kind: FindingKind::Held, node, instances, text });
         }
         if !def.is_cloud() {
             self.persistent(known, node, &here);
