@@ -59,7 +59,7 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let write = Step::WriteFile { which: File::SlurmConf, text, summary };
     let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
     Ok(removal
-        .stages(plan)
+        .stages(plan, Vec::new())
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
         .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell)))
 }

@@ -10,7 +10,8 @@ use hostlist::NodeName;
 use slurmctl::Node;
 use std::time::Duration;
 
-/// The steps by which nodes leave; empty if none has an instance and none could get a job.
+/// The steps by which nodes leave; empty if none has an instance and Slurm has none, or has drained
+/// them all.
 #[derive(Default)]
 pub(super) struct Removal {
     drain: Vec<Step>,
@@ -22,14 +23,16 @@ pub(super) struct Removal {
 
 impl Removal {
     /// Adds the stages to a plan; nothing of them is begun if something before went wrong, and
-    /// nothing is ended if the jobs do not.
-    pub(super) fn stages(self, plan: Plan) -> Plan {
-        plan.stage(
-            Stage::new("drain", self.drain).begun(Begin::IfAllWell).or_undo(self.undrain.clone()),
-        )
-        .stage(Stage::new("wait for jobs", self.wait).begun(Begin::IfAllWell).or_undo(self.undrain))
-        .stage(Stage::new("terminate", self.terminate).begun(Begin::IfAllWell))
-        .stage(Stage::new("confirm", self.gone))
+    /// nothing is ended if the jobs do not. What is launched besides comes when the jobs have ended:
+    /// that may take a day, and may be in vain.
+    pub(super) fn stages(self, plan: Plan, launch: Vec<Step>) -> Plan {
+        let Self { drain, wait, undrain, terminate, gone } = self;
+        let stage = |what, steps| Stage::new(what, steps).begun(Begin::IfAllWell);
+        plan.stage(stage("drain", drain).or_undo(undrain.clone()))
+            .stage(stage("wait for jobs", wait).or_undo(undrain.clone()))
+            .stage(stage("launch", launch).or_undo(undrain))
+            .stage(stage("terminate", terminate))
+            .stage(Stage::new("confirm", gone))
     }
 }
 

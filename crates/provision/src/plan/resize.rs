@@ -92,9 +92,10 @@ struct Difference {
 
 /// Plans more or fewer persistent nodes.
 ///
-/// New nodes are launched before slurm.conf has them. Nodes to go are drained, and leave slurm.conf
-/// only when their instances are confirmed gone, so that one that cannot be deleted stays visible.
-/// If jobs do not end in time, what we drained is undrained and nothing is deleted. Planned again
+/// Nodes to go are drained first, and leave slurm.conf only when their instances are confirmed gone,
+/// so that one that cannot be deleted stays visible. New nodes are launched when the jobs of the
+/// others have ended, and before slurm.conf has them. If jobs do not end in time, what we drained is
+/// undrained and nothing is launched or deleted. Planned again
 /// after half of it was done, only the other half is left; where that is to tell slurmctld, it is told.
 #[must_use]
 pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
@@ -173,11 +174,9 @@ fn carried_out(
     }
     let tell = vec![untold::take_up(request.version)];
     let write = Step::WriteFile { which: File::SlurmConf, text, summary: summary(&new, gone) };
-    let plan =
-        Plan::new(Operation::Resize).stage(Stage::new("launch", launch).begun(Begin::IfAllWell));
     removal
         .unwrap_or_default()
-        .stages(plan)
+        .stages(Plan::new(Operation::Resize), launch)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
         .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
         .stage(Stage::new("addresses", later))
