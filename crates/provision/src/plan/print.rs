@@ -114,8 +114,7 @@ fn launch(wanted: &Wanted) -> Details {
 
 fn place(place: &Place) -> String {
     let subnet = place.subnet.as_ref().map(|subnet| format!(" on {subnet}")).unwrap_or_default();
-    let preemptible = if place.preemptible { " preemptible" } else { "" };
-    format!("{}{subnet}{preemptible}", place.pool())
+    format!("{}{subnet}", place.pool())
 }
 
 fn clear(clear: &Clear) -> String {

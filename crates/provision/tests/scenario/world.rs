@@ -101,6 +101,9 @@ impl Scenario {
             let zone = (!zone.is_empty()).then(|| Zone::new(zone));
             site.fallback.push(Fallback { shape, zone, ..Fallback::default() });
         }
+        if words.flag("preemptible") {
+            site.fallback.push(Fallback { preemptible: true, ..Fallback::default() });
+        }
         if let Some(keypair) = words.value("keypair") {
             site.keypairs.insert(keypair, vec!["ssh-ed25519 AAAA".to_owned()]);
         }
@@ -147,7 +150,8 @@ impl Scenario {
         instance.image = words.value("image").map(ImageId::new);
         instance.address = words.value("address").map(|text| text.parse().unwrap());
         let age = words.time("age").unwrap_or(Duration::from_hours(1));
-        instance.created = Some(now() - age);
+        let ahead = words.time("ahead").map(|ahead| now() + ahead);
+        instance.created = (!words.flag("ageless")).then(|| ahead.unwrap_or(now() - age));
         if let Some(by) = words.value("named_by") {
             self.named.insert(name(&by), instance.clone());
         }
