@@ -13,6 +13,7 @@ use crate::world::World;
 use cloud_core::Instance;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Plans what makes cloud, Slurm and slurm.conf agree again, and remembers what was seen.
 ///
@@ -99,7 +100,7 @@ impl Look<'_> {
     }
 
     /// Does the step if all this was seen before, long enough ago, and no instance is too young.
-    fn mend_if_seen(&mut self, found: Found<'_>, patience: std::time::Duration, step: Step) {
+    fn mend_if_seen(&mut self, found: Found<'_>, patience: Duration, step: Step) {
         let subject = found
             .instances
             .iter()
@@ -107,7 +108,7 @@ impl Look<'_> {
         let first = self.before.first(found.kind, &subject).unwrap_or(self.world.now);
         self.seen.see(found.kind, subject, first);
         let age = self.world.now.duration_since(first).unwrap_or_default();
-        let young = found.instances.iter().any(|instance| self.is_young(instance));
+        let young = found.instances.iter().any(|instance| self.is_young(instance, age));
         if age.is_zero() || age < patience || young {
             self.note(found, Handling::Watched);
         } else {
@@ -115,9 +116,14 @@ impl Look<'_> {
         }
     }
 
-    fn is_young(&self, instance: &Instance) -> bool {
-        let age = instance.created.and_then(|made| self.world.now.duration_since(made).ok());
-        age.is_some_and(|age| age < self.world.site.policies.grace)
+    /// True if the instance is younger than the grace, as far as that is known. One that was made
+    /// in the future, by a clock that is ahead, is new; one of which the cloud does not say when it
+    /// was made is as old as we have seen it.
+    fn is_young(&self, instance: &Instance, seen: Duration) -> bool {
+        let age = instance
+            .created
+            .map_or(seen, |made| self.world.now.duration_since(made).unwrap_or_default());
+        age < self.world.site.policies.grace
     }
 
     fn note(&mut self, found: Found<'_>, handling: Handling) {
@@ -135,9 +141,10 @@ impl Look<'_> {
             let subject = instance.id.to_string();
             let first = self.before.first(kind, &subject).unwrap_or(world.now);
             self.seen.see(kind, subject, first);
+            let age = world.now.duration_since(first).unwrap_or_default();
             let handling = if is_theirs(instance) {
                 Handling::Told
-            } else if first < world.now && !self.is_young(instance) {
+            } else if first < world.now && !self.is_young(instance, age) {
                 ended.insert(instance.id.clone());
                 Handling::Mended
             } else {
