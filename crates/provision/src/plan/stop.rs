@@ -33,9 +33,17 @@ fn planned(
     instead: impl Fn(&NodeName) -> Option<Step>,
 ) -> Plan {
     let nodes = by_number(nodes.iter().cloned());
-    let steps = nodes.iter().map(|node| match world.conf.get(node) {
-        None => Step::Refuse { node: node.clone(), why: Refusal::NotInSlurmConf },
-        Some(_) => instead(node).unwrap_or_else(|| end(node, world)),
+    // What carries the node's name and our tags is ended, whether slurm.conf still has it or not.
+    let is_known = |node: &NodeName| {
+        world.conf.get(node).is_some() || world.fleet.of(node).iter().any(|one| one.state.is_live())
+    };
+    let steps = nodes.iter().map(|node| {
+        let node = node.clone();
+        if is_known(&node) {
+            instead(&node).unwrap_or_else(|| end(&node, world))
+        } else {
+            Step::Refuse { node, why: Refusal::NotInSlurmConf }
+        }
     });
     let plan = Plan::new(Operation::Stop).stage(Stage::new("stop", steps.collect()));
     with_files(plan, world)
