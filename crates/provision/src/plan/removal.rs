@@ -1,10 +1,11 @@
 //! Nodes that leave slurm.conf: drained, ended, and confirmed gone.
 
 use super::{
-    Begin, Plan, Refusal, Stage, Step,
+    Begin, Plan, Refusal, Return, Stage, Step,
     hold::{drain_reason, ours},
     table::ids,
 };
+use crate::report::Cause;
 use crate::world::{Standing, World};
 use hostlist::NodeName;
 use slurmctl::Node;
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub(super) struct Removal {
     drain: Vec<Step>,
     wait: Vec<Step>,
+    requeue: Vec<Step>,
     undrain: Vec<Step>,
     terminate: Vec<Step>,
     gone: Vec<Step>,
@@ -26,10 +28,11 @@ impl Removal {
     /// nothing is ended if the jobs do not. What is launched besides comes when the jobs have ended:
     /// that may take a day, and may be in vain.
     pub(super) fn stages(self, plan: Plan, launch: Vec<Step>) -> Plan {
-        let Self { drain, wait, undrain, terminate, gone } = self;
+        let Self { drain, wait, requeue, undrain, terminate, gone } = self;
         let stage = |what, steps| Stage::new(what, steps).begun(Begin::IfAllWell);
         plan.stage(stage("drain", drain).or_undo(undrain.clone()))
             .stage(stage("wait for jobs", wait).or_undo(undrain.clone()))
+            .stage(stage("requeue jobs", requeue).or_undo(undrain.clone()))
             .stage(stage("launch", launch).or_undo(undrain))
             .stage(stage("terminate", terminate))
             .stage(Stage::new("confirm", gone))
@@ -39,7 +42,8 @@ impl Removal {
 /// How nodes leave, highest number first, or why they must not.
 ///
 /// With `force`, running jobs are not waited for, and a slurmctld that does not answer is no
-/// hindrance.
+/// hindrance. Jobs on elastic nodes are requeued first: a job whose node leaves slurm.conf ends for
+/// good.
 pub(super) fn removal(
     nodes: &[NodeName],
     patience: Duration,
@@ -77,11 +81,25 @@ pub(super) fn removal(
     // What a run before us drained, and did not come to undrain, is ours as well.
     let ours = nodes_where(|node| !node.state.has_drain() || ours(node));
     removal.undrain = of(ours, |nodes| Step::Undrain { nodes });
-    if !force {
+    if force {
+        removal.requeue = nodes.iter().rev().filter_map(|node| requeue(node, why, world)).collect();
+    } else {
         let wait = nodes_where(|node| !node.state.is_drained());
         removal.wait = of(wait, |nodes| Step::WaitDrained { nodes, deadline: patience });
     }
     Ok(removal)
+}
+
+/// How Slurm is made to requeue the jobs of a node that it can power down.
+fn requeue(node: &NodeName, why: &str, world: World<'_>) -> Option<Step> {
+    let elastic = world.node(node)?.state.is_cloud();
+    // The reason of the drain stays, so that it is known again as ours.
+    (elastic && world.is_busy(node)).then(|| Step::GiveBack {
+        node: node.clone(),
+        cause: Cause::Cancelled,
+        reason: drain_reason(why),
+        how: Return::PowerDown,
+    })
 }
 
 /// The step for these nodes, if there are any.
