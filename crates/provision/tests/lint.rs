@@ -3,8 +3,8 @@
 
 use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;
-use provision::plan::{self, Clear, Operation, Plan, Stage, Step, Violation, lint};
-use provision::{Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
+use provision::plan::{self, Clear, File, Operation, Plan, Return, Stage, Step, Violation, lint};
+use provision::{Cause, Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
 use slurmconf::Config;
 use std::time::UNIX_EPOCH;
 
@@ -76,7 +76,8 @@ fn a_sound_plan_has_nothing_against_it() {
 fn a_node_twice_in_one_stage() {
     let steps = |world: World<'_>| vec![launch("n3", vec![], world), launch("n3", vec![], world)];
     let violations = found(true, |world| vec![Stage::new("start", steps(world))]);
-    assert_eq!(violations, [Violation::NodeTwice(node("n3"))]);
+    let twice = [Violation::NodeTwice(node("n3")), Violation::UpTwice(node("n3"))];
+    assert_eq!(violations, twice);
 }
 
 #[test]
@@ -178,4 +179,71 @@ fn what_a_file_names_may_be_rebuilt_and_rebooted_and_nothing_else() {
         vec![Stage::new("x", vec![step])]
     };
     assert_eq!(found(true, recreate), foreign);
+}
+
+#[test]
+fn a_node_brought_up_in_two_stages() {
+    let again = |world: World<'_>| {
+        let step = |world| launch("n3", vec![], world);
+        vec![
+            Stage::new("start", vec![step(world)]),
+            Stage::new("behind the probe", vec![step(world)]),
+        ]
+    };
+    assert_eq!(found(true, again), [Violation::UpTwice(node("n3"))]);
+    let adopt = Step::Adopt { node: node("n1"), id: id("i-1"), address: None };
+    let replaced = |world: World<'_>| {
+        let clear = vec![Clear::Terminate(id("i-1"))];
+        vec![Stage::new("x", vec![adopt]), Stage::new("y", vec![launch("n1", clear, world)])]
+    };
+    let both = [Violation::InstanceTwice(id("i-1")), Violation::UpTwice(node("n1"))];
+    assert_eq!(found(true, replaced), both);
+}
+
+#[test]
+fn a_node_given_back_and_launched_later() {
+    let reason = plan::our_reason("x");
+    let how = Return::PowerDown;
+    let back = Step::GiveBack { node: node("n3"), cause: Cause::Cooling, reason, how };
+    let stages = |world: World<'_>| {
+        vec![
+            Stage::new("give back", vec![back]),
+            Stage::new("start", vec![launch("n3", vec![], world)]),
+        ]
+    };
+    assert_eq!(found(true, stages), [Violation::UpAndBack(node("n3"))]);
+}
+
+#[test]
+fn waiting_for_an_instance_to_go_that_nobody_ends() {
+    let clear = vec![Clear::AwaitGone(id("i-1"))];
+    let violations =
+        found(true, |world| vec![Stage::new("start", vec![launch("n1", clear, world)])]);
+    assert_eq!(violations, [Violation::LaunchWhileLive(node("n1"), id("i-1"))]);
+}
+
+#[test]
+fn an_instance_ended_and_taken_in_another_stage() {
+    let adopt = Step::Adopt { node: node("n1"), id: id("i-1"), address: None };
+    let stages =
+        vec![Stage::new("x", vec![terminate("n1", &["i-1"])]), Stage::new("y", vec![adopt])];
+    assert_eq!(found(true, |_| stages), [Violation::InstanceTwice(id("i-1"))]);
+}
+
+#[test]
+fn a_node_that_leaves_slurm_conf_before_its_machine_is_gone() {
+    let write = || Step::WriteFile {
+        which: File::SlurmConf,
+        text: String::new(),
+        summary: String::new(),
+        drops: vec![node("n1"), node("n3")],
+    };
+    let ended = || Stage::new("terminate", vec![terminate("n1", &["i-1"])]);
+    let stages = vec![ended(), Stage::new("write", vec![write()])];
+    let live = [Violation::DroppedWhileLive(node("n1"), id("i-1"))];
+    assert_eq!(found(true, |_| stages), live);
+    let gone = Step::WaitGone { node: node("n1"), ids: vec![id("i-1")] };
+    let confirmed = Stage::new("confirm", vec![gone]);
+    let stages = vec![ended(), confirmed, Stage::new("write", vec![write()])];
+    assert_eq!(found(true, |_| stages), []);
 }

@@ -56,7 +56,7 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     };
     let text = text(&new)?;
     let summary = summary(&changes.added, &changes.removed);
-    let write = Step::WriteFile { which: File::SlurmConf, text, summary };
+    let write = Step::WriteFile { which: File::SlurmConf, text, summary, drops: removed };
     let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
     Ok(removal
         .stages(plan, Vec::new())

@@ -160,20 +160,21 @@ fn carried_out(
     let mut told: Vec<NodeName> =
         before.into_iter().filter(|node| !gone.contains(node.as_str())).collect();
     for step in launches.into_iter().filter_map(|(_, step)| step.ok()) {
-        match step {
-            Step::Launch { wanted, first, .. } => {
-                told.push(wanted.node.clone());
-                launch.push(Step::Launch { wanted, first, tell: false });
-            }
+        if let Step::Launch { wanted, first, .. } = step {
+            told.push(wanted.node.clone());
+            launch.push(Step::Launch { wanted, first, tell: false });
+        } else {
             // It is there already; Slurm can be told where when it knows the node.
-            other => later.push(other),
+            later.push(step);
         }
     }
     if !told.is_empty() {
         later.push(Step::TellAddresses { nodes: told });
     }
     let tell = vec![untold::take_up(request.version)];
-    let write = Step::WriteFile { which: File::SlurmConf, text, summary: summary(&new, gone) };
+    let (which, summary) = (File::SlurmConf, summary(&new, gone));
+    let drops = by_number(gone.iter().filter_map(|name| NodeName::new(&name).ok()));
+    let write = Step::WriteFile { which, text, summary, drops };
     removal
         .unwrap_or_default()
         .stages(Plan::new(Operation::Resize), launch)

@@ -61,11 +61,10 @@ fn groups(nodes: &[NodeName], jobs: &[JobGroup]) -> Vec<JobGroup> {
 pub(super) fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Option<(Cause, String)> {
     match step {
         Err(refusal) => Some((Cause::Refused, refusal.to_string())),
-        Ok(Step::Launch { wanted, .. }) => {
-            let (pool, cooldown) = all_cooling(wanted, world)?;
+        Ok(step) => {
+            let (pool, cooldown) = all_cooling(step.wanted()?, world)?;
             Some((Cause::Cooling, format!("{pool}: {cooldown}")))
         }
-        Ok(_) => None,
     }
 }
 
