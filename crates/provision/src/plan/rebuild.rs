@@ -84,6 +84,7 @@ pub fn image_in(reason: &str) -> Option<&str> {
 
 /// What to do where the request leaves a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub struct RebuildOptions {
     /// With a node that has the image: do nothing instead of a reboot.
     pub leave_same: bool,

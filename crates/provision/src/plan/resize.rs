@@ -109,23 +109,32 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         .filter_map(|Difference { like, add, .. }| Some(Addition { like: like?, nodes: add }))
         .filter(|addition| !addition.nodes.is_empty())
         .collect();
-    let plan = Plan::new(Operation::Resize);
-    let busy = untold::busy(&untold::untold(Some(request.version), world).left, world);
-    if !busy.is_empty() {
-        return plan.stage(Stage::new("refused", busy));
-    }
     if launches.is_empty() && remove.is_empty() {
-        let plan = untold::tell(plan, request.version, false, world);
-        let files = if plan.is_idle() { Vec::new() } else { refresh() };
-        return plan.stage(Stage::new("files", files).begun(Begin::Always));
+        return only_told(request.version, world);
     }
     let gone: Hostlist = remove.iter().collect();
     let text = edited(request.document, &additions, &gone);
     let removal = removal(&remove, request.patience, "resize", false, world);
-    match refusals(&launches, &remove, &text, &removal) {
-        refused if !refused.is_empty() => plan.stage(Stage::new("refused", refused)),
-        _ => carried_out(request, launches, removal, text.unwrap_or_default(), &gone, world),
+    let untold = untold::untold(Some(request.version), world);
+    let mut refused = untold::busy(&untold.left, world);
+    refused.extend(refusals(&launches, &remove, &text, &removal));
+    if !refused.is_empty() {
+        return Plan::new(Operation::Resize).stage(Stage::new("refused", refused));
     }
+    let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
+    let (text, summary) = (text.unwrap_or_default(), summary(&new, &gone));
+    let mut told = untold.to_address(world);
+    told.retain(|node| !remove.contains(node));
+    let write = Step::WriteFile { which: File::SlurmConf, text, summary, drops: remove };
+    let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
+    carried_out(request.version, launches, removal.unwrap_or_default(), write, told)
+}
+
+/// The nodes are as many as they should be; slurmctld may have yet to hear of it.
+fn only_told(version: SlurmVersion, world: World<'_>) -> Plan {
+    let plan = untold::tell(Plan::new(Operation::Resize), version, false, world);
+    let files = if plan.is_idle() { Vec::new() } else { refresh() };
+    plan.stage(Stage::new("files", files).begun(Begin::Always))
 }
 
 /// Every reason not to begin at all.
@@ -146,20 +155,16 @@ fn refusals(
     refused.chain(removal.as_ref().err().into_iter().flatten().cloned()).collect()
 }
 
+/// The stages; `told` are nodes of slurm.conf whose address slurmctld has yet to hear.
 fn carried_out(
-    request: &Resize<'_>,
-    launches: Vec<(NodeName, Result<Step, Refusal>)>,
-    removal: Result<Removal, Vec<Step>>,
-    text: String,
-    gone: &Hostlist,
-    world: World<'_>,
+    version: SlurmVersion,
+    launches: Vec<Step>,
+    removal: Removal,
+    write: Step,
+    mut told: Vec<NodeName>,
 ) -> Plan {
-    let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
     let (mut launch, mut later) = (Vec::new(), Vec::new());
-    let before = untold::untold(Some(request.version), world).to_address(world);
-    let mut told: Vec<NodeName> =
-        before.into_iter().filter(|node| !gone.contains(node.as_str())).collect();
-    for step in launches.into_iter().filter_map(|(_, step)| step.ok()) {
+    for step in launches {
         if let Step::Launch { wanted, first, .. } = step {
             told.push(wanted.node.clone());
             launch.push(Step::Launch { wanted, first, tell: false });
@@ -171,12 +176,8 @@ fn carried_out(
     if !told.is_empty() {
         later.push(Step::TellAddresses { nodes: told });
     }
-    let tell = vec![untold::take_up(request.version)];
-    let (which, summary) = (File::SlurmConf, summary(&new, gone));
-    let drops = by_number(gone.iter().filter_map(|name| NodeName::new(&name).ok()));
-    let write = Step::WriteFile { which, text, summary, drops };
+    let tell = vec![untold::take_up(version)];
     removal
-        .unwrap_or_default()
         .stages(Plan::new(Operation::Resize), launch)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
         .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
