@@ -1,6 +1,6 @@
 //! Nodes that never came up.
 
-use super::{Operation, Plan, Refusal, Stage, Step, Why, stop::end};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, deploy::with_files, stop::end};
 use crate::order::by_number;
 use crate::report::Cause;
 use crate::world::World;
@@ -32,10 +32,11 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
         }
     }
     // What could not be ended must not be taken by the next start: it never booted.
-    Plan::new(Operation::Failed)
+    let plan = Plan::new(Operation::Failed)
         .stage(Stage::new("remove", remove))
         .stage(Stage::new("return", back))
-        .stage(Stage::new("rest", after).begun(super::Begin::Always))
+        .stage(Stage::new("rest", after).begun(super::Begin::Always));
+    with_files(plan, world)
 }
 
 fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {

@@ -72,7 +72,7 @@ pub fn stop_all(world: World<'_>) -> Plan {
     if !nameless.is_empty() {
         steps.push(Step::TerminateNameless { ids: ids(&nameless) });
     }
-    Plan::new(Operation::StopAll).stage(Stage::new("stop", steps))
+    with_files(Plan::new(Operation::StopAll).stage(Stage::new("stop", steps)), world)
 }
 
 /// The end of a node's instances, however many there are, but for those that somebody else has in

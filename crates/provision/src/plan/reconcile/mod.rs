@@ -5,6 +5,7 @@ mod sightings;
 
 pub use sightings::Sightings;
 
+use super::deploy::with_files;
 use super::stop::is_theirs;
 use super::untold::untold;
 use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
@@ -60,7 +61,9 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
     }
     look.nameless();
     plan.findings = look.findings;
-    (plan.stage(Stage::new("mend", look.steps)), look.seen)
+    let ends = look.steps.iter().any(|step| !step.instances().is_empty());
+    let plan = plan.stage(Stage::new("mend", look.steps));
+    (if ends { with_files(plan, world) } else { plan }, look.seen)
 }
 
 fn blind(world: World<'_>) -> Option<&'static str> {
