@@ -13,6 +13,9 @@ use slurmctl::Node;
 use std::net::IpAddr;
 use std::time::Duration;
 
+/// How long a node is left alone that did not come back from its rebuild.
+const LEFT_BY_ROLLOUT: Duration = Duration::from_hours(24);
+
 impl<'a> Look<'a> {
     pub(super) fn node(&mut self, node: &'a NodeName) {
         let world = self.world;
@@ -199,22 +202,20 @@ impl<'a> Look<'a> {
         self.mend_if_seen(Found { kind, node, instances: here, text }, patience, step);
     }
 
-    /// Down because it does not answer, with an instance that runs; not one that a rollout left.
+    /// Down because it does not answer, with an instance that runs. One that did not come back from a
+    /// rebuild is left for a day: the rollout counts it, and somebody may want to look at it.
     fn silent(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
         let reason = known.reason_text();
         let text = if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") };
         let found = Found { kind: FindingKind::Stuck, node, instances: here, text };
-        if not_back(known) {
-            self.tell(found);
-            return;
-        }
+        let patience = if not_back(known) { LEFT_BY_ROLLOUT } else { Duration::ZERO };
         let step = Step::GiveBack {
             node: node.clone(),
             cause: Cause::Timeout,
             reason: our_reason(&found.text),
             how: Return::PowerDown,
         };
-        self.mend_if_seen(found, Duration::ZERO, step);
+        self.mend_if_seen(found, patience, step);
     }
 
     fn broken(&mut self, node: &'a NodeName, broken: Vec<&'a Instance>) {
