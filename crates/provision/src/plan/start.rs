@@ -141,14 +141,19 @@ fn give_back(
 /// How a node that cannot be had is given back; nothing if it was refused and Slurm does not wait for
 /// it, as a refusal is a step of its own.
 pub(super) fn back(node: &NodeName, cause: Cause, why: &str, world: World<'_>) -> Option<Step> {
-    let waits = match world.slurm {
-        None => world.conf.get(node).is_some(),
-        Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
-    };
+    let waits = waits(node, world);
     let how = if waits { Return::PowerDown } else { Return::Leave };
     let needed = waits || cause != Cause::Refused;
     let (node, reason) = (node.clone(), reason_over(why, world.node(node)));
     needed.then_some(Step::GiveBack { node, cause, reason, how })
+}
+
+/// True if Slurm waits for the node, or may do so.
+fn waits(node: &NodeName, world: World<'_>) -> bool {
+    match world.slurm {
+        None => world.conf.get(node).is_some(),
+        Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
+    }
 }
 
 /// The steps of all that is not lost, and of what has to wait for a probe.
@@ -163,6 +168,8 @@ fn launches(
     for node in nodes {
         let step = match steps.get(node) {
             Some(Ok(step)) if !lost.contains_key(node) => step.clone(),
+            // One outcome for a node: what Slurm waits for is given back, with the same words.
+            Some(Err(_)) if waits(node, world) => continue,
             Some(Err(why)) => {
                 now.push(Step::Refuse { node: node.clone(), why: why.clone() });
                 continue;
