@@ -1,4 +1,4 @@
-//! Plans: what is to be done, as values that can be printed, compared and stored.
+//! Plans: what is to be done, as values that can be printed and compared.
 
 mod conf;
 mod deploy;
@@ -46,7 +46,8 @@ use std::fmt;
 /// What is to be done, in order.
 ///
 /// Printed, it is what an operator reads with `--dry-run`: a line for each step. Serialized, it is
-/// what `--json` prints. Two plans for the same world are equal.
+/// what `--json` prints, without the text of files; it is not read back. Two plans for the same world
+/// are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// What was asked for.

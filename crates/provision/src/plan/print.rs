@@ -17,7 +17,31 @@ pub(super) struct Row<'a> {
 }
 
 /// What else there is to say about a step, by key.
-type Details = Vec<(&'static str, String)>;
+type Details = Vec<(&'static str, Said)>;
+
+/// What is said under a key.
+enum Said {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(text) => f.write_str(text),
+            Self::Many(texts) => f.write_str(&texts.join(", ")),
+        }
+    }
+}
+
+impl Serialize for Said {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One(text) => serializer.serialize_str(text),
+            Self::Many(texts) => texts.serialize(serializer),
+        }
+    }
+}
 
 impl Step {
     fn row(&self) -> Row<'_> {
@@ -29,15 +53,13 @@ impl Step {
             }
             Self::StartStopped { id, .. } => ("start", vec![said("id", id)]),
             Self::Terminate { ids, .. } | Self::TerminateNameless { ids } => {
-                ("terminate", vec![("id", joined(ids))])
+                ("terminate", vec![many("id", ids)])
             }
-            Self::WaitGone { ids, .. } => ("wait gone", vec![("id", joined(ids))]),
+            Self::WaitGone { ids, .. } => ("wait gone", vec![many("id", ids)]),
             Self::Rebuild { id, image, .. } => {
                 ("rebuild", vec![said("id", id), said("image", image)])
             }
-            Self::Recreate { id, wanted } => {
-                ("recreate", [vec![said("id", id)], launch(wanted)].concat())
-            }
+            Self::Recreate { id, wanted } => ("recreate", with_id(id, launch(wanted))),
             Self::Reboot { id, how, .. } => ("reboot", vec![said("id", id), reboot(*how)]),
             Self::GiveBack { cause, reason, how, .. } => {
                 (give_back(*how), vec![said("cause", cause), said("reason", reason)])
@@ -69,12 +91,19 @@ impl Step {
     }
 }
 
-fn said(key: &'static str, value: &impl ToString) -> (&'static str, String) {
-    (key, value.to_string())
+fn said(key: &'static str, value: &impl ToString) -> (&'static str, Said) {
+    (key, Said::One(value.to_string()))
 }
 
-fn at_most(time: Duration) -> (&'static str, String) {
-    ("at most", format!("{} s", time.as_secs()))
+fn many(
+    key: &'static str,
+    values: impl IntoIterator<Item = impl ToString>,
+) -> (&'static str, Said) {
+    (key, Said::Many(values.into_iter().map(|value| value.to_string()).collect()))
+}
+
+fn at_most(time: Duration) -> (&'static str, Said) {
+    said("at_most", &format!("{} s", time.as_secs()))
 }
 
 fn give_back(how: Return) -> &'static str {
@@ -84,31 +113,34 @@ fn give_back(how: Return) -> &'static str {
     }
 }
 
-fn reboot(how: Reboot) -> (&'static str, String) {
+fn reboot(how: Reboot) -> (&'static str, Said) {
     let how = match how {
         Reboot::Soft => "soft",
         Reboot::Hard => "hard",
     };
-    ("how", how.to_owned())
+    said("how", &how)
 }
 
 fn launch_after(wanted: &Wanted, first: &[Clear], tell: bool) -> Details {
     let mut details = launch(wanted);
     if !first.is_empty() {
-        details.push(("after", listed(first.iter().map(clear))));
+        details.push(many("after", first.iter().map(clear)));
     }
     if !tell {
-        details.push(("address", "told later".to_owned()));
+        details.push(said("address", &"told later"));
     }
     details
 }
 
+fn with_id(id: &InstanceId, mut details: Details) -> Details {
+    details.insert(0, said("id", id));
+    details
+}
+
 fn launch(wanted: &Wanted) -> Details {
-    let mut details = vec![
-        ("place", listed(wanted.places.iter().map(place))),
-        ("image", wanted.image.to_string()),
-    ];
-    details.extend(wanted.keypair.as_ref().map(|name| ("keypair", name.clone())));
+    let mut details =
+        vec![many("place", wanted.places.iter().map(place)), said("image", &wanted.image)];
+    details.extend(wanted.keypair.as_ref().map(|name| said("keypair", name)));
     details
 }
 
@@ -167,6 +199,7 @@ impl Row<'_> {
     fn write(&self, f: &mut fmt::Formatter<'_>, verb: usize, nodes: usize) -> fmt::Result {
         let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(self.nodes))];
         let details = self.details.iter().map(|(key, value)| {
+            let value = value.to_string();
             if value.contains(' ') {
                 format!("{key}=\"{value}\"")
             } else {
@@ -245,7 +278,9 @@ impl Serialize for Step {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("step", row.verb)?;
         map.serialize_entry("nodes", &names(row.nodes))?;
-        for (key, value) in &row.details {
+        let ids: Vec<&str> = self.instances().into_iter().map(InstanceId::as_str).collect();
+        map.serialize_entry("instances", &ids)?;
+        for (key, value) in row.details.iter().filter(|(key, _)| *key != "id") {
             map.serialize_entry(key, value)?;
         }
         map.end()

@@ -36,8 +36,9 @@ use std::time::Duration;
 /// | instance in a state that we do not know, as one being rescued | told, and its node left alone |
 /// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
 ///
-/// Whatever ends an instance or a job is done only when it was seen before, by an earlier run, and
-/// never to an instance that is younger than the grace. If the listing is not complete, or slurmctld
+/// Whatever ends an instance or a job, or has a node take jobs again, is done only when it was seen
+/// before, by an earlier run, and never to an instance that is younger than the grace; what ends
+/// nothing, as an address set right or a rest that is over, is done at first sight. If the listing is not complete, or slurmctld
 /// does not answer, nothing is done and nothing forgotten.
 #[must_use]
 pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
