@@ -163,9 +163,13 @@ impl Scenario {
         let list = words.next().unwrap();
         let state = words.next().unwrap();
         let (address, reason) = (words.value("address"), words.value("reason"));
+        let since = words.time("since").map(|ago| now() - ago);
         for name in names(&list) {
             let mut node = Node::new(name.clone(), NodeState::from(state.as_str()));
             node.reason = reason.as_ref().map(NodeReason::new);
+            if let Some(reason) = &mut node.reason {
+                reason.at = since;
+            }
             if let Some(address) = &address {
                 node.address.clone_from(address);
             }

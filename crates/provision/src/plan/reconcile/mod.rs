@@ -25,7 +25,7 @@ use std::time::Duration;
 /// | node that does not answer, without an instance that could be it | given back to Slurm |
 /// | node that answers, without one | told |
 /// | node on its way up without one, for longer than a start may take | given back |
-/// | node down because it does not answer, its instance running | given back |
+/// | node down because it does not answer, its instance running | given back; told if it is persistent |
 /// | failed instance beside one that works | terminated |
 /// | several instances that could be the node | told |
 /// | node down and powered down, for no lasting reason | returned to service after its rest |

@@ -1,6 +1,7 @@
 //! One node compared.
 
 use super::{Found, Look};
+use crate::cooldown::Cooldown;
 use crate::plan::hold::{covered, not_back, ours};
 use crate::plan::rebuild::configured;
 use crate::plan::{FindingKind, Return, Step, held, our_reason, stop::is_theirs, table::ids};
@@ -133,8 +134,13 @@ impl<'a> Look<'a> {
         }
         let found = |kind, text| Found { kind, node, instances: Vec::new(), text };
         let step = Step::ReturnToService { node: node.clone() };
-        match self.world.cooldowns.resting(node) {
-            Some(rest) if self.world.now < rest.until => {
+        // A rest that was over before it was set down is an old one: somebody has resumed it since.
+        let since = known.reason.as_ref().and_then(|reason| reason.at);
+        let now = self.world.now;
+        let is_of_now =
+            |rest: &&Cooldown| now < rest.until || since.is_none_or(|since| since <= rest.opened);
+        match self.world.cooldowns.resting(node).filter(is_of_now) {
+            Some(rest) if now < rest.until => {
                 let text = format!("until {}", Utc(rest.until));
                 self.tell(found(FindingKind::Resting, text));
             }
@@ -205,8 +211,7 @@ impl<'a> Look<'a> {
     /// Down because it does not answer, with an instance that runs. One that did not come back from a
     /// rebuild is left for a day: the rollout counts it, and somebody may want to look at it.
     fn silent(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
-        let reason = known.reason_text();
-        let text = if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") };
+        let text = down(known);
         let found = Found { kind: FindingKind::Stuck, node, instances: here, text };
         let patience = if not_back(known) { LEFT_BY_ROLLOUT } else { Duration::ZERO };
         let step = Step::GiveBack {
@@ -241,6 +246,10 @@ impl<'a> Look<'a> {
             // It may well be no machine of this cloud.
             [] if self.world.wanted(node).is_err() || self.world.fleet.named(node).is_some() => {}
             [one] if is_usable(one) => {
+                if known.state.is_down() {
+                    let text = down(known);
+                    self.tell(Found { kind: FindingKind::Stuck, node, instances: vec![one], text });
+                }
                 self.address(known, node, one);
                 self.image(node, one);
             }
@@ -276,6 +285,11 @@ impl<'a> Look<'a> {
             self.tell(Found { kind: FindingKind::WrongImage, node, instances: vec![one], text });
         }
     }
+}
+
+fn down(known: &Node) -> String {
+    let reason = known.reason_text();
+    if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") }
 }
 
 /// True if the instance could be the node, now or soon.
