@@ -45,49 +45,79 @@ impl Serialize for Said {
 
 impl Step {
     fn row(&self) -> Row<'_> {
-        let (verb, details) = match self {
-            Self::Launch { wanted, first, tell } => ("launch", launch_after(wanted, first, *tell)),
-            Self::Adopt { id, address: None, .. } => ("adopt", vec![said("id", id)]),
-            Self::Adopt { id, address: Some(address), .. } => {
-                ("adopt", vec![said("id", id), said("address", address)])
+        Row { verb: self.verb(), nodes: self.nodes(), details: self.details() }
+    }
+
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::Launch { .. } => "launch",
+            Self::Adopt { .. } => "adopt",
+            Self::StartStopped { .. } => "start",
+            Self::Terminate { .. } | Self::TerminateNameless { .. } => "terminate",
+            Self::WaitGone { .. } => "wait gone",
+            Self::Rebuild { .. } => "rebuild",
+            Self::Recreate { .. } => "recreate",
+            Self::Reboot { .. } => "reboot",
+            Self::GiveBack { how: Return::PowerDown, .. } => "give back",
+            Self::GiveBack { how: Return::Leave, .. } => "give up",
+            Self::ReturnToService { .. } => "return",
+            Self::Rest { .. } => "rest",
+            Self::Drain { .. } => "drain",
+            Self::WaitDrained { .. } => "wait drained",
+            Self::Undrain { .. } => "undrain",
+            Self::RebootBySlurm { .. } => "reboot by slurm",
+            Self::Submit { .. } => "submit",
+            Self::SetAddress { .. } => "set address",
+            Self::TellAddresses { .. } => "tell addresses",
+            Self::Comment { .. } => "comment",
+            Self::WriteFile { .. } => "write",
+            Self::Refresh { .. } => "refresh",
+            Self::TellSlurm(TellSlurm::Reconfigure) => "reconfigure slurmctld",
+            Self::TellSlurm(TellSlurm::Restart) => "restart slurmctld",
+            Self::Refuse { .. } => "refuse",
+            Self::Nothing { .. } => "nothing",
+        }
+    }
+
+    fn details(&self) -> Details {
+        match self {
+            Self::Launch { wanted, first, tell } => launch_after(wanted, first, *tell),
+            Self::Adopt { id, address, .. } => {
+                with_id(id, address.iter().map(|address| said("address", address)).collect())
             }
-            Self::StartStopped { id, .. } => ("start", vec![said("id", id)]),
-            Self::Terminate { ids, .. } | Self::TerminateNameless { ids } => {
-                ("terminate", vec![many("id", ids)])
+            Self::StartStopped { id, .. } => vec![said("id", id)],
+            Self::Terminate { ids, .. }
+            | Self::TerminateNameless { ids }
+            | Self::WaitGone { ids, .. } => vec![many("id", ids)],
+            Self::Rebuild { id, image, .. } => vec![said("id", id), said("image", image)],
+            Self::Recreate { id, wanted } => with_id(id, launch(wanted)),
+            Self::Reboot { id, how, .. } => vec![said("id", id), reboot(*how)],
+            Self::GiveBack { cause, reason, .. } => {
+                vec![said("cause", cause), said("reason", reason)]
             }
-            Self::WaitGone { ids, .. } => ("wait gone", vec![many("id", ids)]),
-            Self::Rebuild { id, image, .. } => {
-                ("rebuild", vec![said("id", id), said("image", image)])
-            }
-            Self::Recreate { id, wanted } => ("recreate", with_id(id, launch(wanted))),
-            Self::Reboot { id, how, .. } => ("reboot", vec![said("id", id), reboot(*how)]),
-            Self::GiveBack { cause, reason, how, .. } => {
-                (give_back(*how), vec![said("cause", cause), said("reason", reason)])
-            }
-            Self::Submit { job } => {
-                ("submit", vec![said("job", &job.name), said("partition", &job.partition)])
-            }
-            Self::Comment { job, text } => ("comment", vec![said("job", job), said("text", text)]),
-            Self::WriteFile { which, summary, .. } => {
-                ("write", vec![said("file", which), said("changes", summary)])
-            }
-            Self::Refresh { which } => ("refresh", vec![said("file", which)]),
-            Self::Refuse { why, .. } => ("refuse", vec![said("why", why)]),
-            Self::Nothing { why, .. } => ("nothing", vec![said("why", why)]),
-            Self::ReturnToService { .. } => ("return", Vec::new()),
             Self::Rest { cause, until, .. } => {
-                ("rest", vec![said("cause", cause), said("until", &Utc(*until))])
+                vec![said("cause", cause), said("until", &Utc(*until))]
             }
-            Self::Drain { reason, .. } => ("drain", vec![said("reason", reason)]),
-            Self::WaitDrained { deadline, .. } => ("wait drained", vec![at_most(*deadline)]),
-            Self::Undrain { .. } => ("undrain", Vec::new()),
-            Self::RebootBySlurm { reason, .. } => ("reboot by slurm", vec![said("reason", reason)]),
-            Self::SetAddress { address, .. } => ("set address", vec![said("address", address)]),
-            Self::TellAddresses { .. } => ("tell addresses", Vec::new()),
-            Self::TellSlurm(TellSlurm::Reconfigure) => ("reconfigure slurmctld", Vec::new()),
-            Self::TellSlurm(TellSlurm::Restart) => ("restart slurmctld", Vec::new()),
-        };
-        Row { verb, nodes: self.nodes(), details }
+            Self::Drain { reason, .. } | Self::RebootBySlurm { reason, .. } => {
+                vec![said("reason", reason)]
+            }
+            Self::WaitDrained { deadline, .. } => vec![at_most(*deadline)],
+            Self::Submit { job } => {
+                vec![said("job", &job.name), said("partition", &job.partition)]
+            }
+            Self::SetAddress { address, .. } => vec![said("address", address)],
+            Self::Comment { job, text } => vec![said("job", job), said("text", text)],
+            Self::WriteFile { which, summary, .. } => {
+                vec![said("file", which), said("changes", summary)]
+            }
+            Self::Refresh { which } => vec![said("file", which)],
+            Self::Refuse { why, .. } => vec![said("why", why)],
+            Self::Nothing { why, .. } => vec![said("why", why)],
+            Self::ReturnToService { .. }
+            | Self::Undrain { .. }
+            | Self::TellAddresses { .. }
+            | Self::TellSlurm(_) => Vec::new(),
+        }
     }
 }
 
@@ -104,13 +134,6 @@ fn many(
 
 fn at_most(time: Duration) -> (&'static str, Said) {
     said("at_most", &format!("{} s", time.as_secs()))
-}
-
-fn give_back(how: Return) -> &'static str {
-    match how {
-        Return::PowerDown => "give back",
-        Return::Leave => "give up",
-    }
 }
 
 fn reboot(how: Reboot) -> (&'static str, Said) {

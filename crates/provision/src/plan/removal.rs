@@ -24,6 +24,18 @@ pub(super) struct Removal {
 }
 
 impl Removal {
+    /// Adds the end of a node's machines.
+    fn end(&mut self, node: &NodeName, world: World<'_>) {
+        let Standing { here, leaving } = world.fleet.standing(node);
+        if !here.is_empty() {
+            self.terminate.push(Step::Terminate { node: node.clone(), ids: ids(&here) });
+        }
+        let all = [here, leaving].concat();
+        if !all.is_empty() {
+            self.gone.push(Step::WaitGone { node: node.clone(), ids: ids(&all) });
+        }
+    }
+
     /// Adds the stages to a plan; nothing of them is begun if something before went wrong, and
     /// nothing is ended if the jobs do not. What is launched besides comes when the jobs have ended:
     /// that may take a day, and may be in vain.
@@ -59,16 +71,7 @@ pub(super) fn removal(
         return Err(nodes.iter().map(|node| refuse(node, Refusal::NoSlurm)).collect());
     }
     let mut removal = Removal::default();
-    for node in nodes.iter().rev() {
-        let Standing { here, leaving } = world.fleet.standing(node);
-        if !here.is_empty() {
-            removal.terminate.push(Step::Terminate { node: node.clone(), ids: ids(&here) });
-        }
-        let all = [here, leaving].concat();
-        if !all.is_empty() {
-            removal.gone.push(Step::WaitGone { node: node.clone(), ids: ids(&all) });
-        }
-    }
+    nodes.iter().rev().for_each(|node| removal.end(node, world));
     // Also where there is no machine: Slurm must not start one now.
     let nodes_where = |wanted: fn(&Node) -> bool| -> Vec<NodeName> {
         let known = nodes.iter().rev().filter(|node| world.node(node).is_some_and(wanted));

@@ -32,8 +32,8 @@ pub struct Rollout {
     pub how: RolloutHow,
     /// When the last batch was begun, if this is not the first.
     pub last: Option<SystemTime>,
-    /// The nodes that were begun: each is tried once. Who drives the rollout keeps both, see
-    /// [`note`](Self::note).
+    /// The nodes that were begun: each is tried once. Who drives the rollout keeps this and `last`
+    /// from one plan to the next, see [`note`](Self::note); nothing here stores them.
     pub tried: BTreeSet<NodeName>,
 }
 

@@ -13,7 +13,9 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Launch an instance in the first place that has one, when the way is clear.
+    /// Launch an instance in the first place that has one, when the way is clear. Which repeat of the
+    /// request this is, and with that its token, the executor's record of the node says; it also asks
+    /// each pool again before it launches there, so that one that is half open is tried by one.
     Launch {
         /// What to launch.
         wanted: Wanted,

@@ -45,10 +45,15 @@ impl<'a> Look<'a> {
             let (instances, text) = (here.clone(), reason.to_owned());
             self.tell(Found { kind: FindingKind::Held, node, instances, text });
         }
-        if !def.is_cloud() {
+        if def.is_cloud() {
+            self.elastic(known, node, here);
+        } else {
             self.persistent(known, node, &here);
-            return;
         }
+    }
+
+    /// A node that Slurm powers up and down.
+    fn elastic(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
         let state = &known.state;
         if state.is_powering_down() || state.is_to_power_down() {
             return;
