@@ -98,6 +98,20 @@ proptest! {
         })?;
     }
 
+    /// However often it was seen, and whatever became of its machine.
+    #[test]
+    fn reconciliation_does_nothing_to_a_node_that_slurm_reboots(chance in random::chance()) {
+        chance.look(|world| {
+            let (plan, _) = plan::reconcile(&chance.sightings(), world);
+            for node in plan.steps().flat_map(Step::nodes) {
+                let known = world.node(node);
+                let reboots = known.is_some_and(|known| known.state.is_reboot_issued());
+                prop_assert!(!reboots, "{plan}");
+            }
+            Ok(())
+        })?;
+    }
+
     #[test]
     fn hosts_keep_every_other_byte_and_settle(old in proptest::collection::vec(any::<u8>(), 0..200), chance in random::chance()) {
         chance.look(|world| {
