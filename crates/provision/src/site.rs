@@ -92,7 +92,7 @@ impl Identity {
 /// What shares one supply of machines, and cools down together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pool {
-    /// The shape, with its size if it leaves that open.
+    /// The shape, with its size if it leaves that open, and with a word if it is preemptible.
     pub shape: ShapeName,
     /// The zone.
     pub zone: Option<Zone>,
@@ -130,18 +130,16 @@ impl Place {
         Self { shape, flex, zone: None, subnet: None, preemptible: false }
     }
 
-    /// The pool it draws from.
+    /// The pool it draws from: what may be taken away at any time has a supply and a quota of its own.
     #[must_use]
     pub fn pool(&self) -> Pool {
-        let shape = match self.flex {
-            None => self.shape.clone(),
-            Some(Flex { ocpus, memory_gb: None }) => {
-                ShapeName::new(format!("{}.{ocpus}", self.shape))
-            }
-            Some(Flex { ocpus, memory_gb: Some(memory) }) => {
-                ShapeName::new(format!("{}.{ocpus}.{memory}", self.shape))
-            }
+        let size = match self.flex {
+            None => String::new(),
+            Some(Flex { ocpus, memory_gb: None }) => format!(".{ocpus}"),
+            Some(Flex { ocpus, memory_gb: Some(memory) }) => format!(".{ocpus}.{memory}"),
         };
+        let kind = if self.preemptible { " preemptible" } else { "" };
+        let shape = ShapeName::new(format!("{}{size}{kind}", self.shape));
         Pool { shape, zone: self.zone.clone() }
     }
 }
@@ -174,7 +172,8 @@ pub struct Fallback {
     pub shape: Option<String>,
     /// Another zone.
     pub zone: Option<Zone>,
-    /// Another network.
+    /// Another network. It is no other supply of machines: a place that differs in this alone cools
+    /// down together with the first.
     pub subnet: Option<SubnetId>,
     /// May be taken away at any time.
     pub preemptible: bool,

@@ -124,6 +124,7 @@ impl<'a> Roster<'a> {
 pub struct Fleet {
     by_node: BTreeMap<NodeName, Vec<Instance>>,
     nameless: Vec<Instance>,
+    named: BTreeMap<NodeName, Instance>,
     complete: bool,
 }
 
@@ -156,6 +157,35 @@ impl Fleet {
         }
         fleet.nameless.sort_by(|a, b| a.id.cmp(&b.id));
         fleet
+    }
+
+    /// The same with instances that do not carry our tags, but that a node's file names by id.
+    ///
+    /// They may be rebuilt and rebooted, and nothing else: they are not ours to end. What is ours by
+    /// its tags, or another cluster's, is left out.
+    #[must_use]
+    pub fn with_named(
+        mut self,
+        identity: &Identity,
+        named: impl IntoIterator<Item = (NodeName, Instance)>,
+    ) -> Self {
+        let nobodys = |instance: &Instance| {
+            let cluster = instance.tags.get("cluster");
+            !identity.owns(instance) && (cluster.is_none() || cluster == identity.id())
+        };
+        let known = |instance: &Instance| self.get(&instance.id).is_some();
+        let named: BTreeMap<NodeName, Instance> = named
+            .into_iter()
+            .filter(|(_, instance)| nobodys(instance) && !known(instance))
+            .collect();
+        self.named = named;
+        self
+    }
+
+    /// The instance that a node's file names, if it is there and has no tags of ours.
+    #[must_use]
+    pub fn named(&self, node: &NodeName) -> Option<&Instance> {
+        self.named.get(node).filter(|instance| !instance.state.is_leaving())
     }
 
     /// True if nothing is missing from the listing.
@@ -193,12 +223,12 @@ impl Fleet {
         order::by_number(self.by_node.keys().cloned())
     }
 
-    /// All instances.
+    /// All instances that are ours.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
         self.by_node.values().flatten().chain(&self.nameless)
     }
 
-    /// The instance with this id.
+    /// The instance of ours with this id.
     #[must_use]
     pub fn get(&self, id: &InstanceId) -> Option<&Instance> {
         self.iter().find(|instance| instance.id == *id)

@@ -1,10 +1,10 @@
 //! Every rule of the linter catches the bug it is there for.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Tags};
+use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;
-use provision::plan::{self, Clear, Operation, Plan, Stage, Step, Violation, lint};
-use provision::{Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
+use provision::plan::{self, Clear, File, Operation, Plan, Return, Stage, Step, Violation, lint};
+use provision::{Cause, Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
 use slurmconf::Config;
 use std::time::UNIX_EPOCH;
 
@@ -23,7 +23,8 @@ fn instance(id: &str, name: &str, cluster: &str) -> Instance {
     instance
 }
 
-/// What the plan does wrong, in a world with n1 and n2 up, n3 down, and another cluster's n3.
+/// What the plan does wrong, in a world with n1 and n2 up, n3 down, another cluster's n3, and one
+/// without tags that the file of n3 names.
 fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Violation> {
     let config = Config::parse("NodeName=n[1-3] State=CLOUD Features=shape=VM.S\n").unwrap();
     let conf = Roster::new(&config);
@@ -34,7 +35,10 @@ fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Vi
         instance("i-2", "n2", "blue"),
         instance("i-3", "n3", "green"),
     ];
-    let fleet = Fleet::new(&site.identity, &conf, listing, complete);
+    let mut theirs = instance("i-4", "n3", "blue");
+    theirs.tags = Tags::new();
+    let fleet = Fleet::new(&site.identity, &conf, listing, complete)
+        .with_named(&site.identity, [(node("n3"), theirs)]);
     let cooldowns = Cooldowns::new();
     let world = World {
         site: &site,
@@ -72,7 +76,8 @@ fn a_sound_plan_has_nothing_against_it() {
 fn a_node_twice_in_one_stage() {
     let steps = |world: World<'_>| vec![launch("n3", vec![], world), launch("n3", vec![], world)];
     let violations = found(true, |world| vec![Stage::new("start", steps(world))]);
-    assert_eq!(violations, [Violation::NodeTwice(node("n3"))]);
+    let twice = [Violation::NodeTwice(node("n3")), Violation::UpTwice(node("n3"))];
+    assert_eq!(violations, twice);
 }
 
 #[test]
@@ -153,4 +158,92 @@ fn what_undoes_a_stage_is_looked_at_as_well() {
     let undo = vec![terminate("n3", &["i-3"])];
     let stage = Stage::new("x", vec![terminate("n1", &["i-1"])]).or_undo(undo);
     assert_eq!(found(true, |_| vec![stage]), [Violation::Foreign(id("i-3"))]);
+}
+
+#[test]
+fn what_a_file_names_may_be_rebuilt_and_rebooted_and_nothing_else() {
+    let stage = |step: Step| found(true, |_| vec![Stage::new("x", vec![step])]);
+    let rebuild = |name: &str| Step::Rebuild {
+        node: node(name),
+        id: id("i-4"),
+        image: ImageId::new("img-2"),
+    };
+    let reboot = Step::Reboot { node: node("n3"), id: id("i-4"), how: Reboot::Soft };
+    assert_eq!(stage(rebuild("n3")), []);
+    assert_eq!(stage(reboot), []);
+    let foreign = [Violation::Foreign(id("i-4"))];
+    assert_eq!(stage(rebuild("n1")), foreign);
+    assert_eq!(stage(terminate("n3", &["i-4"])), foreign);
+    let recreate = |world: World<'_>| {
+        let step = Step::Recreate { id: id("i-4"), wanted: world.wanted(&node("n3")).unwrap() };
+        vec![Stage::new("x", vec![step])]
+    };
+    assert_eq!(found(true, recreate), foreign);
+}
+
+#[test]
+fn a_node_brought_up_in_two_stages() {
+    let again = |world: World<'_>| {
+        let step = |world| launch("n3", vec![], world);
+        vec![
+            Stage::new("start", vec![step(world)]),
+            Stage::new("behind the probe", vec![step(world)]),
+        ]
+    };
+    assert_eq!(found(true, again), [Violation::UpTwice(node("n3"))]);
+    let adopt = Step::Adopt { node: node("n1"), id: id("i-1"), address: None };
+    let replaced = |world: World<'_>| {
+        let clear = vec![Clear::Terminate(id("i-1"))];
+        vec![Stage::new("x", vec![adopt]), Stage::new("y", vec![launch("n1", clear, world)])]
+    };
+    let both = [Violation::InstanceTwice(id("i-1")), Violation::UpTwice(node("n1"))];
+    assert_eq!(found(true, replaced), both);
+}
+
+#[test]
+fn a_node_given_back_and_launched_later() {
+    let reason = plan::our_reason("x");
+    let how = Return::PowerDown;
+    let back = Step::GiveBack { node: node("n3"), cause: Cause::Cooling, reason, how };
+    let stages = |world: World<'_>| {
+        vec![
+            Stage::new("give back", vec![back]),
+            Stage::new("start", vec![launch("n3", vec![], world)]),
+        ]
+    };
+    assert_eq!(found(true, stages), [Violation::UpAndBack(node("n3"))]);
+}
+
+#[test]
+fn waiting_for_an_instance_to_go_that_nobody_ends() {
+    let clear = vec![Clear::AwaitGone(id("i-1"))];
+    let violations =
+        found(true, |world| vec![Stage::new("start", vec![launch("n1", clear, world)])]);
+    assert_eq!(violations, [Violation::LaunchWhileLive(node("n1"), id("i-1"))]);
+}
+
+#[test]
+fn an_instance_ended_and_taken_in_another_stage() {
+    let adopt = Step::Adopt { node: node("n1"), id: id("i-1"), address: None };
+    let stages =
+        vec![Stage::new("x", vec![terminate("n1", &["i-1"])]), Stage::new("y", vec![adopt])];
+    assert_eq!(found(true, |_| stages), [Violation::InstanceTwice(id("i-1"))]);
+}
+
+#[test]
+fn a_node_that_leaves_slurm_conf_before_its_machine_is_gone() {
+    let write = || Step::WriteFile {
+        which: File::SlurmConf,
+        text: String::new(),
+        summary: String::new(),
+        drops: vec![node("n1"), node("n3")],
+    };
+    let ended = || Stage::new("terminate", vec![terminate("n1", &["i-1"])]);
+    let stages = vec![ended(), Stage::new("write", vec![write()])];
+    let live = [Violation::DroppedWhileLive(node("n1"), id("i-1"))];
+    assert_eq!(found(true, |_| stages), live);
+    let gone = Step::WaitGone { node: node("n1"), ids: vec![id("i-1")] };
+    let confirmed = Stage::new("confirm", vec![gone]);
+    let stages = vec![ended(), confirmed, Stage::new("write", vec![write()])];
+    assert_eq!(found(true, |_| stages), []);
 }

@@ -19,6 +19,7 @@ fn plans(chance: &Chance, world: provision::World<'_>) -> Vec<Plan> {
     let mut plans = vec![
         plan::start(&nodes, &chance.groups(), world),
         plan::stop(&nodes, world),
+        plan::stop_now(&nodes, world),
         plan::stop_all(world),
         plan::failed(&nodes, world),
         plan::rebuild(&chance.targets(), chance.options(), world),
@@ -45,11 +46,16 @@ proptest! {
             prop_assert!(all.len() >= 10);
             prop_assert_eq!(&all, &plans(&chance, world));
             let ours: BTreeSet<&InstanceId> = chance.ours();
+            let nobodys: BTreeSet<InstanceId> = chance.nobodys();
             for plan in &all {
                 let violations = lint(plan, world);
                 prop_assert!(violations.is_empty(), "{violations:?} in\n{plan}");
-                for id in plan.steps().flat_map(Step::instances) {
-                    prop_assert!(ours.contains(id), "{id} in\n{plan}");
+                for step in plan.steps() {
+                    let mild = matches!(step, Step::Rebuild { .. } | Step::Reboot { .. });
+                    for id in step.instances() {
+                        let named = nobodys.contains(id) && mild;
+                        prop_assert!(ours.contains(id) || named, "{id} in\n{plan}");
+                    }
                 }
                 prop_assert!(!plan.to_string().lines().any(|line| line.ends_with(' ')));
                 serde_json::to_value(plan).unwrap();
@@ -87,6 +93,20 @@ proptest! {
             }
             if !world.fleet.is_complete() || world.slurm.is_none() {
                 prop_assert!(plan.is_idle() && seen.is_empty());
+            }
+            Ok(())
+        })?;
+    }
+
+    /// However often it was seen, and whatever became of its machine.
+    #[test]
+    fn reconciliation_does_nothing_to_a_node_that_slurm_reboots(chance in random::chance()) {
+        chance.look(|world| {
+            let (plan, _) = plan::reconcile(&chance.sightings(), world);
+            for node in plan.steps().flat_map(Step::nodes) {
+                let known = world.node(node);
+                let reboots = known.is_some_and(|known| known.state.is_reboot_issued());
+                prop_assert!(!reboots, "{plan}");
             }
             Ok(())
         })?;

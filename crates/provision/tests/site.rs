@@ -107,3 +107,32 @@ fn what_cloud_init_gets_shows_in_no_plan() {
         assert!(!text.contains("0815"), "{text}");
     }
 }
+
+#[test]
+fn a_plan_for_machines_has_lists_where_there_may_be_several() {
+    let site = site();
+    let config = Config::parse("NodeName=n1 State=CLOUD Features=shape=VM.S\n").unwrap();
+    let conf = Roster::new(&config);
+    let tagged = |id: &str| {
+        let state = InstanceState::Running;
+        let mut instance = Instance::new(InstanceId::new(id), InstanceName::new("n1"), state);
+        instance.tags = site.identity.tags_of(&node("n1"));
+        instance
+    };
+    let fleet = Fleet::new(&site.identity, &conf, [tagged("i-1"), tagged("i-2")], true);
+    let cooldowns = Cooldowns::new();
+    let world = World {
+        site: &site,
+        conf: &conf,
+        fleet: &fleet,
+        slurm: None,
+        jobs: &[],
+        cooldowns: &cooldowns,
+        now: UNIX_EPOCH,
+    };
+    let json = serde_json::to_value(plan::stop(&[node("n1")], world)).unwrap();
+    let step = serde_json::json!({
+        "step": "terminate", "nodes": ["n1"], "instances": ["i-1", "i-2"],
+    });
+    assert_eq!(json["stages"][0]["steps"][0], step);
+}

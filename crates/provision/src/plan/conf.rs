@@ -46,9 +46,10 @@ enum Change {
 }
 
 fn change(line: &Line<'_>, additions: &[Addition], removed: &Hostlist) -> Result<Change, Refusal> {
-    let Some(Definition { kind, .. }) = definition(line) else {
+    let Some(definition) = definition(line) else {
         return Ok(Change::None);
     };
+    let kind = definition.kind;
     let text = line.text();
     let bad = |error: slurmconf::Error| Refusal::BadConf(error.to_string());
     let config = Config::parse(text.trim_end()).map_err(bad)?;
@@ -76,6 +77,13 @@ fn change(line: &Line<'_>, additions: &[Addition], removed: &Hostlist) -> Result
                 Some(Change::Line(set.to_string()))
             })
             .unwrap_or(Change::None)),
+        // Somebody wrote it about these very nodes; what is to become of it is theirs to say.
+        DefinitionKind::DownNodes
+            if lists(&definition).iter().any(|list| members(list, &[], removed).is_some()) =>
+        {
+            let name = definition.name.value;
+            Err(Refusal::BadConf(format!("{kind}={name} names nodes that are to go")))
+        }
         DefinitionKind::DownNodes | DefinitionKind::Frontend | DefinitionKind::PowerAction => {
             Ok(Change::None)
         }

@@ -2,7 +2,7 @@
 
 use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, table::bring_up};
 use crate::order::by_number;
-use crate::world::World;
+use crate::world::{Roster, World};
 use hostlist::NodeName;
 
 /// Plans the start of persistent nodes: these, or all of slurm.conf that are not elastic and say
@@ -12,7 +12,7 @@ use hostlist::NodeName;
 /// this is not the cluster it is taken for, or an old one that was not cleared away.
 #[must_use]
 pub fn deploy(nodes: Option<&[NodeName]>, world: World<'_>) -> Plan {
-    let nodes = by_number(nodes.map_or_else(|| persistent(world), <[NodeName]>::to_vec));
+    let nodes = by_number(nodes.map_or_else(|| persistent(world.conf), <[NodeName]>::to_vec));
     let strangers = strangers(world);
     let steps = nodes.into_iter().map(|node| {
         let step = if strangers.is_empty() {
@@ -42,7 +42,8 @@ pub(super) fn refresh() -> Vec<Step> {
     vec![Step::Refresh { which: File::Inventory }, Step::Refresh { which: File::Hosts }]
 }
 
-fn persistent(world: World<'_>) -> Vec<NodeName> {
+/// The nodes that are not elastic and say what machine they are.
+pub(super) fn persistent(conf: &Roster<'_>) -> Vec<NodeName> {
     let is_persistent = |name: &NodeName| {
         let machine = |def: &slurmconf::NodeDef| {
             let features = def.features.as_ref();
@@ -50,9 +51,9 @@ fn persistent(world: World<'_>) -> Vec<NodeName> {
                 known.value("shape").or_else(|| known.value("flavor")).is_some()
             })
         };
-        world.conf.get(name).is_some_and(|def| !def.is_cloud() && machine(def))
+        conf.get(name).is_some_and(|def| !def.is_cloud() && machine(def))
     };
-    world.conf.nodes().into_iter().filter(is_persistent).collect()
+    conf.nodes().into_iter().filter(is_persistent).collect()
 }
 
 /// Instances of ours that no node of slurm.conf has, by node or else by id.

@@ -1,6 +1,6 @@
 //! Nodes that never came up.
 
-use super::{Operation, Plan, Refusal, Stage, Step, Why, stop::end};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, deploy::with_files, stop::end};
 use crate::order::by_number;
 use crate::report::Cause;
 use crate::world::World;
@@ -14,7 +14,7 @@ use hostlist::NodeName;
 /// all, or that is on its way up again, is left alone.
 #[must_use]
 pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
-    let (mut remove, mut after) = (Vec::new(), Vec::new());
+    let (mut remove, mut back, mut after) = (Vec::new(), Vec::new(), Vec::new());
     for node in by_number(nodes.iter().cloned()) {
         if world.conf.get(&node).is_none() {
             remove.push(Step::Refuse { node, why: Refusal::NotInSlurmConf });
@@ -25,11 +25,18 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
             continue;
         }
         remove.push(end(&node, world));
-        after.extend(rest(node, world));
+        if world.site.policies.cooldown.is_zero() {
+            back.push(Step::ReturnToService { node });
+        } else {
+            after.extend(rest(node, world));
+        }
     }
-    Plan::new(Operation::Failed)
+    // What could not be ended must not be taken by the next start: it never booted.
+    let plan = Plan::new(Operation::Failed)
         .stage(Stage::new("remove", remove))
-        .stage(Stage::new("rest", after).begun(super::Begin::Always))
+        .stage(Stage::new("return", back))
+        .stage(Stage::new("rest", after).begun(super::Begin::Always));
+    with_files(plan, world)
 }
 
 fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {
@@ -43,9 +50,6 @@ fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {
 /// The rest that the node takes, unless it takes one already.
 fn rest(node: NodeName, world: World<'_>) -> Option<Step> {
     let pause = world.site.policies.cooldown;
-    if pause.is_zero() {
-        return Some(Step::ReturnToService { node });
-    }
     if world.cooldowns.resting(&node).is_some_and(|rest| world.now < rest.until) {
         return None;
     }

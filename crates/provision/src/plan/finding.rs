@@ -37,7 +37,7 @@ pub enum FindingKind {
     Rested,
     /// A node that rests.
     Resting,
-    /// A node that stays on its way up or down for too long.
+    /// A node that stays on its way up for too long, or is down although its machine runs.
     Stuck,
     /// A node whose address in Slurm is not its instance's.
     WrongAddress,

@@ -1,5 +1,6 @@
 //! Other nodes in slurm.conf.
 
+use super::deploy::with_files;
 use super::removal::removal;
 use super::resize::summary;
 use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};
@@ -56,12 +57,13 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     };
     let text = text(&new)?;
     let summary = summary(&changes.added, &changes.removed);
-    let write = Step::WriteFile { which: File::SlurmConf, text, summary };
+    let write = Step::WriteFile { which: File::SlurmConf, text, summary, drops: removed };
     let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
-    Ok(removal
-        .stages(plan)
+    let plan = removal
+        .stages(plan, Vec::new())
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
-        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell)))
+        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell));
+    Ok(with_files(plan, world))
 }
 
 /// The text, unless a byte would be lost on the way.

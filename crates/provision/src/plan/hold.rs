@@ -27,12 +27,19 @@ pub fn our_reason(text: &str) -> Reason {
 /// What our own reasons, and those that Slurm gives by itself, begin with.
 const OURS: [&str; 6] = [
     OUR_PREFIX,
-    "rebuild image:",
+    REBUILD[0],
+    REBUILD[1],
     "ResumeTimeout reached",
     "Not responding",
-    "reboot timed out",
     "Node unexpectedly rebooted",
 ];
+
+/// How the reason of a rebuild begins: with an image or, once Slurm has added to it, without one.
+/// The bare word may be anybody's.
+const REBUILD: [&str; 2] = ["rebuild image:", "rebuild : reboot "];
+
+/// What Slurm adds to a reason when a node does not come back, whoever had it rebooted.
+const NOT_BACK: &str = ": reboot timed out";
 
 /// The reason for which somebody else drained the node or set it down.
 ///
@@ -45,7 +52,8 @@ pub fn held(node: &Node) -> Option<String> {
         return Some(if reason.is_empty() { "maintenance".to_owned() } else { reason.to_owned() });
     }
     let out = state.has_drain() || state.is_down();
-    let ours = OURS.iter().any(|beginning| reason.starts_with(beginning));
+    let ours = OURS.iter().any(|beginning| reason.starts_with(beginning))
+        || (state.is_down() && !state.has_drain() && reason.ends_with(NOT_BACK));
     if !out || ours || (reason.is_empty() && !state.has_drain()) {
         return None;
     }
@@ -57,12 +65,28 @@ pub(super) fn ours(node: &Node) -> bool {
     node.state.has_drain() && node.reason_text().starts_with(DRAINED)
 }
 
+/// The reason of ours that stands in the place of somebody else's drain.
+pub(super) fn covered(node: &Node) -> Option<&str> {
+    let reason = node.reason_text();
+    let told = reason.starts_with(OUR_PREFIX) && !reason.starts_with(DRAINED);
+    (node.state.has_drain() && told).then_some(reason)
+}
+
+/// A reason of ours for a node, with the one for which somebody else drained it behind it.
+pub(super) fn reason_over(text: &str, node: Option<&Node>) -> Reason {
+    let theirs = node.filter(|node| node.state.has_drain()).and_then(held);
+    match theirs {
+        Some(theirs) => our_reason(&format!("{text}; drained before: {theirs}")),
+        None => our_reason(text),
+    }
+}
+
 /// True if the node did not come back from a rebuild that we asked for.
 ///
 /// The beginning of the reason alone says nothing: 24.11 keeps it after a rebuild that went well.
 pub(super) fn not_back(node: &Node) -> bool {
     let reason = node.reason_text();
     node.state.is_down()
-        && reason.starts_with("rebuild image:")
-        && reason.contains("reboot timed out")
+        && REBUILD.iter().any(|beginning| reason.starts_with(beginning))
+        && reason.contains(NOT_BACK)
 }

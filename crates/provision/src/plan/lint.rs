@@ -2,7 +2,7 @@
 
 use super::{Clear, Plan, Stage, Step};
 use crate::world::World;
-use cloud_core::{Instance, InstanceId};
+use cloud_core::{Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,8 +13,14 @@ use std::fmt;
 pub enum Violation {
     /// Two steps of one stage are about the same node.
     NodeTwice(NodeName),
-    /// Two steps of one stage touch the same instance.
+    /// Two steps touch the same instance, other than to wait until it is gone.
     InstanceTwice(InstanceId),
+    /// Two steps bring up the same node.
+    UpTwice(NodeName),
+    /// A node is brought up and given back.
+    UpAndBack(NodeName),
+    /// A node leaves slurm.conf that has an instance which nobody has waited for.
+    DroppedWhileLive(NodeName, InstanceId),
     /// A launch for a node that has an instance which is not cleared away first.
     LaunchWhileLive(NodeName, InstanceId),
     /// A launch without a place to go.
@@ -31,7 +37,12 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NodeTwice(node) => write!(f, "{node} twice in one stage"),
-            Self::InstanceTwice(id) => write!(f, "{id} twice in one stage"),
+            Self::InstanceTwice(id) => write!(f, "{id} twice"),
+            Self::UpTwice(node) => write!(f, "{node} is brought up twice"),
+            Self::UpAndBack(node) => write!(f, "{node} is brought up and given back"),
+            Self::DroppedWhileLive(node, id) => {
+                write!(f, "{node} leaves slurm.conf while {id} lives")
+            }
             Self::LaunchWhileLive(node, id) => write!(f, "launch of {node} while {id} lives"),
             Self::NoPlace(node) => write!(f, "launch of {node} nowhere"),
             Self::Blind(node) => write!(f, "launch of {node} on an incomplete listing"),
@@ -53,11 +64,13 @@ pub fn lint(plan: &Plan, world: World<'_>) -> Vec<Violation> {
     let ours = world.fleet.iter().filter(|instance| world.site.identity.owns(instance));
     let ours: Ours<'_> = ours.map(|instance| (&instance.id, instance)).collect();
     let mut ended: BTreeSet<&InstanceId> = BTreeSet::new();
+    whole(plan, &mut found);
     for stage in &plan.stages {
         twice(stage, &mut found);
         for step in stage.steps.iter().chain(&stage.undo) {
             owners(step, &ours, world, &mut found);
             launches(step, &ended, world, &mut found);
+            drops(step, &ended, world, &mut found);
         }
         for step in &stage.steps {
             if let Step::WaitGone { ids, .. } = step {
@@ -86,11 +99,14 @@ fn twice(stage: &Stage, found: &mut BTreeSet<Violation>) {
     }
 }
 
-/// Every instance is ours, and the step's own node's.
+/// Every instance is ours, or named for it, and the step's own node's.
 fn owners(step: &Step, ours: &Ours<'_>, world: World<'_>, found: &mut BTreeSet<Violation>) {
     let identity = &world.site.identity;
     for id in step.instances() {
         let Some(instance) = ours.get(id) else {
+            if is_named(step, id, world) {
+                continue;
+            }
             found.insert(Violation::Foreign(id.clone()));
             continue;
         };
@@ -101,16 +117,23 @@ fn owners(step: &Step, ours: &Ours<'_>, world: World<'_>, found: &mut BTreeSet<V
     }
 }
 
+/// True for the two things that may be done to an instance without our tags, where it is the one
+/// that the node's file names.
+fn is_named(step: &Step, id: &InstanceId, world: World<'_>) -> bool {
+    let mild = matches!(step, Step::Rebuild { .. } | Step::Reboot { .. });
+    let names = |node| world.fleet.named(node).is_some_and(|named| named.id == *id);
+    mild && step.nodes().iter().all(names)
+}
+
+/// Every launch has a place, is made on a complete listing, and on a clear way.
 fn launches(
     step: &Step,
     ended: &BTreeSet<&InstanceId>,
     world: World<'_>,
     found: &mut BTreeSet<Violation>,
 ) {
-    let (wanted, cleared): (_, Vec<&InstanceId>) = match step {
-        Step::Launch { wanted, first, .. } => (wanted, first.iter().map(Clear::id).collect()),
-        Step::Recreate { wanted, id } => (wanted, vec![id]),
-        _ => return,
+    let Some(wanted) = step.wanted() else {
+        return;
     };
     let node = &wanted.node;
     if wanted.places.is_empty() {
@@ -120,8 +143,65 @@ fn launches(
         found.insert(Violation::Blind(node.clone()));
     }
     for instance in world.fleet.of(node).iter().filter(|instance| instance.state.is_live()) {
-        if !cleared.contains(&&instance.id) && !ended.contains(&instance.id) {
+        if !clears(step, instance) && !ended.contains(&instance.id) {
             found.insert(Violation::LaunchWhileLive(node.clone(), instance.id.clone()));
+        }
+    }
+}
+
+/// True if the step sees to it that the instance is gone before it launches: it must end one that is
+/// not on its way out by itself.
+fn clears(step: &Step, instance: &Instance) -> bool {
+    if let Step::Launch { first, .. } = step {
+        return first.iter().any(|clear| match clear {
+            Clear::Terminate(id) => *id == instance.id,
+            Clear::AwaitGone(id) => {
+                *id == instance.id && instance.state == InstanceState::Terminating
+            }
+        });
+    }
+    step.instances().contains(&&instance.id)
+}
+
+/// A node is brought up once, and not given back as well; an instance is ended, kept or renewed, and
+/// that once.
+fn whole(plan: &Plan, found: &mut BTreeSet<Violation>) {
+    let (mut up, mut back, mut touched) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for step in plan.steps() {
+        for node in step.nodes() {
+            if step.brings_up() && !up.insert(node) {
+                found.insert(Violation::UpTwice(node.clone()));
+            }
+            if matches!(step, Step::GiveBack { .. }) {
+                back.insert(node);
+            }
+        }
+        if matches!(step, Step::WaitGone { .. }) {
+            continue;
+        }
+        for id in step.instances() {
+            if !touched.insert(id) {
+                found.insert(Violation::InstanceTwice(id.clone()));
+            }
+        }
+    }
+    found.extend(up.intersection(&back).map(|node| Violation::UpAndBack((*node).clone())));
+}
+
+/// No node leaves slurm.conf while it has an instance that nobody has waited for.
+fn drops(
+    step: &Step,
+    ended: &BTreeSet<&InstanceId>,
+    world: World<'_>,
+    found: &mut BTreeSet<Violation>,
+) {
+    let Step::WriteFile { drops, .. } = step else {
+        return;
+    };
+    for node in drops {
+        let live = world.fleet.of(node).iter().filter(|instance| instance.state.is_live());
+        for instance in live.filter(|instance| !ended.contains(&instance.id)) {
+            found.insert(Violation::DroppedWhileLive(node.clone(), instance.id.clone()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Plans: what is to be done, as values that can be printed, compared and stored.
+//! Plans: what is to be done, as values that can be printed and compared.
 
 mod conf;
 mod deploy;
@@ -34,10 +34,10 @@ pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, image_in, rebuild};
 pub use reconcile::{Sightings, reconcile};
 pub use refusal::{Refusal, Why};
 pub use resize::{Gaps, GroupSize, Resize, resize};
-pub use rollout::{Rollout, RolloutHow, rollout};
+pub use rollout::{Rollout, RolloutHow, RolloutProgress, rollout, rollout_progress};
 pub use start::start;
 pub use step::{Clear, File, Return, Step, TellSlurm};
-pub use stop::{stop, stop_all};
+pub use stop::{stop, stop_all, stop_now};
 
 use hostlist::NodeName;
 use slurmctl::JobId;
@@ -46,7 +46,8 @@ use std::fmt;
 /// What is to be done, in order.
 ///
 /// Printed, it is what an operator reads with `--dry-run`: a line for each step. Serialized, it is
-/// what `--json` prints. Two plans for the same world are equal.
+/// what `--json` prints, without the text of files; it is not read back. Two plans for the same world
+/// are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// What was asked for.

@@ -17,105 +17,159 @@ pub(super) struct Row<'a> {
 }
 
 /// What else there is to say about a step, by key.
-type Details = Vec<(&'static str, String)>;
+type Details = Vec<(&'static str, Said)>;
+
+/// What is said under a key.
+enum Said {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(text) => f.write_str(text),
+            Self::Many(texts) => f.write_str(&texts.join(", ")),
+        }
+    }
+}
+
+impl Serialize for Said {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One(text) => serializer.serialize_str(text),
+            Self::Many(texts) => texts.serialize(serializer),
+        }
+    }
+}
 
 impl Step {
     fn row(&self) -> Row<'_> {
-        let (verb, details) = match self {
-            Self::Launch { wanted, first, tell } => ("launch", launch_after(wanted, first, *tell)),
-            Self::Adopt { id, address: None, .. } => ("adopt", vec![said("id", id)]),
-            Self::Adopt { id, address: Some(address), .. } => {
-                ("adopt", vec![said("id", id), said("address", address)])
+        Row { verb: self.verb(), nodes: self.nodes(), details: self.details() }
+    }
+
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::Launch { .. } => "launch",
+            Self::Adopt { .. } => "adopt",
+            Self::StartStopped { .. } => "start",
+            Self::Terminate { .. } | Self::TerminateNameless { .. } => "terminate",
+            Self::WaitGone { .. } => "wait gone",
+            Self::Rebuild { .. } => "rebuild",
+            Self::Recreate { .. } => "recreate",
+            Self::Reboot { .. } => "reboot",
+            Self::GiveBack { how: Return::PowerDown, .. } => "give back",
+            Self::GiveBack { how: Return::Leave, .. } => "give up",
+            Self::ReturnToService { .. } => "return",
+            Self::Rest { .. } => "rest",
+            Self::Drain { .. } => "drain",
+            Self::WaitDrained { .. } => "wait drained",
+            Self::Undrain { .. } => "undrain",
+            Self::RebootBySlurm { .. } => "reboot by slurm",
+            Self::Submit { .. } => "submit",
+            Self::SetAddress { .. } => "set address",
+            Self::TellAddresses { .. } => "tell addresses",
+            Self::Comment { .. } => "comment",
+            Self::WriteFile { .. } => "write",
+            Self::Refresh { .. } => "refresh",
+            Self::TellSlurm(TellSlurm::Reconfigure) => "reconfigure slurmctld",
+            Self::TellSlurm(TellSlurm::Restart) => "restart slurmctld",
+            Self::Refuse { .. } => "refuse",
+            Self::Nothing { .. } => "nothing",
+        }
+    }
+
+    fn details(&self) -> Details {
+        match self {
+            Self::Launch { wanted, first, tell } => launch_after(wanted, first, *tell),
+            Self::Adopt { id, address, .. } => {
+                with_id(id, address.iter().map(|address| said("address", address)).collect())
             }
-            Self::StartStopped { id, .. } => ("start", vec![said("id", id)]),
-            Self::Terminate { ids, .. } | Self::TerminateNameless { ids } => {
-                ("terminate", vec![("id", joined(ids))])
+            Self::StartStopped { id, .. } => vec![said("id", id)],
+            Self::Terminate { ids, .. }
+            | Self::TerminateNameless { ids }
+            | Self::WaitGone { ids, .. } => vec![many("id", ids)],
+            Self::Rebuild { id, image, .. } => vec![said("id", id), said("image", image)],
+            Self::Recreate { id, wanted } => with_id(id, launch(wanted)),
+            Self::Reboot { id, how, .. } => vec![said("id", id), reboot(*how)],
+            Self::GiveBack { cause, reason, .. } => {
+                vec![said("cause", cause), said("reason", reason)]
             }
-            Self::WaitGone { ids, .. } => ("wait gone", vec![("id", joined(ids))]),
-            Self::Rebuild { id, image, .. } => {
-                ("rebuild", vec![said("id", id), said("image", image)])
-            }
-            Self::Recreate { id, wanted } => {
-                ("recreate", [vec![said("id", id)], launch(wanted)].concat())
-            }
-            Self::Reboot { id, how, .. } => ("reboot", vec![said("id", id), reboot(*how)]),
-            Self::GiveBack { cause, reason, how, .. } => {
-                (give_back(*how), vec![said("cause", cause), said("reason", reason)])
-            }
-            Self::Submit { job } => {
-                ("submit", vec![said("job", &job.name), said("partition", &job.partition)])
-            }
-            Self::Comment { job, text } => ("comment", vec![said("job", job), said("text", text)]),
-            Self::WriteFile { which, summary, .. } => {
-                ("write", vec![said("file", which), said("changes", summary)])
-            }
-            Self::Refresh { which } => ("refresh", vec![said("file", which)]),
-            Self::Refuse { why, .. } => ("refuse", vec![said("why", why)]),
-            Self::Nothing { why, .. } => ("nothing", vec![said("why", why)]),
-            Self::ReturnToService { .. } => ("return", Vec::new()),
             Self::Rest { cause, until, .. } => {
-                ("rest", vec![said("cause", cause), said("until", &Utc(*until))])
+                vec![said("cause", cause), said("until", &Utc(*until))]
             }
-            Self::Drain { reason, .. } => ("drain", vec![said("reason", reason)]),
-            Self::WaitDrained { deadline, .. } => ("wait drained", vec![at_most(*deadline)]),
-            Self::Undrain { .. } => ("undrain", Vec::new()),
-            Self::RebootBySlurm { reason, .. } => ("reboot by slurm", vec![said("reason", reason)]),
-            Self::SetAddress { address, .. } => ("set address", vec![said("address", address)]),
-            Self::TellAddresses { .. } => ("tell addresses", Vec::new()),
-            Self::TellSlurm(TellSlurm::Reconfigure) => ("reconfigure slurmctld", Vec::new()),
-            Self::TellSlurm(TellSlurm::Restart) => ("restart slurmctld", Vec::new()),
-        };
-        Row { verb, nodes: self.nodes(), details }
+            Self::Drain { reason, .. } | Self::RebootBySlurm { reason, .. } => {
+                vec![said("reason", reason)]
+            }
+            Self::WaitDrained { deadline, .. } => vec![at_most(*deadline)],
+            Self::Submit { job } => {
+                vec![said("job", &job.name), said("partition", &job.partition)]
+            }
+            Self::SetAddress { address, .. } => vec![said("address", address)],
+            Self::Comment { job, text } => vec![said("job", job), said("text", text)],
+            Self::WriteFile { which, summary, .. } => {
+                vec![said("file", which), said("changes", summary)]
+            }
+            Self::Refresh { which } => vec![said("file", which)],
+            Self::Refuse { why, .. } => vec![said("why", why)],
+            Self::Nothing { why, .. } => vec![said("why", why)],
+            Self::ReturnToService { .. }
+            | Self::Undrain { .. }
+            | Self::TellAddresses { .. }
+            | Self::TellSlurm(_) => Vec::new(),
+        }
     }
 }
 
-fn said(key: &'static str, value: &impl ToString) -> (&'static str, String) {
-    (key, value.to_string())
+fn said(key: &'static str, value: &impl ToString) -> (&'static str, Said) {
+    (key, Said::One(value.to_string()))
 }
 
-fn at_most(time: Duration) -> (&'static str, String) {
-    ("at most", format!("{} s", time.as_secs()))
+fn many(
+    key: &'static str,
+    values: impl IntoIterator<Item = impl ToString>,
+) -> (&'static str, Said) {
+    (key, Said::Many(values.into_iter().map(|value| value.to_string()).collect()))
 }
 
-fn give_back(how: Return) -> &'static str {
-    match how {
-        Return::PowerDown => "give back",
-        Return::Leave => "give up",
-    }
+fn at_most(time: Duration) -> (&'static str, Said) {
+    said("at_most", &format!("{} s", time.as_secs()))
 }
 
-fn reboot(how: Reboot) -> (&'static str, String) {
+fn reboot(how: Reboot) -> (&'static str, Said) {
     let how = match how {
         Reboot::Soft => "soft",
         Reboot::Hard => "hard",
     };
-    ("how", how.to_owned())
+    said("how", &how)
 }
 
 fn launch_after(wanted: &Wanted, first: &[Clear], tell: bool) -> Details {
     let mut details = launch(wanted);
     if !first.is_empty() {
-        details.push(("after", listed(first.iter().map(clear))));
+        details.push(many("after", first.iter().map(clear)));
     }
     if !tell {
-        details.push(("address", "told later".to_owned()));
+        details.push(said("address", &"told later"));
     }
     details
 }
 
+fn with_id(id: &InstanceId, mut details: Details) -> Details {
+    details.insert(0, said("id", id));
+    details
+}
+
 fn launch(wanted: &Wanted) -> Details {
-    let mut details = vec![
-        ("place", listed(wanted.places.iter().map(place))),
-        ("image", wanted.image.to_string()),
-    ];
-    details.extend(wanted.keypair.as_ref().map(|name| ("keypair", name.clone())));
+    let mut details =
+        vec![many("place", wanted.places.iter().map(place)), said("image", &wanted.image)];
+    details.extend(wanted.keypair.as_ref().map(|name| said("keypair", name)));
     details
 }
 
 fn place(place: &Place) -> String {
     let subnet = place.subnet.as_ref().map(|subnet| format!(" on {subnet}")).unwrap_or_default();
-    let preemptible = if place.preemptible { " preemptible" } else { "" };
-    format!("{}{subnet}{preemptible}", place.pool())
+    format!("{}{subnet}", place.pool())
 }
 
 fn clear(clear: &Clear) -> String {
@@ -168,6 +222,7 @@ impl Row<'_> {
     fn write(&self, f: &mut fmt::Formatter<'_>, verb: usize, nodes: usize) -> fmt::Result {
         let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(self.nodes))];
         let details = self.details.iter().map(|(key, value)| {
+            let value = value.to_string();
             if value.contains(' ') {
                 format!("{key}=\"{value}\"")
             } else {
@@ -246,7 +301,9 @@ impl Serialize for Step {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("step", row.verb)?;
         map.serialize_entry("nodes", &names(row.nodes))?;
-        for (key, value) in &row.details {
+        let ids: Vec<&str> = self.instances().into_iter().map(InstanceId::as_str).collect();
+        map.serialize_entry("instances", &ids)?;
+        for (key, value) in row.details.iter().filter(|(key, _)| *key != "id") {
             map.serialize_entry(key, value)?;
         }
         map.end()

@@ -1,6 +1,7 @@
 //! Nodes that are to get their image, or a reboot.
 
 use super::deploy::with_files;
+use super::start::{back, hindrance};
 use super::{Operation, Plan, Refusal, Stage, Step, Why, table};
 use crate::order;
 use crate::site::RebuildHow;
@@ -29,6 +30,21 @@ impl Target {
     #[must_use]
     pub fn new(node: NodeName) -> Self {
         Self { node, reboot_vars: None, hostvars: None, reason: None }
+    }
+
+    /// The image that the node is to have, whichever instance it has.
+    pub fn image(&self, world: World<'_>) -> Result<ImageId, Refusal> {
+        match (self.vars(), &self.reason) {
+            (Some(vars), _) => Ok(vars.image.clone()),
+            (None, Some(ImageWish::Known(image))) => Ok(image.clone()),
+            (None, Some(ImageWish::Unknown(name))) => Err(Refusal::UnknownImage(name.clone())),
+            (None, None) => configured(&self.node, world),
+        }
+    }
+
+    /// What the files say.
+    fn vars(&self) -> Option<&Vars> {
+        self.reboot_vars.as_ref().or(self.hostvars.as_ref())
     }
 }
 
@@ -68,6 +84,7 @@ pub fn image_in(reason: &str) -> Option<&str> {
 
 /// What to do where the request leaves a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub struct RebuildOptions {
     /// With a node that has the image: do nothing instead of a reboot.
     pub leave_same: bool,
@@ -81,17 +98,39 @@ pub struct RebuildOptions {
 }
 
 /// Plans a rebuild, a reboot or nothing for each node.
+///
+/// A node without an instance that is to be launched, and cannot be, is given back if Slurm waits
+/// for it, as by a start.
 #[must_use]
 pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) -> Plan {
     let mut targets: Vec<&Target> = targets.iter().collect();
     targets.sort_by(|a, b| order::compare(a.node.as_str(), b.node.as_str()));
     targets.dedup_by(|a, b| a.node == b.node);
-    let steps = targets.into_iter().map(|target| {
-        let node = target.node.clone();
-        one(target, options, world).unwrap_or_else(|why| Step::Refuse { node, why })
-    });
-    let plan = Plan::new(Operation::Rebuild).stage(Stage::new("rebuild", steps.collect()));
+    let (mut backs, mut steps) = (Vec::new(), Vec::new());
+    for target in targets {
+        let node = &target.node;
+        let step = one(target, options, world);
+        let absent = is_absent(node, world) && named(target, world).is_none();
+        let back = if options.launch_absent && absent {
+            hindrance(&step, world).and_then(|(cause, why)| back(node, cause, &why, world))
+        } else {
+            None
+        };
+        match (back, step) {
+            (Some(back), _) => backs.push(back),
+            (None, Ok(step)) => steps.push(step),
+            (None, Err(why)) => steps.push(Step::Refuse { node: node.clone(), why }),
+        }
+    }
+    let plan = Plan::new(Operation::Rebuild)
+        .stage(Stage::new("give back", backs))
+        .stage(Stage::new("rebuild", steps));
     with_files(plan, world)
+}
+
+/// True if the node has no instance that stays.
+fn is_absent(node: &NodeName, world: World<'_>) -> bool {
+    world.fleet.standing(node).here.is_empty()
 }
 
 fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Step, Refusal> {
@@ -100,19 +139,39 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
         return Err(Refusal::NotInSlurmConf);
     }
     let Standing { here, leaving } = world.fleet.standing(node);
-    if here.is_empty() {
-        let absent =
-            if leaving.is_empty() { Refusal::NoInstance } else { busy(leaving[..].first()) };
-        return if options.launch_absent { table::bring_up(node, world) } else { Err(absent) };
-    }
-    let [instance] = here[..] else {
-        return Err(Refusal::Duplicates(table::ids(&here)));
+    let instance = match (&here[..], named(target, world)) {
+        ([], None) if options.launch_absent => return launch(target, world),
+        ([], _) if !world.fleet.is_complete() => return Err(Refusal::IncompleteListing),
+        ([], None) => return Err(busy(leaving.first())),
+        ([], Some(named)) => named,
+        ([instance], _) => instance,
+        (_, _) => return Err(Refusal::Duplicates(table::ids(&here))),
     };
     let image = image(target, instance, world)?;
     if !options.force {
         undisturbed(node, options.slurm_asks, world)?;
     }
-    on_instance(node, instance, image, options, world)
+    let step = on_instance(node, instance, image, options, world)?;
+    // What is not ours by its tags is not ours to replace.
+    match step {
+        Step::Recreate { id, .. } if here.is_empty() => Err(Refusal::NotOurs(id)),
+        step => Ok(step),
+    }
+}
+
+/// The instance without our tags that the node's own file names.
+fn named<'a>(target: &Target, world: World<'a>) -> Option<&'a Instance> {
+    let id = target.vars()?.instance.as_ref()?;
+    world.fleet.named(&target.node).filter(|instance| instance.id == *id)
+}
+
+/// The launch of a node that has no instance, with the image that it is to have.
+fn launch(target: &Target, world: World<'_>) -> Result<Step, Refusal> {
+    let mut step = table::bring_up(&target.node, world)?;
+    if let Step::Launch { wanted, .. } = &mut step {
+        wanted.image = target.image(world)?;
+    }
+    Ok(step)
 }
 
 fn busy(instance: Option<&&Instance>) -> Refusal {
@@ -122,23 +181,14 @@ fn busy(instance: Option<&&Instance>) -> Refusal {
     })
 }
 
-/// The image that the node is to have.
+/// The image that the node is to have, if it is this instance that the files speak of.
 fn image(target: &Target, instance: &Instance, world: World<'_>) -> Result<ImageId, Refusal> {
-    if let Some(vars) = target.reboot_vars.as_ref().or(target.hostvars.as_ref()) {
-        let named = vars.instance.as_ref().filter(|named| **named != instance.id);
-        return named.map_or_else(
-            || Ok(vars.image.clone()),
-            |named| {
-                let tagged = instance.id.clone();
-                Err(Refusal::OtherInstance { named: named.clone(), tagged })
-            },
-        );
+    let named = target.vars().and_then(|vars| vars.instance.as_ref());
+    if let Some(named) = named.filter(|named| **named != instance.id) {
+        let tagged = instance.id.clone();
+        return Err(Refusal::OtherInstance { named: named.clone(), tagged });
     }
-    match &target.reason {
-        Some(ImageWish::Known(image)) => Ok(image.clone()),
-        Some(ImageWish::Unknown(name)) => Err(Refusal::UnknownImage(name.clone())),
-        None => configured(&target.node, world),
-    }
+    target.image(world)
 }
 
 /// The image that slurm.conf or the configuration names for a node.

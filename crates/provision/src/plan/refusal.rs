@@ -50,6 +50,9 @@ pub enum Refusal {
         /// The one that carries the node's tag.
         tagged: InstanceId,
     },
+    /// A file names it, but it does not carry our tags, and this would end it.
+    #[error("instance {0} is not ours to replace")]
+    NotOurs(InstanceId),
     /// A part of the listing is missing, so that what is not seen may be there all the same.
     #[error("the listing of instances is not complete")]
     IncompleteListing,
@@ -74,6 +77,9 @@ pub enum Refusal {
     /// It came back from its rebuild, and not with the image.
     #[error("came back with image {0}")]
     OtherImage(ImageId),
+    /// No node may ever be begun.
+    #[error("a batch, or as many as may be out of service, of no nodes")]
+    NeverBegins,
     /// What image it has cannot be known.
     #[error("its image is not known")]
     ImageUnknown,
@@ -108,6 +114,8 @@ pub enum Why {
     PoweredDown,
     /// It came up after all.
     CameUp,
+    /// Slurm has it in service again, or is bringing it up.
+    WantedAgain,
     /// Its turn comes later.
     Later,
     /// Its turn comes when the nodes tried first have proven well.
@@ -133,6 +141,7 @@ impl fmt::Display for Why {
             Self::UnderWay => f.write_str("under way"),
             Self::PoweredDown => f.write_str("powered down"),
             Self::CameUp => f.write_str("came up after all"),
+            Self::WantedAgain => f.write_str("wanted again"),
             Self::Later => f.write_str("in a later batch"),
             Self::AfterCanary => f.write_str("after those tried first"),
             Self::Pause(until) => write!(f, "pause until {}", Utc(*until)),

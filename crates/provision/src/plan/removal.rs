@@ -1,42 +1,61 @@
 //! Nodes that leave slurm.conf: drained, ended, and confirmed gone.
 
 use super::{
-    Begin, Plan, Refusal, Stage, Step,
+    Begin, Plan, Refusal, Return, Stage, Step,
     hold::{drain_reason, ours},
     table::ids,
 };
+use crate::report::Cause;
 use crate::world::{Standing, World};
 use hostlist::NodeName;
 use slurmctl::Node;
 use std::time::Duration;
 
-/// The steps by which nodes leave; empty if none has an instance and none could get a job.
+/// The steps by which nodes leave; empty if none has an instance and Slurm has none, or has drained
+/// them all.
 #[derive(Default)]
 pub(super) struct Removal {
     drain: Vec<Step>,
     wait: Vec<Step>,
+    requeue: Vec<Step>,
     undrain: Vec<Step>,
     terminate: Vec<Step>,
     gone: Vec<Step>,
 }
 
 impl Removal {
+    /// Adds the end of a node's machines.
+    fn end(&mut self, node: &NodeName, world: World<'_>) {
+        let Standing { here, leaving } = world.fleet.standing(node);
+        if !here.is_empty() {
+            self.terminate.push(Step::Terminate { node: node.clone(), ids: ids(&here) });
+        }
+        let all = [here, leaving].concat();
+        if !all.is_empty() {
+            self.gone.push(Step::WaitGone { node: node.clone(), ids: ids(&all) });
+        }
+    }
+
     /// Adds the stages to a plan; nothing of them is begun if something before went wrong, and
-    /// nothing is ended if the jobs do not.
-    pub(super) fn stages(self, plan: Plan) -> Plan {
-        plan.stage(
-            Stage::new("drain", self.drain).begun(Begin::IfAllWell).or_undo(self.undrain.clone()),
-        )
-        .stage(Stage::new("wait for jobs", self.wait).begun(Begin::IfAllWell).or_undo(self.undrain))
-        .stage(Stage::new("terminate", self.terminate).begun(Begin::IfAllWell))
-        .stage(Stage::new("confirm", self.gone))
+    /// nothing is ended if the jobs do not. What is launched besides comes when the jobs have ended:
+    /// that may take a day, and may be in vain.
+    pub(super) fn stages(self, plan: Plan, launch: Vec<Step>) -> Plan {
+        let Self { drain, wait, requeue, undrain, terminate, gone } = self;
+        let stage = |what, steps| Stage::new(what, steps).begun(Begin::IfAllWell);
+        plan.stage(stage("drain", drain).or_undo(undrain.clone()))
+            .stage(stage("wait for jobs", wait).or_undo(undrain.clone()))
+            .stage(stage("requeue jobs", requeue).or_undo(undrain.clone()))
+            .stage(stage("launch", launch).or_undo(undrain))
+            .stage(stage("terminate", terminate))
+            .stage(Stage::new("confirm", gone))
     }
 }
 
 /// How nodes leave, highest number first, or why they must not.
 ///
 /// With `force`, running jobs are not waited for, and a slurmctld that does not answer is no
-/// hindrance.
+/// hindrance. Jobs on elastic nodes are requeued first: a job whose node leaves slurm.conf ends for
+/// good.
 pub(super) fn removal(
     nodes: &[NodeName],
     patience: Duration,
@@ -52,16 +71,7 @@ pub(super) fn removal(
         return Err(nodes.iter().map(|node| refuse(node, Refusal::NoSlurm)).collect());
     }
     let mut removal = Removal::default();
-    for node in nodes.iter().rev() {
-        let Standing { here, leaving } = world.fleet.standing(node);
-        if !here.is_empty() {
-            removal.terminate.push(Step::Terminate { node: node.clone(), ids: ids(&here) });
-        }
-        let all = [here, leaving].concat();
-        if !all.is_empty() {
-            removal.gone.push(Step::WaitGone { node: node.clone(), ids: ids(&all) });
-        }
-    }
+    nodes.iter().rev().for_each(|node| removal.end(node, world));
     // Also where there is no machine: Slurm must not start one now.
     let nodes_where = |wanted: fn(&Node) -> bool| -> Vec<NodeName> {
         let known = nodes.iter().rev().filter(|node| world.node(node).is_some_and(wanted));
@@ -74,11 +84,25 @@ pub(super) fn removal(
     // What a run before us drained, and did not come to undrain, is ours as well.
     let ours = nodes_where(|node| !node.state.has_drain() || ours(node));
     removal.undrain = of(ours, |nodes| Step::Undrain { nodes });
-    if !force {
+    if force {
+        removal.requeue = nodes.iter().rev().filter_map(|node| requeue(node, why, world)).collect();
+    } else {
         let wait = nodes_where(|node| !node.state.is_drained());
         removal.wait = of(wait, |nodes| Step::WaitDrained { nodes, deadline: patience });
     }
     Ok(removal)
+}
+
+/// How Slurm is made to requeue the jobs of a node that it can power down.
+fn requeue(node: &NodeName, why: &str, world: World<'_>) -> Option<Step> {
+    let elastic = world.node(node)?.state.is_cloud();
+    // The reason of the drain stays, so that it is known again as ours.
+    (elastic && world.is_busy(node)).then(|| Step::GiveBack {
+        node: node.clone(),
+        cause: Cause::Cancelled,
+        reason: drain_reason(why),
+        how: Return::PowerDown,
+    })
 }
 
 /// The step for these nodes, if there are any.

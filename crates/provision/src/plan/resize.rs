@@ -3,9 +3,13 @@
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::table::bring_up_as;
-use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, deploy::refresh, untold};
+use super::{
+    Begin, File, Operation, Plan, Refusal, Stage, Step,
+    deploy::{persistent, refresh},
+    untold,
+};
 use crate::order::{by_number, split};
-use crate::world::World;
+use crate::world::{Roster, World};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::{Document, SlurmVersion};
 use std::collections::BTreeSet;
@@ -41,6 +45,33 @@ pub struct GroupSize {
     pub size: usize,
 }
 
+impl GroupSize {
+    /// The groups of persistent nodes that slurm.conf has, of one partition or of all, with the size
+    /// they have now.
+    #[must_use]
+    pub fn persistent(conf: &Roster<'_>, partition: Option<&str>) -> Vec<Self> {
+        let members = partition.map(|name| conf.partition(name).unwrap_or_default());
+        let inside = |name: &NodeName| {
+            members.as_ref().is_none_or(|members| members.contains(name.as_str()))
+        };
+        let mut groups: Vec<Self> = Vec::new();
+        for name in persistent(conf).iter().filter(|name| inside(name)) {
+            let (stem, digits) = split(name.as_str());
+            let Ok(number) = digits.parse::<u64>() else {
+                continue;
+            };
+            if let Some(group) = groups.iter_mut().find(|group| group.stem == stem) {
+                group.size += 1;
+                group.first = group.first.min(number);
+            } else {
+                let (stem, width) = (stem.to_owned(), digits.len());
+                groups.push(Self { stem, first: number, width, size: 1 });
+            }
+        }
+        groups
+    }
+}
+
 /// What to do with numbers left out, as in nodes 0, 2 and 5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gaps {
@@ -61,9 +92,10 @@ struct Difference {
 
 /// Plans more or fewer persistent nodes.
 ///
-/// New nodes are launched before slurm.conf has them. Nodes to go are drained, and leave slurm.conf
-/// only when their instances are confirmed gone, so that one that cannot be deleted stays visible.
-/// If jobs do not end in time, what we drained is undrained and nothing is deleted. Planned again
+/// Nodes to go are drained first, and leave slurm.conf only when their instances are confirmed gone,
+/// so that one that cannot be deleted stays visible. New nodes are launched when the jobs of the
+/// others have ended, and before slurm.conf has them. If jobs do not end in time, what we drained is
+/// undrained and nothing is launched or deleted. Planned again
 /// after half of it was done, only the other half is left; where that is to tell slurmctld, it is told.
 #[must_use]
 pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
@@ -77,23 +109,32 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         .filter_map(|Difference { like, add, .. }| Some(Addition { like: like?, nodes: add }))
         .filter(|addition| !addition.nodes.is_empty())
         .collect();
-    let plan = Plan::new(Operation::Resize);
-    let busy = untold::busy(&untold::untold(Some(request.version), world).left, world);
-    if !busy.is_empty() {
-        return plan.stage(Stage::new("refused", busy));
-    }
     if launches.is_empty() && remove.is_empty() {
-        let plan = untold::tell(plan, request.version, false, world);
-        let files = if plan.is_idle() { Vec::new() } else { refresh() };
-        return plan.stage(Stage::new("files", files).begun(Begin::Always));
+        return only_told(request.version, world);
     }
     let gone: Hostlist = remove.iter().collect();
     let text = edited(request.document, &additions, &gone);
     let removal = removal(&remove, request.patience, "resize", false, world);
-    match refusals(&launches, &remove, &text, &removal) {
-        refused if !refused.is_empty() => plan.stage(Stage::new("refused", refused)),
-        _ => carried_out(request, launches, removal, text.unwrap_or_default(), &gone, world),
+    let untold = untold::untold(Some(request.version), world);
+    let mut refused = untold::busy(&untold.left, world);
+    refused.extend(refusals(&launches, &remove, &text, &removal));
+    if !refused.is_empty() {
+        return Plan::new(Operation::Resize).stage(Stage::new("refused", refused));
     }
+    let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
+    let (text, summary) = (text.unwrap_or_default(), summary(&new, &gone));
+    let mut told = untold.to_address(world);
+    told.retain(|node| !remove.contains(node));
+    let write = Step::WriteFile { which: File::SlurmConf, text, summary, drops: remove };
+    let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
+    carried_out(request.version, launches, removal.unwrap_or_default(), write, told)
+}
+
+/// The nodes are as many as they should be; slurmctld may have yet to hear of it.
+fn only_told(version: SlurmVersion, world: World<'_>) -> Plan {
+    let plan = untold::tell(Plan::new(Operation::Resize), version, false, world);
+    let files = if plan.is_idle() { Vec::new() } else { refresh() };
+    plan.stage(Stage::new("files", files).begun(Begin::Always))
 }
 
 /// Every reason not to begin at all.
@@ -114,39 +155,30 @@ fn refusals(
     refused.chain(removal.as_ref().err().into_iter().flatten().cloned()).collect()
 }
 
+/// The stages; `told` are nodes of slurm.conf whose address slurmctld has yet to hear.
 fn carried_out(
-    request: &Resize<'_>,
-    launches: Vec<(NodeName, Result<Step, Refusal>)>,
-    removal: Result<Removal, Vec<Step>>,
-    text: String,
-    gone: &Hostlist,
-    world: World<'_>,
+    version: SlurmVersion,
+    launches: Vec<Step>,
+    removal: Removal,
+    write: Step,
+    mut told: Vec<NodeName>,
 ) -> Plan {
-    let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
     let (mut launch, mut later) = (Vec::new(), Vec::new());
-    let before = untold::untold(Some(request.version), world).to_address(world);
-    let mut told: Vec<NodeName> =
-        before.into_iter().filter(|node| !gone.contains(node.as_str())).collect();
-    for step in launches.into_iter().filter_map(|(_, step)| step.ok()) {
-        match step {
-            Step::Launch { wanted, first, .. } => {
-                told.push(wanted.node.clone());
-                launch.push(Step::Launch { wanted, first, tell: false });
-            }
+    for step in launches {
+        if let Step::Launch { wanted, first, .. } = step {
+            told.push(wanted.node.clone());
+            launch.push(Step::Launch { wanted, first, tell: false });
+        } else {
             // It is there already; Slurm can be told where when it knows the node.
-            other => later.push(other),
+            later.push(step);
         }
     }
     if !told.is_empty() {
         later.push(Step::TellAddresses { nodes: told });
     }
-    let tell = vec![untold::take_up(request.version)];
-    let write = Step::WriteFile { which: File::SlurmConf, text, summary: summary(&new, gone) };
-    let plan =
-        Plan::new(Operation::Resize).stage(Stage::new("launch", launch).begun(Begin::IfAllWell));
+    let tell = vec![untold::take_up(version)];
     removal
-        .unwrap_or_default()
-        .stages(plan)
+        .stages(Plan::new(Operation::Resize), launch)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
         .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
         .stage(Stage::new("addresses", later))
@@ -201,4 +233,29 @@ fn difference(group: &GroupSize, gaps: Gaps, world: World<'_>) -> Difference {
     };
     let remove = remove.into_iter().map(|(_, (_, name))| name).collect();
     Difference { like, add: free.filter_map(name).collect(), remove }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slurmconf::Config;
+
+    #[test]
+    fn groups_are_counted_without_elastic_nodes_and_machines_of_others() {
+        let config = Config::parse(
+            "NodeName=a[02-03,5] Features=shape=S\nNodeName=a[6-9] State=CLOUD Features=shape=S\n\
+             NodeName=b1 Features=flavor=F\nNodeName=login1,c\nPartitionName=p Nodes=a[02-03],b1\n",
+        )
+        .unwrap();
+        let conf = Roster::new(&config);
+        let group = |stem: &str, first, width, size| {
+            let stem = stem.to_owned();
+            GroupSize { stem, first, width, size }
+        };
+        let all = GroupSize::persistent(&conf, None);
+        assert_eq!(all, [group("a", 2, 2, 3), group("b", 1, 1, 1)]);
+        let some = GroupSize::persistent(&conf, Some("p"));
+        assert_eq!(some, [group("a", 2, 2, 2), group("b", 1, 1, 1)]);
+        assert_eq!(GroupSize::persistent(&conf, Some("none")), []);
+    }
 }

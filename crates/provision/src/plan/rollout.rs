@@ -3,7 +3,7 @@
 use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, table};
 use crate::order::by_number;
 use crate::world::{Standing, World};
-use cloud_core::{ImageId, InstanceState};
+use cloud_core::{ImageId, Instance, InstanceState};
 use hostlist::NodeName;
 use slurmctl::{BatchJob, Job, Node, Reason};
 use std::collections::BTreeSet;
@@ -32,8 +32,8 @@ pub struct Rollout {
     pub how: RolloutHow,
     /// When the last batch was begun, if this is not the first.
     pub last: Option<SystemTime>,
-    /// The nodes that were begun: each is tried once. Who drives the rollout keeps both, see
-    /// [`note`](Self::note).
+    /// The nodes that were begun: each is tried once. Who drives the rollout keeps this and `last`
+    /// from one plan to the next, see [`note`](Self::note); nothing here stores them.
     pub tried: BTreeSet<NodeName>,
 }
 
@@ -98,26 +98,16 @@ enum Out {
     No,
 }
 
-/// Plans the next batch of a rollout; called again and again, until nothing is left.
+/// Plans the next batch of a rollout; called again and again, until [`rollout_progress`] says that
+/// it is over.
 ///
 /// A node that has the image is skipped, and one that is powered down gets its image when it starts.
 /// One that was tried and is up on another image has failed: whatever gave it that image would do so
-/// again. A partition that slurm.conf does not have is an error.
+/// again. A partition that slurm.conf does not have is an error, and so is a rollout that could never
+/// begin.
 pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
-    let nodes = scope(request, world)?;
-    let stands: Vec<Stand> = nodes.into_iter().map(|node| stand(node, request, world)).collect();
-    let count = |wanted: fn(&Stand) -> bool| stands.iter().filter(|stand| wanted(stand)).count();
-    let tally = Tally {
-        proven: count(|stand| matches!(stand, Stand::Proven(_))),
-        under_way: count(|stand| matches!(stand, Stand::UnderWay(_))),
-        failed: count(|stand| matches!(stand, Stand::Failed(..))),
-        out: count(|stand| match stand {
-            Stand::Apart(_, out) | Stand::Failed(_, out) => *out == Out::Yes,
-            Stand::UnderWay(_) => true,
-            Stand::Proven(_) | Stand::Todo(_) => false,
-        }),
-    };
-    let (room, wait) = tally.room(request, world.now);
+    let stands = stands(request, world)?;
+    let (room, wait) = Tally::of(&stands).room(request, world.now);
     let (mut begin, mut rest) = (Vec::new(), Vec::new());
     for stand in stands {
         match stand {
@@ -134,14 +124,88 @@ pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
     Ok(Plan::new(Operation::Rollout).stage(Stage::new("next batch", steps)))
 }
 
+/// How every node of the request stands.
+fn stands(request: &Rollout, world: World<'_>) -> Result<Vec<Stand>, Refusal> {
+    if request.batch == 0 || request.max_unavailable == Some(0) {
+        return Err(Refusal::NeverBegins);
+    }
+    let nodes = scope(request, world)?;
+    Ok(nodes.into_iter().map(|node| stand(node, request, world)).collect())
+}
+
+/// How far a rollout is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RolloutProgress {
+    /// Nodes that have the image and are in service.
+    pub done: usize,
+    /// Nodes that are being rebuilt, or are in the queue for it.
+    pub under_way: usize,
+    /// Nodes that did not come back, or not with the image.
+    pub failed: usize,
+    /// Nodes that are still to be begun.
+    pub left: usize,
+    /// Nodes that are not touched: powered down, held, on their way, or refused.
+    pub apart: usize,
+    /// True if failures have ended it.
+    pub halted: bool,
+    /// How many could be begun now.
+    pub room: usize,
+    /// Nothing is begun before that.
+    pub pause: Option<SystemTime>,
+}
+
+impl RolloutProgress {
+    /// True if nothing more will happen.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.under_way == 0 && (self.left == 0 || self.halted)
+    }
+}
+
+/// How far a rollout is; an error where [`rollout`] has one.
+pub fn rollout_progress(request: &Rollout, world: World<'_>) -> Result<RolloutProgress, Refusal> {
+    let stands = stands(request, world)?;
+    let tally = Tally::of(&stands);
+    let (room, wait) = tally.room(request, world.now);
+    Ok(RolloutProgress {
+        done: tally.proven,
+        under_way: tally.under_way,
+        failed: tally.failed,
+        left: tally.left,
+        apart: tally.apart,
+        halted: matches!(wait, Why::Halted(_)),
+        room: room.min(tally.left),
+        pause: if let Why::Pause(until) = wait { Some(until) } else { None },
+    })
+}
+
+#[derive(Default)]
 struct Tally {
     proven: usize,
     under_way: usize,
     failed: usize,
+    left: usize,
+    apart: usize,
     out: usize,
 }
 
 impl Tally {
+    fn of(stands: &[Stand]) -> Self {
+        let mut tally = Self::default();
+        for stand in stands {
+            let (count, out) = match stand {
+                Stand::Apart(_, out) => (&mut tally.apart, *out == Out::Yes),
+                Stand::Proven(_) => (&mut tally.proven, false),
+                Stand::UnderWay(_) => (&mut tally.under_way, true),
+                Stand::Failed(_, out) => (&mut tally.failed, *out == Out::Yes),
+                Stand::Todo(_) => (&mut tally.left, false),
+            };
+            *count += 1;
+            tally.out += usize::from(out);
+        }
+        tally
+    }
+
     /// How many may be begun now, and what the others wait for.
     fn room(&self, request: &Rollout, now: SystemTime) -> (usize, Why) {
         // That the first ones fail is what they are tried for.
@@ -214,7 +278,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     let nothing = |why| Step::Nothing { node: node.clone(), why };
     let Standing { here, .. } = world.fleet.standing(node);
     let instance = match here[..] {
-        [] => return Err(Refusal::NoInstance),
+        [] => world.fleet.named(node).ok_or(Refusal::NoInstance)?,
         [instance] => instance,
         _ => return Err(Refusal::Duplicates(table::ids(&here))),
     };
@@ -226,6 +290,9 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         Some(image) if *image == request.image => Ok(on_target(known, nothing(Why::OnTarget))),
         Some(_) if matches!(request.how, RolloutHow::Jobs(_)) && def.is_cloud() => {
             Err(Refusal::Elastic)
+        }
+        Some(_) if request.tried.contains(node) && coming(known, instance) => {
+            Ok(Stand::UnderWay(nothing(Why::UnderWay)))
         }
         Some(_) if known.state.is_powering_up() || instance.state != InstanceState::Running => {
             Ok(Stand::Apart(nothing(Why::Later), Out::Yes))
@@ -239,6 +306,11 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         }
         Some(_) => Ok(Stand::Todo(node.clone())),
     }
+}
+
+/// True if it is on its way up.
+fn coming(known: &Node, instance: &Instance) -> bool {
+    known.state.is_powering_up() || instance.state == InstanceState::Pending
 }
 
 /// How it stands, where Slurm alone can say.

@@ -1,7 +1,9 @@
 //! Nodes that are to come up.
 
 use super::deploy::with_files;
-use super::{JobGroup, Operation, Plan, Refusal, Return, Stage, Step, our_reason, table::bring_up};
+use super::{
+    JobGroup, Operation, Plan, Refusal, Return, Stage, Step, hold::reason_over, table::bring_up,
+};
 use crate::cooldown::{Cooldown, Gate};
 use crate::order::by_number;
 use crate::report::Cause;
@@ -56,14 +58,13 @@ fn groups(nodes: &[NodeName], jobs: &[JobGroup]) -> Vec<JobGroup> {
 }
 
 /// Why the node cannot come up now, if it cannot.
-fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Option<(Cause, String)> {
+pub(super) fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Option<(Cause, String)> {
     match step {
         Err(refusal) => Some((Cause::Refused, refusal.to_string())),
-        Ok(Step::Launch { wanted, .. }) => {
-            let (pool, cooldown) = all_cooling(wanted, world)?;
+        Ok(step) => {
+            let (pool, cooldown) = all_cooling(step.wanted()?, world)?;
             Some((Cause::Cooling, format!("{pool}: {cooldown}")))
         }
-        Ok(_) => None,
     }
 }
 
@@ -131,18 +132,28 @@ fn give_back(
 ) -> Vec<Step> {
     let back = nodes.iter().filter_map(|node| {
         let (cause, why) = lost.get(node)?;
-        let waits = match world.slurm {
-            None => world.conf.get(node).is_some(),
-            Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
-        };
-        let how = if waits { Return::PowerDown } else { Return::Leave };
-        // A refusal is a step of its own.
-        let needed = waits || *cause != Cause::Refused;
-        let (node, reason) = (node.clone(), our_reason(why));
-        needed.then_some(Step::GiveBack { node, cause: *cause, reason, how })
+        back(node, *cause, why, world)
     });
     let told = broken.iter().map(|(job, why)| Step::Comment { job: *job, text: why.clone() });
     back.chain(told).collect()
+}
+
+/// How a node that cannot be had is given back; nothing if it was refused and Slurm does not wait for
+/// it, as a refusal is a step of its own.
+pub(super) fn back(node: &NodeName, cause: Cause, why: &str, world: World<'_>) -> Option<Step> {
+    let waits = waits(node, world);
+    let how = if waits { Return::PowerDown } else { Return::Leave };
+    let needed = waits || cause != Cause::Refused;
+    let (node, reason) = (node.clone(), reason_over(why, world.node(node)));
+    needed.then_some(Step::GiveBack { node, cause, reason, how })
+}
+
+/// True if Slurm waits for the node, or may do so.
+fn waits(node: &NodeName, world: World<'_>) -> bool {
+    match world.slurm {
+        None => world.conf.get(node).is_some(),
+        Some(slurm) => slurm.get(node).is_some_and(|known| known.state.is_powering_up()),
+    }
 }
 
 /// The steps of all that is not lost, and of what has to wait for a probe.
@@ -157,6 +168,8 @@ fn launches(
     for node in nodes {
         let step = match steps.get(node) {
             Some(Ok(step)) if !lost.contains_key(node) => step.clone(),
+            // One outcome for a node: what Slurm waits for is given back, with the same words.
+            Some(Err(_)) if waits(node, world) => continue,
             Some(Err(why)) => {
                 now.push(Step::Refuse { node: node.clone(), why: why.clone() });
                 continue;

@@ -13,7 +13,9 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Launch an instance in the first place that has one, when the way is clear.
+    /// Launch an instance in the first place that has one, when the way is clear. Which repeat of the
+    /// request this is, and with that its token, the executor's record of the node says; it also asks
+    /// each pool again before it launches there, so that one that is half open is tried by one.
     Launch {
         /// What to launch.
         wanted: Wanted,
@@ -166,6 +168,8 @@ pub enum Step {
         text: String,
         /// What changes, in a few words.
         summary: String,
+        /// The nodes that slurm.conf has no more when it is written.
+        drops: Vec<NodeName>,
     },
     /// Work a file out anew from the next look at the cloud, and write it if it changed.
     Refresh {
@@ -301,6 +305,42 @@ impl Step {
             | Self::Refuse { .. }
             | Self::Nothing { .. } => Vec::new(),
         }
+    }
+
+    /// What is launched.
+    pub(super) fn wanted(&self) -> Option<&Wanted> {
+        match self {
+            Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } => Some(wanted),
+            Self::Adopt { .. }
+            | Self::StartStopped { .. }
+            | Self::Terminate { .. }
+            | Self::TerminateNameless { .. }
+            | Self::WaitGone { .. }
+            | Self::Rebuild { .. }
+            | Self::Reboot { .. }
+            | Self::GiveBack { .. }
+            | Self::ReturnToService { .. }
+            | Self::Rest { .. }
+            | Self::Drain { .. }
+            | Self::WaitDrained { .. }
+            | Self::Undrain { .. }
+            | Self::RebootBySlurm { .. }
+            | Self::Submit { .. }
+            | Self::SetAddress { .. }
+            | Self::TellAddresses { .. }
+            | Self::Comment { .. }
+            | Self::WriteFile { .. }
+            | Self::Refresh { .. }
+            | Self::TellSlurm(_)
+            | Self::Refuse { .. }
+            | Self::Nothing { .. } => None,
+        }
+    }
+
+    /// True if it brings the node up, with a new instance or with one that is there.
+    pub(super) fn brings_up(&self) -> bool {
+        let takes = matches!(self, Self::Adopt { .. } | Self::StartStopped { .. });
+        takes || self.wanted().is_some()
     }
 
     /// True if it has Slurm reboot nodes.

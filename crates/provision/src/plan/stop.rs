@@ -3,31 +3,68 @@
 use super::deploy::with_files;
 use super::{Operation, Plan, Refusal, Stage, Step, Why, table::ids};
 use crate::order::by_number;
-use crate::world::{Standing, World};
-use cloud_core::Instance;
+use crate::world::World;
+use cloud_core::{Instance, InstanceState};
 use hostlist::NodeName;
 
 /// Plans the end of nodes: every instance that carries the node's name and the cluster's tags.
 ///
-/// Nothing is drained and nobody is asked: Slurm has decided. A node without an instance is done.
+/// Nothing is drained and nobody is asked: Slurm has decided. A node without an instance is done. An
+/// instance in a state that we do not know, such as one being rescued, is somebody's and stays.
+///
+/// A node that Slurm has in service again, or is bringing up, by the time we come to it, is left
+/// alone: the call is older than that, and a job may be there. [`stop_now`] ends it all the same.
 #[must_use]
 pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
+    planned(nodes, world, |node| {
+        wanted_again(node, world).map(|why| Step::Nothing { node: node.clone(), why })
+    })
+}
+
+/// The same by somebody's own decision: whatever Slurm says of the nodes.
+#[must_use]
+pub fn stop_now(nodes: &[NodeName], world: World<'_>) -> Plan {
+    planned(nodes, world, |_| None)
+}
+
+fn planned(
+    nodes: &[NodeName],
+    world: World<'_>,
+    instead: impl Fn(&NodeName) -> Option<Step>,
+) -> Plan {
     let nodes = by_number(nodes.iter().cloned());
-    let steps = nodes.iter().map(|node| match world.conf.get(node) {
-        None => Step::Refuse { node: node.clone(), why: Refusal::NotInSlurmConf },
-        Some(_) => end(node, world),
+    // What carries the node's name and our tags is ended, whether slurm.conf still has it or not.
+    let is_known = |node: &NodeName| {
+        world.conf.get(node).is_some() || world.fleet.of(node).iter().any(|one| one.state.is_live())
+    };
+    let steps = nodes.iter().map(|node| {
+        let node = node.clone();
+        if is_known(&node) {
+            instead(&node).unwrap_or_else(|| end(&node, world))
+        } else {
+            Step::Refuse { node, why: Refusal::NotInSlurmConf }
+        }
     });
     let plan = Plan::new(Operation::Stop).stage(Stage::new("stop", steps.collect()));
     with_files(plan, world)
 }
 
-/// Plans the end of every instance with the cluster's tags, known to slurm.conf or not.
+/// Why the node is not to be ended any more, if Slurm says so.
+fn wanted_again(node: &NodeName, world: World<'_>) -> Option<Why> {
+    let state = &world.node(node)?.state;
+    let going = state.is_powering_down() || state.is_to_power_down() || state.is_powered_down();
+    let coming = state.is_powering_up() && !state.is_down();
+    (!going && (coming || state.is_up())).then_some(Why::WantedAgain)
+}
+
+/// Plans the end of every instance with the cluster's tags, known to slurm.conf or not, and in
+/// whatever state.
 #[must_use]
 pub fn stop_all(world: World<'_>) -> Plan {
     let nodes = world.fleet.nodes();
     let mut steps: Vec<Step> = nodes
         .iter()
-        .map(|node| end(node, world))
+        .map(|node| end_of(node, &world.fleet.standing(node).here, world))
         .filter(|step| !matches!(step, Step::Nothing { why: Why::NoInstance, .. }))
         .collect();
     let nameless: Vec<&Instance> =
@@ -35,17 +72,47 @@ pub fn stop_all(world: World<'_>) -> Plan {
     if !nameless.is_empty() {
         steps.push(Step::TerminateNameless { ids: ids(&nameless) });
     }
-    Plan::new(Operation::StopAll).stage(Stage::new("stop", steps))
+    with_files(Plan::new(Operation::StopAll).stage(Stage::new("stop", steps)), world)
 }
 
-/// The end of a node's instances, however many there are.
+/// The end of a node's instances, however many there are, but for those that somebody else has in
+/// hand.
+pub(super) fn end(node: &NodeName, world: World<'_>) -> Step {
+    let here = world.fleet.standing(node).here;
+    let (theirs, known): (Vec<&Instance>, Vec<&Instance>) =
+        here.into_iter().partition(|instance| is_theirs(instance));
+    match (known.is_empty(), theirs.first()) {
+        (true, Some(instance)) => {
+            let (id, state) = (instance.id.clone(), instance.state.clone());
+            Step::Refuse { node: node.clone(), why: Refusal::Busy { id, state } }
+        }
+        (true, None) | (false, _) => end_of(node, &known, world),
+    }
+}
+
+/// True for an instance in a state that we do not know: somebody has it in hand. Where the cloud
+/// itself does not know the state, nobody has: its host does not answer.
+pub(super) fn is_theirs(instance: &Instance) -> bool {
+    match &instance.state {
+        InstanceState::Other(word) => !word.eq_ignore_ascii_case("unknown"),
+        InstanceState::Pending
+        | InstanceState::Running
+        | InstanceState::Stopping
+        | InstanceState::Stopped
+        | InstanceState::Terminating
+        | InstanceState::Terminated
+        | InstanceState::Failed => false,
+    }
+}
+
+/// The end of these instances of a node.
 ///
 /// On a listing that is not complete, "no instance" cannot be said.
-pub(super) fn end(node: &NodeName, world: World<'_>) -> Step {
-    let Standing { here, leaving } = world.fleet.standing(node);
+fn end_of(node: &NodeName, here: &[&Instance], world: World<'_>) -> Step {
+    let leaving = world.fleet.standing(node).leaving;
     let node = node.clone();
     match (here.is_empty(), leaving.is_empty()) {
-        (false, _) => Step::Terminate { node, ids: ids(&here) },
+        (false, _) => Step::Terminate { node, ids: ids(here) },
         (true, false) => Step::Nothing { node, why: Why::Leaving },
         (true, true) if !world.fleet.is_complete() => {
             Step::Refuse { node, why: Refusal::IncompleteListing }

@@ -147,7 +147,8 @@ impl Chance {
         let config = Config::parse(CONF).unwrap();
         let conf = Roster::new(&config);
         let site = self.site();
-        let fleet = Fleet::new(&site.identity, &conf, self.instances.clone(), self.complete);
+        let fleet = Fleet::new(&site.identity, &conf, self.instances.clone(), self.complete)
+            .with_named(&site.identity, self.named());
         let slurm = self.slurm.as_ref().map(|states| nodes(states));
         let jobs = self.jobs();
         let cooldowns = self.cooldowns();
@@ -162,6 +163,14 @@ impl Chance {
         })
     }
 
+    /// What the files name: anything that has a node's name, of whomever it is.
+    pub(crate) fn named(&self) -> BTreeMap<NodeName, Instance> {
+        let by_name = |instance: &Instance| {
+            Some((NodeName::new(instance.name.as_str()).ok()?, instance.clone()))
+        };
+        self.instances.iter().filter_map(by_name).collect()
+    }
+
     /// The instances that carry our tags, by a rule of the test's own.
     pub(crate) fn ours(&self) -> BTreeSet<&InstanceId> {
         let carries = |instance: &&Instance| {
@@ -169,6 +178,13 @@ impl Chance {
             tag("cluster") == Some("blue") && tag("type") == Some("compute")
         };
         self.instances.iter().filter(carries).map(|instance| &instance.id).collect()
+    }
+
+    /// The instances that a file names and that no cluster's tags are on but, by half, ours.
+    pub(crate) fn nobodys(&self) -> BTreeSet<InstanceId> {
+        let named = self.named();
+        let free = |instance: &&Instance| instance.tags.get("cluster") != Some("green");
+        named.values().filter(free).map(|instance| instance.id.clone()).collect()
     }
 
     fn site(&self) -> Site {
@@ -239,7 +255,8 @@ impl Chance {
             let mut target = Target::new(node);
             if self.switch(5) {
                 let image = ImageId::new("img-2");
-                target.reboot_vars = Some(Vars { image, instance: None });
+                let instance = self.named().get(&target.node).map(|named| named.id.clone());
+                target.reboot_vars = Some(Vars { image, instance });
             }
             if self.switch(6) {
                 target.reason = Some(ImageWish::Unknown("rocky".to_owned()));

@@ -27,6 +27,8 @@ pub(crate) struct Scenario {
     pub(crate) hosts: String,
     pub(crate) site: Site,
     pub(crate) instances: Vec<Instance>,
+    /// Those that a node's file names by id.
+    pub(crate) named: BTreeMap<NodeName, Instance>,
     pub(crate) complete: bool,
     pub(crate) slurm: Option<BTreeMap<NodeName, Node>>,
     pub(crate) jobs: Vec<Job>,
@@ -42,7 +44,8 @@ impl Scenario {
         let config = Config::parse(&self.conf).unwrap();
         let conf = Roster::new(&config);
         let identity = &self.site.identity;
-        let fleet = Fleet::new(identity, &conf, self.instances.clone(), self.complete);
+        let fleet = Fleet::new(identity, &conf, self.instances.clone(), self.complete)
+            .with_named(identity, self.named.clone());
         let world = World {
             site: &self.site,
             conf: &conf,

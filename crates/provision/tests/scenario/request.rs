@@ -149,7 +149,9 @@ fn stop(words: &mut Words, world: World<'_>) -> Plan {
     if words.flag("all") {
         return plan::stop_all(world);
     }
-    plan::stop(&names(&words.next().unwrap()), world)
+    let now = words.flag("now");
+    let nodes = names(&words.next().unwrap());
+    if now { plan::stop_now(&nodes, world) } else { plan::stop(&nodes, world) }
 }
 
 fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
@@ -167,7 +169,16 @@ fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
     request.tried = words.value("tried").map(|list| names(&list)).into_iter().flatten().collect();
     request.last = words.time("last").map(|ago| now() - ago);
     match plan::rollout(&request, world) {
-        Ok(plan) => only(plan),
+        Ok(plan) => {
+            let progress = plan::rollout_progress(&request, world).unwrap();
+            let over = if progress.is_over() { ", over" } else { "" };
+            let halted = if progress.halted { ", halted" } else { "" };
+            let plan::RolloutProgress { done, under_way, failed, left, apart, room, .. } = progress;
+            let counts = format!(
+                "progress: {done} done, {under_way} under way, {failed} failed, {left} left, {apart} apart, room for {room}{halted}{over}\n"
+            );
+            (Some(plan), counts)
+        }
         Err(refusal) => (None, format!("refused: {refusal}\n")),
     }
 }

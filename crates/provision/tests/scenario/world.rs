@@ -22,6 +22,7 @@ impl Scenario {
             hosts: String::new(),
             site,
             instances: Vec::new(),
+            named: BTreeMap::new(),
             complete: true,
             slurm: None,
             jobs: Vec::new(),
@@ -100,6 +101,9 @@ impl Scenario {
             let zone = (!zone.is_empty()).then(|| Zone::new(zone));
             site.fallback.push(Fallback { shape, zone, ..Fallback::default() });
         }
+        if words.flag("preemptible") {
+            site.fallback.push(Fallback { preemptible: true, ..Fallback::default() });
+        }
         if let Some(keypair) = words.value("keypair") {
             site.keypairs.insert(keypair, vec!["ssh-ed25519 AAAA".to_owned()]);
         }
@@ -146,7 +150,11 @@ impl Scenario {
         instance.image = words.value("image").map(ImageId::new);
         instance.address = words.value("address").map(|text| text.parse().unwrap());
         let age = words.time("age").unwrap_or(Duration::from_hours(1));
-        instance.created = Some(now() - age);
+        let ahead = words.time("ahead").map(|ahead| now() + ahead);
+        instance.created = (!words.flag("ageless")).then(|| ahead.unwrap_or(now() - age));
+        if let Some(by) = words.value("named_by") {
+            self.named.insert(name(&by), instance.clone());
+        }
         self.instances.push(instance);
     }
 
@@ -155,9 +163,13 @@ impl Scenario {
         let list = words.next().unwrap();
         let state = words.next().unwrap();
         let (address, reason) = (words.value("address"), words.value("reason"));
+        let since = words.time("since").map(|ago| now() - ago);
         for name in names(&list) {
             let mut node = Node::new(name.clone(), NodeState::from(state.as_str()));
             node.reason = reason.as_ref().map(NodeReason::new);
+            if let Some(reason) = &mut node.reason {
+                reason.at = since;
+            }
             if let Some(address) = &address {
                 node.address.clone_from(address);
             }

@@ -5,6 +5,8 @@ mod sightings;
 
 pub use sightings::Sightings;
 
+use super::deploy::with_files;
+use super::stop::is_theirs;
 use super::untold::untold;
 use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
 use crate::order::by_number;
@@ -12,6 +14,7 @@ use crate::world::World;
 use cloud_core::Instance;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Plans what makes cloud, Slurm and slurm.conf agree again, and remembers what was seen.
 ///
@@ -22,18 +25,20 @@ use std::collections::BTreeSet;
 /// | node that does not answer, without an instance that could be it | given back to Slurm |
 /// | node that answers, without one | told |
 /// | node on its way up without one, for longer than a start may take | given back |
-/// | node down because it does not answer, its instance running | given back |
+/// | node down because it does not answer, its instance running | given back; told if it is persistent |
 /// | failed instance beside one that works | terminated |
 /// | several instances that could be the node | told |
 /// | node down and powered down, for no lasting reason | returned to service after its rest |
 /// | address in Slurm not the instance's | told to Slurm, if the node does not answer |
 /// | image not the configured one | told |
-/// | node that we drained, and have let go of | undrained, if it could run a job |
+/// | node that we drained, and have let go of | undrained, if it could run a job or is elastic |
 /// | node that somebody else drained or set down | told |
+/// | instance in a state that we do not know, as one being rescued | told, and its node left alone |
 /// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
 ///
-/// Whatever ends an instance or a job is done only when it was seen before, by an earlier run, and
-/// never to an instance that is younger than the grace. If the listing is not complete, or slurmctld
+/// Whatever ends an instance or a job, or has a node take jobs again, is done only when it was seen
+/// before, by an earlier run, and never to an instance that is younger than the grace; what ends
+/// nothing, as an address set right or a rest that is over, is done at first sight. If the listing is not complete, or slurmctld
 /// does not answer, nothing is done and nothing forgotten.
 #[must_use]
 pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
@@ -57,7 +62,9 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
     }
     look.nameless();
     plan.findings = look.findings;
-    (plan.stage(Stage::new("mend", look.steps)), look.seen)
+    let ends = look.steps.iter().any(|step| !step.instances().is_empty());
+    let plan = plan.stage(Stage::new("mend", look.steps));
+    (if ends { with_files(plan, world) } else { plan }, look.seen)
 }
 
 fn blind(world: World<'_>) -> Option<&'static str> {
@@ -97,7 +104,7 @@ impl Look<'_> {
     }
 
     /// Does the step if all this was seen before, long enough ago, and no instance is too young.
-    fn mend_if_seen(&mut self, found: Found<'_>, patience: std::time::Duration, step: Step) {
+    fn mend_if_seen(&mut self, found: Found<'_>, patience: Duration, step: Step) {
         let subject = found
             .instances
             .iter()
@@ -105,7 +112,7 @@ impl Look<'_> {
         let first = self.before.first(found.kind, &subject).unwrap_or(self.world.now);
         self.seen.see(found.kind, subject, first);
         let age = self.world.now.duration_since(first).unwrap_or_default();
-        let young = found.instances.iter().any(|instance| self.is_young(instance));
+        let young = found.instances.iter().any(|instance| self.is_young(instance, age));
         if age.is_zero() || age < patience || young {
             self.note(found, Handling::Watched);
         } else {
@@ -113,9 +120,14 @@ impl Look<'_> {
         }
     }
 
-    fn is_young(&self, instance: &Instance) -> bool {
-        let age = instance.created.and_then(|made| self.world.now.duration_since(made).ok());
-        age.is_some_and(|age| age < self.world.site.policies.grace)
+    /// True if the instance is younger than the grace, as far as that is known. One that was made
+    /// in the future, by a clock that is ahead, is new; one of which the cloud does not say when it
+    /// was made is as old as we have seen it.
+    fn is_young(&self, instance: &Instance, seen: Duration) -> bool {
+        let age = instance
+            .created
+            .map_or(seen, |made| self.world.now.duration_since(made).unwrap_or_default());
+        age < self.world.site.policies.grace
     }
 
     fn note(&mut self, found: Found<'_>, handling: Handling) {
@@ -133,7 +145,10 @@ impl Look<'_> {
             let subject = instance.id.to_string();
             let first = self.before.first(kind, &subject).unwrap_or(world.now);
             self.seen.see(kind, subject, first);
-            let handling = if first < world.now && !self.is_young(instance) {
+            let age = world.now.duration_since(first).unwrap_or_default();
+            let handling = if is_theirs(instance) {
+                Handling::Told
+            } else if first < world.now && !self.is_young(instance, age) {
                 ended.insert(instance.id.clone());
                 Handling::Mended
             } else {

@@ -1,9 +1,10 @@
 //! One node compared.
 
 use super::{Found, Look};
-use crate::plan::hold::{not_back, ours};
+use crate::cooldown::Cooldown;
+use crate::plan::hold::{covered, not_back, ours};
 use crate::plan::rebuild::configured;
-use crate::plan::{FindingKind, Return, Step, held, our_reason, table::ids};
+use crate::plan::{FindingKind, Return, Step, held, our_reason, stop::is_theirs, table::ids};
 use crate::report::Cause;
 use crate::time::Utc;
 use crate::world::Standing;
@@ -12,6 +13,9 @@ use hostlist::NodeName;
 use slurmctl::Node;
 use std::net::IpAddr;
 use std::time::Duration;
+
+/// How long a node is left alone that did not come back from its rebuild.
+const LEFT_BY_ROLLOUT: Duration = Duration::from_hours(24);
 
 impl<'a> Look<'a> {
     pub(super) fn node(&mut self, node: &'a NodeName) {
@@ -34,15 +38,28 @@ impl<'a> Look<'a> {
             return;
         }
         if ours(known) {
-            self.drained(known, node, here);
+            self.drained(known, node, here, def.is_cloud());
             return;
         }
-        if !def.is_cloud() {
+        if let Some(reason) = covered(known) {
+            let (instances, text) = (here.clone(), reason.to_owned());
+            self.tell(Found { kind: FindingKind::Held, node, instances, text });
+        }
+        if def.is_cloud() {
+            self.elastic(known, node, here);
+        } else {
             self.persistent(known, node, &here);
-            return;
         }
+    }
+
+    /// A node that Slurm powers up and down.
+    fn elastic(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
         let state = &known.state;
         if state.is_powering_down() || state.is_to_power_down() {
+            return;
+        }
+        if here.iter().any(|instance| is_theirs(instance)) {
+            self.in_hand(node, here);
             return;
         }
         match (state.is_powered_down(), state.is_powering_up()) {
@@ -58,12 +75,23 @@ impl<'a> Look<'a> {
     fn not_in_conf(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
         let known = self.world.node(node);
         let asleep = known.is_none_or(|known| known.state.is_powered_down());
-        if asleep && !self.world.is_busy(node) && !here.is_empty() {
+        if here.iter().any(|instance| is_theirs(instance)) {
+            self.in_hand(node, here);
+        } else if asleep && !self.world.is_busy(node) && !here.is_empty() {
             self.orphan(node, here, "not in slurm.conf");
         } else {
             let text = "not in slurm.conf, and slurmctld has it".to_owned();
             self.tell(Found { kind: FindingKind::Untold, node, instances: here, text });
         }
+    }
+
+    /// An instance that somebody rescues, or has paused or put on a shelf: theirs, and the node with
+    /// it, until it is in a state that we know.
+    fn in_hand(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let theirs = here.iter().find(|instance| is_theirs(instance));
+        let text = theirs.map(|instance| format!("{} is {}", instance.id, instance.state));
+        let text = text.unwrap_or_default();
+        self.tell(Found { kind: FindingKind::Held, node, instances: here, text });
     }
 
     /// A node that slurmctld has yet to take up.
@@ -74,12 +102,15 @@ impl<'a> Look<'a> {
     }
 
     /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
-    /// could run one, now or when it is started.
-    fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
+    /// could run one, now or when it is started. An elastic node also does if its machine is gone or
+    /// broken: then it is lost, and given back as such when it is seen again.
+    fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>, cloud: bool) {
         let step = Step::Undrain { nodes: vec![node.clone()] };
+        let state = &known.state;
+        let moves = state.is_powering_up() || state.is_powering_down();
         let well = match here[..] {
-            [] => known.state.is_powered_down(),
-            [one] => is_usable(one) && known.state.is_up(),
+            [] => state.is_powered_down() || (cloud && !moves),
+            [one] => (is_usable(one) && state.is_up()) || (cloud && !moves && !is_theirs(one)),
             _ => false,
         };
         let text = known.reason_text().to_owned();
@@ -108,8 +139,13 @@ impl<'a> Look<'a> {
         }
         let found = |kind, text| Found { kind, node, instances: Vec::new(), text };
         let step = Step::ReturnToService { node: node.clone() };
-        match self.world.cooldowns.resting(node) {
-            Some(rest) if self.world.now < rest.until => {
+        // A rest that was over before it was set down is an old one: somebody has resumed it since.
+        let since = known.reason.as_ref().and_then(|reason| reason.at);
+        let now = self.world.now;
+        let is_of_now =
+            |rest: &&Cooldown| now < rest.until || since.is_none_or(|since| since <= rest.opened);
+        match self.world.cooldowns.resting(node).filter(is_of_now) {
+            Some(rest) if now < rest.until => {
                 let text = format!("until {}", Utc(rest.until));
                 self.tell(found(FindingKind::Resting, text));
             }
@@ -177,22 +213,19 @@ impl<'a> Look<'a> {
         self.mend_if_seen(Found { kind, node, instances: here, text }, patience, step);
     }
 
-    /// Down because it does not answer, with an instance that runs; not one that a rollout left.
+    /// Down because it does not answer, with an instance that runs. One that did not come back from a
+    /// rebuild is left for a day: the rollout counts it, and somebody may want to look at it.
     fn silent(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
-        let reason = known.reason_text();
-        let text = if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") };
+        let text = down(known);
         let found = Found { kind: FindingKind::Stuck, node, instances: here, text };
-        if not_back(known) {
-            self.tell(found);
-            return;
-        }
+        let patience = if not_back(known) { LEFT_BY_ROLLOUT } else { Duration::ZERO };
         let step = Step::GiveBack {
             node: node.clone(),
             cause: Cause::Timeout,
             reason: our_reason(&found.text),
             how: Return::PowerDown,
         };
-        self.mend_if_seen(found, Duration::ZERO, step);
+        self.mend_if_seen(found, patience, step);
     }
 
     fn broken(&mut self, node: &'a NodeName, broken: Vec<&'a Instance>) {
@@ -216,8 +249,12 @@ impl<'a> Look<'a> {
     fn persistent(&mut self, known: &Node, node: &'a NodeName, here: &[&'a Instance]) {
         match *here {
             // It may well be no machine of this cloud.
-            [] if self.world.wanted(node).is_err() => {}
+            [] if self.world.wanted(node).is_err() || self.world.fleet.named(node).is_some() => {}
             [one] if is_usable(one) => {
+                if known.state.is_down() {
+                    let text = down(known);
+                    self.tell(Found { kind: FindingKind::Stuck, node, instances: vec![one], text });
+                }
                 self.address(known, node, one);
                 self.image(node, one);
             }
@@ -253,6 +290,11 @@ impl<'a> Look<'a> {
             self.tell(Found { kind: FindingKind::WrongImage, node, instances: vec![one], text });
         }
     }
+}
+
+fn down(known: &Node) -> String {
+    let reason = known.reason_text();
+    if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") }
 }
 
 /// True if the instance could be the node, now or soon.
