@@ -32,12 +32,12 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
 
     /// Tells where nodes are, many in a call.
     ///
-    /// A node that Slurm does not know is an error, but the others of its call are told. If one call
+    /// A node that Slurm does not know is an error, but the others are told all the same. If one call
     /// is refused, those before it have been carried out and the rest is not tried.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
     /// Puts nodes into a state; one that Slurm does not know is an error, but the others are changed
-    /// all the same.
+    /// all the same, as long as slurmctld answers.
     ///
     /// A reason is required for [`Down`](NodeAction::Down) and [`Drain`](NodeAction::Drain) by Slurm
     /// itself.

@@ -15,6 +15,7 @@ mod run;
 mod scontrol;
 mod state;
 mod time;
+mod update;
 
 pub use config::ControllerConfig;
 pub use controller::{Controller, NodeAction, NodeAddress};

@@ -6,6 +6,7 @@ use crate::{
     argv::{self, Argv},
     parse,
     run::{Printed, Runner, shown},
+    update::Update,
 };
 use async_trait::async_trait;
 use hostlist::Hostlist;
@@ -90,9 +91,23 @@ impl Scontrol {
         succeeded(program, arguments, self.runner.run(program, arguments).await?)
     }
 
-    async fn scontrol_all(&self, commands: Vec<Argv>) -> Result<()> {
-        for arguments in commands {
-            self.scontrol(&arguments).await?;
+    async fn change(&self, updates: Vec<Update<'_>>) -> Result<()> {
+        for update in updates {
+            let result = self.scontrol(&update.argv()?).await;
+            if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                self.go_on(update).await?;
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Does what slurmctld left undone because there was a name that it does not know.
+    async fn go_on(&self, update: Update<'_>) -> Result<()> {
+        let nodes = self.nodes(Some(&update.nodes())).await?;
+        let known: Hostlist = nodes.iter().map(|node| &node.name).collect();
+        if let Some(rest) = update.rest(&known) {
+            self.scontrol(&rest.argv()?).await?;
         }
         Ok(())
     }
@@ -189,7 +204,7 @@ impl Controller for Scontrol {
     }
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
-        self.scontrol_all(argv::set_addresses(addresses, self.version)?).await
+        self.change(Update::addresses(addresses, self.version)).await
     }
 
     async fn set_state(
@@ -198,7 +213,7 @@ impl Controller for Scontrol {
         to: NodeAction,
         reason: Option<&Reason>,
     ) -> Result<()> {
-        self.scontrol_all(argv::set_state(nodes, to, reason)).await
+        self.change(Update::states(nodes, to, reason)).await
     }
 
     async fn comment(&self, job: JobId, text: &str) -> Result<()> {
@@ -206,7 +221,7 @@ impl Controller for Scontrol {
     }
 
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
-        self.scontrol_all(argv::reboot(nodes, reason)).await
+        self.change(Update::reboots(nodes, reason)).await
     }
 
     async fn submit(&self, job: &BatchJob) -> Result<JobId> {

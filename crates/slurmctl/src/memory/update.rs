@@ -9,7 +9,8 @@ use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 
 impl World {
-    /// Each node in its turn; one that Slurm does not know changes nothing for the others.
+    /// Each node in its turn. Slurm itself stops at a name that it does not know; whoever asks it for
+    /// a list asks again for the rest, and so that name changes nothing for the others.
     pub(super) fn set_state(
         &mut self,
         nodes: &Hostlist,
