@@ -22,7 +22,8 @@ impl BadLine {
 }
 
 /// Free text comes at the end of a node's line, in this order, each if there is any.
-const TEXTS: [&str; 5] = [" Reason=", " Comment=", " Extra=", " InstanceId=", " InstanceType="];
+const TEXTS: [&str; 6] =
+    [" Reason=", " Comment=", " Extra=", " InstanceId=", " InstanceType=", " ReservationName="];
 
 /// Reads what `scontrol show node --oneliner` prints.
 ///
@@ -83,8 +84,13 @@ fn read_texts(node: &mut Node, texts: &str) {
         node.reason = Some(read_reason(reason));
         rest = after;
     }
-    let slots =
-        [&mut node.comment, &mut node.extra, &mut node.instance_id, &mut node.instance_type];
+    let slots = [
+        &mut node.comment,
+        &mut node.extra,
+        &mut node.instance_id,
+        &mut node.instance_type,
+        &mut node.reservation,
+    ];
     for (index, slot) in slots.into_iter().enumerate() {
         let later = TEXTS.get(index + 2..).unwrap_or_default();
         let Some(text) = TEXTS.get(index + 1).and_then(|marker| rest.strip_prefix(marker)) else {
@@ -251,6 +257,41 @@ mod tests {
         assert_eq!(node.boot_time, time::parse("2026-11-16T12:00:00"));
         let node = one("NodeName=n1 State=DOWN CfgTRES=x Extra=e");
         assert_eq!((node.reason, node.extra.as_deref()), (None, Some("e")));
+    }
+
+    #[test]
+    fn a_reservation_is_no_part_of_the_text_before_it() {
+        let reserved = one(include_str!("../tests/data/24.11.5-node-reserved.txt"));
+        assert_eq!(reserved.reason_text(), "rebuild image:x");
+        assert!(reserved.reason.as_ref().is_some_and(|reason| reason.at.is_some()));
+        assert_eq!(reserved.reservation.as_deref(), Some("mai nt"));
+        for last in ["Comment", "Extra", "InstanceId", "InstanceType"] {
+            let line = format!("NodeName=n1 State=IDLE CfgTRES=x {last}=a b ReservationName=maint");
+            let node = one(&line);
+            let texts = [node.comment, node.extra, node.instance_id, node.instance_type];
+            let [text] = &texts.into_iter().flatten().collect::<Vec<_>>()[..] else {
+                panic!("one text in {line}")
+            };
+            assert_eq!((text.as_str(), node.reservation.as_deref()), ("a b", Some("maint")));
+        }
+        let node = one("NodeName=n1 State=IDLE CfgTRES=x ReservationName=maint");
+        assert_eq!((node.reason, node.reservation.as_deref()), (None, Some("maint")));
+    }
+
+    #[test]
+    fn machines_that_are_up_or_rebooting_are_read() {
+        let up = one(include_str!("../tests/data/26.05.5-node-up.txt"));
+        assert_eq!((up.state.to_string().as_str(), up.hostname.as_str()), ("IDLE+CLOUD", "m1"));
+        assert!(up.boot_time.is_some() && up.last_busy.is_some());
+        for text in [
+            include_str!("../tests/data/22.05.8-node-rebooting.txt"),
+            include_str!("../tests/data/26.05.5-node-rebooting.txt"),
+        ] {
+            let node = one(text);
+            assert!(node.state.is_reboot_requested() && node.state.has_drain(), "{}", node.state);
+            assert_eq!(node.state.base, Base::Idle, "and not the next state");
+            assert_eq!(node.reason_text(), "rebuild image:y");
+        }
     }
 
     #[test]
