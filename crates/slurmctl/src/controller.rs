@@ -32,8 +32,9 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
 
     /// Tells where nodes are, many in a call.
     ///
-    /// A node that Slurm does not know is an error, but the others are told all the same. If one call
-    /// is refused, those before it have been carried out and the rest is not tried.
+    /// A node that Slurm does not know is an error, and so is one that it refuses, but the others are
+    /// told all the same, as long as slurmctld answers. [`Error::also`](crate::Error::also) has the
+    /// further errors.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
     /// Puts nodes into a state; one that Slurm does not know is an error, but the others are changed

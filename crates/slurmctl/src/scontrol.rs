@@ -91,25 +91,36 @@ impl Scontrol {
         succeeded(program, arguments, self.runner.run(program, arguments).await?)
     }
 
+    /// One command after the other. What is refused for some nodes is no reason not to ask for the
+    /// others; an slurmctld that does not answer is.
     async fn change(&self, updates: Vec<Update<'_>>) -> Result<()> {
+        let mut failures = Vec::new();
         for update in updates {
-            let result = self.scontrol(&update.argv()?).await;
-            if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-                self.go_on(update).await?;
+            let Err(error) = self.tell(&update).await else { continue };
+            let unknown = error.kind() == ErrorKind::NotFound;
+            failures.push(error);
+            if unknown {
+                failures.extend(self.go_on(update).await.err());
             }
-            result?;
+            if failures.last().is_some_and(is_hopeless) {
+                break;
+            }
         }
-        Ok(())
+        Error::all(failures)
+    }
+
+    async fn tell(&self, update: &Update<'_>) -> Result<()> {
+        self.scontrol(&update.argv()?).await.map(drop)
     }
 
     /// Does what slurmctld left undone because there was a name that it does not know.
     async fn go_on(&self, update: Update<'_>) -> Result<()> {
         let nodes = self.nodes(Some(&update.nodes())).await?;
         let known: Hostlist = nodes.iter().map(|node| &node.name).collect();
-        if let Some(rest) = update.rest(&known) {
-            self.scontrol(&rest.argv()?).await?;
+        match update.rest(&known) {
+            Some(rest) => self.tell(&rest).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// One piece of the list of nodes; that some are unknown is no failure.
@@ -128,6 +139,16 @@ impl Scontrol {
         parse::nodes(&text).map_err(|source| {
             Error::new(ErrorKind::Protocol, shown(program, arguments)).caused_by(source)
         })
+    }
+}
+
+/// True if the next command would fare no better.
+fn is_hopeless(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Missing | ErrorKind::Unavailable => true,
+        ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Invalid | ErrorKind::Protocol => {
+            false
+        }
     }
 }
 

@@ -57,13 +57,13 @@ impl<'a> Update<'a> {
         let paired = version.pairs_instance_ids();
         let form =
             |item: &NodeAddress| (item.hostname.is_some(), paired && item.instance_id.is_some());
+        let mut sorted: Vec<&NodeAddress> = addresses.iter().collect();
+        sorted.sort_by_key(|item| form(item));
         let mut updates = Vec::new();
-        for alike in addresses.chunk_by(|one, other| form(one) == form(other)) {
+        for alike in sorted.chunk_by(|one, other| form(one) == form(other)) {
             let ids = alike.first().is_some_and(|item| form(item).1);
             let batches = alike.chunks(most);
-            updates.extend(
-                batches.map(|batch| Self::Addresses { batch: batch.iter().collect(), ids }),
-            );
+            updates.extend(batches.map(|batch| Self::Addresses { batch: batch.to_vec(), ids }));
         }
         if version.knows_instance_ids() && !paired {
             updates
@@ -289,9 +289,8 @@ mod tests {
         items.push(address("n3", "fd00::3"));
         items[1].hostname = Some("h7".parse().unwrap());
         let expected = [
-            "update nodename=n1 nodeaddr=fd00::1",
+            "update nodename=n[1,3] nodeaddr=fd00::[1,3]",
             "update nodename=n2 nodeaddr=fd00::2 nodehostname=h7",
-            "update nodename=n3 nodeaddr=fd00::3",
         ];
         assert_eq!(lines(&Update::addresses(&items, NEW)), expected);
     }

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use slurmconf::SlurmVersion;
-use slurmctl::{Controller as _, ErrorKind, Programs, Scontrol, ScontrolConfig};
+use slurmctl::{Controller as _, ErrorKind, NodeAddress, Programs, Scontrol, ScontrolConfig};
 use std::{
     fs,
+    net::IpAddr,
     os::unix::fs::PermissionsExt as _,
     path::Path,
     time::{Duration, Instant},
@@ -88,6 +89,43 @@ async fn what_slurm_says_decides_the_kind_of_error() {
         let error = connect(config).await.reconfigure().await.unwrap_err();
         assert_eq!(error.kind(), kind, "{words}");
     }
+}
+
+/// Nodes with an address and an id of their own, which 24.11 is told one by one.
+fn addresses(count: u8) -> Vec<NodeAddress> {
+    let item = |number: u8| {
+        let node = format!("n{number}").parse().unwrap();
+        let mut item = NodeAddress::new(node, IpAddr::from([10, 0, 0, number]));
+        item.instance_id = Some(format!("i-{number}"));
+        item
+    };
+    (1..=count).map(item).collect()
+}
+
+#[tokio::test]
+async fn one_refused_command_does_not_keep_the_others_from_being_tried() {
+    let (dir, config) = programs(
+        "echo \"$*\" >> calls; case \"$*\" in *i-1|*i-3) echo 'no luck' >&2; exit 1; esac",
+    );
+    let error = connect(config).await.set_addresses(&addresses(4)).await.unwrap_err();
+    let calls = fs::read_to_string(dir.path().join("calls")).unwrap();
+    let expected = "update nodename=n[1-4] nodeaddr=10.0.0.[1-4]\nupdate nodename=n1 instanceid=i-1\n\
+        update nodename=n2 instanceid=i-2\nupdate nodename=n3 instanceid=i-3\n\
+        update nodename=n4 instanceid=i-4\n";
+    assert_eq!(calls, expected);
+    assert_eq!((error.kind(), error.also().len()), (ErrorKind::Refused, 1));
+    let text = error.to_string();
+    assert!(text.contains("instanceid=i-1: exit code 1: no luck; "), "{text}");
+    assert!(text.ends_with("instanceid=i-3: exit code 1: no luck"), "{text}");
+}
+
+#[tokio::test]
+async fn a_controller_that_does_not_answer_is_not_asked_for_the_rest() {
+    let (dir, config) =
+        programs("echo x >> calls; echo 'Unable to contact slurm controller' >&2; exit 1");
+    let error = connect(config).await.set_addresses(&addresses(4)).await.unwrap_err();
+    assert_eq!((error.kind(), error.also().len()), (ErrorKind::Unavailable, 0));
+    assert_eq!(fs::read_to_string(dir.path().join("calls")).unwrap(), "x\n");
 }
 
 #[tokio::test]
