@@ -93,8 +93,7 @@ impl Scontrol {
 
     /// One command after the other. What is refused for some nodes is no reason not to ask for the
     /// others; an slurmctld that does not answer is.
-    async fn change(&self, updates: Vec<Update<'_>>) -> Result<()> {
-        let mut failures = Vec::new();
+    async fn change(&self, updates: Vec<Update<'_>>, mut failures: Vec<Error>) -> Result<()> {
         for update in updates {
             let Err(error) = self.tell(&update).await else { continue };
             let unknown = error.kind() == ErrorKind::NotFound;
@@ -225,7 +224,8 @@ impl Controller for Scontrol {
     }
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
-        self.change(Update::addresses(addresses, self.version)).await
+        let (updates, bad) = Update::addresses(addresses, self.version);
+        self.change(updates, bad).await
     }
 
     async fn set_state(
@@ -234,7 +234,7 @@ impl Controller for Scontrol {
         to: NodeAction,
         reason: Option<&Reason>,
     ) -> Result<()> {
-        self.change(Update::states(nodes, to, reason)).await
+        self.change(Update::states(nodes, to, reason), Vec::new()).await
     }
 
     async fn comment(&self, job: JobId, text: &str) -> Result<()> {
@@ -242,7 +242,7 @@ impl Controller for Scontrol {
     }
 
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
-        self.change(Update::reboots(nodes, reason)).await
+        self.change(Update::reboots(nodes, reason), Vec::new()).await
     }
 
     async fn submit(&self, job: &BatchJob) -> Result<JobId> {

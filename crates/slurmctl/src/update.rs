@@ -48,15 +48,19 @@ impl<'a> Update<'a> {
         pieces(nodes).into_iter().map(|nodes| Self::Reboot { nodes, reason }).collect()
     }
 
-    /// Addresses in as few commands as the version allows.
-    pub(crate) fn addresses(addresses: &'a [NodeAddress], version: SlurmVersion) -> Vec<Self> {
+    /// Addresses in as few commands as the version allows, and what is wrong with some of the ids: a
+    /// bad id is not told, but the address of its node is.
+    pub(crate) fn addresses(
+        addresses: &'a [NodeAddress],
+        version: SlurmVersion,
+    ) -> (Vec<Self>, Vec<Error>) {
         // These pair names and addresses wrongly, as Slurm's own list of changes says.
         let mispairs = (SlurmVersion::new(22, 5).patch(5)..=SlurmVersion::new(22, 5).patch(7))
             .contains(&version);
         let most = if mispairs { 1 } else { MOST_ADDRESSES };
-        let paired = version.pairs_instance_ids();
-        let form =
-            |item: &NodeAddress| (item.hostname.is_some(), paired && item.instance_id.is_some());
+        let (known, paired) = (version.knows_instance_ids(), version.pairs_instance_ids());
+        let has_id = |item: &NodeAddress| known && matches!(instance_id(item), Some(Ok(_)));
+        let form = |item: &NodeAddress| (item.hostname.is_some(), paired && has_id(item));
         let mut sorted: Vec<&NodeAddress> = addresses.iter().collect();
         sorted.sort_by_key(|item| form(item));
         let mut updates = Vec::new();
@@ -65,11 +69,11 @@ impl<'a> Update<'a> {
             let batches = alike.chunks(most);
             updates.extend(batches.map(|batch| Self::Addresses { batch: batch.to_vec(), ids }));
         }
-        if version.knows_instance_ids() && !paired {
-            updates
-                .extend(addresses.iter().filter(|item| item.instance_id.is_some()).map(Self::Id));
+        if known && !paired {
+            updates.extend(addresses.iter().filter(|item| has_id(item)).map(Self::Id));
         }
-        updates
+        let bad = addresses.iter().filter(|_| known).filter_map(|item| instance_id(item)?.err());
+        (updates, bad.collect())
     }
 
     /// The command line.
@@ -87,7 +91,7 @@ impl<'a> Update<'a> {
             }
             Self::Addresses { batch, ids } => pairs(batch, *ids),
             Self::Id(item) => {
-                let id = instance_id(item)?;
+                let id = instance_id(item).transpose()?.unwrap_or_default();
                 Ok(argv([
                     "update",
                     &format!("nodename={}", item.node),
@@ -152,20 +156,20 @@ fn pairs(batch: &[&NodeAddress], ids: bool) -> Result<Argv> {
         add("nodehostname", batch.iter().filter_map(|item| item.hostname.as_ref()).collect())?;
     }
     if ids {
-        let ids: Result<Vec<&str>> = batch.iter().map(|item| instance_id(item)).collect();
+        let ids: Result<Vec<&str>> = batch.iter().filter_map(|item| instance_id(item)).collect();
         add("instanceid", ids?.into_iter().collect())?;
     }
     Ok(arguments)
 }
 
 /// An id that is one word, and no list.
-fn instance_id(item: &NodeAddress) -> Result<&str> {
-    let id = item.instance_id.as_deref().unwrap_or_default();
+fn instance_id(item: &NodeAddress) -> Option<Result<&str>> {
+    let id = item.instance_id.as_deref()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte);
     if !id.is_empty() && id.len() <= 255 && id.bytes().all(plain) {
-        return Ok(id);
+        return Some(Ok(id));
     }
-    Err(invalid(format!("instance id {id:?} of {} is not one plain word", item.node)))
+    Some(Err(invalid(format!("instance id {id:?} of {} is not one plain word", item.node))))
 }
 
 fn invalid(text: String) -> Error {
@@ -221,7 +225,7 @@ mod tests {
         }
         let none = Hostlist::new();
         assert_eq!(lines(&Update::states(&none, NodeAction::Resume, None)), Vec::<String>::new());
-        assert_eq!(lines(&Update::addresses(&[], NEW)), Vec::<String>::new());
+        assert_eq!(lines(&Update::addresses(&[], NEW).0), Vec::<String>::new());
     }
 
     #[test]
@@ -259,7 +263,7 @@ mod tests {
         assert_eq!(reboot.rest(&known).unwrap().nodes().to_string(), "n[1-2]");
         let items = [("n5", "10.0.0.1"), ("zz", "10.0.0.2"), ("n4", "10.0.0.3"), ("y", "10.0.0.4")];
         let items = items.map(|(node, place)| address(node, place));
-        let update = Update::addresses(&items, NEW).remove(0);
+        let update = Update::addresses(&items, NEW).0.remove(0);
         assert_eq!(line(&update.rest(&known).unwrap()), "update nodename=n4 nodeaddr=10.0.0.3");
     }
 
@@ -267,20 +271,20 @@ mod tests {
     fn addresses_are_told_as_the_version_takes_them() {
         let mut items = vec![address("n1", "10.0.0.9"), address("n2", "10.0.0.10")];
         let plain = "update nodename=n[1-2] nodeaddr=10.0.0.[9-10]";
-        assert_eq!(lines(&Update::addresses(&items, OLD)), [plain]);
+        assert_eq!(lines(&Update::addresses(&items, OLD).0), [plain]);
         for (item, id) in items.iter_mut().zip(["i-a", "i-b"]) {
             item.instance_id = Some(id.into());
         }
-        assert_eq!(lines(&Update::addresses(&items, OLD)), [plain], "22.05 would refuse it all");
+        assert_eq!(lines(&Update::addresses(&items, OLD).0), [plain], "22.05 would refuse it all");
         let single = ["update nodename=n1 instanceid=i-a", "update nodename=n2 instanceid=i-b"];
-        let middle = lines(&Update::addresses(&items, MIDDLE));
+        let middle = lines(&Update::addresses(&items, MIDDLE).0);
         assert_eq!(middle, [plain, single[0], single[1]]);
         let paired = format!("{plain} instanceid=i-a,i-b");
-        assert_eq!(lines(&Update::addresses(&items, NEW)), [paired]);
+        assert_eq!(lines(&Update::addresses(&items, NEW).0), [paired]);
         let wrong = SlurmVersion::new(22, 5).patch(6);
         let alone =
             ["update nodename=n1 nodeaddr=10.0.0.9", "update nodename=n2 nodeaddr=10.0.0.10"];
-        assert_eq!(lines(&Update::addresses(&items, wrong)), alone, "it pairs lists wrongly");
+        assert_eq!(lines(&Update::addresses(&items, wrong).0), alone, "it pairs lists wrongly");
     }
 
     #[test]
@@ -292,20 +296,29 @@ mod tests {
             "update nodename=n[1,3] nodeaddr=fd00::[1,3]",
             "update nodename=n2 nodeaddr=fd00::2 nodehostname=h7",
         ];
-        assert_eq!(lines(&Update::addresses(&items, NEW)), expected);
+        assert_eq!(lines(&Update::addresses(&items, NEW).0), expected);
     }
 
     #[test]
-    fn an_id_that_is_a_list_or_worse_is_refused() {
+    fn an_id_that_is_a_list_or_worse_costs_the_id_and_no_address() {
         for id in ["", "a,b", "a[1-2]", "a b", "a\nb", "\"a", "é"] {
-            let mut item = address("n1", "10.0.0.1");
-            item.instance_id = Some(id.into());
-            for version in [MIDDLE, NEW] {
-                let items = std::slice::from_ref(&item);
-                let errors = Update::addresses(items, version);
-                let error = errors.iter().find_map(|update| update.argv().err()).unwrap();
-                assert_eq!(error.kind(), ErrorKind::Invalid, "{id:?}");
-            }
+            let mut items = [address("n1", "10.0.0.1"), address("n2", "10.0.0.2")];
+            items[0].instance_id = Some(id.into());
+            items[1].instance_id = Some("i-2".into());
+            let (updates, errors) = Update::addresses(&items, MIDDLE);
+            let both = "update nodename=n[1-2] nodeaddr=10.0.0.[1-2]";
+            assert_eq!(lines(&updates), [both, "update nodename=n2 instanceid=i-2"]);
+            let [error] = &errors[..] else { panic!("{errors:?}") };
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{id:?}");
+            let (updates, errors) = Update::addresses(&items, NEW);
+            let alone = "update nodename=n1 nodeaddr=10.0.0.1";
+            assert_eq!(
+                lines(&updates),
+                [alone, "update nodename=n2 nodeaddr=10.0.0.2 instanceid=i-2"]
+            );
+            assert_eq!(errors.len(), 1);
+            let (updates, errors) = Update::addresses(&items, OLD);
+            assert_eq!((lines(&updates), errors.len()), (vec![both.to_owned()], 0));
         }
     }
 
@@ -319,7 +332,7 @@ mod tests {
                 .map(|(name, address)| NodeAddress::new(NodeName::new(&name).unwrap(), address))
                 .collect();
             let mut pairs = Vec::new();
-            for update in Update::addresses(&items, NEW) {
+            for update in Update::addresses(&items, NEW).0 {
                 let command = update.argv().unwrap();
                 let value = |name: &str| {
                     let text = command.iter().find_map(|word| word.strip_prefix(name)).unwrap();

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
-    NodeAddress, Reason, Result,
+    NodeAddress, Reason, Result, update::Update,
 };
 use async_trait::async_trait;
 use hostlist::Hostlist;
@@ -84,23 +84,14 @@ impl Controller for MemorySlurm {
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
         let tried = "scontrol update nodeaddr";
+        // The same that a real one would be told, and not told.
+        let (updates, mut failures) = Update::addresses(addresses, self.version());
         self.ask(tried, |world, _| {
-            let knows_ids = world.settings.version.knows_instance_ids();
-            let mut unknown = false;
-            for address in addresses {
-                let Some(node) = world.node(address.node.as_str()) else {
-                    unknown = true;
-                    continue;
-                };
-                node.address = address.address.to_string();
-                if let Some(hostname) = &address.hostname {
-                    node.hostname = hostname.to_string();
-                }
-                if knows_ids && address.instance_id.is_some() {
-                    node.instance_id.clone_from(&address.instance_id);
-                }
+            for update in updates {
+                let result = update.argv().and_then(|_| world.set_addresses(&update, tried));
+                failures.extend(result.err());
             }
-            if unknown { Err(unknown_node(tried)) } else { Ok(()) }
+            Error::all(failures)
         })
         .await
     }

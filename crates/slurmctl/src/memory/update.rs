@@ -4,7 +4,7 @@ use super::{
     node::{NodeRecord, Power, Reboot, Seconds},
     world::{World, unknown_node},
 };
-use crate::{Error, ErrorKind, NodeAction, Reason};
+use crate::{Error, ErrorKind, NodeAction, Reason, update::Update};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 
@@ -46,6 +46,32 @@ impl World {
                 .because("Invalid node state transition requested"));
         }
         Ok(())
+    }
+
+    /// Each node in its turn, those that are not known left out as above.
+    pub(super) fn set_addresses(&mut self, update: &Update<'_>, tried: &str) -> Result<(), Error> {
+        let (batch, places, ids) = match update {
+            Update::Addresses { batch, ids } => (&batch[..], true, *ids),
+            Update::Id(item) => (std::slice::from_ref(item), false, true),
+            Update::State { .. } | Update::Reboot { .. } => (&[][..], false, false),
+        };
+        let mut unknown = false;
+        for item in batch {
+            let Some(node) = self.node(item.node.as_str()) else {
+                unknown = true;
+                continue;
+            };
+            if places {
+                node.address = item.address.to_string();
+            }
+            if let Some(hostname) = item.hostname.as_ref().filter(|_| places) {
+                node.hostname = hostname.to_string();
+            }
+            if ids {
+                node.instance_id.clone_from(&item.instance_id);
+            }
+        }
+        if unknown { Err(unknown_node(tried)) } else { Ok(()) }
     }
 
     fn change(&mut self, name: &NodeName, to: NodeAction, now: Seconds) {

@@ -171,6 +171,24 @@ async fn an_address_goes_with_the_machine_since_23_11() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bad_instance_id_costs_the_id_and_no_address_in_memory_too() {
+    for (version, refused) in [(OLD, false), (NEW, true)] {
+        let slurm = MemorySlurm::new(settings(version));
+        let mut items = ["n1", "zz", "n2"]
+            .map(|node| NodeAddress::new(name(node), "10.0.0.1".parse().unwrap()));
+        items[0].instance_id = Some("two words".into());
+        items[2].instance_id = Some("i-2".into());
+        let error = slurm.set_addresses(&items).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert_eq!(error.also().iter().any(|error| error.kind() == ErrorKind::Invalid), refused);
+        let [first, second] = ["n1", "n2"].map(|node| slurm.node(node).unwrap());
+        assert_eq!((first.address.as_str(), first.instance_id), ("10.0.0.1", None));
+        assert_eq!(second.address, "10.0.0.1");
+        assert_eq!(second.instance_id.is_some(), refused);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reboot_that_takes_too_long_leaves_the_node_down() {
     let mut settings = settings(NEW);
     settings.suspend_time = None;
