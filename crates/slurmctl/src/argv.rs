@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 pub(crate) type Argv = Vec<String>;
 
 /// Most bytes of a list of nodes in one argument: Linux takes 128 KiB.
-const LONGEST_LIST: usize = 100_000;
+pub(crate) const LONGEST_LIST: usize = 100_000;
 
 /// Most bytes of a comment.
 const LONGEST_COMMENT: usize = 1_000;

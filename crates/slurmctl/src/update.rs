@@ -5,7 +5,7 @@
 
 use crate::{
     Error, ErrorKind, NodeAction, NodeAddress, Reason, Result,
-    argv::{Argv, argv, pieces},
+    argv::{Argv, LONGEST_LIST, argv, pieces},
 };
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
@@ -66,14 +66,28 @@ impl<'a> Update<'a> {
         let mut updates = Vec::new();
         for alike in sorted.chunk_by(|one, other| form(one) == form(other)) {
             let ids = alike.first().is_some_and(|item| form(item).1);
-            let batches = alike.chunks(most);
-            updates.extend(batches.map(|batch| Self::Addresses { batch: batch.to_vec(), ids }));
+            for batch in alike.chunks(most) {
+                Self::cut(batch, ids, &mut updates);
+            }
         }
         if known && !paired {
             updates.extend(addresses.iter().filter(|item| has_id(item)).map(Self::Id));
         }
         let bad = addresses.iter().filter(|_| known).filter_map(|item| instance_id(item)?.err());
         (updates, bad.collect())
+    }
+
+    /// The batch, in halves if some argument is too long: names and ids may be of 255 bytes.
+    fn cut(batch: &[&'a NodeAddress], ids: bool, updates: &mut Vec<Self>) {
+        let update = Self::Addresses { batch: batch.to_vec(), ids };
+        let is_long = |words: &Argv| words.iter().any(|word| word.len() > LONGEST_LIST);
+        if batch.len() < 2 || !update.argv().as_ref().is_ok_and(is_long) {
+            updates.push(update);
+            return;
+        }
+        let (first, second) = batch.split_at(batch.len() / 2);
+        Self::cut(first, ids, updates);
+        Self::cut(second, ids, updates);
     }
 
     /// The command line.
@@ -320,6 +334,26 @@ mod tests {
             let (updates, errors) = Update::addresses(&items, OLD);
             assert_eq!((lines(&updates), errors.len()), (vec![both.to_owned()], 0));
         }
+    }
+
+    #[test]
+    fn long_names_and_ids_do_not_make_an_argument_too_long() {
+        let item = |number: usize| {
+            let mut item = address(&format!("{}-{number:04}-x", "n".repeat(57)), "10.0.0.1");
+            item.instance_id = Some(format!("{number:04}{}", "i".repeat(251)));
+            item
+        };
+        let items: Vec<NodeAddress> = (0..1_000).map(item).collect();
+        let (updates, errors) = Update::addresses(&items, NEW);
+        assert!(errors.is_empty(), "{errors:?}");
+        assert!(updates.len() > 1 && updates.len() <= 4, "{}", updates.len());
+        let mut nodes = Vec::new();
+        for update in updates {
+            assert!(update.argv().unwrap().iter().all(|word| word.len() <= LONGEST_LIST));
+            nodes.extend(update.nodes().to_vec());
+        }
+        let meant: Vec<String> = items.iter().map(|item| item.node.to_string()).collect();
+        assert_eq!(nodes, meant);
     }
 
     proptest! {
