@@ -65,13 +65,10 @@ pub(crate) fn show_config() -> Argv {
     argv(["show", "config"])
 }
 
-pub(crate) fn show_nodes(which: Option<&Hostlist>) -> Vec<Argv> {
-    let all = argv(["--all", "--oneliner", "show", "node"]);
-    let Some(list) = which else {
-        return vec![all];
-    };
-    let some = |piece: Hostlist| all.iter().cloned().chain([piece.to_string()]).collect();
-    pieces(list).into_iter().map(some).collect()
+pub(crate) fn show_nodes(which: Option<&Hostlist>) -> Argv {
+    let mut arguments = argv(["--all", "--oneliner", "show", "node"]);
+    arguments.extend(which.map(Hostlist::to_string));
+    arguments
 }
 
 pub(crate) fn list_jobs(which: &Jobs) -> Argv {
@@ -127,8 +124,8 @@ mod tests {
     fn commands_are_as_slurm_wants_them() {
         let nodes = list("n[1-2],m");
         let table = [
-            (show_nodes(None), "--all --oneliner show node"),
-            (show_nodes(Some(&nodes)), "--all --oneliner show node n[1-2],m"),
+            (vec![show_nodes(None)], "--all --oneliner show node"),
+            (vec![show_nodes(Some(&nodes))], "--all --oneliner show node n[1-2],m"),
             (vec![comment(JobId::new(7), "two\nlines")], "update jobid=7 admincomment=two lines"),
             (vec![version()], "--version"),
             (vec![ping()], "ping"),
@@ -143,7 +140,7 @@ mod tests {
     #[test]
     fn no_nodes_are_no_command() {
         let none = Hostlist::new();
-        assert_eq!(show_nodes(Some(&none)), Vec::<Argv>::new());
+        assert_eq!(pieces(&none), Vec::<Hostlist>::new());
     }
 
     #[test]
@@ -151,13 +148,12 @@ mod tests {
         // Names that do not fold.
         let names = (0..20_000).map(|number| format!("node-{number}-x"));
         let list: Hostlist = names.collect();
-        let commands = show_nodes(Some(&list));
-        assert!(commands.len() > 1);
+        let pieces = pieces(&list);
+        assert!(pieces.len() > 1);
         let mut all = Hostlist::new();
-        for command in &commands {
-            let piece = command.last().unwrap();
-            assert!(piece.len() <= LONGEST_LIST);
-            all.append(&piece.parse().unwrap());
+        for piece in &pieces {
+            assert!(piece.to_string().len() <= LONGEST_LIST);
+            all.append(piece);
         }
         assert_eq!(all, list);
     }

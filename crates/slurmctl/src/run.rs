@@ -14,8 +14,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Most bytes of a command line that an error shows.
-const LONGEST_SHOWN: usize = 300;
+/// Most bytes of a command line, or of what came of it, that an error shows.
+pub(crate) const LONGEST_SHOWN: usize = 300;
 
 /// How long output is still waited for when the program itself has ended: a daemon that it started
 /// may keep the pipe for good.
@@ -41,10 +41,10 @@ pub(crate) struct Printed {
 }
 
 impl Printed {
-    /// The line that says what went wrong: Slurm's programs do not always use standard error.
-    pub(crate) fn complaint(&self) -> String {
-        let mut lines = self.stderr.lines().chain(self.stdout.lines());
-        clean(lines.find(|line| !line.trim().is_empty()).unwrap_or_default(), LONGEST_SHOWN)
+    /// All that it said: Slurm's programs do not always use standard error.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
+        let lines = self.stderr.lines().chain(self.stdout.lines());
+        lines.map(str::trim).filter(|line| !line.is_empty())
     }
 }
 

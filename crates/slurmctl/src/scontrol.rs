@@ -4,8 +4,11 @@ use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
     NodeAddress, Programs, Reason, Result,
     argv::{self, Argv},
+    classify::classify,
     parse,
-    run::{Printed, Runner, shown},
+    reason::clean,
+    run::{LONGEST_SHOWN, Printed, Runner, shown},
+    squeue,
     update::Update,
 };
 use async_trait::async_trait;
@@ -123,18 +126,12 @@ impl Scontrol {
     }
 
     /// One piece of the list of nodes; that some are unknown is no failure.
-    async fn show_nodes(&self, arguments: &Argv) -> Result<Vec<Node>> {
-        let program = &self.config.programs.scontrol;
+    async fn show_nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
+        let (program, arguments) = (&self.config.programs.scontrol, &argv::show_nodes(which));
         let printed = self.runner.run(program, arguments).await?;
-        let unknown = |line: &str| {
-            line.is_empty() || line.starts_with("NodeName=") || line.ends_with(" not found")
-        };
-        let partial = printed.code == Some(1) && printed.stderr.trim().is_empty();
-        let text = if partial && printed.stdout.lines().all(unknown) {
-            printed.stdout
-        } else {
-            succeeded(program, arguments, printed)?
-        };
+        let answered = printed.code == Some(1)
+            && which.is_some_and(|list| parse::answers_for_all(&printed.stdout, list));
+        let text = if answered { printed.stdout } else { succeeded(program, arguments, printed)? };
         parse::nodes(&text).map_err(|source| {
             Error::new(ErrorKind::Protocol, shown(program, arguments)).caused_by(source)
         })
@@ -168,31 +165,10 @@ fn succeeded(program: &Path, arguments: &[String], printed: Printed) -> Result<S
     if printed.code == Some(0) {
         return Ok(printed.stdout);
     }
-    let complaint = printed.complaint();
-    let kind = if printed.code.is_none() { ErrorKind::Unavailable } else { classify(&complaint) };
+    let (kind, line) = classify(printed.lines());
+    let kind = if printed.code.is_none() { ErrorKind::Unavailable } else { kind };
+    let complaint = clean(line, LONGEST_SHOWN);
     Err(Error::new(kind, shown(program, arguments)).with_exit_code(printed.code).because(complaint))
-}
-
-/// What kind of failure Slurm's words stand for.
-pub(crate) fn classify(complaint: &str) -> ErrorKind {
-    let unavailable = [
-        "Unable to contact slurm controller",
-        "Zero Bytes were transmitted",
-        "Socket timed out",
-        "Communication connection failure",
-        "Connection refused",
-        "standby mode",
-        "Transport endpoint is not connected",
-    ];
-    let unknown = ["Invalid node name", "Invalid job id", "not found", "invalid partition"];
-    let has = |phrases: &[&str]| phrases.iter().any(|phrase| complaint.contains(phrase));
-    if has(&unavailable) {
-        ErrorKind::Unavailable
-    } else if has(&unknown) {
-        ErrorKind::NotFound
-    } else {
-        ErrorKind::Refused
-    }
 }
 
 #[async_trait]
@@ -202,9 +178,12 @@ impl Controller for Scontrol {
     }
 
     async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
+        let Some(list) = which else {
+            return self.show_nodes(None).await;
+        };
         let mut nodes = Vec::new();
-        for arguments in argv::show_nodes(which) {
-            nodes.extend(self.show_nodes(&arguments).await?);
+        for piece in argv::pieces(list) {
+            nodes.extend(self.show_nodes(Some(&piece)).await?);
         }
         Ok(nodes)
     }
@@ -212,7 +191,7 @@ impl Controller for Scontrol {
     async fn jobs(&self, which: Jobs) -> Result<Vec<Job>> {
         let (program, arguments) = (&self.config.programs.squeue, argv::list_jobs(&which));
         let text = self.run(program, &arguments).await?;
-        let mut jobs = parse::jobs(&text).map_err(|source| {
+        let mut jobs = squeue::jobs(&text).map_err(|source| {
             Error::new(ErrorKind::Protocol, shown(program, &arguments)).caused_by(source)
         })?;
         jobs.retain(|job| which.wants(job));
@@ -250,7 +229,7 @@ impl Controller for Scontrol {
         let text = self.run(program, &arguments).await?;
         let unclear =
             || Error::new(ErrorKind::Protocol, shown(program, &arguments)).because(text.as_str());
-        parse::submitted(&text).ok_or_else(unclear)
+        squeue::submitted(&text).ok_or_else(unclear)
     }
 
     async fn ping(&self) -> Result<bool> {

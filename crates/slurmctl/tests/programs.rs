@@ -82,6 +82,10 @@ async fn what_slurm_says_decides_the_kind_of_error() {
         ("slurm_update error: Invalid node name specified", ErrorKind::NotFound),
         ("Invalid job id specified for job 999", ErrorKind::NotFound),
         ("slurm_update error: Invalid node state transition requested", ErrorKind::Refused),
+        (
+            "error: Munge encode failed\nslurm_update error: Unable to contact slurm controller",
+            ErrorKind::Unavailable,
+        ),
         ("", ErrorKind::Refused),
     ];
     for (words, kind) in table {
@@ -204,6 +208,18 @@ echo $! > {}
     assert!(fs::exists(format!("/proc/{}", daemon.trim())).unwrap(), "it lives on");
     let killed = std::process::Command::new("kill").args(["-s", "KILL", daemon.trim()]).status();
     assert!(killed.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_warning_does_not_spoil_a_list_in_which_some_nodes_are_unknown() {
+    let (_dir, config) = programs(
+        "echo 'scontrol: error: a warning' >&2; echo NodeName=n1 State=IDLE; echo Node n2 not found; exit 1",
+    );
+    let slurm = connect(config).await;
+    let nodes = slurm.nodes(Some(&"n[1-2]".parse().unwrap())).await.unwrap();
+    assert_eq!(nodes.len(), 1);
+    let error = slurm.nodes(Some(&"n[1-3]".parse().unwrap())).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "n3 is missing: {error}");
 }
 
 #[tokio::test]
