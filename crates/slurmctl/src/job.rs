@@ -61,6 +61,12 @@ words! {
         BootFail = "BOOT_FAIL",
         /// Gave way to another.
         Preempted = "PREEMPTED",
+        /// Used more memory than it asked for.
+        OutOfMemory = "OUT_OF_MEMORY",
+        /// Could not end before its deadline.
+        Deadline = "DEADLINE",
+        /// Runs in another cluster of a federation.
+        Revoked = "REVOKED",
         /// Is paused.
         Suspended = "SUSPENDED",
         /// Is on its way back into the queue.
@@ -81,7 +87,10 @@ impl JobState {
             | Self::Timeout
             | Self::NodeFail
             | Self::BootFail
-            | Self::Preempted => true,
+            | Self::Preempted
+            | Self::OutOfMemory
+            | Self::Deadline
+            | Self::Revoked => true,
             Self::Pending
             | Self::Configuring
             | Self::Running
@@ -213,6 +222,25 @@ impl BatchJob {
             time_limit: None,
             directory: "/".into(),
             comment: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_ended_in_any_way_is_finished() {
+        let ended = "COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL BOOT_FAIL PREEMPTED OUT_OF_MEMORY \
+            DEADLINE REVOKED";
+        for word in ended.split_whitespace() {
+            assert!(JobState::from(word).is_finished(), "{word}");
+        }
+        let active = "PENDING CONFIGURING RUNNING COMPLETING SUSPENDED REQUEUED REQUEUE_HOLD \
+            SPECIAL_EXIT RESIZING STAGE_OUT STOPPED SIGNALING";
+        for word in active.split_whitespace() {
+            assert!(!JobState::from(word).is_finished(), "{word}");
         }
     }
 }
