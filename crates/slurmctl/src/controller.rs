@@ -55,7 +55,8 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
 
     /// Has nodes rebooted as soon as their jobs have ended, and back in service afterwards.
     ///
-    /// Nodes that are powered down or on their way down are silently left out by Slurm.
+    /// Nodes that are powered down or on their way down are silently left out by Slurm; one that it
+    /// does not know is an error, but the others are rebooted all the same.
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()>;
 
     /// Submits a batch job. Must not be repeated blindly: there would be two.

@@ -121,8 +121,12 @@ impl Controller for MemorySlurm {
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
         let tried = format!("scontrol reboot {nodes}");
         self.ask(&tried, |world, now| {
+            let mut unknown = false;
             for name in nodes {
-                let node = world.node(&name).ok_or_else(|| unknown_node(&tried))?;
+                let Some(node) = world.node(&name) else {
+                    unknown = true;
+                    continue;
+                };
                 // Slurm leaves these out without a word.
                 if matches!(node.power, Power::Down | Power::GoingDown { .. }) || node.wants_down {
                     continue;
@@ -135,7 +139,7 @@ impl Controller for MemorySlurm {
                 node.set_reason(reason.as_str(), now);
             }
             world.dirty = true;
-            Ok(())
+            if unknown { Err(unknown_node(&tried)) } else { Ok(()) }
         })
         .await
     }

@@ -94,6 +94,19 @@ async fn a_reboot_waits_for_the_job_and_brings_the_node_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reboot_with_an_unknown_name_is_not_forgotten_for_the_others() {
+    let slurm = slurm();
+    running(&slurm, 2).await;
+    run(&slurm, 22).await;
+    assert!(slurm.next_event().is_some_and(|due| due > Instant::now() + secs(5)), "all is quiet");
+    let why = Reason::new("rebuild image:x");
+    let error = slurm.reboot(&list("n1,zz,n2"), &why).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(slurm.next_event().is_some_and(|due| due <= Instant::now() + secs(1)));
+    assert_eq!(run(&slurm, 1).await, [(1, Call::Reboot { nodes: list("n[1-2]") })]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_reboot_job_brings_about_depends_on_version_and_kind() {
     let table = [
         ((22, 5), true, "RebootJob"),
