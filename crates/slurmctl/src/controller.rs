@@ -14,6 +14,9 @@ use std::{fmt, net::IpAddr};
 
 /// The Slurm controller, as far as an elastic cluster needs it.
 ///
+/// Names of nodes must come from slurm.conf's `NodeName=`: Slurm takes the name of a `NodeSet` for all
+/// nodes in it. `ALL` alone, which it takes for every node there is, is refused here.
+///
 /// Every call has a deadline of its own. Every call but [`submit`](Self::submit) may be repeated
 /// when it is not known whether it worked.
 #[async_trait]

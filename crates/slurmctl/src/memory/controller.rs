@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
-    NodeAddress, Reason, Result, update::Update,
+    NodeAddress, Reason, Result,
+    update::{Update, refuse_all},
 };
 use async_trait::async_trait;
 use hostlist::Hostlist;
@@ -121,6 +122,7 @@ impl Controller for MemorySlurm {
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
         let tried = format!("scontrol reboot {nodes}");
         self.ask(&tried, |world, now| {
+            refuse_all(nodes)?;
             let mut unknown = false;
             for name in nodes {
                 let Some(node) = world.node(&name) else {

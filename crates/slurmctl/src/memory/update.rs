@@ -4,7 +4,10 @@ use super::{
     node::{NodeRecord, Power, Reboot, Seconds},
     world::{World, unknown_node},
 };
-use crate::{Error, ErrorKind, NodeAction, Reason, update::Update};
+use crate::{
+    Error, ErrorKind, NodeAction, Reason,
+    update::{Update, refuse_all},
+};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 
@@ -18,6 +21,7 @@ impl World {
         reason: Option<&Reason>,
         now: Seconds,
     ) -> Result<(), Error> {
+        refuse_all(nodes)?;
         let tried = format!("scontrol update nodename={nodes} state={to}");
         if reason.is_none() && matches!(to, NodeAction::Down | NodeAction::Drain) {
             return Err(Error::new(ErrorKind::Refused, tried).because("You must specify a reason"));

@@ -171,6 +171,17 @@ async fn an_address_goes_with_the_machine_since_23_11() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_called_all_is_not_every_node() {
+    let slurm = slurm();
+    let why = Reason::new("x");
+    let error = slurm.set_state(&list("ALL"), NodeAction::Drain, Some(&why)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(slurm.reboot(&list("all"), &why).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let item = NodeAddress::new(name("all"), "10.0.0.1".parse().unwrap());
+    assert_eq!(slurm.set_addresses(&[item]).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_bad_instance_id_costs_the_id_and_no_address_in_memory_too() {
     for (version, refused) in [(OLD, false), (NEW, true)] {
         let slurm = MemorySlurm::new(settings(version));
