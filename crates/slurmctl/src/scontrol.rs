@@ -111,6 +111,29 @@ impl Scontrol {
         Error::all(failures)
     }
 
+    /// Waits for an answer that only a controller in charge gives: one in standby is up as well.
+    async fn until_it_acts(&self, deadline: Instant) -> Result<()> {
+        let (program, arguments) = (&self.config.programs.scontrol, argv::show_config());
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = self.runner.timeout.min(left);
+            let runner = Runner { timeout, ..self.runner.clone() };
+            let printed = runner.run(program, &arguments).await;
+            let error = match printed.and_then(|text| succeeded(program, &arguments, text)) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Missing => return Err(error),
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                let text =
+                    format!("slurmctld does not answer after {:?}", self.config.restart_timeout);
+                let late = Error::new(ErrorKind::Unavailable, "restart of slurmctld");
+                return Err(late.because(text).caused_by(error));
+            }
+            sleep(PAUSE.min(left)).await;
+        }
+    }
+
     async fn tell(&self, update: &Update<'_>) -> Result<()> {
         self.scontrol(&update.argv()?).await.map(drop)
     }
@@ -254,16 +277,6 @@ impl Controller for Scontrol {
         let (program, arguments) = (Path::new(program), arguments.to_vec());
         let runner = Runner { timeout: self.config.restart_timeout, ..self.runner.clone() };
         succeeded(program, &arguments, runner.run(program, &arguments).await?)?;
-        while !self.ping().await? {
-            if Instant::now() >= deadline {
-                let text =
-                    format!("slurmctld does not answer after {:?}", self.config.restart_timeout);
-                return Err(
-                    Error::new(ErrorKind::Unavailable, shown(program, &arguments)).because(text)
-                );
-            }
-            sleep(PAUSE).await;
-        }
-        Ok(())
+        self.until_it_acts(deadline).await
     }
 }

@@ -223,6 +223,35 @@ async fn a_warning_does_not_spoil_a_list_in_which_some_nodes_are_unknown() {
 }
 
 #[tokio::test]
+async fn a_restart_waits_for_the_controller_in_charge_and_not_for_its_standby() {
+    // Up from the first, but in charge only when it was asked for the third time.
+    let (dir, mut config) = programs(
+        "[ \"$1\" = ping ] && echo 'Slurmctld(backup) at b is UP' && exit\n\
+         echo x >> asked; [ $(wc -l < asked) -gt 2 ] && echo a = b && exit\n\
+         echo 'slurm_load_ctl_conf error: Slurm backup controller in standby mode' >&2; exit 1",
+    );
+    config.restart = vec!["/bin/true".into()];
+    let slurm = connect(config).await;
+    assert!(slurm.ping().await.unwrap());
+    slurm.restart().await.unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("asked")).unwrap().lines().count(), 3);
+}
+
+#[tokio::test]
+async fn a_restart_does_not_outlast_its_deadline_by_a_command() {
+    let (_dir, mut config) = programs("exec sleep 1000");
+    config.restart = vec!["/bin/true".into()];
+    config.restart_timeout = Duration::from_secs(2);
+    // Waited out, it would be longer than a test may take.
+    config.timeout = Duration::from_mins(10);
+    let slurm = Scontrol::new(config, SlurmVersion::new(24, 11));
+    let error = slurm.restart().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(error.to_string(), "restart of slurmctld: slurmctld does not answer after 2s");
+    assert!(std::error::Error::source(&error).is_some());
+}
+
+#[tokio::test]
 async fn what_cannot_be_started_or_understood_is_said() {
     let (_dir, mut config) =
         programs("echo NodeName=n1 State=IDLE; echo 'scontrol: error: halfway' >&2; exit 1");
