@@ -26,18 +26,30 @@ impl MemorySlurm {
     ) -> Result<T> {
         let latency = self.world().settings.latency;
         sleep(latency / 2).await;
-        let unanswered = {
-            let world = self.world();
-            world.is_away(Instant::now()).then_some(world.settings.timeout)
-        };
-        if let Some(timeout) = unanswered {
-            sleep(timeout).await;
-            let text = format!("no answer in {timeout:?}");
-            return Err(Error::new(ErrorKind::Unavailable, tried).because(text));
+        if self.world().is_away(Instant::now()) {
+            return Err(self.unanswered(tried).await);
         }
         let result = self.with(work);
         sleep(latency / 2).await;
+        if self.loses_answer() {
+            return Err(self.unanswered(tried).await);
+        }
         result
+    }
+
+    /// True if the answer of this call gets lost.
+    fn loses_answer(&self) -> bool {
+        let mut world = self.world();
+        let lost = world.lost_answers > 0;
+        world.lost_answers = world.lost_answers.saturating_sub(1);
+        lost
+    }
+
+    /// What is left when the caller's patience is over.
+    async fn unanswered(&self, tried: &str) -> Error {
+        let timeout = self.world().settings.timeout;
+        sleep(timeout).await;
+        Error::new(ErrorKind::Unavailable, tried).because(format!("no answer in {timeout:?}"))
     }
 }
 

@@ -89,6 +89,12 @@ impl MemorySlurm {
         });
     }
 
+    /// The next calls, so many of them, are carried out, but their answers get lost: the caller does not
+    /// learn what came of them.
+    pub fn lose_answers(&self, calls: usize) {
+        self.with(|world, _| world.lost_answers = calls);
+    }
+
     /// slurmctld dies and is started again with what it last saved: it has forgotten that it asked
     /// for the nodes that are powering up, and asks again.
     pub fn crash(&self) {

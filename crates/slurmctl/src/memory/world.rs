@@ -23,6 +23,8 @@ pub(super) struct World {
     /// Something was told since.
     pub(super) dirty: bool,
     pub(super) unreachable: bool,
+    /// How many answers will get lost.
+    pub(super) lost_answers: usize,
     /// Until when slurmctld is away for a restart.
     pub(super) restarting: Option<Instant>,
     next_job: u32,
@@ -46,6 +48,7 @@ impl World {
             last_pass: None,
             dirty: true,
             unreachable: false,
+            lost_answers: 0,
             restarting: None,
             next_job: 1,
             calls: Vec::new(),
@@ -104,7 +107,23 @@ impl World {
         let jobs = self.jobs.values().filter_map(|job| match job.state {
             JobState::Pending if job.begin > 0 => Some(job.begin),
             JobState::Running => job.end,
-            _ => None,
+            JobState::Pending
+            | JobState::Configuring
+            | JobState::Completing
+            | JobState::Completed
+            | JobState::Failed
+            | JobState::Cancelled
+            | JobState::Timeout
+            | JobState::NodeFail
+            | JobState::BootFail
+            | JobState::Preempted
+            | JobState::OutOfMemory
+            | JobState::Deadline
+            | JobState::Revoked
+            | JobState::Suspended
+            | JobState::Requeued
+            | JobState::RequeueHold
+            | JobState::Other(_) => None,
         });
         nodes
             .chain(jobs)

@@ -170,6 +170,20 @@ async fn while_it_is_away_nothing_is_answered_and_nothing_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_whose_answer_is_lost_was_carried_out_all_the_same() {
+    let slurm = slurm();
+    let id = slurm.submit_job(job(1));
+    slurm.lose_answers(2);
+    let began = Instant::now();
+    let error = slurm.comment(id, "x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(began.elapsed(), secs(10), "the caller waited for it");
+    assert_eq!(slurm.job(id).unwrap().admin_comment.as_deref(), Some("x"));
+    assert!(!slurm.ping().await.unwrap());
+    assert!(slurm.ping().await.unwrap(), "no more than were asked for");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_does_not_live_on_when_its_machine_was_replaced() {
     let slurm = slurm();
     let id = running(&slurm, 1).await;
