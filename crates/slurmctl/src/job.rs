@@ -202,7 +202,7 @@ pub struct BatchJob {
     pub exclusive: bool,
     /// At most this long.
     pub time_limit: Option<Duration>,
-    /// Where it begins; slurmctld's choice without it is where we are.
+    /// Where its command runs.
     pub directory: PathBuf,
     /// Its comment.
     pub comment: Option<String>,
