@@ -77,10 +77,12 @@ impl World {
     /// Jobs whose nodes are all there begin to run.
     pub(super) fn start_jobs(&mut self, now: Seconds) {
         let nodes = &self.nodes;
+        let needs_address =
+            self.settings.needs_addresses && !self.settings.version.resets_addresses();
         let up = |name: &NodeName| {
-            nodes
-                .iter()
-                .any(|node| node.name() == name && node.power == Power::Up && !node.not_responding)
+            let Some(node) = nodes.iter().find(|node| node.name() == name) else { return false };
+            let reached = !needs_address || node.is_reached();
+            node.power == Power::Up && !node.not_responding && reached
         };
         for job in self.jobs.values_mut().filter(|job| job.state == JobState::Configuring) {
             if job.nodes.iter().all(up) {

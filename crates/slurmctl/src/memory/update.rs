@@ -75,6 +75,8 @@ impl World {
                 node.instance_id.clone_from(&item.instance_id);
             }
         }
+        // A job may have waited for just this.
+        self.dirty = true;
         if unknown { Err(unknown_node(tried)) } else { Ok(()) }
     }
 
