@@ -13,7 +13,8 @@ pub(crate) const LONGEST_LIST: usize = 100_000;
 /// Most bytes of a comment.
 const LONGEST_COMMENT: usize = 1_000;
 
-/// What stands between two fields of a job: nothing that an owner can put into any of them.
+/// What stands between two fields of a job. Owners choose the nodes and features they ask for, but Slurm
+/// takes only names there, and refuses this.
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
 /// The fields of a job, in the order asked for. Free text, which only administrators can write, is last.

@@ -105,7 +105,8 @@ impl JobState {
 
 /// A job as the controller sees it.
 ///
-/// Nothing in it is text that the job's owner chose freely, so that no owner can pretend anything.
+/// Nothing in it is free text of the job's owner, so that no owner can pretend anything: `wanted` and
+/// `features` are chosen by the owner, from what Slurm knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Job {
@@ -117,7 +118,7 @@ pub struct Job {
     pub reason: Option<String>,
     /// Nodes that it has.
     pub nodes: Hostlist,
-    /// Nodes that it asked for by name.
+    /// Nodes that it asked for by name; none if the list cannot be read.
     pub wanted: Hostlist,
     /// How many nodes it asked for, or has.
     pub node_count: u32,

@@ -9,9 +9,15 @@ use hostlist::{Hostlist, Parser};
 
 /// Reads what squeue prints in the form that we ask for.
 pub(crate) fn jobs(text: &str) -> Result<Vec<Job>, BadLine> {
-    // The last text may have been given more than one line.
-    let lines = text.lines().filter(|line| line.matches(SEPARATOR).count() + 1 >= JOB_FIELDS.len());
+    let lines = text.lines().filter(|line| is_record(line));
     lines.map(|line| job(line).ok_or_else(|| BadLine::new("no job", line))).collect()
+}
+
+/// True if a job begins here, be it cut short; the last text may have been given more than one line.
+fn is_record(line: &str) -> bool {
+    let whole = line.matches(SEPARATOR).count() + 1 >= JOB_FIELDS.len();
+    let begins = || line.split_once(SEPARATOR).is_some_and(|(id, _)| id.parse::<JobId>().is_ok());
+    whole || begins()
 }
 
 fn job(line: &str) -> Option<Job> {
@@ -40,7 +46,8 @@ fn job(line: &str) -> Option<Job> {
     job.reason = text(reason).filter(|reason| reason != "None");
     partition.clone_into(&mut job.partition);
     job.nodes = list(nodes)?;
-    job.wanted = list(wanted)?;
+    // What the owner typed is no reason to lose sight of the job.
+    job.wanted = list(wanted).unwrap_or_default();
     job.node_count = count.parse().unwrap_or(0);
     job.user = user.parse().ok()?;
     job.reboot = !matches!(reboot, "0" | "no" | "");
@@ -118,6 +125,22 @@ mod tests {
         );
         let bad = fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", ""]);
         assert!(super::jobs(&bad).is_err());
+    }
+
+    #[test]
+    fn a_job_whose_line_was_cut_does_not_vanish() {
+        let line = fields(["7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", ""]);
+        assert!(jobs(&line).is_err(), "n1 is in use, and must not be taken for free");
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_does_not_hide_the_job() {
+        let line = fields(["7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", ""]);
+        let jobs = jobs(&line).unwrap();
+        let [job] = &jobs[..] else { panic!("{jobs:?}") };
+        assert_eq!((job.nodes.to_string(), job.wanted.len()), ("n1".into(), 0));
+        let line = fields(["7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", ""]);
+        assert!(super::jobs(&line).is_err(), "where it runs must be known");
     }
 
     #[test]
