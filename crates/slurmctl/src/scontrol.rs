@@ -222,7 +222,13 @@ impl Controller for Scontrol {
     }
 
     async fn config(&self) -> Result<ControllerConfig> {
-        Ok(ControllerConfig::parse(&self.scontrol(&argv::show_config()).await?))
+        let arguments = argv::show_config();
+        let config = ControllerConfig::parse(&self.scontrol(&arguments).await?);
+        let Some(name) = config.unreadable() else {
+            return Ok(config);
+        };
+        let tried = shown(&self.config.programs.scontrol, &arguments);
+        Err(Error::new(ErrorKind::Protocol, tried).because(format!("{name} is not told")))
     }
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {

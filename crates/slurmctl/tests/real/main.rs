@@ -41,6 +41,7 @@ macro_rules! on_all_versions {
 
 on_all_versions! {
     what_it_tells_is_read;
+    a_time_without_end_is_read;
     jobs_are_listed_and_commented;
     addresses_are_paired;
     a_node_that_the_cloud_refused_is_given_back;
@@ -100,6 +101,14 @@ mod cases {
         assert_eq!(config.suspend_timeout(), Some(Duration::from_secs(2)));
         assert_eq!(config.suspend_time(), Some(Duration::from_mins(10)));
         assert!(config.has_slurmctld_parameter("power_save_interval"));
+    }
+
+    pub(super) async fn a_time_without_end_is_read(series: &str) {
+        let conf = CONF.replace("SuspendTime=600\n", "");
+        let bed = Testbed::start(series, &conf).await;
+        let config = bed.scontrol().await.config().await.unwrap();
+        assert_eq!(config.suspend_time(), None, "{:?}", config.get("SuspendTime"));
+        assert_eq!(config.resume_timeout(), Some(Duration::from_mins(10)));
     }
 
     pub(super) async fn jobs_are_listed_and_commented(series: &str) {
