@@ -189,9 +189,13 @@ fn succeeded(program: &Path, arguments: &[String], printed: Printed) -> Result<S
         return Ok(printed.stdout);
     }
     let (kind, line) = classify(printed.lines());
+    Err(failed(program, arguments, &printed, kind).because(clean(line, LONGEST_SHOWN)))
+}
+
+/// A program that did not work; one that was killed may have done something.
+fn failed(program: &Path, arguments: &[String], printed: &Printed, kind: ErrorKind) -> Error {
     let kind = if printed.code.is_none() { ErrorKind::Unavailable } else { kind };
-    let complaint = clean(line, LONGEST_SHOWN);
-    Err(Error::new(kind, shown(program, arguments)).with_exit_code(printed.code).because(complaint))
+    Error::new(kind, shown(program, arguments)).with_exit_code(printed.code)
 }
 
 #[async_trait]
@@ -282,7 +286,12 @@ impl Controller for Scontrol {
         };
         let (program, arguments) = (Path::new(program), arguments.to_vec());
         let runner = Runner { timeout: self.config.restart_timeout, ..self.runner.clone() };
-        succeeded(program, &arguments, runner.run(program, &arguments).await?)?;
+        let printed = runner.run(program, &arguments).await?;
+        if printed.code != Some(0) {
+            // None of Slurm's words: 'not found' is no node here.
+            let line = clean(printed.lines().next().unwrap_or_default(), LONGEST_SHOWN);
+            return Err(failed(program, &arguments, &printed, ErrorKind::Refused).because(line));
+        }
         self.until_it_acts(deadline).await
     }
 }

@@ -246,6 +246,19 @@ async fn a_restart_waits_for_the_controller_in_charge_and_not_for_its_standby() 
 }
 
 #[tokio::test]
+async fn a_restart_command_that_does_not_work_is_no_unknown_node() {
+    let (dir, mut config) = programs("echo a = b");
+    let restart = dir.path().join("restart");
+    fs::write(&restart, "#!/bin/sh\necho 'Node Invalid node name not found' >&2\nexit 5\n")
+        .unwrap();
+    fs::set_permissions(&restart, fs::Permissions::from_mode(0o755)).unwrap();
+    config.restart = vec![restart.display().to_string()];
+    let error = connect(config).await.restart().await.unwrap_err();
+    assert_eq!((error.kind(), error.exit_code()), (ErrorKind::Refused, Some(5)));
+    assert_eq!(error.message(), Some("Node Invalid node name not found"));
+}
+
+#[tokio::test]
 async fn a_restart_does_not_outlast_its_deadline_by_a_command() {
     let (_dir, mut config) = programs("exec sleep 1000");
     config.restart = vec!["/bin/true".into()];
