@@ -17,8 +17,12 @@ use std::{fmt, net::IpAddr};
 /// Names of nodes must come from slurm.conf's `NodeName=`: Slurm takes the name of a `NodeSet` for all
 /// nodes in it. `ALL` alone, which it takes for every node there is, is refused here.
 ///
-/// Every call has a deadline of its own. Every call but [`submit`](Self::submit) may be repeated
-/// when it is not known whether it worked.
+/// Every call has a deadline of its own. A call of which it is not known whether it worked may be repeated
+/// if it asks or writes something down (addresses, comments, drain, undrain). Look first before the
+/// others are: a second [`submit`](Self::submit) is a second job, a reboot that is over begins again,
+/// [`PowerUp`](NodeAction::PowerUp) and [`PowerDown`](NodeAction::PowerDown) have Slurm's programs
+/// called again, and [`PowerDownForce`](NodeAction::PowerDownForce) or [`Down`](NodeAction::Down) hits
+/// whatever job has the node by then.
 #[async_trait]
 pub trait Controller: fmt::Debug + Send + Sync + 'static {
     /// Its version, found out once.

@@ -10,11 +10,11 @@ pub enum ErrorKind {
     Missing,
     /// No answer from slurmctld, or none in time: what was asked for may have been done.
     Unavailable,
-    /// slurmctld has no such node, job or partition; nothing was done.
+    /// slurmctld has no such node, job or partition; of a list of nodes, the others were changed.
     NotFound,
-    /// slurmctld said no; nothing was done.
+    /// slurmctld said no; of a list of nodes, to some of them, and the others were changed.
     Refused,
-    /// What was asked for cannot be put to slurmctld; nothing was sent.
+    /// What was asked for cannot be put to slurmctld; that part of it was not sent.
     Invalid,
     /// The answer was not understood, or was too long.
     Protocol,

@@ -44,8 +44,9 @@ pub(crate) fn answers_for_all(text: &str, list: &Hostlist) -> bool {
 
 fn node(line: &str) -> Result<Node, BadLine> {
     let (fields, texts) = split_texts(line);
-    // What a machine says about itself (Version=, OS=) stands between these two groups and could hold
-    // anything: the first of what comes before, the last of what comes after.
+    // What a machine says about itself (Version=, OS=) stands between these two groups and may hold our
+    // words: the first of what comes before, the last of what comes after. Whoever is root there could
+    // still make up texts with a CfgTRES= of their own; a line break makes the node unreadable.
     let first = |name: &str| value(fields, fields.find(name)?, name);
     let last = |name: &str| value(fields, fields.rfind(name)?, name);
     let name = line.strip_prefix("NodeName=").and_then(|rest| rest.split(' ').next());
