@@ -11,7 +11,7 @@ pub(crate) type Argv = Vec<String>;
 pub(crate) const LONGEST_LIST: usize = 100_000;
 
 /// Most bytes of a comment.
-const LONGEST_COMMENT: usize = 1_000;
+pub(crate) const LONGEST_COMMENT: usize = 1_000;
 
 /// What stands between two fields of a job. Owners choose the nodes and features they ask for, but Slurm
 /// takes only names there, and refuses this.

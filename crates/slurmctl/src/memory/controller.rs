@@ -9,6 +9,8 @@ use super::{
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
     NodeAddress, Reason, Result,
+    argv::LONGEST_COMMENT,
+    reason::clean,
     update::{Update, refuse_all},
 };
 use async_trait::async_trait;
@@ -125,7 +127,7 @@ impl Controller for MemorySlurm {
             let missing =
                 || Error::new(ErrorKind::NotFound, &tried).because("Invalid job id specified");
             let job = world.jobs.get_mut(&job).ok_or_else(missing)?;
-            job.admin_comment = Some(text.to_owned());
+            job.admin_comment = Some(clean(text, LONGEST_COMMENT)).filter(|text| !text.is_empty());
             Ok(())
         })
         .await

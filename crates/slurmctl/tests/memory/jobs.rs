@@ -59,6 +59,9 @@ async fn what_is_said_about_a_job_stays_with_it() {
     slurm.comment(id, "cloud: quota exceeded").await.unwrap();
     let jobs = slurm.jobs(Jobs::Ids(vec![id])).await.unwrap();
     assert_eq!(jobs[0].admin_comment.as_deref(), Some("cloud: quota exceeded"));
+    slurm.comment(id, "\"two\"\n lines").await.unwrap();
+    let said = slurm.job(id).unwrap().admin_comment;
+    assert_eq!(said.as_deref(), Some("'two' lines"), "cleaned, as for a real one");
     let error = slurm.comment(JobId::new(99), "x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
