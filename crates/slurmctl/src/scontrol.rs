@@ -59,7 +59,8 @@ impl ScontrolConfig {
 /// The real controller, through `scontrol`, `squeue` and `sbatch`.
 ///
 /// Each command gets its own environment (not ours), no standard input, a deadline after which its
-/// process group is killed, and no shell.
+/// process group is killed, and no shell. A command outlives us if we are killed: slurmctld's signal to
+/// our own group does not reach it.
 #[derive(Clone, Debug)]
 pub struct Scontrol {
     config: ScontrolConfig,
