@@ -25,6 +25,9 @@ pub struct Settings {
     pub nodes: Vec<NodeSpec>,
     /// `ResumeTimeout`.
     pub resume_timeout: Duration,
+    /// Most nodes that are asked for in one call, as `ResumeRate` has it: a job may be split over several.
+    /// (The real one counts by the minute.)
+    pub resume_rate: Option<usize>,
     /// `SuspendTime`; without it idle nodes stay up.
     pub suspend_time: Option<Duration>,
     /// `SuspendTimeout`.
@@ -60,6 +63,7 @@ impl Settings {
             version: SlurmVersion::new(26, 5).patch(5),
             nodes: names.map(NodeSpec::cloud).collect(),
             resume_timeout: Duration::from_mins(5),
+            resume_rate: None,
             suspend_time: Some(Duration::from_mins(5)),
             suspend_timeout: Duration::from_secs(30),
             slurmd_timeout: Duration::from_mins(5),

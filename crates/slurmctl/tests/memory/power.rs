@@ -1,11 +1,13 @@
 //! Power states.
 
 use super::{
-    NEW, OLD, job, job_state, list, name, reason, resumed, run, running, settings, slurm, state,
+    NEW, OLD, job, job_state, list, name, reason, resumed, run, running, secs, settings, slurm,
+    state,
 };
 use slurmconf::SlurmVersion;
 use slurmctl::memory::{Call, JobSpec, MemorySlurm};
 use slurmctl::{Controller as _, ErrorKind, JobState, NodeAction, NodeAddress, Reason};
+use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn power_down_force_gives_a_node_back_with_its_reason() {
@@ -168,6 +170,22 @@ async fn an_address_goes_with_the_machine_since_23_11() {
         assert_eq!(slurm.node("n1").unwrap().address, after);
         assert_eq!(slurm.node("n1").unwrap().instance_id, None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_split_over_calls_when_there_is_a_rate() {
+    let mut settings = settings(NEW);
+    settings.resume_rate = Some(2);
+    let slurm = MemorySlurm::new(settings);
+    let id = slurm.submit_job(job(3));
+    assert_eq!(resumed(&slurm.tick()), "n[1-2]");
+    assert!(slurm.next_event().is_some_and(|due| due <= Instant::now() + secs(1)));
+    let calls = run(&slurm, 3).await;
+    let [(1, Call::Resume { nodes, request })] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(nodes.to_string(), "n3");
+    let [group] = &request.jobs[..] else { panic!("{request:?}") };
+    let lists = (group.nodes.to_string(), group.allocated.to_string());
+    assert_eq!((group.id, lists), (id, ("n3".into(), "n[1-3]".into())));
 }
 
 #[tokio::test(start_paused = true)]
