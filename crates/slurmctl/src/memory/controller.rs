@@ -187,14 +187,24 @@ impl Controller for MemorySlurm {
     }
 
     async fn reconfigure(&self) -> Result<()> {
-        self.ask("scontrol reconfigure", |_, _| Ok(())).await
+        let tried = "scontrol reconfigure";
+        self.ask(tried, |world, now| {
+            if world.reconfigure(now) {
+                return Ok(());
+            }
+            let text = "Zero Bytes were transmitted or received";
+            Err(Error::new(ErrorKind::Unavailable, tried).because(text))
+        })
+        .await
     }
 
     async fn restart(&self) -> Result<()> {
         // It goes on without us, whatever becomes of the caller.
         let back = {
+            self.with(World::read_conf);
             let mut world = self.world();
             let back = Instant::now() + world.settings.restart_time;
+            world.dead = false;
             world.restarting = Some(back);
             world.dirty = true;
             back

@@ -125,7 +125,7 @@ impl World {
     }
 
     /// The nodes of a job are free again.
-    fn release(&mut self, id: JobId, now: Seconds) {
+    pub(super) fn release(&mut self, id: JobId, now: Seconds) {
         for node in &mut self.nodes {
             if node.jobs.remove(&id).is_some() {
                 node.last_busy = Some(now);

@@ -23,6 +23,8 @@ pub(super) struct World {
     /// Something was told since.
     pub(super) dirty: bool,
     pub(super) unreachable: bool,
+    /// slurmctld has died, and waits for somebody to start it.
+    pub(super) dead: bool,
     /// How many answers will get lost.
     pub(super) lost_answers: usize,
     /// Until when slurmctld is away for a restart.
@@ -48,6 +50,7 @@ impl World {
             last_pass: None,
             dirty: true,
             unreachable: false,
+            dead: false,
             lost_answers: 0,
             restarting: None,
             next_job: 1,
@@ -61,7 +64,7 @@ impl World {
 
     /// True while slurmctld does not answer.
     pub(super) fn is_away(&self, now: Instant) -> bool {
-        self.unreachable || self.restarting.is_some_and(|back| now < back)
+        self.unreachable || self.dead || self.restarting.is_some_and(|back| now < back)
     }
 
     pub(super) fn node(&mut self, name: &str) -> Option<&mut NodeRecord> {
@@ -96,7 +99,7 @@ impl World {
 
     /// The second of the next pass that would change anything, if nothing else happens.
     pub(super) fn next(&self, now: Seconds) -> Option<Seconds> {
-        if self.unreachable {
+        if self.unreachable || self.dead {
             return None;
         }
         let soon = self.last_pass.map_or(now, |last| now.max(last + 1));

@@ -1,8 +1,8 @@
 //! Machines that come, go, and come again.
 
 use super::{
-    NEW, job, job_state, list, name, reason, resumed, run, running, secs, settings, slurm, state,
-    up,
+    NEW, OLD, job, job_state, list, name, reason, resumed, run, running, secs, settings, slurm,
+    state, up,
 };
 use slurmconf::SlurmVersion;
 use slurmctl::memory::{
@@ -192,4 +192,31 @@ async fn a_job_does_not_live_on_when_its_machine_was_replaced() {
     assert_eq!(up(&slurm, "n1"), Registration::Accepted);
     assert_eq!(job_state(&slurm, id), JobState::Pending, "it ran on the one before");
     assert_eq!(state(&slurm, "n1"), "IDLE+CLOUD");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_set_of_nodes_is_read_or_kills_before_23_11() {
+    for (version, survives) in [(OLD, false), (NEW, true)] {
+        let slurm = MemorySlurm::new(settings(version));
+        let id = running(&slurm, 2).await;
+        slurm.reconfigure().await.unwrap();
+        assert_eq!(job_state(&slurm, id), JobState::Running, "nothing has changed");
+        let nodes = ["n1", "n3", "n4", "n5"];
+        slurm.set_conf_nodes(nodes.map(|node| NodeSpec::cloud(name(node))).to_vec());
+        let result = slurm.reconfigure().await;
+        assert_eq!(result.is_ok(), survives);
+        if let Err(error) = result {
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert!(!slurm.ping().await.unwrap());
+            assert_eq!((slurm.tick(), slurm.next_event()), (vec![], None));
+            assert_eq!(job_state(&slurm, id), JobState::Running, "it has not seen it yet");
+            slurm.restart().await.unwrap();
+        }
+        let there: Vec<String> =
+            slurm.nodes(None).await.unwrap().iter().map(|node| node.name.to_string()).collect();
+        assert_eq!(there, nodes);
+        assert_eq!(job_state(&slurm, id), JobState::NodeFail, "n2 is gone");
+        assert_eq!(state(&slurm, "n1"), "IDLE+CLOUD", "as it was, without the job");
+        assert_eq!(state(&slurm, "n5"), "IDLE+CLOUD+POWERED_DOWN");
+    }
 }
