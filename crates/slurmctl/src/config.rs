@@ -36,7 +36,11 @@ impl ControllerConfig {
         (value != "(null)").then_some(value)
     }
 
-    /// How long a node may take to come up; `None` if as long as it likes.
+    /// How long a node may take to come up, unless its partition says otherwise; `None` if as long as it
+    /// likes.
+    ///
+    /// Here and below, a [`Controller`](crate::Controller) never leaves out a time: what it does not tell
+    /// is an error.
     #[must_use]
     pub fn resume_timeout(&self) -> Option<Duration> {
         self.seconds("ResumeTimeout")
@@ -74,6 +78,17 @@ impl ControllerConfig {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// The name of a time that is missing or cannot be read, which is not the same as one without end.
+    pub(crate) fn unreadable(&self) -> Option<&'static str> {
+        let readable = |name: &str| {
+            let endless = ["NONE", "INFINITE", "UNLIMITED"];
+            let word = self.get(name).and_then(|value| value.split_whitespace().next());
+            self.seconds(name).is_some()
+                || word.is_some_and(|word| endless.iter().any(|end| word.eq_ignore_ascii_case(end)))
+        };
+        ["ResumeTimeout", "SuspendTimeout", "SuspendTime"].into_iter().find(|name| !readable(name))
+    }
+
     fn seconds(&self, name: &str) -> Option<Duration> {
         let number = self.get(name)?.split_whitespace().next()?;
         number.parse().ok().map(Duration::from_secs)
@@ -84,5 +99,27 @@ impl<K: AsRef<str>, V: Into<String>> FromIterator<(K, V)> for ControllerConfig {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let lower = |(name, value): (K, V)| (name.as_ref().to_ascii_lowercase(), value.into());
         Self(pairs.into_iter().map(lower).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_missing_is_not_one_without_end() {
+        let text = |time: &str| {
+            format!("ResumeTimeout = {time}\nSuspendTimeout = 30 sec\nSuspendTime = INFINITE\n")
+        };
+        for time in ["60 sec", "NONE", "INFINITE", "UNLIMITED"] {
+            assert_eq!(ControllerConfig::parse(&text(time)).unreadable(), None, "{time}");
+        }
+        for time in ["", "(null)", "soon", "-1 sec"] {
+            let config = ControllerConfig::parse(&text(time));
+            assert_eq!(config.unreadable(), Some("ResumeTimeout"), "{time}");
+        }
+        let cut = ControllerConfig::parse("ResumeTimeout = 60 sec\nSuspendTimeo");
+        assert_eq!(cut.unreadable(), Some("SuspendTimeout"));
+        assert_eq!(ControllerConfig::parse("").unreadable(), Some("ResumeTimeout"));
     }
 }

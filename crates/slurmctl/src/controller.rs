@@ -14,8 +14,15 @@ use std::{fmt, net::IpAddr};
 
 /// The Slurm controller, as far as an elastic cluster needs it.
 ///
-/// Every call has a deadline of its own. Every call but [`submit`](Self::submit) may be repeated
-/// when it is not known whether it worked.
+/// Names of nodes must come from slurm.conf's `NodeName=`: Slurm takes the name of a `NodeSet` for all
+/// nodes in it. `ALL` alone, which it takes for every node there is, is refused here.
+///
+/// Every call has a deadline of its own. A call of which it is not known whether it worked may be repeated
+/// if it asks or writes something down (addresses, comments, drain, undrain). Look first before the
+/// others are: a second [`submit`](Self::submit) is a second job, a reboot that is over begins again,
+/// [`PowerUp`](NodeAction::PowerUp) and [`PowerDown`](NodeAction::PowerDown) have Slurm's programs
+/// called again, and [`PowerDownForce`](NodeAction::PowerDownForce) or [`Down`](NodeAction::Down) hits
+/// whatever job has the node by then.
 #[async_trait]
 pub trait Controller: fmt::Debug + Send + Sync + 'static {
     /// Its version, found out once.
@@ -32,12 +39,14 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
 
     /// Tells where nodes are, many in a call.
     ///
-    /// A node that Slurm does not know is an error, but the others of its call are told. If one call
-    /// is refused, those before it have been carried out and the rest is not tried.
+    /// A node that Slurm does not know is an error, and so is one that it refuses, but the others are
+    /// told all the same, as long as slurmctld answers. [`Error::also`](crate::Error::also) has the
+    /// further errors. An instance id that is no plain word is an error too, and costs its node the id
+    /// but not the address.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
     /// Puts nodes into a state; one that Slurm does not know is an error, but the others are changed
-    /// all the same.
+    /// all the same, as long as slurmctld answers.
     ///
     /// A reason is required for [`Down`](NodeAction::Down) and [`Drain`](NodeAction::Drain) by Slurm
     /// itself.
@@ -53,7 +62,8 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
 
     /// Has nodes rebooted as soon as their jobs have ended, and back in service afterwards.
     ///
-    /// Nodes that are powered down or on their way down are silently left out by Slurm.
+    /// Nodes that are powered down or on their way down are silently left out by Slurm; one that it
+    /// does not know is an error, but the others are rebooted all the same.
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()>;
 
     /// Submits a batch job. Must not be repeated blindly: there would be two.

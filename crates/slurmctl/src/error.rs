@@ -10,11 +10,11 @@ pub enum ErrorKind {
     Missing,
     /// No answer from slurmctld, or none in time: what was asked for may have been done.
     Unavailable,
-    /// slurmctld has no such node, job or partition; nothing was done.
+    /// slurmctld has no such node, job or partition; of a list of nodes, the others were changed.
     NotFound,
-    /// slurmctld said no; nothing was done.
+    /// slurmctld said no; of a list of nodes, to some of them, and the others were changed.
     Refused,
-    /// What was asked for cannot be put to slurmctld; nothing was sent.
+    /// What was asked for cannot be put to slurmctld; that part of it was not sent.
     Invalid,
     /// The answer was not understood, or was too long.
     Protocol,
@@ -40,7 +40,11 @@ pub struct Error {
     exit_code: Option<i32>,
     message: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
+    also: Vec<Error>,
 }
+
+/// Most further failures that are shown.
+const MOST_SHOWN: usize = 3;
 
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -49,7 +53,14 @@ impl Error {
     /// A failure of what was tried: a command line, or what it stands for.
     #[must_use]
     pub fn new(kind: ErrorKind, tried: impl Into<String>) -> Self {
-        Self { kind, tried: tried.into(), exit_code: None, message: None, source: None }
+        Self {
+            kind,
+            tried: tried.into(),
+            exit_code: None,
+            message: None,
+            source: None,
+            also: Vec::new(),
+        }
     }
 
     /// Adds how the program ended.
@@ -71,6 +82,19 @@ impl Error {
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// One for all failures of a call that took several commands, the gravest first.
+    pub(crate) fn all(mut failures: Vec<Self>) -> Result<()> {
+        failures.sort_by_key(|error| error.kind.rank());
+        let mut failures = failures.into_iter();
+        failures.next().map_or(Ok(()), |first| Err(Self { also: failures.collect(), ..first }))
+    }
+
+    /// What else went wrong in a call that took several commands.
+    #[must_use]
+    pub fn also(&self) -> &[Self] {
+        &self.also
     }
 
     /// What kind of failure it was.
@@ -105,9 +129,30 @@ impl fmt::Display for Error {
             write!(f, ": exit code {code}")?;
         }
         match &self.message {
-            Some(message) => write!(f, ": {message}"),
-            None if self.exit_code.is_none() => write!(f, ": {}", self.kind),
-            None => Ok(()),
+            Some(message) => write!(f, ": {message}")?,
+            None if self.exit_code.is_none() => write!(f, ": {}", self.kind)?,
+            None => {}
+        }
+        for other in self.also.iter().take(MOST_SHOWN) {
+            write!(f, "; {other}")?;
+        }
+        match self.also.len().saturating_sub(MOST_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl ErrorKind {
+    /// What leaves more open comes first.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Unavailable => 0,
+            Self::Missing => 1,
+            Self::Protocol => 2,
+            Self::Refused => 3,
+            Self::NotFound => 4,
+            Self::Invalid => 5,
         }
     }
 }

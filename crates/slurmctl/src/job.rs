@@ -61,6 +61,12 @@ words! {
         BootFail = "BOOT_FAIL",
         /// Gave way to another.
         Preempted = "PREEMPTED",
+        /// Used more memory than it asked for.
+        OutOfMemory = "OUT_OF_MEMORY",
+        /// Could not end before its deadline.
+        Deadline = "DEADLINE",
+        /// Runs in another cluster of a federation.
+        Revoked = "REVOKED",
         /// Is paused.
         Suspended = "SUSPENDED",
         /// Is on its way back into the queue.
@@ -81,7 +87,10 @@ impl JobState {
             | Self::Timeout
             | Self::NodeFail
             | Self::BootFail
-            | Self::Preempted => true,
+            | Self::Preempted
+            | Self::OutOfMemory
+            | Self::Deadline
+            | Self::Revoked => true,
             Self::Pending
             | Self::Configuring
             | Self::Running
@@ -96,7 +105,8 @@ impl JobState {
 
 /// A job as the controller sees it.
 ///
-/// Nothing in it is text that the job's owner chose freely, so that no owner can pretend anything.
+/// Nothing in it is free text of the job's owner, so that no owner can pretend anything: `wanted` and
+/// `features` are chosen by the owner, from what Slurm knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Job {
@@ -108,7 +118,7 @@ pub struct Job {
     pub reason: Option<String>,
     /// Nodes that it has.
     pub nodes: Hostlist,
-    /// Nodes that it asked for by name.
+    /// Nodes that it asked for by name; none if the list cannot be read.
     pub wanted: Hostlist,
     /// How many nodes it asked for, or has.
     pub node_count: u32,
@@ -193,7 +203,7 @@ pub struct BatchJob {
     pub exclusive: bool,
     /// At most this long.
     pub time_limit: Option<Duration>,
-    /// Where it begins; slurmctld's choice without it is where we are.
+    /// Where its command runs.
     pub directory: PathBuf,
     /// Its comment.
     pub comment: Option<String>,
@@ -213,6 +223,25 @@ impl BatchJob {
             time_limit: None,
             directory: "/".into(),
             comment: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_ended_in_any_way_is_finished() {
+        let ended = "COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL BOOT_FAIL PREEMPTED OUT_OF_MEMORY \
+            DEADLINE REVOKED";
+        for word in ended.split_whitespace() {
+            assert!(JobState::from(word).is_finished(), "{word}");
+        }
+        let active = "PENDING CONFIGURING RUNNING COMPLETING SUSPENDED REQUEUED REQUEUE_HOLD \
+            SPECIAL_EXIT RESIZING STAGE_OUT STOPPED SIGNALING";
+        for word in active.split_whitespace() {
+            assert!(!JobState::from(word).is_finished(), "{word}");
         }
     }
 }

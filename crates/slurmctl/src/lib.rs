@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod argv;
+mod classify;
 mod config;
 mod controller;
 mod error;
@@ -13,8 +14,10 @@ mod reason;
 mod resume_file;
 mod run;
 mod scontrol;
+mod squeue;
 mod state;
 mod time;
+mod update;
 
 pub use config::ControllerConfig;
 pub use controller::{Controller, NodeAction, NodeAddress};

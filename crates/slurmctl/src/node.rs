@@ -36,6 +36,8 @@ pub struct Node {
     pub instance_id: Option<String>,
     /// The cloud's shape of its instance, since 23.11.
     pub instance_type: Option<String>,
+    /// The reservation that it is in; 22.05 does not tell.
+    pub reservation: Option<String>,
 }
 
 impl Node {
@@ -57,6 +59,7 @@ impl Node {
             extra: None,
             instance_id: None,
             instance_type: None,
+            reservation: None,
         }
     }
 

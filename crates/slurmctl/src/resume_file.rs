@@ -46,7 +46,7 @@ pub struct JobNodes {
     pub id: JobId,
     /// Its nodes that are to be resumed now.
     pub nodes: Hostlist,
-    /// All nodes that it has; on 22.05, which does not tell, those to be resumed.
+    /// All nodes that it has; those to be resumed if that is not told (on 22.05) or cannot be read.
     pub allocated: Hostlist,
     /// Its `--constraint`.
     pub features: Option<String>,
@@ -138,7 +138,8 @@ impl ResumeRequest {
         if u64::try_from(text.len()).unwrap_or(u64::MAX) > LONGEST {
             return Self::warned(argument, Warning::TooLong);
         }
-        let value: Value = match serde_json::from_slice(text) {
+        // slurmctld copies a job's `--extra` byte for byte, and one job must not cost the others theirs.
+        let value: Value = match serde_json::from_str(&String::from_utf8_lossy(text)) {
             Ok(value) => value,
             Err(error) => return Self::warned(argument, Warning::Garbage(error.into())),
         };
@@ -185,7 +186,7 @@ fn job_nodes(argument: &Hostlist, index: usize, job: &Value) -> Result<JobNodes,
     let bad = |source| Warning::BadNodes { id, source: Some(source) };
     let parser = Parser::new().max_hosts(MOST_NODES);
     let nodes = parser.parse(&nodes).map_err(bad)?;
-    let allocated = text("nodes_alloc").map(|list| parser.parse(&list)).transpose().map_err(bad)?;
+    let allocated = text("nodes_alloc").and_then(|list| parser.parse(&list).ok());
     let known = |list: &Hostlist| list.iter().filter(|name| argument.contains(name)).collect();
     Ok(JobNodes {
         id,

@@ -11,11 +11,11 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-/// Most bytes of a command line that an error shows.
-const LONGEST_SHOWN: usize = 300;
+/// Most bytes of a command line, or of what came of it, that an error shows.
+pub(crate) const LONGEST_SHOWN: usize = 300;
 
 /// How long output is still waited for when the program itself has ended: a daemon that it started
 /// may keep the pipe for good.
@@ -41,10 +41,10 @@ pub(crate) struct Printed {
 }
 
 impl Printed {
-    /// The line that says what went wrong: Slurm's programs do not always use standard error.
-    pub(crate) fn complaint(&self) -> String {
-        let mut lines = self.stderr.lines().chain(self.stdout.lines());
-        clean(lines.find(|line| !line.trim().is_empty()).unwrap_or_default(), LONGEST_SHOWN)
+    /// All that it said: Slurm's programs do not always use standard error.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
+        let lines = self.stderr.lines().chain(self.stdout.lines());
+        lines.map(str::trim).filter(|line| !line.is_empty())
     }
 }
 
@@ -82,6 +82,9 @@ pub(crate) fn shown(program: &Path, arguments: &[String]) -> String {
 
 impl Runner {
     /// Runs a program to its end, whatever its exit code.
+    ///
+    /// It has a process group of its own, so that all of it can be killed. A signal to *our* group does
+    /// not reach it: killed so, we leave it behind, and what it was asked for may still be done.
     pub(crate) async fn run(&self, program: &Path, arguments: &[String]) -> Result<Printed> {
         let error = |kind| Error::new(kind, shown(program, arguments));
         let mut child = Command::new(program)
@@ -96,7 +99,7 @@ impl Runner {
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| error(ErrorKind::Missing).caused_by(source))?;
-        // Dropped before the child, so that the group is killed while its number is surely its own.
+        // Dropped before the child, and let go once that has ended: the group's number is surely its own.
         let leash = Leash::new(&child);
         let mut stdout = Pipe::new(child.stdout.take(), self.longest);
         let mut stderr = Pipe::new(child.stderr.take(), self.longest);
@@ -106,41 +109,49 @@ impl Runner {
             return Err(error(ErrorKind::Unavailable).because(text));
         };
         let status = status.map_err(|source| error(ErrorKind::Unavailable).caused_by(source))?;
-        let Some(status) = status else {
+        if status.is_some() {
+            leash.let_go();
+            // Whoever keeps it open longer is not waited for.
+            if let Ok(result) = timeout(LINGER, drain(&mut stdout, &mut stderr)).await {
+                result.map_err(|source| error(ErrorKind::Unavailable).caused_by(source))?;
+            }
+        }
+        let Some(status) = status.filter(|_| !stdout.is_full() && !stderr.is_full()) else {
             let text = format!("more than {} bytes of output", self.longest);
             return Err(error(ErrorKind::Protocol).because(text));
         };
-        leash.let_go();
         Ok(Printed { code: status.code(), stdout: stdout.text(), stderr: stderr.text() })
     }
 }
 
-/// Reads until the program has ended and its output too; nothing if there is too much of it.
+/// Reads until the program has ended; nothing if there is too much output.
 async fn wait(
     child: &mut Child,
     stdout: &mut Pipe<impl AsyncRead + Unpin>,
     stderr: &mut Pipe<impl AsyncRead + Unpin>,
 ) -> std::io::Result<Option<ExitStatus>> {
-    let mut status = None;
-    let linger = sleep(Duration::MAX);
-    tokio::pin!(linger);
-    loop {
-        if stdout.is_full() || stderr.is_full() {
-            return Ok(None);
-        }
-        if let Some(status) = status.filter(|_| stdout.is_done() && stderr.is_done()) {
-            return Ok(Some(status));
-        }
+    while !stdout.is_full() && !stderr.is_full() {
         tokio::select! {
-            result = child.wait(), if status.is_none() => {
-                status = Some(result?);
-                linger.as_mut().reset(tokio::time::Instant::now() + LINGER);
-            }
+            status = child.wait() => return status.map(Some),
             result = stdout.read(), if !stdout.is_done() => result?,
             result = stderr.read(), if !stderr.is_done() => result?,
-            () = &mut linger, if status.is_some() => return Ok(status),
         }
     }
+    Ok(None)
+}
+
+/// Reads what is left, until its end or until there is too much of it.
+async fn drain(
+    stdout: &mut Pipe<impl AsyncRead + Unpin>,
+    stderr: &mut Pipe<impl AsyncRead + Unpin>,
+) -> std::io::Result<()> {
+    while !(stdout.is_full() || stderr.is_full() || (stdout.is_done() && stderr.is_done())) {
+        tokio::select! {
+            result = stdout.read(), if !stdout.is_done() => result?,
+            result = stderr.read(), if !stderr.is_done() => result?,
+        }
+    }
+    Ok(())
 }
 
 /// One end of a pipe, and what came out of it.

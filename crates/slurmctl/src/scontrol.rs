@@ -4,8 +4,12 @@ use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
     NodeAddress, Programs, Reason, Result,
     argv::{self, Argv},
+    classify::classify,
     parse,
-    run::{Printed, Runner, shown},
+    reason::clean,
+    run::{LONGEST_SHOWN, Printed, Runner, shown},
+    squeue,
+    update::Update,
 };
 use async_trait::async_trait;
 use hostlist::Hostlist;
@@ -55,7 +59,8 @@ impl ScontrolConfig {
 /// The real controller, through `scontrol`, `squeue` and `sbatch`.
 ///
 /// Each command gets its own environment (not ours), no standard input, a deadline after which its
-/// process group is killed, and no shell.
+/// process group is killed, and no shell. A command outlives us if we are killed: slurmctld's signal to
+/// our own group does not reach it.
 #[derive(Clone, Debug)]
 pub struct Scontrol {
     config: ScontrolConfig,
@@ -90,29 +95,80 @@ impl Scontrol {
         succeeded(program, arguments, self.runner.run(program, arguments).await?)
     }
 
-    async fn scontrol_all(&self, commands: Vec<Argv>) -> Result<()> {
-        for arguments in commands {
-            self.scontrol(&arguments).await?;
+    /// One command after the other. What is refused for some nodes is no reason not to ask for the
+    /// others; an slurmctld that does not answer is.
+    async fn change(&self, updates: Vec<Update<'_>>, mut failures: Vec<Error>) -> Result<()> {
+        for update in updates {
+            let Err(error) = self.tell(&update).await else { continue };
+            let unknown = error.kind() == ErrorKind::NotFound;
+            failures.push(error);
+            if unknown {
+                failures.extend(self.go_on(update).await.err());
+            }
+            if failures.last().is_some_and(is_hopeless) {
+                break;
+            }
         }
-        Ok(())
+        Error::all(failures)
+    }
+
+    /// Waits for an answer that only a controller in charge gives: one in standby is up as well.
+    async fn until_it_acts(&self, deadline: Instant) -> Result<()> {
+        let (program, arguments) = (&self.config.programs.scontrol, argv::show_config());
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = self.runner.timeout.min(left);
+            let runner = Runner { timeout, ..self.runner.clone() };
+            let printed = runner.run(program, &arguments).await;
+            let error = match printed.and_then(|text| succeeded(program, &arguments, text)) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Missing => return Err(error),
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                let text =
+                    format!("slurmctld does not answer after {:?}", self.config.restart_timeout);
+                let late = Error::new(ErrorKind::Unavailable, "restart of slurmctld");
+                return Err(late.because(text).caused_by(error));
+            }
+            sleep(PAUSE.min(left)).await;
+        }
+    }
+
+    async fn tell(&self, update: &Update<'_>) -> Result<()> {
+        self.scontrol(&update.argv()?).await.map(drop)
+    }
+
+    /// Does what slurmctld left undone because there was a name that it does not know.
+    async fn go_on(&self, update: Update<'_>) -> Result<()> {
+        let nodes = self.nodes(Some(&update.nodes())).await?;
+        let known: Hostlist = nodes.iter().map(|node| &node.name).collect();
+        match update.rest(&known) {
+            Some(rest) => self.tell(&rest).await,
+            None => Ok(()),
+        }
     }
 
     /// One piece of the list of nodes; that some are unknown is no failure.
-    async fn show_nodes(&self, arguments: &Argv) -> Result<Vec<Node>> {
-        let program = &self.config.programs.scontrol;
+    async fn show_nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
+        let (program, arguments) = (&self.config.programs.scontrol, &argv::show_nodes(which));
         let printed = self.runner.run(program, arguments).await?;
-        let unknown = |line: &str| {
-            line.is_empty() || line.starts_with("NodeName=") || line.ends_with(" not found")
-        };
-        let partial = printed.code == Some(1) && printed.stderr.trim().is_empty();
-        let text = if partial && printed.stdout.lines().all(unknown) {
-            printed.stdout
-        } else {
-            succeeded(program, arguments, printed)?
-        };
+        let answered = printed.code == Some(1)
+            && which.is_some_and(|list| parse::answers_for_all(&printed.stdout, list));
+        let text = if answered { printed.stdout } else { succeeded(program, arguments, printed)? };
         parse::nodes(&text).map_err(|source| {
             Error::new(ErrorKind::Protocol, shown(program, arguments)).caused_by(source)
         })
+    }
+}
+
+/// True if the next command would fare no better.
+fn is_hopeless(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Missing | ErrorKind::Unavailable => true,
+        ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Invalid | ErrorKind::Protocol => {
+            false
+        }
     }
 }
 
@@ -133,31 +189,14 @@ fn succeeded(program: &Path, arguments: &[String], printed: Printed) -> Result<S
     if printed.code == Some(0) {
         return Ok(printed.stdout);
     }
-    let complaint = printed.complaint();
-    let kind = if printed.code.is_none() { ErrorKind::Unavailable } else { classify(&complaint) };
-    Err(Error::new(kind, shown(program, arguments)).with_exit_code(printed.code).because(complaint))
+    let (kind, line) = classify(printed.lines());
+    Err(failed(program, arguments, &printed, kind).because(clean(line, LONGEST_SHOWN)))
 }
 
-/// What kind of failure Slurm's words stand for.
-pub(crate) fn classify(complaint: &str) -> ErrorKind {
-    let unavailable = [
-        "Unable to contact slurm controller",
-        "Zero Bytes were transmitted",
-        "Socket timed out",
-        "Communication connection failure",
-        "Connection refused",
-        "standby mode",
-        "Transport endpoint is not connected",
-    ];
-    let unknown = ["Invalid node name", "Invalid job id", "not found", "invalid partition"];
-    let has = |phrases: &[&str]| phrases.iter().any(|phrase| complaint.contains(phrase));
-    if has(&unavailable) {
-        ErrorKind::Unavailable
-    } else if has(&unknown) {
-        ErrorKind::NotFound
-    } else {
-        ErrorKind::Refused
-    }
+/// A program that did not work; one that was killed may have done something.
+fn failed(program: &Path, arguments: &[String], printed: &Printed, kind: ErrorKind) -> Error {
+    let kind = if printed.code.is_none() { ErrorKind::Unavailable } else { kind };
+    Error::new(kind, shown(program, arguments)).with_exit_code(printed.code)
 }
 
 #[async_trait]
@@ -167,9 +206,12 @@ impl Controller for Scontrol {
     }
 
     async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
+        let Some(list) = which else {
+            return self.show_nodes(None).await;
+        };
         let mut nodes = Vec::new();
-        for arguments in argv::show_nodes(which) {
-            nodes.extend(self.show_nodes(&arguments).await?);
+        for piece in argv::pieces(list) {
+            nodes.extend(self.show_nodes(Some(&piece)).await?);
         }
         Ok(nodes)
     }
@@ -177,7 +219,7 @@ impl Controller for Scontrol {
     async fn jobs(&self, which: Jobs) -> Result<Vec<Job>> {
         let (program, arguments) = (&self.config.programs.squeue, argv::list_jobs(&which));
         let text = self.run(program, &arguments).await?;
-        let mut jobs = parse::jobs(&text).map_err(|source| {
+        let mut jobs = squeue::jobs(&text).map_err(|source| {
             Error::new(ErrorKind::Protocol, shown(program, &arguments)).caused_by(source)
         })?;
         jobs.retain(|job| which.wants(job));
@@ -185,11 +227,18 @@ impl Controller for Scontrol {
     }
 
     async fn config(&self) -> Result<ControllerConfig> {
-        Ok(ControllerConfig::parse(&self.scontrol(&argv::show_config()).await?))
+        let arguments = argv::show_config();
+        let config = ControllerConfig::parse(&self.scontrol(&arguments).await?);
+        let Some(name) = config.unreadable() else {
+            return Ok(config);
+        };
+        let tried = shown(&self.config.programs.scontrol, &arguments);
+        Err(Error::new(ErrorKind::Protocol, tried).because(format!("{name} is not told")))
     }
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
-        self.scontrol_all(argv::set_addresses(addresses, self.version)?).await
+        let (updates, bad) = Update::addresses(addresses, self.version);
+        self.change(updates, bad).await
     }
 
     async fn set_state(
@@ -198,7 +247,7 @@ impl Controller for Scontrol {
         to: NodeAction,
         reason: Option<&Reason>,
     ) -> Result<()> {
-        self.scontrol_all(argv::set_state(nodes, to, reason)).await
+        self.change(Update::states(nodes, to, reason), Vec::new()).await
     }
 
     async fn comment(&self, job: JobId, text: &str) -> Result<()> {
@@ -206,7 +255,7 @@ impl Controller for Scontrol {
     }
 
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
-        self.scontrol_all(argv::reboot(nodes, reason)).await
+        self.change(Update::reboots(nodes, reason), Vec::new()).await
     }
 
     async fn submit(&self, job: &BatchJob) -> Result<JobId> {
@@ -214,7 +263,7 @@ impl Controller for Scontrol {
         let text = self.run(program, &arguments).await?;
         let unclear =
             || Error::new(ErrorKind::Protocol, shown(program, &arguments)).because(text.as_str());
-        parse::submitted(&text).ok_or_else(unclear)
+        squeue::submitted(&text).ok_or_else(unclear)
     }
 
     async fn ping(&self) -> Result<bool> {
@@ -238,17 +287,12 @@ impl Controller for Scontrol {
         };
         let (program, arguments) = (Path::new(program), arguments.to_vec());
         let runner = Runner { timeout: self.config.restart_timeout, ..self.runner.clone() };
-        succeeded(program, &arguments, runner.run(program, &arguments).await?)?;
-        while !self.ping().await? {
-            if Instant::now() >= deadline {
-                let text =
-                    format!("slurmctld does not answer after {:?}", self.config.restart_timeout);
-                return Err(
-                    Error::new(ErrorKind::Unavailable, shown(program, &arguments)).because(text)
-                );
-            }
-            sleep(PAUSE).await;
+        let printed = runner.run(program, &arguments).await?;
+        if printed.code != Some(0) {
+            // None of Slurm's words: 'not found' is no node here.
+            let line = clean(printed.lines().next().unwrap_or_default(), LONGEST_SHOWN);
+            return Err(failed(program, &arguments, &printed, ErrorKind::Refused).because(line));
         }
-        Ok(())
+        self.until_it_acts(deadline).await
     }
 }

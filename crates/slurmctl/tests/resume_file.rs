@@ -108,6 +108,27 @@ fn a_file_that_is_none_is_a_warning_and_never_a_failure() {
 }
 
 #[test]
+fn bytes_in_the_text_of_one_job_do_not_cost_the_others_their_groups() {
+    // As 24.11 and 26.05 write it after `sbatch --extra=$'a\xffb'`.
+    let file = b"{\"jobs\":[{\"extra\":\"a\xffb\",\"job_id\":1,\"nodes_alloc\":\"n1\",\"nodes_resume\":\"n1\"},\
+        {\"extra\":null,\"job_id\":2,\"nodes_alloc\":\"n[2-3]\",\"nodes_resume\":\"n[2-3]\"}]}";
+    let request = ResumeRequest::parse(&list("n[1-3]"), file);
+    assert_eq!(request.warnings, []);
+    assert_eq!(
+        groups(&request),
+        [(1, "n1".into(), "n1".into()), (2, "n[2-3]".into(), "n[2-3]".into())]
+    );
+    assert_eq!(request.jobs.first().unwrap().extra.as_deref(), Some("a\u{fffd}b"));
+}
+
+#[test]
+fn an_unreadable_list_of_all_nodes_does_not_cost_those_to_resume() {
+    let file = r#"{"jobs":[{"job_id":1,"nodes_alloc":"n[","nodes_resume":"n[1-2]"}]}"#;
+    let request = ResumeRequest::parse(&list("n[1-3]"), file.as_bytes());
+    assert_eq!(groups(&request), [(1, "n[1-2]".into(), "n[1-2]".into())]);
+}
+
+#[test]
 fn files_are_read_from_where_slurm_says() {
     let argument = list("n1");
     let dir = tempfile::tempdir().unwrap();
@@ -126,10 +147,12 @@ proptest! {
     #[test]
     fn no_file_panics_and_every_node_is_in_a_job_or_alone(
         text in "(?s).{0,200}",
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
         jobs in proptest::collection::vec((any::<u32>(), "n(\\[[0-9,-]{0,9}\\]|[0-9]{1,2})?(,m[0-9])?"), 0..6),
     ) {
         let argument = list("n[0-20],m[1-3]");
         let _ = ResumeRequest::parse(&argument, text.as_bytes());
+        let _ = ResumeRequest::parse(&argument, &bytes);
         let jobs: Vec<Value> = jobs
             .into_iter()
             .map(|(id, nodes)| serde_json::json!({"job_id": id, "nodes_resume": nodes}))

@@ -9,6 +9,9 @@ use super::{
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
     NodeAddress, Reason, Result,
+    argv::LONGEST_COMMENT,
+    reason::clean,
+    update::{Update, refuse_all},
 };
 use async_trait::async_trait;
 use hostlist::Hostlist;
@@ -25,18 +28,30 @@ impl MemorySlurm {
     ) -> Result<T> {
         let latency = self.world().settings.latency;
         sleep(latency / 2).await;
-        let unanswered = {
-            let world = self.world();
-            world.is_away(Instant::now()).then_some(world.settings.timeout)
-        };
-        if let Some(timeout) = unanswered {
-            sleep(timeout).await;
-            let text = format!("no answer in {timeout:?}");
-            return Err(Error::new(ErrorKind::Unavailable, tried).because(text));
+        if self.world().is_away(Instant::now()) {
+            return Err(self.unanswered(tried).await);
         }
         let result = self.with(work);
         sleep(latency / 2).await;
+        if self.loses_answer() {
+            return Err(self.unanswered(tried).await);
+        }
         result
+    }
+
+    /// True if the answer of this call gets lost.
+    fn loses_answer(&self) -> bool {
+        let mut world = self.world();
+        let lost = world.lost_answers > 0;
+        world.lost_answers = world.lost_answers.saturating_sub(1);
+        lost
+    }
+
+    /// What is left when the caller's patience is over.
+    async fn unanswered(&self, tried: &str) -> Error {
+        let timeout = self.world().settings.timeout;
+        sleep(timeout).await;
+        Error::new(ErrorKind::Unavailable, tried).because(format!("no answer in {timeout:?}"))
     }
 }
 
@@ -84,23 +99,14 @@ impl Controller for MemorySlurm {
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
         let tried = "scontrol update nodeaddr";
+        // The same that a real one would be told, and not told.
+        let (updates, mut failures) = Update::addresses(addresses, self.version());
         self.ask(tried, |world, _| {
-            let knows_ids = world.settings.version.knows_instance_ids();
-            let mut unknown = false;
-            for address in addresses {
-                let Some(node) = world.node(address.node.as_str()) else {
-                    unknown = true;
-                    continue;
-                };
-                node.address = address.address.to_string();
-                if let Some(hostname) = &address.hostname {
-                    node.hostname = hostname.to_string();
-                }
-                if knows_ids && address.instance_id.is_some() {
-                    node.instance_id.clone_from(&address.instance_id);
-                }
+            for update in updates {
+                let result = update.argv().and_then(|_| world.set_addresses(&update, tried));
+                failures.extend(result.err());
             }
-            if unknown { Err(unknown_node(tried)) } else { Ok(()) }
+            Error::all(failures)
         })
         .await
     }
@@ -121,7 +127,7 @@ impl Controller for MemorySlurm {
             let missing =
                 || Error::new(ErrorKind::NotFound, &tried).because("Invalid job id specified");
             let job = world.jobs.get_mut(&job).ok_or_else(missing)?;
-            job.admin_comment = Some(text.to_owned());
+            job.admin_comment = Some(clean(text, LONGEST_COMMENT)).filter(|text| !text.is_empty());
             Ok(())
         })
         .await
@@ -130,8 +136,13 @@ impl Controller for MemorySlurm {
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
         let tried = format!("scontrol reboot {nodes}");
         self.ask(&tried, |world, now| {
+            refuse_all(nodes)?;
+            let mut unknown = false;
             for name in nodes {
-                let node = world.node(&name).ok_or_else(|| unknown_node(&tried))?;
+                let Some(node) = world.node(&name) else {
+                    unknown = true;
+                    continue;
+                };
                 // Slurm leaves these out without a word.
                 if matches!(node.power, Power::Down | Power::GoingDown { .. }) || node.wants_down {
                     continue;
@@ -144,7 +155,7 @@ impl Controller for MemorySlurm {
                 node.set_reason(reason.as_str(), now);
             }
             world.dirty = true;
-            Ok(())
+            if unknown { Err(unknown_node(&tried)) } else { Ok(()) }
         })
         .await
     }
@@ -176,14 +187,24 @@ impl Controller for MemorySlurm {
     }
 
     async fn reconfigure(&self) -> Result<()> {
-        self.ask("scontrol reconfigure", |_, _| Ok(())).await
+        let tried = "scontrol reconfigure";
+        self.ask(tried, |world, now| {
+            if world.reconfigure(now) {
+                return Ok(());
+            }
+            let text = "Zero Bytes were transmitted or received";
+            Err(Error::new(ErrorKind::Unavailable, tried).because(text))
+        })
+        .await
     }
 
     async fn restart(&self) -> Result<()> {
         // It goes on without us, whatever becomes of the caller.
         let back = {
+            self.with(World::read_conf);
             let mut world = self.world();
             let back = Instant::now() + world.settings.restart_time;
+            world.dead = false;
             world.restarting = Some(back);
             world.dirty = true;
             back

@@ -3,6 +3,7 @@
 //! [`MemorySlurm`] lives on tokio's clock: with the clock paused, an hour passes in microseconds.
 //! Nothing in it is left to chance, so that a run that went wrong can be had again.
 
+mod conf;
 mod controller;
 mod job;
 mod node;

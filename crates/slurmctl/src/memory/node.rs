@@ -47,6 +47,8 @@ pub(super) struct NodeRecord {
     pub(super) reason: Option<(String, Seconds)>,
     pub(super) address: String,
     pub(super) hostname: String,
+    /// Where it registered from.
+    pub(super) seen_at: Option<String>,
     pub(super) boot_time: Option<Seconds>,
     pub(super) last_busy: Option<Seconds>,
     pub(super) instance_id: Option<String>,
@@ -67,6 +69,7 @@ impl NodeRecord {
             reason: None,
             address: spec.name.to_string(),
             hostname: spec.name.to_string(),
+            seen_at: None,
             boot_time: (!spec.cloud).then_some(0),
             last_busy: (!spec.cloud).then_some(0),
             instance_id: None,
@@ -90,6 +93,11 @@ impl NodeRecord {
     /// True if its power state allows it to be switched off; the reason to do so is another matter.
     pub(super) fn is_suspendable(&self) -> bool {
         self.jobs.is_empty() && self.power == Power::Up && self.reboot.is_none()
+    }
+
+    /// True if slurmctld can reach the machine that is there.
+    pub(super) fn is_reached(&self) -> bool {
+        !self.spec.cloud || self.seen_at.as_ref() == Some(&self.address)
     }
 
     /// True if a job may be given this many CPUs of it.

@@ -50,6 +50,10 @@ impl World {
         let mut resumed = Hostlist::new();
         for node in &mut self.nodes {
             if node.power == Power::Down && (node.wants_up || !node.jobs.is_empty()) {
+                if self.settings.resume_rate.is_some_and(|most| resumed.len() >= most) {
+                    self.dirty = true;
+                    break;
+                }
                 node.wants_up = false;
                 node.power = Power::ComingUp { since: now };
                 node.not_responding = true;

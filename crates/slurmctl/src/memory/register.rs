@@ -32,6 +32,7 @@ impl World {
             node.power == Power::Up && node.boot_time.is_some_and(|before| boot > before);
         let back = node.may_return(rule);
         node.arrive(boot, now);
+        node.seen_at = Some(address.to_owned());
         if node.spec.cloud && takes_address {
             address.clone_into(&mut node.address);
         }

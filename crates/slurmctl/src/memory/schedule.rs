@@ -77,10 +77,12 @@ impl World {
     /// Jobs whose nodes are all there begin to run.
     pub(super) fn start_jobs(&mut self, now: Seconds) {
         let nodes = &self.nodes;
+        let needs_address =
+            self.settings.needs_addresses && !self.settings.version.resets_addresses();
         let up = |name: &NodeName| {
-            nodes
-                .iter()
-                .any(|node| node.name() == name && node.power == Power::Up && !node.not_responding)
+            let Some(node) = nodes.iter().find(|node| node.name() == name) else { return false };
+            let reached = !needs_address || node.is_reached();
+            node.power == Power::Up && !node.not_responding && reached
         };
         for job in self.jobs.values_mut().filter(|job| job.state == JobState::Configuring) {
             if job.nodes.iter().all(up) {
@@ -123,7 +125,7 @@ impl World {
     }
 
     /// The nodes of a job are free again.
-    fn release(&mut self, id: JobId, now: Seconds) {
+    pub(super) fn release(&mut self, id: JobId, now: Seconds) {
         for node in &mut self.nodes {
             if node.jobs.remove(&id).is_some() {
                 node.last_busy = Some(now);

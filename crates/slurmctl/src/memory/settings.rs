@@ -25,6 +25,9 @@ pub struct Settings {
     pub nodes: Vec<NodeSpec>,
     /// `ResumeTimeout`.
     pub resume_timeout: Duration,
+    /// Most nodes that are asked for in one call, as `ResumeRate` has it: a job may be split over several.
+    /// (The real one counts by the minute.)
+    pub resume_rate: Option<usize>,
     /// `SuspendTime`; without it idle nodes stay up.
     pub suspend_time: Option<Duration>,
     /// `SuspendTimeout`.
@@ -36,6 +39,9 @@ pub struct Settings {
     pub requeue_delay: Duration,
     /// `SlurmctldParameters=idle_on_node_suspend`.
     pub idle_on_node_suspend: bool,
+    /// Before 23.11 and without `cloud_reg_addrs`, slurmctld knows where a cloud node is only if it was
+    /// told, and no job gets there before that. Off as it is by default, a registration is enough.
+    pub needs_addresses: bool,
     /// `ReturnToService`.
     pub return_to_service: ReturnToService,
     /// How long a call takes that works.
@@ -50,7 +56,6 @@ pub struct Settings {
 
 impl Settings {
     /// Cloud nodes of this name, all in the partition `main`, on the newest version we know.
-    ///
     #[must_use]
     pub fn cloud(nodes: &Hostlist) -> Self {
         let names = nodes.iter().filter_map(|name| NodeName::new(&name).ok());
@@ -58,11 +63,13 @@ impl Settings {
             version: SlurmVersion::new(26, 5).patch(5),
             nodes: names.map(NodeSpec::cloud).collect(),
             resume_timeout: Duration::from_mins(5),
+            resume_rate: None,
             suspend_time: Some(Duration::from_mins(5)),
             suspend_timeout: Duration::from_secs(30),
             slurmd_timeout: Duration::from_mins(5),
             requeue_delay: Duration::from_secs(121),
             idle_on_node_suspend: true,
+            needs_addresses: false,
             return_to_service: ReturnToService::Always,
             latency: Duration::from_millis(20),
             timeout: Duration::from_secs(10),

@@ -1,7 +1,7 @@
 //! The controller in memory: what a test does to it.
 
 use super::{
-    settings::{Call, JobSpec, Registration, Settings},
+    settings::{Call, JobSpec, NodeSpec, Registration, Settings},
     world::World,
 };
 use crate::{Job, JobId, Node};
@@ -87,6 +87,20 @@ impl MemorySlurm {
             world.unreachable = unreachable;
             world.dirty = true;
         });
+    }
+
+    /// The next calls, so many of them, are carried out, but their answers get lost: the caller does not
+    /// learn what came of them.
+    pub fn lose_answers(&self, calls: usize) {
+        self.with(|world, _| world.lost_answers = calls);
+    }
+
+    /// slurm.conf has these nodes from now on; slurmctld reads it when it is reconfigured or restarted.
+    ///
+    /// Jobs on nodes that are gone then fail. Before 23.11 slurmctld dies of being reconfigured with
+    /// other nodes, and is away until it is restarted.
+    pub fn set_conf_nodes(&self, nodes: Vec<NodeSpec>) {
+        self.with(|world, _| world.write_conf(nodes));
     }
 
     /// slurmctld dies and is started again with what it last saved: it has forgotten that it asked

@@ -4,12 +4,16 @@ use super::{
     node::{NodeRecord, Power, Reboot, Seconds},
     world::{World, unknown_node},
 };
-use crate::{Error, ErrorKind, NodeAction, Reason};
+use crate::{
+    Error, ErrorKind, NodeAction, Reason,
+    update::{Update, refuse_all},
+};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 
 impl World {
-    /// Each node in its turn; one that Slurm does not know changes nothing for the others.
+    /// Each node in its turn. Slurm itself stops at a name that it does not know; whoever asks it for
+    /// a list asks again for the rest, and so that name changes nothing for the others.
     pub(super) fn set_state(
         &mut self,
         nodes: &Hostlist,
@@ -17,6 +21,7 @@ impl World {
         reason: Option<&Reason>,
         now: Seconds,
     ) -> Result<(), Error> {
+        refuse_all(nodes)?;
         let tried = format!("scontrol update nodename={nodes} state={to}");
         if reason.is_none() && matches!(to, NodeAction::Down | NodeAction::Drain) {
             return Err(Error::new(ErrorKind::Refused, tried).because("You must specify a reason"));
@@ -45,6 +50,34 @@ impl World {
                 .because("Invalid node state transition requested"));
         }
         Ok(())
+    }
+
+    /// Each node in its turn, those that are not known left out as above.
+    pub(super) fn set_addresses(&mut self, update: &Update<'_>, tried: &str) -> Result<(), Error> {
+        let (batch, places, ids) = match update {
+            Update::Addresses { batch, ids } => (&batch[..], true, *ids),
+            Update::Id(item) => (std::slice::from_ref(item), false, true),
+            Update::State { .. } | Update::Reboot { .. } => (&[][..], false, false),
+        };
+        let mut unknown = false;
+        for item in batch {
+            let Some(node) = self.node(item.node.as_str()) else {
+                unknown = true;
+                continue;
+            };
+            if places {
+                node.address = item.address.to_string();
+            }
+            if let Some(hostname) = item.hostname.as_ref().filter(|_| places) {
+                node.hostname = hostname.to_string();
+            }
+            if ids {
+                node.instance_id.clone_from(&item.instance_id);
+            }
+        }
+        // A job may have waited for just this.
+        self.dirty = true;
+        if unknown { Err(unknown_node(tried)) } else { Ok(()) }
     }
 
     fn change(&mut self, name: &NodeName, to: NodeAction, now: Seconds) {

@@ -23,6 +23,10 @@ pub(super) struct World {
     /// Something was told since.
     pub(super) dirty: bool,
     pub(super) unreachable: bool,
+    /// slurmctld has died, and waits for somebody to start it.
+    pub(super) dead: bool,
+    /// How many answers will get lost.
+    pub(super) lost_answers: usize,
     /// Until when slurmctld is away for a restart.
     pub(super) restarting: Option<Instant>,
     next_job: u32,
@@ -46,6 +50,8 @@ impl World {
             last_pass: None,
             dirty: true,
             unreachable: false,
+            dead: false,
+            lost_answers: 0,
             restarting: None,
             next_job: 1,
             calls: Vec::new(),
@@ -58,7 +64,7 @@ impl World {
 
     /// True while slurmctld does not answer.
     pub(super) fn is_away(&self, now: Instant) -> bool {
-        self.unreachable || self.restarting.is_some_and(|back| now < back)
+        self.unreachable || self.dead || self.restarting.is_some_and(|back| now < back)
     }
 
     pub(super) fn node(&mut self, name: &str) -> Option<&mut NodeRecord> {
@@ -93,7 +99,7 @@ impl World {
 
     /// The second of the next pass that would change anything, if nothing else happens.
     pub(super) fn next(&self, now: Seconds) -> Option<Seconds> {
-        if self.unreachable {
+        if self.unreachable || self.dead {
             return None;
         }
         let soon = self.last_pass.map_or(now, |last| now.max(last + 1));
@@ -104,7 +110,23 @@ impl World {
         let jobs = self.jobs.values().filter_map(|job| match job.state {
             JobState::Pending if job.begin > 0 => Some(job.begin),
             JobState::Running => job.end,
-            _ => None,
+            JobState::Pending
+            | JobState::Configuring
+            | JobState::Completing
+            | JobState::Completed
+            | JobState::Failed
+            | JobState::Cancelled
+            | JobState::Timeout
+            | JobState::NodeFail
+            | JobState::BootFail
+            | JobState::Preempted
+            | JobState::OutOfMemory
+            | JobState::Deadline
+            | JobState::Revoked
+            | JobState::Suspended
+            | JobState::Requeued
+            | JobState::RequeueHold
+            | JobState::Other(_) => None,
         });
         nodes
             .chain(jobs)

@@ -1,8 +1,11 @@
 //! Jobs, and what is said about them.
 
-use super::{job, job_state, list, resumed, run, slurm, state, up};
-use slurmctl::memory::{Call, JobSpec, Registration};
-use slurmctl::{Controller as _, ErrorKind, JobId, JobState, Jobs, NodeAction, Reason};
+use super::{NEW, OLD, job, job_state, list, name, resumed, run, secs, settings, slurm, state, up};
+use slurmctl::memory::{Call, JobSpec, MemorySlurm, Registration};
+use slurmctl::{
+    Controller as _, ErrorKind, JobId, JobState, Jobs, NodeAction, NodeAddress, Reason,
+};
+use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn a_job_runs_and_its_nodes_go_when_they_were_idle() {
@@ -56,6 +59,9 @@ async fn what_is_said_about_a_job_stays_with_it() {
     slurm.comment(id, "cloud: quota exceeded").await.unwrap();
     let jobs = slurm.jobs(Jobs::Ids(vec![id])).await.unwrap();
     assert_eq!(jobs[0].admin_comment.as_deref(), Some("cloud: quota exceeded"));
+    slurm.comment(id, "\"two\"\n lines").await.unwrap();
+    let said = slurm.job(id).unwrap().admin_comment;
+    assert_eq!(said.as_deref(), Some("'two' lines"), "cleaned, as for a real one");
     let error = slurm.comment(JobId::new(99), "x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
@@ -102,4 +108,30 @@ async fn the_next_event_is_when_something_happens_and_not_before() {
     assert_eq!(job_state(&slurm, id), JobState::Completed);
     assert_eq!(calls.len(), 2, "{calls:?}");
     assert!(slurm.node("n1").unwrap().state.is_powered_down());
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_22_05_a_job_does_not_start_where_no_address_was_told() {
+    for (version, needs, waits) in [(OLD, true, true), (OLD, false, false), (NEW, true, false)] {
+        let mut settings = settings(version);
+        settings.needs_addresses = needs;
+        let slurm = MemorySlurm::new(settings);
+        let id = slurm.submit_job(job(1));
+        assert_eq!(resumed(&slurm.tick()), "n1");
+        assert_eq!(up(&slurm, "n1"), Registration::Accepted);
+        run(&slurm, 5).await;
+        assert_eq!(job_state(&slurm, id) == JobState::Configuring, waits, "{version}");
+        if !waits {
+            continue;
+        }
+        for (address, state) in
+            [("10.0.0.8", JobState::Configuring), ("10.0.0.9", JobState::Running)]
+        {
+            let item = NodeAddress::new(name("n1"), address.parse().unwrap());
+            slurm.set_addresses(&[item]).await.unwrap();
+            assert!(slurm.next_event().is_some_and(|due| due <= Instant::now() + secs(1)));
+            run(&slurm, 1).await;
+            assert_eq!(job_state(&slurm, id), state, "{address}");
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Power states.
 
 use super::{
-    NEW, OLD, job, job_state, list, name, reason, resumed, run, running, settings, slurm, state,
+    NEW, OLD, job, job_state, list, name, reason, resumed, run, running, secs, settings, slurm,
+    state,
 };
 use slurmconf::SlurmVersion;
 use slurmctl::memory::{Call, JobSpec, MemorySlurm};
 use slurmctl::{Controller as _, ErrorKind, JobState, NodeAction, NodeAddress, Reason};
+use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn power_down_force_gives_a_node_back_with_its_reason() {
@@ -167,6 +169,51 @@ async fn an_address_goes_with_the_machine_since_23_11() {
         assert!(slurm.node("n1").unwrap().state.is_powered_down());
         assert_eq!(slurm.node("n1").unwrap().address, after);
         assert_eq!(slurm.node("n1").unwrap().instance_id, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_split_over_calls_when_there_is_a_rate() {
+    let mut settings = settings(NEW);
+    settings.resume_rate = Some(2);
+    let slurm = MemorySlurm::new(settings);
+    let id = slurm.submit_job(job(3));
+    assert_eq!(resumed(&slurm.tick()), "n[1-2]");
+    assert!(slurm.next_event().is_some_and(|due| due <= Instant::now() + secs(1)));
+    let calls = run(&slurm, 3).await;
+    let [(1, Call::Resume { nodes, request })] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(nodes.to_string(), "n3");
+    let [group] = &request.jobs[..] else { panic!("{request:?}") };
+    let lists = (group.nodes.to_string(), group.allocated.to_string());
+    assert_eq!((group.id, lists), (id, ("n3".into(), "n[1-3]".into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_called_all_is_not_every_node() {
+    let slurm = slurm();
+    let why = Reason::new("x");
+    let error = slurm.set_state(&list("ALL"), NodeAction::Drain, Some(&why)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(slurm.reboot(&list("all"), &why).await.unwrap_err().kind(), ErrorKind::Invalid);
+    let item = NodeAddress::new(name("all"), "10.0.0.1".parse().unwrap());
+    assert_eq!(slurm.set_addresses(&[item]).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_instance_id_costs_the_id_and_no_address_in_memory_too() {
+    for (version, refused) in [(OLD, false), (NEW, true)] {
+        let slurm = MemorySlurm::new(settings(version));
+        let mut items = ["n1", "zz", "n2"]
+            .map(|node| NodeAddress::new(name(node), "10.0.0.1".parse().unwrap()));
+        items[0].instance_id = Some("two words".into());
+        items[2].instance_id = Some("i-2".into());
+        let error = slurm.set_addresses(&items).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert_eq!(error.also().iter().any(|error| error.kind() == ErrorKind::Invalid), refused);
+        let [first, second] = ["n1", "n2"].map(|node| slurm.node(node).unwrap());
+        assert_eq!((first.address.as_str(), first.instance_id), ("10.0.0.1", None));
+        assert_eq!(second.address, "10.0.0.1");
+        assert_eq!(second.instance_id.is_some(), refused);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Machines that come, go, and come again.
 
 use super::{
-    NEW, job, job_state, list, name, reason, resumed, run, running, secs, settings, slurm, state,
-    up,
+    NEW, OLD, job, job_state, list, name, reason, resumed, run, running, secs, settings, slurm,
+    state, up,
 };
 use slurmconf::SlurmVersion;
 use slurmctl::memory::{
@@ -94,6 +94,19 @@ async fn a_reboot_waits_for_the_job_and_brings_the_node_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reboot_with_an_unknown_name_is_not_forgotten_for_the_others() {
+    let slurm = slurm();
+    running(&slurm, 2).await;
+    run(&slurm, 22).await;
+    assert!(slurm.next_event().is_some_and(|due| due > Instant::now() + secs(5)), "all is quiet");
+    let why = Reason::new("rebuild image:x");
+    let error = slurm.reboot(&list("n1,zz,n2"), &why).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(slurm.next_event().is_some_and(|due| due <= Instant::now() + secs(1)));
+    assert_eq!(run(&slurm, 1).await, [(1, Call::Reboot { nodes: list("n[1-2]") })]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_reboot_job_brings_about_depends_on_version_and_kind() {
     let table = [
         ((22, 5), true, "RebootJob"),
@@ -157,6 +170,20 @@ async fn while_it_is_away_nothing_is_answered_and_nothing_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_whose_answer_is_lost_was_carried_out_all_the_same() {
+    let slurm = slurm();
+    let id = slurm.submit_job(job(1));
+    slurm.lose_answers(2);
+    let began = Instant::now();
+    let error = slurm.comment(id, "x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(began.elapsed(), secs(10), "the caller waited for it");
+    assert_eq!(slurm.job(id).unwrap().admin_comment.as_deref(), Some("x"));
+    assert!(!slurm.ping().await.unwrap());
+    assert!(slurm.ping().await.unwrap(), "no more than were asked for");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_does_not_live_on_when_its_machine_was_replaced() {
     let slurm = slurm();
     let id = running(&slurm, 1).await;
@@ -165,4 +192,31 @@ async fn a_job_does_not_live_on_when_its_machine_was_replaced() {
     assert_eq!(up(&slurm, "n1"), Registration::Accepted);
     assert_eq!(job_state(&slurm, id), JobState::Pending, "it ran on the one before");
     assert_eq!(state(&slurm, "n1"), "IDLE+CLOUD");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_set_of_nodes_is_read_or_kills_before_23_11() {
+    for (version, survives) in [(OLD, false), (NEW, true)] {
+        let slurm = MemorySlurm::new(settings(version));
+        let id = running(&slurm, 2).await;
+        slurm.reconfigure().await.unwrap();
+        assert_eq!(job_state(&slurm, id), JobState::Running, "nothing has changed");
+        let nodes = ["n1", "n3", "n4", "n5"];
+        slurm.set_conf_nodes(nodes.map(|node| NodeSpec::cloud(name(node))).to_vec());
+        let result = slurm.reconfigure().await;
+        assert_eq!(result.is_ok(), survives);
+        if let Err(error) = result {
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert!(!slurm.ping().await.unwrap());
+            assert_eq!((slurm.tick(), slurm.next_event()), (vec![], None));
+            assert_eq!(job_state(&slurm, id), JobState::Running, "it has not seen it yet");
+            slurm.restart().await.unwrap();
+        }
+        let there: Vec<String> =
+            slurm.nodes(None).await.unwrap().iter().map(|node| node.name.to_string()).collect();
+        assert_eq!(there, nodes);
+        assert_eq!(job_state(&slurm, id), JobState::NodeFail, "n2 is gone");
+        assert_eq!(state(&slurm, "n1"), "IDLE+CLOUD", "as it was, without the job");
+        assert_eq!(state(&slurm, "n5"), "IDLE+CLOUD+POWERED_DOWN");
+    }
 }

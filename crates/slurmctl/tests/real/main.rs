@@ -41,10 +41,12 @@ macro_rules! on_all_versions {
 
 on_all_versions! {
     what_it_tells_is_read;
+    a_time_without_end_is_read;
     jobs_are_listed_and_commented;
     addresses_are_paired;
     a_node_that_the_cloud_refused_is_given_back;
     states_are_set;
+    an_unknown_name_does_not_stop_the_rest_of_its_list;
     reboots_and_rebuild_jobs_are_asked_for;
     a_controller_that_hangs_is_given_up;
     it_reads_its_configuration_again;
@@ -99,6 +101,14 @@ mod cases {
         assert_eq!(config.suspend_timeout(), Some(Duration::from_secs(2)));
         assert_eq!(config.suspend_time(), Some(Duration::from_mins(10)));
         assert!(config.has_slurmctld_parameter("power_save_interval"));
+    }
+
+    pub(super) async fn a_time_without_end_is_read(series: &str) {
+        let conf = CONF.replace("SuspendTime=600\n", "");
+        let bed = Testbed::start(series, &conf).await;
+        let config = bed.scontrol().await.config().await.unwrap();
+        assert_eq!(config.suspend_time(), None, "{:?}", config.get("SuspendTime"));
+        assert_eq!(config.resume_timeout(), Some(Duration::from_mins(10)));
     }
 
     pub(super) async fn jobs_are_listed_and_commented(series: &str) {
@@ -215,6 +225,48 @@ mod cases {
         let error =
             slurm.set_state(&list("n[63-66]"), NodeAction::Drain, Some(&why)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+
+    pub(super) async fn an_unknown_name_does_not_stop_the_rest_of_its_list(series: &str) {
+        let bed = Testbed::start(series, CONF).await;
+        let slurm = bed.scontrol().await;
+        let why = Reason::new("for a test");
+        for (unknown, others) in
+            [("a0", ["n8", "n9"]), ("n012", ["n12", "n2"]), ("zz", ["n30", "n4"])]
+        {
+            let nodes = list(&[others[0], unknown, others[1]].join(","));
+            let error = slurm.set_state(&nodes, NodeAction::Drain, Some(&why)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+            for other in others {
+                assert!(node(&slurm, other).await.state.has_drain(), "{other} of {nodes}");
+            }
+            // To resume what was resumed already would be refused.
+            let error = slurm.set_state(&nodes, NodeAction::Resume, None).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "nothing is done twice: {error}");
+            for other in others {
+                assert!(!node(&slurm, other).await.state.has_drain(), "{other} of {nodes}");
+            }
+        }
+        let names = ["n33", "zz", "n31", "a0", "n32"];
+        let place = |number| IpAddr::from([10, 1, 0, number]);
+        let items: Vec<NodeAddress> = (1..)
+            .zip(names)
+            .map(|(number, node)| NodeAddress::new(name(node), place(number)))
+            .collect();
+        let error = slurm.set_addresses(&items).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        for (node_name, address) in [("n33", "10.1.0.1"), ("n31", "10.1.0.3"), ("n32", "10.1.0.5")]
+        {
+            assert_eq!(node(&slurm, node_name).await.address, address, "{node_name}");
+        }
+        slurm.set_state(&list("n40"), NodeAction::PowerUp, None).await.unwrap();
+        until("powering-up node", async || {
+            node(&slurm, "n40").await.state.is_powering_up().then_some(())
+        })
+        .await;
+        let error = slurm.reboot(&list("a0,n40,zz"), &why).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert!(node(&slurm, "n40").await.state.is_reboot_requested());
     }
 
     pub(super) async fn reboots_and_rebuild_jobs_are_asked_for(series: &str) {

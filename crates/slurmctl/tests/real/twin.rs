@@ -207,7 +207,9 @@ const RULES: &[(Step, u64)] = &[
     (Step::Set("n7", NodeAction::PowerDown, ""), 5),
     (Step::Reboot("n8"), 2),
     (Step::Reboot("n6"), 2),
-    (Step::Set("n8,unknown,n9", NodeAction::Drain, "partly"), 1),
+    // Sorted, the first of these comes before the nodes, and the other after them.
+    (Step::Set("n8,a0,n9", NodeAction::Drain, "partly"), 1),
+    (Step::Set("n8,unknown,n9", NodeAction::Undrain, ""), 1),
 ];
 
 /// `ResumeTimeout`, and the ways back from it.

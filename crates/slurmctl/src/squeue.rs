@@ -1,0 +1,159 @@
+//! What squeue and sbatch print. Nothing here panics, whatever the text.
+
+use crate::{
+    Job, JobId, JobState,
+    argv::{JOB_FIELDS, SEPARATOR},
+    parse::BadLine,
+};
+use hostlist::{Hostlist, Parser};
+
+/// Reads what squeue prints in the form that we ask for.
+pub(crate) fn jobs(text: &str) -> Result<Vec<Job>, BadLine> {
+    let lines = text.lines().filter(|line| is_record(line));
+    lines.map(|line| job(line).ok_or_else(|| BadLine::new("no job", line))).collect()
+}
+
+/// True if a job begins here, be it cut short; the last text may have been given more than one line.
+fn is_record(line: &str) -> bool {
+    let whole = line.matches(SEPARATOR).count() + 1 >= JOB_FIELDS.len();
+    let begins = || line.split_once(SEPARATOR).is_some_and(|(id, _)| id.parse::<JobId>().is_ok());
+    whole || begins()
+}
+
+fn job(line: &str) -> Option<Job> {
+    let fields: Vec<&str> = line.splitn(JOB_FIELDS.len(), SEPARATOR).map(str::trim).collect();
+    let [
+        id,
+        state,
+        reason,
+        partition,
+        nodes,
+        wanted,
+        count,
+        user,
+        reboot,
+        restarts,
+        features,
+        comment,
+    ] = fields[..]
+    else {
+        return None;
+    };
+    let text = |value: &str| {
+        Some(value).filter(|value| !matches!(*value, "" | "(null)")).map(str::to_owned)
+    };
+    let mut job = Job::new(id.parse().ok()?, JobState::from(state));
+    job.reason = text(reason).filter(|reason| reason != "None");
+    partition.clone_into(&mut job.partition);
+    job.nodes = list(nodes)?;
+    // What the owner typed is no reason to lose sight of the job.
+    job.wanted = list(wanted).unwrap_or_default();
+    job.node_count = count.parse().unwrap_or(0);
+    job.user = user.parse().ok()?;
+    job.reboot = !matches!(reboot, "0" | "no" | "");
+    job.restarts = restarts.parse().unwrap_or(0);
+    job.features = text(features);
+    job.admin_comment = text(comment.trim_end_matches(SEPARATOR));
+    Some(job)
+}
+
+fn list(text: &str) -> Option<Hostlist> {
+    if matches!(text, "" | "(null)" | "N/A") {
+        return Some(Hostlist::new());
+    }
+    Parser::new().max_hosts(1 << 17).parse(text).ok()
+}
+
+/// The number that `sbatch --parsable` prints, with or without a cluster's name.
+pub(crate) fn submitted(text: &str) -> Option<JobId> {
+    text.lines().next()?.split(';').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fields(values: [&str; 12]) -> String {
+        values.map(|value| format!("{value}{SEPARATOR}")).concat()
+    }
+
+    #[test]
+    fn jobs_are_read_field_by_field() {
+        let line = fields([
+            "7",
+            "CONFIGURING",
+            "None",
+            "main",
+            "n[1-2]",
+            "",
+            "2",
+            "1000",
+            "1",
+            "3",
+            "a|b",
+            "x\u{1f}y",
+        ]);
+        let more = fields([
+            "8",
+            "WEIRD",
+            "BeginTime",
+            "a,b",
+            "",
+            "(null)",
+            "30-40",
+            "0",
+            "0",
+            "0",
+            "(null)",
+            "(null)",
+        ]);
+        let jobs = jobs(&format!("{line}\nrest of a comment\n{more}\n")).unwrap();
+        let [first, second] = &jobs[..] else { panic!("{jobs:?}") };
+        assert_eq!((first.id, first.state.clone()), (JobId::new(7), JobState::Configuring));
+        assert_eq!((first.reason.as_deref(), first.nodes.to_string()), (None, "n[1-2]".into()));
+        assert_eq!(
+            (first.node_count, first.user, first.reboot, first.restarts),
+            (2, 1000, true, 3)
+        );
+        assert_eq!(first.features.as_deref(), Some("a|b"));
+        assert_eq!(first.admin_comment.as_deref(), Some("x\u{1f}y"));
+        assert_eq!(second.state, JobState::Other("WEIRD".into()));
+        assert_eq!(
+            (second.reason.as_deref(), second.admin_comment.as_deref()),
+            (Some("BeginTime"), None)
+        );
+        let bad = fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", ""]);
+        assert!(super::jobs(&bad).is_err());
+    }
+
+    #[test]
+    fn a_job_whose_line_was_cut_does_not_vanish() {
+        let line = fields(["7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", ""]);
+        assert!(jobs(&line).is_err(), "n1 is in use, and must not be taken for free");
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_does_not_hide_the_job() {
+        let line = fields(["7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", ""]);
+        let jobs = jobs(&line).unwrap();
+        let [job] = &jobs[..] else { panic!("{jobs:?}") };
+        assert_eq!((job.nodes.to_string(), job.wanted.len()), ("n1".into(), 0));
+        let line = fields(["7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", ""]);
+        assert!(super::jobs(&line).is_err(), "where it runs must be known");
+    }
+
+    #[test]
+    fn the_number_of_a_submitted_job_is_read() {
+        assert_eq!(submitted("17\n"), Some(JobId::new(17)));
+        assert_eq!(submitted("17;cluster\n"), Some(JobId::new(17)));
+        assert_eq!(submitted("Submitted batch job 17"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "(?s).*") {
+            let _ = (jobs(&text), jobs(&text.replace(' ', "\u{1f}")), submitted(&text));
+        }
+    }
+}
