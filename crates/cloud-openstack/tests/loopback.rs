@@ -9,7 +9,7 @@ use cloud_core::http::Retry;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
     ErrorKind, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, Provider as _,
-    ShapeName,
+    ShapeName, Tags,
 };
 use cloud_openstack::{
     Config, Error, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources,
@@ -252,6 +252,23 @@ async fn a_listing_whose_marker_is_ignored_is_an_error() {
     let error = fake.provider(&[]).await.list(&InstanceFilter::default()).await;
     assert_eq!(error.expect_err("half a listing").kind(), ErrorKind::Protocol);
     assert_eq!(fake.asked("GET /compute/v2.1/servers/detail").len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_whose_metadata_contradicts_its_tag_is_not_ours() {
+    let fake = Fake::new("2.95", |asked| {
+        let named = |id: &str, cluster: &str| {
+            json!({"id": id, "tags": ["cluster=blue"], "metadata": {"cluster": cluster}})
+        };
+        let both = json!({"servers": [named("ours", "blue"), named("theirs", "red")]});
+        if asked.line.contains("/servers/detail") { (200, both.to_string()) } else { nothing() }
+    })
+    .await;
+    let filter = InstanceFilter::tagged(Tags::from([("cluster", "blue")]));
+    let listed = fake.provider(&[]).await.list(&filter).await.expect("a listing");
+    assert_eq!(listed.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["ours"]);
+    let asked = fake.asked("GET /compute/v2.1/servers/detail").pop().expect("a request");
+    assert!(asked.line.contains("tags=cluster%3Dblue"), "{}", asked.line);
 }
 
 #[tokio::test]

@@ -340,18 +340,7 @@ pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) 
     let creates =
         asked.iter().filter(|it| it.method == "POST" && it.path == "/v2.1/servers").count();
     let constant = asked.len() - creates;
-    let mut polls = 0;
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        let listed = provider.list(&of_cluster(&cluster)).await.expect("a listing");
-        polls += 1;
-        assert!(listed.iter().all(|it| it.state != InstanceState::Failed), "{listed:?}");
-        if listed.iter().filter(|it| it.state == InstanceState::Running).count() == count {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "they do not run");
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    let polls = looks_until_all_run(&provider, &of_cluster(&cluster), count).await;
     let looked = scene.proxy.take();
     // One that failed was repeated, which is no look of ours.
     let looks = looked.iter().filter(|it| it.status == 200).count();
@@ -366,6 +355,22 @@ pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) 
     let waited = provider.wait_gone(&of_cluster(&cluster), &ids, poll()).await;
     assert!(waited.last_error.is_none() && waited.outcomes.values().all(is_gone), "{waited:?}");
     until("no port is left", || async { scene.ports().await == ports }).await;
+}
+
+/// How many looks it takes until so many run.
+async fn looks_until_all_run(provider: &OpenStack, filter: &InstanceFilter, count: usize) -> usize {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let mut looks = 0;
+    loop {
+        let listed = provider.list(filter).await.expect("a listing");
+        looks += 1;
+        assert!(listed.iter().all(|it| it.state != InstanceState::Failed), "{listed:?}");
+        if listed.iter().filter(|it| it.state == InstanceState::Running).count() == count {
+            return looks;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "they do not run");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// All of them at a time; the results are in the order of the futures.
