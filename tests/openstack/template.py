@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import shutil
-import sqlite3
 import subprocess
 import sys
 import uuid
@@ -18,6 +17,7 @@ import uuid
 HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
+import requests  # noqa: E402
 import settings  # noqa: E402
 from keystoneauth1 import session as sessions  # noqa: E402
 from keystoneauth1.identity import v3  # noqa: E402
@@ -40,7 +40,7 @@ head.get_metadata().create_all(api.get_context_manager().writer.get_engine())
 
 
 def command(run, venv, *words):
-    environment = {**os.environ, 'PYTHONPATH': str(HERE / 'plugins'), 'PYTHONWARNINGS': 'ignore',
+    environment = {**cloud.plain_environment(), 'PYTHONPATH': str(HERE / 'plugins'), 'PYTHONWARNINGS': 'ignore',
                    'OS_PLACEMENT_CONFIG_DIR': f'{run}/etc', 'HYPERVISOR': f'{run}/hypervisor'}
     with open(f'{run}/log/{pathlib.Path(words[0]).name}.out', 'ab') as out:
         subprocess.run([f'{venv}/bin/{words[0]}', *words[1:]], check=True, cwd=run, env=environment, stdout=out, stderr=out)
@@ -86,7 +86,10 @@ class Caller:
         self.ports = ports
         auth = v3.Password(auth_url=settings.url('keystone', ports), username=user, password=settings.PASSWORD,
                            project_name=user, user_domain_name='Default', project_domain_name='Default')
-        self.session = sessions.Session(auth=auth)
+        plain = requests.Session()
+        # No proxy of the environment's leads to loopback.
+        plain.trust_env = False
+        self.session = sessions.Session(auth=auth, session=plain)
 
     def call(self, method, service, path, headers=None, **more):
         headers = {**(headers or {}), **({'OpenStack-API-Version': 'compute 2.90'} if service == 'nova' else {})}
@@ -188,13 +191,13 @@ def main(run):
         other.make('neutron', '/v2.0/subnets', subnet={'network_id': network, 'ip_version': 4, 'cidr': '10.20.0.0/22'})
     finally:
         cloud.stop(processes)
-    for database in run.glob('db/*.db'):
-        with sqlite3.connect(database) as connection:
-            connection.execute('PRAGMA wal_checkpoint(TRUNCATE)')
-    with sqlite3.connect(run / 'db/keystone.db') as connection:
+    with cloud.opened(run / 'db/keystone.db') as connection:
         # Keystone makes none that has expired already.
         connection.execute('update application_credential set expires_at = 1 where id = ?',
                            (known['credentials']['expired']['id'],))
+    for database in run.glob('db/*.db'):
+        with cloud.opened(database) as connection:
+            connection.execute('PRAGMA wal_checkpoint(TRUNCATE)')
     for leftover in run.glob('db/*.db-*'):
         leftover.unlink()
     (run / 'known.json').write_text(json.dumps(known, indent=1))

@@ -10,8 +10,8 @@ use std::fmt;
 /// | [`Running`](Self::Running) | `RUNNING` | `ACTIVE`, `VERIFY_RESIZE`, `MIGRATING`, `PASSWORD` |
 /// | [`Stopping`](Self::Stopping) | `STOPPING` | `ACTIVE` with `task_state` `powering-off` |
 /// | [`Stopped`](Self::Stopped) | `STOPPED` | `SHUTOFF` |
-/// | [`Terminating`](Self::Terminating) | `TERMINATING` | any with `task_state` `deleting`, `SOFT_DELETED` |
-/// | [`Terminated`](Self::Terminated) | `TERMINATED` | `DELETED` |
+/// | [`Terminating`](Self::Terminating) | `TERMINATING` | any with `task_state` `deleting` or `soft-deleting` |
+/// | [`Terminated`](Self::Terminated) | `TERMINATED` | `DELETED`, `SOFT_DELETED` |
 /// | [`Failed`](Self::Failed) | none: the work request fails and the instance is `TERMINATED` | `ERROR` |
 /// | [`Other`](Self::Other) | any other word | `RESCUE`, `UNKNOWN`, any other word; `SUSPENDED`, `PAUSED`, `SHELVED` and `SHELVED_OFFLOADED` too, which `os-start` refuses |
 ///

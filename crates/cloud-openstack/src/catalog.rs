@@ -85,7 +85,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// Where each service is, without a slash at the end.
+/// Where each service is.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
     pub(crate) compute: Url,
@@ -95,6 +95,7 @@ pub(crate) struct Endpoints {
 
 impl Endpoints {
     pub(crate) fn new(config: &Config, catalog: &[CatalogEntry]) -> Result<Self, Error> {
+        refuse_several_regions(config, catalog)?;
         let find = |service| endpoint(config, catalog, service);
         Ok(Self {
             compute: find(Service::Compute)?,
@@ -113,16 +114,43 @@ fn without_version(mut url: Url, version: &str) -> Url {
     url
 }
 
+/// The endpoints of a service that the configuration does not rule out.
+fn fitting<'a>(
+    config: &'a Config,
+    catalog: &'a [CatalogEntry],
+    service: Service,
+) -> impl Iterator<Item = &'a Endpoint> {
+    let of_type = catalog.iter().filter(move |entry| entry.kind == service.name());
+    of_type
+        .flat_map(|entry| &entry.endpoints)
+        .filter(|endpoint| endpoint.interface == config.interface.to_string())
+        .filter(|endpoint| config.region.as_ref().is_none_or(|region| endpoint.is_in(region)))
+}
+
+/// Where nobody says which region is meant, the one that happens to come first is not it, and one
+/// service must not be taken from here and another from there.
+fn refuse_several_regions(config: &Config, catalog: &[CatalogEntry]) -> Result<(), Error> {
+    if config.region.is_some() {
+        return Ok(());
+    }
+    let ours = Service::ALL.iter().filter(|service| !config.overrides.contains_key(service));
+    let endpoints = ours.flat_map(|service| fitting(config, catalog, *service));
+    let regions =
+        endpoints.filter_map(|endpoint| endpoint.region_id.as_ref().or(endpoint.region.as_ref()));
+    let known: BTreeSet<String> = regions.cloned().collect();
+    if known.len() > 1 {
+        let known = known.into_iter().collect();
+        return Err(Error::ManyRegions { origin: config.origin.clone(), known });
+    }
+    Ok(())
+}
+
 fn endpoint(config: &Config, catalog: &[CatalogEntry], service: Service) -> Result<Url, Error> {
     if let Some(url) = config.overrides.get(&service) {
         return Ok(url.clone());
     }
-    let of_type = catalog.iter().filter(|entry| entry.kind == service.name());
-    let mut fitting = of_type
-        .flat_map(|entry| &entry.endpoints)
-        .filter(|endpoint| endpoint.interface == config.interface.to_string())
-        .filter(|endpoint| config.region.as_ref().is_none_or(|region| endpoint.is_in(region)));
-    let url = fitting.next().and_then(|endpoint| Url::parse(&endpoint.url).ok());
+    let first = fitting(config, catalog, service).next();
+    let url = first.and_then(|endpoint| Url::parse(&endpoint.url).ok());
     url.ok_or_else(|| {
         let region = config.region.as_ref().map(|region| format!(" in region {region}"));
         let place = format!(" ({}){}", config.interface, region.unwrap_or_default());
@@ -143,4 +171,88 @@ fn known(catalog: &[CatalogEntry], service: Service) -> Vec<String> {
         return catalog.iter().map(|entry| entry.kind.clone()).collect();
     }
     places.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{FileContent, Sources};
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+    use std::io;
+    use std::path::Path;
+
+    fn config(more: &Value) -> Config {
+        let mut entry =
+            json!({"auth_type": "token", "auth": {"auth_url": "http://k", "token": "t"}});
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let text = json!({"clouds": {"blue": entry}}).to_string();
+        let read = |path: &Path| match path.to_str() {
+            Some("/etc/openstack/clouds.yaml") => {
+                Ok(FileContent { bytes: text.clone().into_bytes(), open_to_others: false })
+            }
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        Config::load(&Sources::usual(None, BTreeMap::new(), &read)).unwrap()
+    }
+
+    /// A catalog with these endpoints, each a service, an interface, a region and an address.
+    fn catalog(endpoints: &[(&str, &str, &str, &str)]) -> Vec<CatalogEntry> {
+        let entry = |(service, interface, region, url): &(&str, &str, &str, &str)| {
+            let endpoint =
+                json!({"interface": interface, "region": region, "region_id": region, "url": url});
+            serde_json::from_value(json!({"type": service, "endpoints": [endpoint]})).unwrap()
+        };
+        endpoints.iter().map(entry).collect()
+    }
+
+    fn two_regions() -> Vec<CatalogEntry> {
+        catalog(&[
+            ("compute", "public", "R1", "http://nova-1/v2.1"),
+            ("compute", "public", "R2", "http://nova-2/v2.1"),
+            ("compute", "internal", "R2", "http://nova-inside/v2.1"),
+            ("image", "public", "R2", "http://glance-2/v2"),
+            ("image", "public", "R1", "http://glance-1"),
+            ("image", "internal", "R2", "http://glance-inside"),
+            ("network", "public", "R1", "http://neutron-1/v2.0/"),
+            ("network", "public", "R2", "http://neutron-2/net"),
+            ("network", "internal", "R2", "http://neutron-inside"),
+        ])
+    }
+
+    #[test]
+    fn region_and_interface_choose_and_an_override_beats_them() {
+        let table = [
+            (json!({"region_name": "R1"}), ["nova-1", "glance-1", "neutron-1"]),
+            (json!({"region_name": "R2"}), ["nova-2", "glance-2", "neutron-2"]),
+            (json!({"interface": "internal"}), ["nova-inside", "glance-inside", "neutron-inside"]),
+            (
+                json!({"region_name": "R2", "image_endpoint_override": "http://mine"}),
+                ["nova-2", "mine", "neutron-2"],
+            ),
+        ];
+        for (more, expected) in table {
+            let found = Endpoints::new(&config(&more), &two_regions()).unwrap();
+            let hosts = [&found.compute, &found.image, &found.network].map(|url| url.host_str());
+            assert_eq!(hosts, expected.map(Some), "{more}");
+        }
+        let found = Endpoints::new(&config(&json!({"region_name": "R1"})), &two_regions()).unwrap();
+        let paths = [&found.compute, &found.image, &found.network].map(Url::path);
+        assert_eq!(paths, ["/v2.1", "/", "/"], "our paths name the version");
+    }
+
+    #[test]
+    fn the_first_of_several_regions_was_taken_service_by_service() {
+        let expected = "cloud 'blue' in /etc/openstack/clouds.yaml: which region of 'R1', 'R2': \
+                        set region_name to one of these";
+        let apart = catalog(&[
+            ("compute", "public", "R1", "http://nova"),
+            ("image", "public", "R1", "http://glance"),
+            ("network", "public", "R2", "http://neutron"),
+        ]);
+        for catalog in [two_regions(), apart] {
+            let error = Endpoints::new(&config(&json!({})), &catalog).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
 }

@@ -23,6 +23,8 @@ fn kind(answer: &Answer, by_status: ErrorKind, message: &str) -> ErrorKind {
         413 if answer.retry_after().is_none() && fault::is_quota(message) => ErrorKind::Quota,
         413 if answer.retry_after().is_some() => ErrorKind::Throttled,
         // Neutron says 409 to what is over quota.
+        // Which of several is meant will not be clearer the next time.
+        409 if fault::is_ambiguous(message) => ErrorKind::Invalid,
         403 | 409 if fault::is_quota(message) => ErrorKind::Quota,
         400 | 403 | 409 if fault::is_capacity(message) => ErrorKind::Capacity,
         // A microversion that the service does not have.
@@ -162,6 +164,18 @@ mod tests {
             let verdict = classify(&answer(status, pause, &body));
             assert_eq!(verdict.kind, kind, "{status} {body}");
             assert_eq!(verdict.passing, kind == ErrorKind::Throttled, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_choice_that_nobody_has_made_was_a_state_that_passes() {
+        for words in [
+            "Multiple possible networks found, use a Network ID to be more specific.",
+            "Multiple security_group matches found for name 'x', use an ID to be more specific.",
+        ] {
+            let body =
+                format!(r#"{{"conflictingRequest": {{"code": 409, "message": "{words}"}}}}"#);
+            assert_eq!(classify(&answer(409, None, &body)).kind, ErrorKind::Invalid, "{words}");
         }
     }
 

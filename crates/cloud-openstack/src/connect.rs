@@ -18,7 +18,7 @@ use cloud_core::pace::Pacer;
 use cloud_core::{ErrorKind, Operation};
 use std::error::Error as _;
 use std::time::Duration;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 /// How a connection behaves; the defaults suit most clouds.
 #[derive(Clone, Debug)]
@@ -28,7 +28,8 @@ pub struct Settings {
     pub http: http::Config,
     /// What launches need beyond what an instance is to be.
     pub launch: LaunchOptions,
-    /// The name of the network whose address counts; that of the first interface if none is given.
+    /// The name of the network whose address counts; that of the first interface in `launch` if none
+    /// is given.
     pub address_network: Option<String>,
     /// Servers on one page of a listing; the cloud may give fewer.
     pub page: u32,
@@ -54,14 +55,12 @@ impl OpenStack {
         let mut http = settings.http.clone();
         http.roots = config.roots.clone();
         http.request_ids = RequestIds { send: None, read: REQUEST_IDS.to_vec() };
-        let client = |error| bad_certificates(&config, &error);
-        let unsigned =
-            Client::new(http.clone(), Unsigned, classify, pacer.clone()).map_err(client)?;
+        let bad = |error| bad_certificates(&config, &error);
+        let unsigned = Client::new(http.clone(), Unsigned, classify, pacer.clone()).map_err(bad)?;
         let keystone = Keystone::new(unsigned, &config, settings.renew_before);
         let held = keystone.credential().await.map_err(|error| refused(&config, error))?;
         let endpoints = Endpoints::new(&config, &held.value.catalog)?;
-        let client = Client::new(http, keystone, classify, pacer)
-            .map_err(|error| bad_certificates(&config, &error))?;
+        let client = Client::new(http, keystone, classify, pacer).map_err(bad)?;
         let newest = newest(&config, &client, &endpoints.compute).await?;
         let Some(versions) = Versions::on(newest) else {
             let (newest, least) = (newest.to_string(), LEAST.to_string());
@@ -75,7 +74,7 @@ impl OpenStack {
             warnings: config.warnings.into_iter().chain(old).collect(),
             launch: settings.launch,
             address_network: settings.address_network,
-            primary: OnceCell::new(),
+            primary: Mutex::default(),
             page: settings.page.max(1),
         })
     }
@@ -96,7 +95,8 @@ async fn newest(
     let request = Request::new(Operation::Authenticate, Method::GET, url.clone());
     let answered =
         client.send(&request).await.and_then(|answer| answer.json::<VersionBody>(&request));
-    let body = answered.map_err(|error| unanswered(config, &url, "Nova", error))?;
+    let remedy = "check that address, or set compute_endpoint_override to the right one";
+    let body = answered.map_err(|error| unanswered(config, &url, ("Nova", remedy), error))?;
     // A Nova from before there were microversions says nothing.
     Ok(body.version.version.parse().unwrap_or(Microversion::NONE))
 }
@@ -130,33 +130,55 @@ fn bad_certificates(config: &Config, error: &cloud_core::Error) -> Error {
 
 /// Why Keystone gave no token.
 fn refused(config: &Config, source: cloud_core::Error) -> Error {
+    let (origin, auth_url) = (config.origin.clone(), config.auth_url.to_string());
+    let what = config.credentials.name();
     match source.kind() {
-        ErrorKind::Unauthenticated | ErrorKind::Forbidden => Error::Refused {
-            origin: config.origin.clone(),
-            auth_url: config.auth_url.to_string(),
-            what: config.credentials.name(),
-            source,
-        },
-        _ => unanswered(config, &config.auth_url, "Keystone", source),
+        ErrorKind::Unauthenticated | ErrorKind::Forbidden => {
+            Error::Refused { origin, auth_url, what, source }
+        }
+        // In Keystone's own words; others say 400 too, and otherwise.
+        ErrorKind::Invalid if source.code() == Some("Bad Request") => {
+            Error::Unusable { origin, auth_url, what, source }
+        }
+        ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::Invalid
+        | ErrorKind::Quota
+        | ErrorKind::Capacity
+        | ErrorKind::Throttled
+        | ErrorKind::Unavailable
+        | ErrorKind::Ambiguous
+        | ErrorKind::Protocol
+        | ErrorKind::Unsupported => {
+            unanswered(config, &config.auth_url, ("Keystone", "check that address"), source)
+        }
     }
 }
 
+/// Why there is no sense in what came from where this service should be; with what to do.
 fn unanswered(
     config: &Config,
     url: &Url,
-    service: &'static str,
+    (service, remedy): (&'static str, &'static str),
     source: cloud_core::Error,
 ) -> Error {
     let (origin, url) = (config.origin.clone(), url.to_string());
+    // What HTTP answered has no cause, and what went wrong on the way to a token has one of ours.
+    let tls = source.source().is_some_and(|cause| !cause.is::<cloud_core::Error>());
     match source.kind() {
         ErrorKind::Unavailable | ErrorKind::Throttled | ErrorKind::Ambiguous => {
             Error::Unreachable { origin, url, source }
         }
-        // What HTTP answered has no cause; what TLS did has.
-        ErrorKind::Protocol if source.source().is_some() => {
-            Error::Untrusted { origin, url, source }
-        }
-        _ => Error::NotOpenStack { origin, url, service, source },
+        ErrorKind::Protocol if tls => Error::Untrusted { origin, url, source },
+        ErrorKind::Unauthenticated
+        | ErrorKind::Forbidden
+        | ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::Invalid
+        | ErrorKind::Quota
+        | ErrorKind::Capacity
+        | ErrorKind::Protocol
+        | ErrorKind::Unsupported => Error::NotOpenStack { origin, url, service, remedy, source },
     }
 }
 

@@ -20,8 +20,9 @@ const LONGEST_USER_DATA: usize = 65_535;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchOptions {
-    /// The networks, in the order of the interfaces; the first is the one whose address counts. If
-    /// there are none, Nova takes the project's only network.
+    /// The networks, in the order of the interfaces; the address on the first is the one that counts,
+    /// as far as these are the [`Settings::launch`](crate::Settings::launch) of the connection. If there
+    /// are none, Nova takes the project's only network.
     pub nics: Vec<Nic>,
     /// Security groups; the project's default one if there are none.
     pub security_groups: Vec<String>,
@@ -122,30 +123,33 @@ async fn resolve(
     spec: &InstanceSpec,
     options: &LaunchOptions,
 ) -> Result<Resolved> {
-    let flavor = resolver.id(api, Kind::Flavor, spec.shape.as_str()).await?;
-    let image = resolver.id(api, Kind::Image, spec.image.as_str()).await?;
+    let flavor = resolver.id(api, Operation::Launch, Kind::Flavor, spec.shape.as_str()).await?;
+    let image = resolver.id(api, Operation::Launch, Kind::Image, spec.image.as_str()).await?;
     let own = spec.subnet.as_ref().map(|network| Nic::network(network.as_str()));
     let nics = own.as_ref().map_or(&options.nics[..], std::slice::from_ref);
     let mut networks = Vec::new();
     for nic in nics {
         networks.push(match nic {
             Nic::Network { network, address } => {
-                let id = resolver.id(api, Kind::Network, network).await?;
+                let id = resolver.id(api, Operation::Launch, Kind::Network, network).await?;
                 match address {
                     Some(address) => json!({"uuid": id, "fixed_ip": address.to_string()}),
                     None => json!({"uuid": id}),
                 }
             }
-            Nic::Port(port) => json!({"port": resolver.id(api, Kind::Port, port).await?}),
+            Nic::Port(port) => {
+                json!({"port": resolver.id(api, Operation::Launch, Kind::Port, port).await?})
+            }
         });
     }
     let networks = if networks.is_empty() { json!("auto") } else { Value::Array(networks) };
     let mut security_groups = Vec::new();
     for group in &options.security_groups {
-        security_groups.push(resolver.id(api, Kind::SecurityGroup, group).await?);
+        security_groups
+            .push(resolver.id(api, Operation::Launch, Kind::SecurityGroup, group).await?);
     }
     let server_group = match &options.server_group {
-        Some(group) => Some(resolver.id(api, Kind::ServerGroup, group).await?),
+        Some(group) => Some(resolver.id(api, Operation::Launch, Kind::ServerGroup, group).await?),
         None => None,
     };
     Ok(Resolved { flavor, image, networks, security_groups, server_group })
@@ -164,7 +168,7 @@ fn body(
     set("flavorRef", json!(resolved.flavor));
     set("networks", resolved.networks.clone());
     set("metadata", Value::Object(tags::metadata(&spec.tags)?));
-    set("tags", json!(tags::nova_tags(&spec.tags, &options.extra_tags)));
+    set("tags", json!(tags::nova_tags(&spec.tags, &options.extra_tags)?));
     match &options.boot_volume {
         Some(volume) => {
             set("block_device_mapping_v2", json!([boot_volume(volume, &resolved.image)]))
@@ -172,15 +176,12 @@ fn body(
         None => set("imageRef", json!(resolved.image)),
     };
     if !resolved.security_groups.is_empty() {
-        let groups: Vec<Value> =
-            resolved.security_groups.iter().map(|id| json!({"name": id})).collect();
-        set("security_groups", Value::Array(groups));
+        let groups = resolved.security_groups.iter().map(|id| json!({"name": id}));
+        set("security_groups", groups.collect());
     }
-    if let Some(keypair) = &options.keypair {
-        set("key_name", json!(keypair));
-    }
-    if let Some(zone) = &spec.zone {
-        set("availability_zone", json!(zone.as_str()));
+    let zone = spec.zone.as_ref().map(cloud_core::Zone::as_str);
+    for (key, text) in [("key_name", options.keypair.as_deref()), ("availability_zone", zone)] {
+        text.map(|text| set(key, json!(text)));
     }
     if options.config_drive {
         set("config_drive", json!(true));

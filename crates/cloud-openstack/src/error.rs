@@ -12,13 +12,15 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// There is no clouds.yaml and no variable says anything either.
-    #[error("no clouds.yaml in {}: put one there, or set OS_CLIENT_CONFIG_FILE to it, or set OS_AUTH_URL and its like", list(.looked))]
+    #[error("no clouds.yaml{} in {}: put one there, or set OS_CLIENT_CONFIG_FILE to it, or set OS_AUTH_URL and its like", with(.cloud.as_deref()), list(.looked))]
     NoFile {
+        /// The cloud that was asked for, if any.
+        cloud: Option<String>,
         /// Where it was looked for.
         looked: Vec<PathBuf>,
     },
     /// The file is there and cannot be read.
-    #[error("{}: cannot be read: check its permissions", .file.display())]
+    #[error("{}: cannot be read: check its path and permissions", .file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -77,6 +79,20 @@ pub enum Error {
         /// Its answer.
         source: cloud_core::Error,
     },
+    /// Keystone understands us, and cannot make a token of it.
+    #[error(
+        "{origin}: {auth_url} cannot make a token of {what}: check user, project and domain, and their ids"
+    )]
+    Unusable {
+        /// The cloud.
+        origin: Origin,
+        /// Where Keystone is.
+        auth_url: String,
+        /// What it cannot use.
+        what: &'static str,
+        /// Its answer.
+        source: cloud_core::Error,
+    },
     /// Nobody answers.
     #[error("{origin}: no answer from {url}: check that address, the network and the proxy")]
     Unreachable {
@@ -89,18 +105,18 @@ pub enum Error {
     },
     /// Whoever answers cannot prove who it is.
     #[error(
-        "{origin}: the certificate of {url} is not trusted: set cacert to the file of the authority that signed it"
+        "{origin}: no trusted connection to {url}: check that it speaks https, the host name and the date of its certificate, and set cacert to the file of the authority that signed it"
     )]
     Untrusted {
         /// The cloud.
         origin: Origin,
         /// Who answers.
         url: String,
-        /// What the certificate lacks.
+        /// What is wrong with the certificate or the handshake.
         source: cloud_core::Error,
     },
     /// Somebody answers, and not as Keystone or Nova would.
-    #[error("{origin}: {url} does not answer as {service} does: check that address")]
+    #[error("{origin}: {url} does not answer as {service} does: {remedy}")]
     NotOpenStack {
         /// The cloud.
         origin: Origin,
@@ -108,6 +124,8 @@ pub enum Error {
         url: String,
         /// Who should be there.
         service: &'static str,
+        /// What to do.
+        remedy: &'static str,
         /// What it said.
         source: cloud_core::Error,
     },
@@ -123,6 +141,14 @@ pub enum Error {
         /// Where else it is, or what else there is.
         known: Vec<String>,
     },
+    /// The catalog has several regions, and nobody says which to use.
+    #[error("{origin}: which region of {}: set region_name to one of these", names(.known))]
+    ManyRegions {
+        /// The cloud.
+        origin: Origin,
+        /// Those that it has.
+        known: Vec<String>,
+    },
     /// Nova is too old to be used safely.
     #[error(
         "{origin}: its Nova offers microversion {newest} at most, and {least} is the least that sets tags in the launch call, without which nobody can tell whose a server is: use a newer cloud"
@@ -135,6 +161,10 @@ pub enum Error {
         /// The oldest that will do.
         least: String,
     },
+}
+
+fn with(cloud: Option<&str>) -> String {
+    cloud.map(|cloud| format!(" for cloud '{cloud}'")).unwrap_or_default()
 }
 
 fn list(paths: &[PathBuf]) -> String {

@@ -10,13 +10,24 @@ const QUOTA: &[&str] = &[
     "over quota",
     "maximum number of ports exceeded",
     "portlimitexceeded",
+    "maximum number of security groups",
+    "maximum number of floating ips",
+    "maximum number of metadata items",
+    // Cinder's, which Nova passes on.
+    "exceeded for quota",
+    "exceeds allowed gigabytes",
+    "exceeds allowed volumes",
 ];
+
+/// Words for a name that means more than one thing.
+const AMBIGUOUS: &[&str] = &["multiple possible networks", "use an id to be more specific"];
 
 /// Words for a cloud that has no room.
 const CAPACITY: &[&str] = &[
     "no valid host",
     "not enough hosts available",
     "exhausted all hosts",
+    "exceeded max scheduling attempts",
     "insufficient compute resources",
     "no fixed ip addresses available",
     "no more ip addresses available",
@@ -28,6 +39,10 @@ const INVALID: &[&str] = &["image", "flavor", "key_name"];
 
 pub(crate) fn is_quota(message: &str) -> bool {
     has_any(message, QUOTA)
+}
+
+pub(crate) fn is_ambiguous(message: &str) -> bool {
+    has_any(message, AMBIGUOUS)
 }
 
 pub(crate) fn is_capacity(message: &str) -> bool {
@@ -79,6 +94,21 @@ mod tests {
                 500,
                 "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance x.",
                 ErrorKind::Capacity,
+            ),
+            (
+                500,
+                "Exceeded maximum number of retries. Exceeded max scheduling attempts 3 for instance x.",
+                ErrorKind::Capacity,
+            ),
+            (
+                500,
+                "Build of instance x aborted: Requested volume or snapshot exceeds allowed gigabytes quota.",
+                ErrorKind::Quota,
+            ),
+            (
+                500,
+                "Build of instance x aborted: Maximum number of volumes allowed (10) exceeded for quota 'volumes'.",
+                ErrorKind::Quota,
             ),
             (500, "Build of instance x aborted: hypervisor on fire", ErrorKind::Unavailable),
             (403, "Quota exceeded for resources: ['port'].", ErrorKind::Quota),

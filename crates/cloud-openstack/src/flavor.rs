@@ -36,18 +36,23 @@ fn gpus(key: &str, value: &str) -> u32 {
     devices.fold(0, u32::saturating_add)
 }
 
+/// What is in the name of a GPU, and what is in that of other devices, whose models have the like.
+const MAKERS: &[&str] = &["gpu", "nvidia", "tesla", "radeon", "instinct", "rtx"];
+const OTHERS: &[&str] = &["fpga", "nvme", "nic", "mlx"];
+/// Models by which GPUs are called, without what may follow, such as the `s` of `l40s`.
+const MODELS: &[&str] = &[
+    "a10", "a16", "a30", "a40", "a100", "a800", "b100", "b200", "b300", "gb200", "gb300", "gh200",
+    "h20", "h100", "h200", "h800", "k80", "l4", "l40", "mi50", "mi60", "mi100", "mi210", "mi250",
+    "mi300", "mi325", "mi350", "mi355", "p40", "p100", "t4", "v100",
+];
+
 /// True if a PCI device's name looks like a GPU's: `gpu-big`, `nvidia_a100`, `h100`, `mi300x`.
 fn is_gpu(name: &str) -> bool {
     let name = name.to_lowercase();
-    let maker = ["gpu", "nvidia", "tesla", "radeon", "instinct"];
-    let model = |word: &str| {
-        let rest = ["mi", "rtx", "a", "b", "h", "l", "p", "t", "v"]
-            .iter()
-            .find_map(|series| word.strip_prefix(series));
-        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    maker.iter().any(|word| name.contains(word))
-        || name.split(|c: char| !c.is_ascii_alphanumeric()).any(model)
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let model =
+        |word: &str| MODELS.contains(&word.trim_end_matches(|c: char| c.is_ascii_alphabetic()));
+    has(MAKERS) || !has(OTHERS) && name.split(|c: char| !c.is_ascii_alphanumeric()).any(model)
 }
 
 #[cfg(test)]
@@ -65,6 +70,14 @@ mod tests {
             ("pci_passthrough:alias", "nvidia-h100:2,mlx5:1", 2),
             ("pci_passthrough:alias", "sriov-nic:1", 0),
             ("pci_passthrough:alias", "gpu", 1),
+            ("pci_passthrough:alias", "mi300x:8", 8),
+            ("pci_passthrough:alias", "l40s-48gb", 1),
+            // Disks, FPGAs and ports with the numbers of models.
+            ("pci_passthrough:alias", "nvme-p4510:2", 0),
+            ("pci_passthrough:alias", "fpga-v2:1", 0),
+            ("pci_passthrough:alias", "fpga-a10:1", 0),
+            ("pci_passthrough:alias", "mlx5-p1:1", 0),
+            ("pci_passthrough:alias", "b2:1", 0),
             ("hw:cpu_policy", "dedicated", 0),
         ];
         for (key, value, expected) in table {

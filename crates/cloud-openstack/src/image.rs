@@ -31,29 +31,40 @@ const OWN: &[&str] = &[
     "visibility",
 ];
 
+/// Images on a page; without it there are 25.
+const PAGE: &str = "1000";
+
 /// The images that the filter wants, newest first.
 ///
 /// A tag of ours is either a Glance tag, `role=node` or `compute`, or a property, `cluster: blue`.
 /// Glance is asked for name and bare tags, and the rest is checked on what it answers.
 pub(crate) async fn list(api: &Api, filter: &ImageFilter) -> Result<Vec<Image>> {
-    let url = join(&api.endpoints.image, &["v2", "images"]);
     let name = filter.name.as_ref().map(|name| ("name", exactly(name.as_str())));
     let bare = filter.tags.iter().filter(|(_, value)| value.is_empty());
     let bare = bare.map(|(key, _)| ("tag", key.to_owned()));
     let query: Vec<(&str, String)> = name.into_iter().chain(bare).collect();
     let query: Vec<(&str, &str)> =
         query.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let url = with_query(url, &query);
-    let looking = Api::looking(Operation::Images);
-    let found = api.list::<ImagesBody>(Operation::Images, &url, looking).await?;
+    let found = found(api, Operation::Images, &query).await?;
     let mut images: Vec<Image> = found.into_iter().map(image).collect();
     images.retain(|image| filter.matches(image));
     images.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| a.id.cmp(&b.id)));
     Ok(images)
 }
 
+/// Glance's answer to a query, from all pages.
+pub(crate) async fn found(
+    api: &Api,
+    operation: Operation,
+    query: &[(&str, &str)],
+) -> Result<Vec<GlanceImage>> {
+    let url = join(&api.endpoints.image, &["v2", "images"]);
+    let url = with_query(with_query(url, query), &[("limit", PAGE)]);
+    api.list::<ImagesBody>(operation, &url, Api::looking(operation)).await
+}
+
 /// A name that Glance does not read as an operator (`in:a,b`) or a list.
-fn exactly(name: &str) -> String {
+pub(crate) fn exactly(name: &str) -> String {
     if name.starts_with("in:") || name.contains([',', '"']) {
         let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");
         format!("in:\"{escaped}\"")

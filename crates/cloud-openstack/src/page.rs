@@ -61,10 +61,13 @@ impl Api {
         let mut beginnings = 1;
         loop {
             match self.list_once::<P>(operation, url, &ask).await {
-                Err(error) if is_marker_gone(&error) && beginnings < MOST_BEGINNINGS => {
-                    beginnings += 1;
+                Err(error) if !is_marker_gone(&error) => return Err(error),
+                // Nothing is wrong with the request: it will do when less is deleted at a time.
+                Err(error) if beginnings >= MOST_BEGINNINGS => {
+                    return Err(error.with_kind(ErrorKind::Unavailable));
                 }
-                result => return result,
+                Err(_gone) => beginnings += 1,
+                Ok(all) => return Ok(all),
             }
         }
     }
@@ -75,34 +78,124 @@ impl Api {
         url: &Url,
         ask: &impl Fn(Url) -> Request,
     ) -> Result<Vec<P::Item>> {
-        let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+        let nonsense = |why| Error::new(ErrorKind::Protocol, operation).because(why);
+        let mut gathered = Gathered::<P>::new();
         let mut request = ask(url.clone());
         for _ in 0..MOST_PAGES {
             let page: P = self.read(&request).await?;
-            let (items, more) = page.split();
-            let before = seen.len();
-            for item in items {
-                if seen.insert(P::id(&item).to_owned()) {
-                    all.push(item);
+            match gathered.add(page) {
+                Next::End => return Ok(gathered.all),
+                Next::After(marker) => {
+                    request = ask(with_query(url.clone(), &[("marker", &marker)]));
                 }
+                // What there is so far is not all, and must not pass for it.
+                Next::Again => return Err(nonsense("the listing does not advance")),
             }
-            // A page with nothing new on it would be followed by itself.
-            let last = all.last().filter(|_| more && seen.len() > before);
-            let Some(last) = last else {
-                return Ok(all);
-            };
-            request = ask(with_query(url.clone(), &[("marker", P::id(last))]));
         }
-        Err(Error::new(ErrorKind::Protocol, operation).because("a listing without an end"))
+        Err(nonsense("a listing without an end"))
     }
 
-    /// A URL of Nova's with the length of a page in it.
+    /// A plain request, as Glance takes it.
     pub(crate) fn looking(operation: Operation) -> impl Fn(Url) -> Request {
         move |url| Request::new(operation, Method::GET, url)
     }
 }
 
+/// What comes after a page.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    End,
+    /// The page behind this id.
+    After(String),
+    /// The same page once more, and so on for ever.
+    Again,
+}
+
+/// The items of the pages so far, each once.
+struct Gathered<P: Page> {
+    all: Vec<P::Item>,
+    seen: BTreeSet<String>,
+}
+
+impl<P: Page> Gathered<P> {
+    fn new() -> Self {
+        Self { all: Vec::new(), seen: BTreeSet::new() }
+    }
+
+    fn add(&mut self, page: P) -> Next {
+        let (items, more) = page.split();
+        let last = items.last().map(|item| P::id(item).to_owned());
+        let before = self.seen.len();
+        for item in items {
+            if self.seen.insert(P::id(&item).to_owned()) {
+                self.all.push(item);
+            }
+        }
+        match last {
+            _ if !more => Next::End,
+            Some(last) if self.seen.len() > before => Next::After(last),
+            Some(_) | None => Next::Again,
+        }
+    }
+}
+
+/// True if the item is gone that the next page begins behind.
 fn is_marker_gone(error: &Error) -> bool {
-    error.kind() == ErrorKind::Invalid
-        && error.message().is_some_and(|message| message.to_lowercase().contains("marker"))
+    // Glance does not say that it means the marker.
+    let words = ["marker", "no image found with id"];
+    let says = |message: &str| words.iter().any(|word| message.to_lowercase().contains(word));
+    error.kind() == ErrorKind::Invalid && error.message().is_some_and(says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn page(ids: &[&str], more: bool) -> ServersBody {
+        let servers: Vec<_> = ids.iter().map(|id| json!({"id": id})).collect();
+        let links = if more { json!([{"rel": "next"}]) } else { json!([]) };
+        serde_json::from_value(json!({"servers": servers, "servers_links": links})).unwrap()
+    }
+
+    #[test]
+    fn a_listing_that_does_not_advance_passed_for_a_whole_one() {
+        let after = |id: &str| Next::After(id.to_owned());
+        let table = [
+            (vec![page(&["a"], false)], vec![Next::End]),
+            (vec![page(&["a", "b"], true), page(&["c"], false)], vec![after("b"), Next::End]),
+            (vec![page(&["a", "b"], true), page(&["a", "b"], true)], vec![after("b"), Next::Again]),
+            (vec![page(&["a"], true), page(&[], true)], vec![after("a"), Next::Again]),
+            (vec![page(&["a"], true), page(&["b", "a"], true)], vec![after("a"), after("a")]),
+            (vec![page(&[], false)], vec![Next::End]),
+        ];
+        for (pages, expected) in table {
+            let mut gathered = Gathered::new();
+            let seen: Vec<Next> = pages.into_iter().map(|page| gathered.add(page)).collect();
+            assert_eq!(seen, expected);
+        }
+    }
+
+    #[test]
+    fn each_item_is_there_once() {
+        let mut gathered = Gathered::new();
+        gathered.add(page(&["a", "b"], true));
+        gathered.add(page(&["b", "c"], false));
+        let ids: Vec<&str> = gathered.all.iter().map(|server| server.id.as_str()).collect();
+        assert_eq!(ids, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_marker_of_glances_that_is_gone_was_not_known_for_one() {
+        let table = [
+            (ErrorKind::Invalid, "marker [x] not found", true),
+            (ErrorKind::Invalid, "No image found with ID x", true),
+            (ErrorKind::NotFound, "No image found with ID x", false),
+            (ErrorKind::Invalid, "Invalid filter field", false),
+        ];
+        for (kind, message, expected) in table {
+            let error = Error::new(kind, Operation::List).because(message);
+            assert_eq!(is_marker_gone(&error), expected, "{message}");
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use crate::api::{Api, join, with_query};
 use crate::create::{self, LaunchOptions, Nic};
-use crate::resolve::{Kind, Resolver, is_uuid};
+use crate::resolve::{Kind, Resolver, uuid};
+use crate::server::Primary;
 use crate::wire::{CreatedBody, ServerBody, ServersBody, SnapshotBody};
 use crate::{flavor, image, limits, server, tags};
 use async_trait::async_trait;
@@ -14,10 +15,23 @@ use cloud_core::{
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use tokio::sync::OnceCell;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 /// So many addresses are asked for one by one; more are looked for in a listing.
 const FEW: usize = 3;
+/// How long Neutron is left alone that could not tell the primary network's name.
+const HOLD_OFF: Duration = Duration::from_mins(1);
+
+/// What is known of the primary network's name.
+#[derive(Debug, Default)]
+pub(crate) enum Looked {
+    #[default]
+    Never,
+    Found(String),
+    Failed(Instant),
+}
 
 /// An OpenStack cloud, as one user in one project sees it.
 #[derive(Debug)]
@@ -26,7 +40,7 @@ pub struct OpenStack {
     pub(crate) resolver: Resolver,
     pub(crate) launch: LaunchOptions,
     pub(crate) address_network: Option<String>,
-    pub(crate) primary: OnceCell<Option<String>>,
+    pub(crate) primary: Mutex<Looked>,
     pub(crate) page: u32,
     pub(crate) warnings: Vec<String>,
 }
@@ -39,21 +53,38 @@ impl OpenStack {
     }
 
     /// Launches with options other than the usual ones.
+    ///
+    /// If the networks are other ones, too, the address that the instance shows later is still that on
+    /// [`Settings::address_network`](crate::Settings::address_network) or on the first network of
+    /// [`Settings::launch`](crate::Settings::launch).
     pub async fn launch_with(
         &self,
         spec: &InstanceSpec,
         options: &LaunchOptions,
     ) -> Result<Instance> {
         let (request, image) = create::request(&self.api, &self.resolver, spec, options).await?;
-        let created: CreatedBody = self.api.read(&request).await?;
+        let created = self.api.read::<CreatedBody>(&request).await.inspect_err(|error| {
+            // The image may have been replaced by another of its name.
+            if error.kind() == ErrorKind::Invalid {
+                self.resolver.forget(Kind::Image, spec.image.as_str());
+            }
+        })?;
         let mut instance = Instance::launched(InstanceId::new(created.server.id), spec);
         instance.image = options.boot_volume.is_none().then(|| ImageId::new(image));
         Ok(instance)
     }
 
+    /// The id of the image with this name or id, in the form in which instances show it.
+    ///
+    /// An error if the name means more than one, or none.
+    pub async fn resolve_image(&self, image: &ImageId) -> Result<ImageId> {
+        let id = self.resolver.id(&self.api, Operation::Images, Kind::Image, image.as_str()).await;
+        id.map(ImageId::new).map_err(|error| error.on(image))
+    }
+
     /// All servers with these Nova tags, from all pages.
     async fn servers(&self, operation: Operation, tags: Option<&str>) -> Result<Vec<Instance>> {
-        let primary = self.primary(operation).await?;
+        let primary = self.primary(operation).await;
         let limit = self.page.to_string();
         let query: Vec<(&str, &str)> =
             [tags.map(|tags| ("tags", tags)), Some(("limit", limit.as_str()))]
@@ -64,37 +95,66 @@ impl OpenStack {
         let url = with_query(url, &query);
         let ask = |url| self.api.compute_at(operation, Method::GET, url);
         let servers = self.api.list::<ServersBody>(operation, &url, ask).await?;
-        Ok(servers.into_iter().map(|found| server::instance(found, primary)).collect())
+        Ok(servers.into_iter().map(|found| server::instance(found, &primary)).collect())
     }
 
     async fn server(&self, operation: Operation, id: &InstanceId) -> Result<Instance> {
-        let primary = self.primary(operation).await?;
+        let primary = self.primary(operation).await;
         let request = self.api.compute(operation, Method::GET, &["servers", id.as_str()]).on(id);
-        let body: ServerBody = self.api.read(&request).await?;
-        Ok(server::instance(body.server, primary))
+        let body: ServerBody = self.api.read(&request).await.map_err(|error| {
+            let gone = error.kind() != ErrorKind::NotFound || is_gone(&error);
+            if gone { error } else { error.with_kind(ErrorKind::Protocol) }
+        })?;
+        Ok(server::instance(body.server, &primary))
     }
 
-    /// The name of the network whose address counts: Nova shows addresses by that, and not by id.
-    async fn primary(&self, operation: Operation) -> Result<Option<&str>> {
-        let find = || async {
-            let first = match self.launch.nics.first() {
-                Some(Nic::Network { network, .. }) if self.launch.nics.len() > 1 => network,
-                // The only network needs no name; that of a port is not known.
-                Some(Nic::Network { .. } | Nic::Port(_)) | None => return Ok(None),
-            };
-            if !is_uuid(first) {
-                return Ok(Some(first.clone()));
+    /// The network whose address counts.
+    ///
+    /// That it cannot be found out is no error: what else there is to say about servers does not
+    /// depend on Neutron.
+    async fn primary(&self, operation: Operation) -> Primary {
+        let first = match (&self.address_network, &self.launch.nics[..]) {
+            (Some(name), _) => return Primary::Named(name.clone()),
+            (None, [Nic::Network { network, .. }, ..]) if uuid(network).is_none() => {
+                return Primary::Named(network.clone());
             }
-            let url = join(&self.api.endpoints.network, &["v2.0", "networks", first]);
-            let request = Request::new(operation, Method::GET, url).on(first);
-            let body: Value = self.api.read(&request).await?;
-            let name = body.pointer("/network/name").and_then(Value::as_str);
-            Ok(name.map(str::to_owned))
+            // The only network needs no name.
+            (None, [] | [_]) => return Primary::Any,
+            (None, [first, ..]) => first,
         };
-        if self.address_network.is_some() {
-            return Ok(self.address_network.as_deref());
+        let mut looked = self.primary.lock().await;
+        match &*looked {
+            Looked::Found(name) => return Primary::Named(name.clone()),
+            Looked::Failed(when) if when.elapsed() < HOLD_OFF => return Primary::Unknown,
+            Looked::Failed(_) | Looked::Never => {}
         }
-        self.primary.get_or_try_init(find).await.map(Option::as_deref)
+        if let Ok(Some(name)) = self.name_of_network(operation, first).await {
+            *looked = Looked::Found(name.clone());
+            return Primary::Named(name);
+        }
+        *looked = Looked::Failed(Instant::now());
+        Primary::Unknown
+    }
+
+    /// The name of the network that an interface is on: Nova shows addresses by that, and not by id.
+    async fn name_of_network(&self, operation: Operation, nic: &Nic) -> Result<Option<String>> {
+        let fact = async |collection, id: &str, path| {
+            let url = join(&self.api.endpoints.network, &["v2.0", collection, id]);
+            let body: Value =
+                self.api.read(&Request::new(operation, Method::GET, url).on(id)).await?;
+            Ok::<_, Error>(body.pointer(path).and_then(Value::as_str).map(str::to_owned))
+        };
+        let network = match nic {
+            Nic::Network { network, .. } => Some(network.clone()),
+            Nic::Port(port) => {
+                let port = self.resolver.id(&self.api, operation, Kind::Port, port).await?;
+                fact("ports", &port, "/port/network_id").await?
+            }
+        };
+        match network {
+            Some(network) => fact("networks", &network, "/network/name").await,
+            None => Ok(None),
+        }
     }
 
     /// An old Nova accepts to rebuild what boots from a volume, and leaves the volume as it is.
@@ -106,6 +166,12 @@ impl OpenStack {
         let why = "it boots from a volume, and this Nova is too old (2.93) to write an image there";
         Err(Error::unsupported(Operation::Rebuild).on(id).because(why))
     }
+}
+
+/// True if a server is gone in Nova's own word; a load balancer, or who is at a wrong address,
+/// answers 404 otherwise.
+fn is_gone(error: &Error) -> bool {
+    error.kind() == ErrorKind::NotFound && error.code() == Some("itemNotFound")
 }
 
 #[async_trait]
@@ -139,23 +205,21 @@ impl Provider for OpenStack {
         let path = ["servers", id.as_str()];
         let request = self.api.compute(Operation::Terminate, Method::DELETE, &path).on(id);
         match self.api.accepted(&request).await {
-            // Nova's own word about a server; a wrong address is answered otherwise.
-            Err(error)
-                if error.kind() == ErrorKind::NotFound && error.code() == Some("itemNotFound") =>
-            {
-                Ok(())
-            }
+            Err(error) if is_gone(&error) => Ok(()),
             result => result,
         }
     }
 
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
+        // Whoever waits for it compares this with what Nova shows.
+        if uuid(image.as_str()).as_deref() != Some(image.as_str()) {
+            let why = format!("'{image}' is no id as Glance shows it: look its id up first");
+            return Err(Error::new(ErrorKind::Invalid, Operation::Rebuild).on(id).because(why));
+        }
         if !self.api.versions.rebuild_volumes() {
             self.refuse_volume(id).await?;
         }
-        let image = self.resolver.id(&self.api, Kind::Image, image.as_str()).await;
-        let image = image.map_err(|error| error.on(id))?;
-        let action = json!({"rebuild": {"imageRef": image}});
+        let action = json!({"rebuild": {"imageRef": image.as_str()}});
         self.api.accepted(&self.api.rebuild(id.as_str(), &action)?).await
     }
 

@@ -132,7 +132,7 @@ fn read<T: DeserializeOwned>(answer: &Answer, name: &str) -> T {
 }
 
 fn instance(answer: &Answer, name: &str) -> Instance {
-    server::instance(read::<ServerBody>(answer, name).server, None)
+    server::instance(read::<ServerBody>(answer, name).server, &server::Primary::Any)
 }
 
 #[test]

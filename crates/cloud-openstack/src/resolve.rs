@@ -1,13 +1,14 @@
 //! Names made into ids, each looked up once, and refused when they mean more than one thing.
 
 use crate::api::{Api, join, with_query};
-use crate::flavor;
-use crate::wire::{GlanceImage, ImagesBody, Named};
+use crate::wire::{GlanceImage, Named};
+use crate::{flavor, image};
 use cloud_core::http::{Method, Request};
 use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tokio::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a name may be the name of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,61 +37,106 @@ impl Kind {
 /// Ids by name, as far as they were looked up; what was not found is looked up again.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver {
-    // Held while a name is looked up, so that a thousand launches look once.
-    known: Mutex<BTreeMap<(Kind, String), String>>,
+    names: Mutex<BTreeMap<(Kind, String), Arc<Name>>>,
+}
+
+/// One name. Held while it is looked up, so that a thousand launches look once; those of other
+/// names do not wait for it.
+#[derive(Debug, Default)]
+struct Name {
+    /// Lookups that have ended, well or not.
+    lookups: AtomicU64,
+    /// The last one's number, and what came of it.
+    last: tokio::sync::Mutex<Option<(u64, Result<String>)>>,
 }
 
 impl Resolver {
     /// The id of what has this name or id.
-    pub(crate) async fn id(&self, api: &Api, kind: Kind, wanted: &str) -> Result<String> {
+    pub(crate) async fn id(
+        &self,
+        api: &Api,
+        operation: Operation,
+        kind: Kind,
+        wanted: &str,
+    ) -> Result<String> {
         // A flavor may have any text for an id.
-        if kind != Kind::Flavor && is_uuid(wanted) {
-            return Ok(wanted.to_owned());
+        if kind != Kind::Flavor
+            && let Some(id) = uuid(wanted)
+        {
+            return Ok(id);
         }
-        let mut known = self.known.lock().await;
-        let key = (kind, wanted.to_owned());
-        if let Some(id) = known.get(&key) {
-            return Ok(id.clone());
-        }
-        let candidates = candidates(api, kind, wanted).await?;
-        let id = pick(kind, wanted, &candidates)?;
-        known.insert(key, id.clone());
-        Ok(id)
+        let name = Arc::clone(self.lock().entry((kind, wanted.to_owned())).or_default());
+        let look = || async {
+            let candidates = candidates(api, operation, kind, wanted).await?;
+            pick(operation, kind, wanted, &candidates)
+        };
+        name.get(look).await
+    }
+
+    /// Looks the name up anew next time: what it meant is perhaps no longer there.
+    pub(crate) fn forget(&self, kind: Kind, wanted: &str) {
+        self.lock().remove(&(kind, wanted.to_owned()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Kind, String), Arc<Name>>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn candidates(api: &Api, kind: Kind, name: &str) -> Result<Vec<Named>> {
+impl Name {
+    async fn get<F: Future<Output = Result<String>>>(
+        &self,
+        look: impl FnOnce() -> F,
+    ) -> Result<String> {
+        let seen = self.lookups.load(Ordering::Acquire);
+        let mut last = self.last.lock().await;
+        match &*last {
+            Some((_, Ok(id))) => return Ok(id.clone()),
+            // What failed while we waited was looked up for us too.
+            Some((lookup, Err(error))) if *lookup > seen => return Err(error.clone()),
+            Some((_, Err(_))) | None => {}
+        }
+        let outcome = look().await;
+        let lookup = self.lookups.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        *last = Some((lookup, outcome.clone()));
+        outcome
+    }
+}
+
+async fn candidates(api: &Api, operation: Operation, kind: Kind, name: &str) -> Result<Vec<Named>> {
     match kind {
         Kind::Flavor => {
-            let flavors = flavor::list(api, Operation::Launch).await?;
+            let flavors = flavor::list(api, operation).await?;
             Ok(flavors
                 .into_iter()
                 .map(|flavor| Named { id: flavor.id, name: flavor.name })
                 .collect())
         }
         Kind::Image => {
-            let url = join(&api.endpoints.image, &["v2", "images"]);
-            let url = with_query(url, &[("name", name)]);
-            let images =
-                api.list::<ImagesBody>(Operation::Launch, &url, Api::looking(Operation::Launch));
+            let images = image::found(api, operation, &[("name", &image::exactly(name))]).await?;
             let named =
                 |image: GlanceImage| Named { id: image.id, name: image.name.unwrap_or_default() };
-            Ok(images.await?.into_iter().map(named).collect())
+            Ok(images.into_iter().map(named).collect())
         }
-        Kind::Network => neutron(api, "networks", name).await,
-        Kind::Port => neutron(api, "ports", name).await,
-        Kind::SecurityGroup => neutron(api, "security-groups", name).await,
+        Kind::Network => neutron(api, operation, "networks", name).await,
+        Kind::Port => neutron(api, operation, "ports", name).await,
+        Kind::SecurityGroup => neutron(api, operation, "security-groups", name).await,
         Kind::ServerGroup => {
-            let request = api.compute(Operation::Launch, Method::GET, &["os-server-groups"]);
+            let request = api.compute(operation, Method::GET, &["os-server-groups"]);
             api.read(&request).await.map(only_list)
         }
     }
 }
 
-async fn neutron(api: &Api, collection: &str, name: &str) -> Result<Vec<Named>> {
+async fn neutron(
+    api: &Api,
+    operation: Operation,
+    collection: &str,
+    name: &str,
+) -> Result<Vec<Named>> {
     let url = join(&api.endpoints.network, &["v2.0", collection]);
     let url = with_query(url, &[("name", name), ("fields", "id"), ("fields", "name")]);
-    let request = Request::new(Operation::Launch, Method::GET, url);
+    let request = Request::new(operation, Method::GET, url);
     api.read(&request).await.map(only_list)
 }
 
@@ -104,7 +150,7 @@ fn only_list(body: BTreeMap<String, Value>) -> Vec<Named> {
 }
 
 /// The one that is meant, by id or by name, if it is one.
-fn pick(kind: Kind, wanted: &str, candidates: &[Named]) -> Result<String> {
+fn pick(operation: Operation, kind: Kind, wanted: &str, candidates: &[Named]) -> Result<String> {
     let fits = |one: &&Named| one.id == wanted || one.name == wanted;
     let fitting: Vec<&Named> = candidates.iter().filter(fits).collect();
     let word = kind.word();
@@ -120,20 +166,28 @@ fn pick(kind: Kind, wanted: &str, candidates: &[Named]) -> Result<String> {
             )
         }
     };
-    Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message))
+    Err(Error::new(ErrorKind::Invalid, operation).because(message))
 }
 
-/// True for the form that the ids of all but flavors have, with hyphens or without.
-pub(crate) fn is_uuid(text: &str) -> bool {
+/// The id that a text is, in the form in which OpenStack shows it: small letters, with hyphens.
+/// None for a text that has not the form of the ids of all but flavors.
+pub(crate) fn uuid(text: &str) -> Option<String> {
     let hyphens = [8, 13, 18, 23];
-    let hex = |at: usize, byte: u8| {
-        if hyphens.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() }
+    let digits: String = match text.len() {
+        36 if hyphens.iter().all(|at| text.as_bytes().get(*at) == Some(&b'-')) => {
+            text.replace('-', "")
+        }
+        32 => text.to_owned(),
+        _ => return None,
     };
-    match text.len() {
-        36 => text.bytes().enumerate().all(|(at, byte)| hex(at, byte)),
-        32 => text.bytes().all(|byte| byte.is_ascii_hexdigit()),
-        _ => false,
+    if digits.len() != 32 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
     }
+    let mut id = digits.to_lowercase();
+    for at in hyphens {
+        id.insert(at, '-');
+    }
+    Some(id)
 }
 
 #[cfg(test)]
@@ -148,8 +202,10 @@ mod tests {
     #[test]
     fn a_name_that_means_two_things_is_refused() {
         let flavors = named(&[("1", "tiny"), ("2", "twin"), ("3", "twin"), ("4", "1")]);
-        let picked =
-            |wanted| pick(Kind::Flavor, wanted, &flavors).map_err(|error| error.to_string());
+        let picked = |wanted| {
+            pick(Operation::Launch, Kind::Flavor, wanted, &flavors)
+                .map_err(|error| error.to_string())
+        };
         assert_eq!(picked("tiny"), Ok("1".to_owned()));
         assert_eq!(picked("2"), Ok("2".to_owned()));
         let twin = "launch: invalid request: 2 flavors are called 'twin': use one of the ids 2, 3";
@@ -159,17 +215,42 @@ mod tests {
     }
 
     #[test]
-    fn uuids_are_told_from_names() {
-        for id in ["5daf5e54-d33d-447f-adb5-aad5c885401b", "ab4c5646ec6e4637a9004c798d97e809"] {
-            assert!(is_uuid(id));
+    fn an_id_in_another_form_was_never_the_one_that_is_shown() {
+        let shown = "5daf5e54-d33d-447f-adb5-aad5c885401b";
+        for text in
+            [shown, "5DAF5E54-D33D-447F-ADB5-AAD5C885401B", "5daf5e54d33d447fadb5aad5c885401b"]
+        {
+            assert_eq!(uuid(text).as_deref(), Some(shown), "{text}");
         }
         for name in [
             "",
             "net-1",
             "5daf5e54-d33d-447f-adb5-aad5c885401g",
             "5daf5e54xd33d-447f-adb5-aad5c885401b",
+            "5daf5e54-d33d-447f-adb5-aad5c88540-b",
+            "5daf5e54d33d447fadb5aad5c885401ä",
         ] {
-            assert!(!is_uuid(name), "{name}");
+            assert_eq!(uuid(name), None, "{name}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_lookup_that_failed_was_repeated_by_each_who_waited() {
+        let (name, lookups) = (Name::default(), AtomicU64::new(0));
+        let look = |found: bool| {
+            let lookups = &lookups;
+            name.get(move || async move {
+                lookups.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                let refused = || Error::new(ErrorKind::Invalid, Operation::Launch);
+                found.then(|| "id".to_owned()).ok_or_else(refused)
+            })
+        };
+        let (a, b, c) = tokio::join!(look(false), look(false), look(false));
+        assert!(a.is_err() && b.is_err() && c.is_err());
+        assert_eq!(lookups.load(Ordering::SeqCst), 1, "one for all three");
+        assert_eq!(look(true).await.unwrap(), "id", "who comes later looks again");
+        assert_eq!(look(false).await.unwrap(), "id", "what was found is remembered");
+        assert_eq!(lookups.load(Ordering::SeqCst), 2);
     }
 }

@@ -7,9 +7,19 @@ use cloud_core::{
 };
 use std::net::IpAddr;
 
-/// Turns Nova's server into an instance; its address is the first on the primary network, which is
-/// the only one if it has but one.
-pub(crate) fn instance(server: Server, primary: Option<&str>) -> Instance {
+/// Which of a server's networks has the address that counts. The only one, if it has but one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Primary {
+    /// Nobody says which.
+    Any,
+    /// The one of this name.
+    Named(String),
+    /// One whose name could not be found out.
+    Unknown,
+}
+
+/// Turns Nova's server into an instance; its address is the first on the primary network.
+pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     let state = state(&server.status, server.task_state.as_deref());
     let address = address(&server, primary);
     let seen = server.metadata.iter().map(|(key, value)| (key.as_str(), value.as_str()));
@@ -20,7 +30,16 @@ pub(crate) fn instance(server: Server, primary: Option<&str>) -> Instance {
         (InstanceState::Failed, None) => {
             Some(Fault { kind: ErrorKind::Unavailable, message: "no fault is shown".to_owned() })
         }
-        (_, _) => None,
+        (
+            InstanceState::Pending
+            | InstanceState::Running
+            | InstanceState::Stopping
+            | InstanceState::Stopped
+            | InstanceState::Terminating
+            | InstanceState::Terminated
+            | InstanceState::Other(_),
+            _,
+        ) => None,
     };
     let (id, name) = (InstanceId::new(server.id), InstanceName::new(server.name));
     let mut instance = Instance::new(id, name, state);
@@ -40,8 +59,10 @@ pub(crate) fn instance(server: Server, primary: Option<&str>) -> Instance {
 /// change before that.
 fn state(status: &str, task: Option<&str>) -> InstanceState {
     match (status, task) {
-        ("DELETED", _) => InstanceState::Terminated,
-        ("SOFT_DELETED", _) | (_, Some("deleting" | "soft-deleting")) => InstanceState::Terminating,
+        // What an operator could still restore is gone to us: listings do not show it, and no wait
+        // would see its end, which comes when the cloud finds time.
+        ("DELETED" | "SOFT_DELETED", _) => InstanceState::Terminated,
+        (_, Some("deleting" | "soft-deleting")) => InstanceState::Terminating,
         ("ERROR", _) => InstanceState::Failed,
         ("ACTIVE", Some("powering-off")) => InstanceState::Stopping,
         ("ACTIVE" | "VERIFY_RESIZE" | "MIGRATING" | "PASSWORD", None)
@@ -55,15 +76,14 @@ fn state(status: &str, task: Option<&str>) -> InstanceState {
     }
 }
 
-fn address(server: &Server, primary: Option<&str>) -> Option<IpAddr> {
+fn address(server: &Server, primary: &Primary) -> Option<IpAddr> {
     let all = &server.addresses;
-    if let Some(named) = primary.and_then(|network| all.get(network)) {
-        return first_fixed(named);
-    }
+    let any = || all.values().find_map(|addresses| first_fixed(addresses));
     match primary {
+        Primary::Named(network) if all.contains_key(network) => first_fixed(all.get(network)?),
         // It has others, but not the one that counts.
-        Some(_) if all.len() > 1 => None,
-        Some(_) | None => all.values().find_map(|addresses| first_fixed(addresses)),
+        Primary::Named(_) | Primary::Unknown if all.len() > 1 => None,
+        Primary::Named(_) | Primary::Unknown | Primary::Any => any(),
     }
 }
 
@@ -94,7 +114,7 @@ mod tests {
             ("SHUTOFF", None, InstanceState::Stopped),
             ("SHUTOFF", Some("powering-on"), InstanceState::Pending),
             ("MIGRATING", Some("migrating"), InstanceState::Running),
-            ("SOFT_DELETED", None, InstanceState::Terminating),
+            ("SOFT_DELETED", None, InstanceState::Terminated),
             ("DELETED", None, InstanceState::Terminated),
             ("RESCUE", None, InstanceState::Other("RESCUE".to_owned())),
             ("PAUSED", None, InstanceState::Other("PAUSED".to_owned())),
@@ -117,23 +137,25 @@ mod tests {
         let body = json!({"id": "s", "status": "ACTIVE", "addresses": addresses});
         let seen = |primary| {
             let server: Server = serde_json::from_value(body.clone()).unwrap();
-            instance(server, primary).address.map(|address| address.to_string())
+            instance(server, &primary).address.map(|address| address.to_string())
         };
-        assert_eq!(seen(Some("net")).as_deref(), Some("10.1.0.7"));
-        assert_eq!(seen(Some("ceph")).as_deref(), Some("10.9.0.1"));
-        assert_eq!(seen(Some("gone")), None);
-        assert_eq!(seen(None).as_deref(), Some("10.9.0.1"));
+        let named = |name: &str| Primary::Named(name.to_owned());
+        assert_eq!(seen(named("net")).as_deref(), Some("10.1.0.7"));
+        assert_eq!(seen(named("ceph")).as_deref(), Some("10.9.0.1"));
+        assert_eq!(seen(named("gone")), None);
+        assert_eq!(seen(Primary::Unknown), None);
+        assert_eq!(seen(Primary::Any).as_deref(), Some("10.9.0.1"));
     }
 
     #[test]
     fn a_server_that_boots_from_a_volume_has_no_image() {
         let server: Server = serde_json::from_value(json!({"id": "s", "image": ""})).unwrap();
-        assert_eq!(instance(server, None).image, None);
+        assert_eq!(instance(server, &Primary::Any).image, None);
     }
 
     #[test]
     fn a_failed_server_always_has_a_fault() {
         let server: Server = serde_json::from_value(json!({"id": "s", "status": "ERROR"})).unwrap();
-        assert!(instance(server, None).fault.is_some());
+        assert!(instance(server, &Primary::Any).fault.is_some());
     }
 }

@@ -7,7 +7,7 @@
 
 use cloud_core::{Error, ErrorKind, Operation, Result, Tags};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest Nova tag, in characters.
 const LONGEST_TAG: usize = 60;
@@ -20,19 +20,29 @@ const LONGEST_ENTRY: usize = 255;
 fn nova_tag(key: &str, value: &str) -> Option<String> {
     let tag = if value.is_empty() { key.to_owned() } else { format!("{key}={value}") };
     let ambiguous = key.contains('=');
-    let length = tag.chars().count();
-    let fits = (1..=LONGEST_TAG).contains(&length) && !tag.contains([',', '/']) && !ambiguous;
-    fits.then_some(tag)
+    (is_nova_tag(&tag) && !ambiguous).then_some(tag)
 }
 
-/// The Nova tags to create a server with.
-pub(crate) fn nova_tags(tags: &Tags, extra: &[String]) -> Vec<String> {
+/// True for a text that Nova takes for a tag.
+fn is_nova_tag(tag: &str) -> bool {
+    (1..=LONGEST_TAG).contains(&tag.chars().count()) && !tag.contains([',', '/'])
+}
+
+/// The Nova tags to create a server with; an error if Nova would not take them. None is left out
+/// for want of room: a server without its tags is one that no listing shows.
+pub(crate) fn nova_tags(tags: &Tags, extra: &[String]) -> Result<Vec<String>> {
+    let refuse = |message| Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message));
+    if let Some(bad) = extra.iter().find(|tag| !is_nova_tag(tag)) {
+        return refuse(format!(
+            "extra tag {bad:?}: Nova takes 1 to {LONGEST_TAG} characters, no comma and no slash"
+        ));
+    }
     let ours = tags.iter().filter_map(|(key, value)| nova_tag(key, value));
-    let mut all: Vec<String> = ours.chain(extra.iter().cloned()).collect();
-    all.sort_unstable();
-    all.dedup();
-    all.truncate(MOST_TAGS);
-    all
+    let all: BTreeSet<String> = ours.chain(extra.iter().cloned()).collect();
+    if all.len() > MOST_TAGS {
+        return refuse(format!("{} Nova tags; Nova takes {MOST_TAGS}", all.len()));
+    }
+    Ok(all.into_iter().collect())
 }
 
 /// The metadata to create a server with; an error if Nova would not take it.
@@ -92,7 +102,10 @@ mod tests {
         let tags =
             Tags::from([("cluster", "blue"), ("compute", ""), ("path", "a/b"), ("list", "a,b")])
                 .with("long", "x".repeat(56));
-        assert_eq!(nova_tags(&tags, &["extra".to_owned()]), ["cluster=blue", "compute", "extra"]);
+        assert_eq!(
+            nova_tags(&tags, &["extra".to_owned()]).unwrap(),
+            ["cluster=blue", "compute", "extra"]
+        );
         assert_eq!(query(&tags).unwrap(), "cluster=blue,compute");
         assert_eq!(query(&Tags::from([("path", "a/b")])), None);
         assert_eq!(metadata(&tags).unwrap().len(), 5);
@@ -110,6 +123,18 @@ mod tests {
     }
 
     #[test]
+    fn the_clusters_tag_was_cut_off_behind_fifty_others() {
+        let extra = |count: usize| (0..count).map(|n| format!("a{n}")).collect::<Vec<_>>();
+        let tags = Tags::from([("cluster", "blue")]);
+        assert_eq!(nova_tags(&tags, &extra(49)).unwrap().len(), 50);
+        assert_eq!(nova_tags(&tags, &extra(50)).unwrap_err().kind(), ErrorKind::Invalid);
+        for bad in [String::new(), "a,b".to_owned(), "a/b".to_owned(), "x".repeat(61)] {
+            let error = nova_tags(&tags, std::slice::from_ref(&bad)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{bad}");
+        }
+    }
+
+    #[test]
     fn metadata_that_contradicts_a_tag_counts() {
         let seen = from_parts([("cluster", "blue")].into_iter(), &["cluster=red".to_owned()]);
         assert_eq!(seen, Tags::from([("cluster", "blue")]));
@@ -120,8 +145,8 @@ mod tests {
         fn what_is_set_is_what_is_read(pairs in proptest::collection::btree_map("[a-z:._-]{1,20}", "\\PC{0,70}", 0..20)) {
             let tags: Tags = pairs.into_iter().collect();
             let set = metadata(&tags).unwrap();
-            prop_assert_eq!(read(&set, &nova_tags(&tags, &[])), tags.clone());
-            for tag in nova_tags(&tags, &[]) {
+            prop_assert_eq!(read(&set, &nova_tags(&tags, &[]).unwrap()), tags.clone());
+            for tag in nova_tags(&tags, &[]).unwrap() {
                 prop_assert!(tag.chars().count() <= LONGEST_TAG && !tag.contains(','));
             }
         }

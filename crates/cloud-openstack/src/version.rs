@@ -17,10 +17,8 @@ pub(crate) const VOLUME_REBUILD: Microversion = Microversion(2, 93);
 
 /// What is lost below which microversion.
 const LOSSES: &[(Microversion, &str)] = &[
-    (Microversion(2, 57), "user data is not renewed by a rebuild"),
     (Microversion(2, 61), "shapes show no GPUs"),
     (Microversion(2, 67), "a boot volume cannot have a type"),
-    (Microversion(2, 69), "a listing fails while one of the cloud's cells is down"),
     (VOLUME_REBUILD, "an instance that boots from a volume cannot be rebuilt"),
 ];
 
@@ -72,16 +70,11 @@ impl Versions {
 
     /// What an operator should know about a cloud this old.
     pub(crate) fn warning(self) -> Option<String> {
-        if self.pinned >= PINNED {
-            return None;
-        }
         let lost = LOSSES.iter().filter(|(needed, _)| self.rebuild < *needed);
         let lost: Vec<&str> = lost.map(|(_, what)| *what).collect();
-        let newest = self.pinned;
-        Some(format!(
-            "its Nova offers microversion {newest} at most, not {PINNED}: {}",
-            lost.join("; ")
-        ))
+        let (newest, all) = (self.rebuild, VOLUME_REBUILD);
+        let lost = (!lost.is_empty()).then(|| lost.join("; "))?;
+        Some(format!("its Nova offers microversion {newest} at most, not {all}: {lost}"))
     }
 }
 
@@ -101,12 +94,17 @@ mod tests {
         assert_eq!(new.warning(), None);
         assert!(new.rebuild_volumes());
         let yoga = versions("2.90").unwrap();
-        assert!(!yoga.rebuild_volumes() && yoga.warning().is_none());
+        assert!(!yoga.rebuild_volumes());
+        assert_eq!(
+            yoga.warning().unwrap(),
+            "its Nova offers microversion 2.90 at most, not 2.93: \
+             an instance that boots from a volume cannot be rebuilt"
+        );
+        assert_eq!(versions("2.93").unwrap().warning(), None);
         let rocky = versions("2.65").unwrap();
         assert_eq!(
             rocky.warning().unwrap(),
-            "its Nova offers microversion 2.65 at most, not 2.90: a boot volume cannot have a type; \
-             a listing fails while one of the cloud's cells is down; \
+            "its Nova offers microversion 2.65 at most, not 2.93: a boot volume cannot have a type; \
              an instance that boots from a volume cannot be rebuilt"
         );
     }

@@ -22,6 +22,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 #[derive(Default)]
 struct Machine {
     files: BTreeMap<PathBuf, FileContent>,
+    closed: Option<&'static str>,
     variables: BTreeMap<String, String>,
     cloud: Option<String>,
 }
@@ -40,6 +41,9 @@ impl Machine {
 
     fn load(&self) -> Result<Config, Error> {
         let read = |path: &Path| {
+            if self.closed.is_some_and(|closed| path.starts_with(closed)) {
+                return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+            }
             self.files.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
         };
         let home = Path::new("/home/slurm");
@@ -69,7 +73,13 @@ const TWO: &str = "clouds: {a: {auth: {auth_url: 'http://a'}}, b: {auth: {auth_u
 #[test]
 fn bad_configurations_are_told_in_one_sentence_with_file_cloud_and_remedy() {
     let ends = |text: &str| Machine::default().file(ETC, &format!("clouds: {{blue: {text}}}"));
-    let table: [(Machine, &str); 11] = [
+    let table: [(Machine, &str); 12] = [
+        (
+            Machine::default()
+                .variable("OS_CLIENT_CONFIG_FILE", "/x/clouds.yaml")
+                .variable("OS_CLOUD", "red"),
+            "no clouds.yaml for cloud 'red' in /x/clouds.yaml: put one there, or set OS_CLIENT_CONFIG_FILE to it, or set OS_AUTH_URL and its like",
+        ),
         (
             Machine::default().variable("OS_CLIENT_CONFIG_FILE", "/x/clouds.yaml"),
             "no clouds.yaml in /x/clouds.yaml: put one there, or set OS_CLIENT_CONFIG_FILE to it, or set OS_AUTH_URL and its like",
@@ -213,6 +223,96 @@ fn variables_say_the_same_as_a_file() {
     assert!(!format!("{config:?}").contains("\"s\""), "no secret is printed");
 }
 
+#[test]
+fn an_old_name_of_a_project_won_over_the_new_one() {
+    let scope = |machine: Machine| match machine.load().expect("a configuration").credentials {
+        Credentials::Password { scope, .. } => scope,
+        other => unreachable!("{other:?} is no password"),
+    };
+    let openrc = || {
+        Machine::default()
+            .variable("OS_AUTH_URL", "http://x/v3")
+            .variable("OS_USERNAME", "u")
+            .variable("OS_PASSWORD", "p")
+            .variable("OS_TENANT_NAME", "old")
+    };
+    let named = |name: &str| Account::Name {
+        name: name.to_owned(),
+        domain: Domain::Id("default".to_owned()),
+    };
+    assert_eq!(scope(openrc().variable("OS_PROJECT_NAME", "new")), named("new"));
+    assert_eq!(scope(openrc()), named("old"));
+    assert_eq!(scope(openrc().variable("OS_TENANT_ID", "t1")), Account::Id("t1".to_owned()));
+    let text =
+        "clouds: {blue: {auth: {auth_url: 'http://x', username: u, password: p, tenant_id: t1}}}";
+    assert_eq!(scope(Machine::default().file(ETC, text)), Account::Id("t1".to_owned()));
+}
+
+#[test]
+fn what_we_cannot_do_as_the_client_does_was_left_out_without_a_word() {
+    let entry = |more: &str| {
+        let auth = "auth: {auth_url: 'http://x', username: u, password: p, project_name: p}";
+        Machine::default().file(ETC, &format!("clouds: {{blue: {{{auth}, {more}}}}}"))
+    };
+    for (more, words) in [
+        ("cert: /c.pem", "cert is not supported"),
+        ("key: /k.pem", "key is not supported"),
+        ("trust_id: t", "trust_id is not supported"),
+        (
+            "regions: [R1, {name: R2}]",
+            "region_name is missing, and regions has several: set it to one of R1, R2",
+        ),
+        (
+            "compute_endpoint_override: 'http://u:hunter2@nova'",
+            "compute_endpoint_override has a user name or password in it",
+        ),
+    ] {
+        let complaint = entry(more).complaint();
+        assert!(complaint.contains(words), "{complaint}");
+        assert!(!complaint.contains("hunter2"), "{complaint}");
+    }
+    let config = entry("regions: [{name: R1}]").load().expect("a configuration");
+    assert_eq!(config.region.as_deref(), Some("R1"));
+    let home = entry("cacert: '~/ca.pem'").file("/home/slurm/ca.pem", "pem");
+    let config = home.variable("HOME", "/home/slurm").load().expect("a configuration");
+    assert_eq!(config.roots, Roots::SystemAnd(b"pem".to_vec()));
+}
+
+#[test]
+fn a_file_in_a_closed_directory_ended_the_search() {
+    let mut machine = Machine::default().file(ETC, &application("http://etc"));
+    machine.closed = Some("/home/slurm");
+    let config = machine.load().expect("a configuration");
+    assert_eq!(config.auth_url.as_str(), "http://etc/v3");
+    let warnings = config.warnings.join("\n");
+    assert!(
+        warnings.contains("/home/slurm/.config/openstack/clouds.yaml: cannot be read"),
+        "{warnings}"
+    );
+    machine.files.clear();
+    let complaint = machine.complaint();
+    assert!(
+        complaint.starts_with("/home/slurm/.config/openstack/clouds.yaml: cannot be read"),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn a_secure_file_that_is_not_there_was_left_out_without_a_word() {
+    let machine = Machine::default()
+        .file(ETC, &application("http://x"))
+        .variable("OS_CLIENT_SECURE_FILE", "/no/secure.yaml");
+    let expected = "/no/secure.yaml: cannot be read: check its path and permissions";
+    assert_eq!(machine.complaint(), expected);
+}
+
+#[test]
+fn the_bytes_of_a_file_were_printed() {
+    let content = FileContent { bytes: b"hunter2".to_vec(), open_to_others: false };
+    let printed = format!("{content:?}");
+    assert!(printed.contains('7') && !printed.contains("104"), "{printed}");
+}
+
 async fn complaint_of_connecting(auth_url: &str) -> String {
     let machine = Machine::default().file(ETC, &application(auth_url));
     let mut settings = Settings::default();
@@ -254,7 +354,7 @@ async fn a_certificate_that_signs_itself_is_told_with_file_cloud_and_remedy() {
     });
     let complaint = complaint_of_connecting(&format!("https://{address}")).await;
     let expected = format!(
-        "cloud 'blue' in {ETC}: the certificate of https://{address}/v3 is not trusted: set cacert to the file of the authority that signed it"
+        "cloud 'blue' in {ETC}: no trusted connection to https://{address}/v3: check that it speaks https, the host name and the date of its certificate, and set cacert to the file of the authority that signed it"
     );
     assert_eq!(complaint, expected);
 }

@@ -33,7 +33,7 @@ pub(super) fn config(
             Some(entry.url(service.override_key(), &url).map(|url| (*service, url)))
         })
         .collect::<Result<_, Error>>()?;
-    let region = entry.text("region_name");
+    let region = entry.region()?;
     Ok(Config { origin, auth_url, credentials, region, interface, overrides, roots, warnings })
 }
 
@@ -59,6 +59,12 @@ impl Entry<'_> {
             let remedy = "write its auth_url and the rest into the cloud's own entry";
             return Err(self.bad("profile", "is not supported", remedy));
         }
+        for key in ["cert", "key", "trust_id"] {
+            if self.auth(key).is_some() {
+                let remedy = "remove it, and use an application credential or a password";
+                return Err(self.bad(key, "is not supported", remedy));
+            }
+        }
         match self.text("identity_api_version").as_deref() {
             None | Some("3" | "v3" | "3.0") => Ok(()),
             Some(_) => {
@@ -82,7 +88,33 @@ impl Entry<'_> {
 
     fn url(&self, key: &'static str, text: &str) -> Result<Url, Error> {
         let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        url.ok_or_else(|| self.bad(key, "is no http or https address", "correct it"))
+        let Some(url) = url else {
+            return Err(self.bad(key, "is no http or https address", "correct it"));
+        };
+        // Addresses are printed.
+        if !url.username().is_empty() || url.password().is_some() {
+            let remedy = "take them out: what proves who we are stands under auth";
+            return Err(self.bad(key, "has a user name or password in it", remedy));
+        }
+        Ok(url)
+    }
+
+    /// The region; of several under `regions` none is as good as another.
+    fn region(&self) -> Result<Option<String>, Error> {
+        if let Some(region) = self.text("region_name") {
+            return Ok(Some(region));
+        }
+        let name = |region: &Value| as_text(region.get("name").unwrap_or(region));
+        let regions = self.value.get("regions").and_then(Value::as_array);
+        let regions: Vec<String> = regions.into_iter().flatten().filter_map(name).collect();
+        match &regions[..] {
+            [] => Ok(None),
+            [only] => Ok(Some(only.clone())),
+            [_, _, ..] => {
+                let remedy = format!("set it to one of {}", regions.join(", "));
+                Err(self.bad("region_name", "is missing, and regions has several", &remedy))
+            }
+        }
     }
 
     fn interface(&self) -> Result<Interface, Error> {
@@ -109,6 +141,7 @@ impl Entry<'_> {
         let Some(file) = self.text("cacert").or(verify) else {
             return Ok(Roots::System);
         };
+        let file = expanded(sources, file);
         let content = (sources.read)(Path::new(&file)).map_err(|error| {
             let problem = format!("is the file {file}, which cannot be read ({error})");
             self.bad("cacert", &problem, "correct its path or its permissions")
@@ -169,7 +202,7 @@ impl Entry<'_> {
     }
 
     fn account(&self, keys: &AccountKeys) -> Result<Account, Error> {
-        if let Some(id) = self.auth(keys.id) {
+        if let Some(id) = keys.ids.iter().find_map(|key| self.auth(key)) {
             return Ok(Account::Id(id));
         }
         let name = keys.names.iter().find_map(|key| self.auth(key));
@@ -189,8 +222,16 @@ impl Entry<'_> {
     }
 }
 
+/// A path that may begin with `~/`.
+fn expanded(sources: &Sources<'_>, file: String) -> String {
+    match (file.strip_prefix("~/"), sources.variable("HOME")) {
+        (Some(rest), Some(home)) => format!("{home}/{rest}"),
+        (Some(_), None) | (None, _) => file,
+    }
+}
+
 struct AccountKeys {
-    id: &'static str,
+    ids: &'static [&'static str],
     name: &'static str,
     names: &'static [&'static str],
     domain_id: &'static str,
@@ -198,7 +239,7 @@ struct AccountKeys {
 }
 
 const USER: AccountKeys = AccountKeys {
-    id: "user_id",
+    ids: &["user_id"],
     name: "username",
     names: &["username", "user_name"],
     domain_id: "user_domain_id",
@@ -206,7 +247,7 @@ const USER: AccountKeys = AccountKeys {
 };
 
 const PROJECT: AccountKeys = AccountKeys {
-    id: "project_id",
+    ids: &["project_id", "tenant_id"],
     name: "project_name",
     names: &["project_name", "tenant_name"],
     domain_id: "project_domain_id",

@@ -22,13 +22,24 @@ struct Document {
 }
 
 /// Reads the first clouds.yaml there is, with what the first secure.yaml adds to it.
-pub(super) fn find(sources: &Sources<'_>) -> Result<Found, Error> {
+///
+/// The cloud is for the error if there is none.
+pub(super) fn find(sources: &Sources<'_>, cloud: Option<&str>) -> Result<Found, Error> {
     let places = places(sources, "OS_CLIENT_CONFIG_FILE", "clouds");
-    let Some(public) = first(sources, &places)? else {
-        return Err(Error::NoFile { looked: places });
+    let (public, closed) = first(sources, &places)?;
+    let Some(public) = public else {
+        let none = || Error::NoFile { cloud: cloud.map(str::to_owned), looked: places };
+        return Err(closed.unwrap_or_else(none));
     };
-    let secure = first(sources, &self::places(sources, "OS_CLIENT_SECURE_FILE", "secure"))?;
-    let mut warnings = Vec::new();
+    let (secure, secure_closed) =
+        first(sources, &self::places(sources, "OS_CLIENT_SECURE_FILE", "secure"))?;
+    if let (None, Some(file)) = (&secure, sources.variable("OS_CLIENT_SECURE_FILE")) {
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        let none = || Error::Unreadable { file: file.into(), source };
+        return Err(secure_closed.unwrap_or_else(none));
+    }
+    let closed = closed.into_iter().chain(secure_closed);
+    let mut warnings: Vec<String> = closed.map(|closed| closed.to_string()).collect();
     for document in [Some(&public), secure.as_ref()].into_iter().flatten() {
         if document.open_to_others && has_secret(&document.value) {
             let file = document.file.display();
@@ -77,18 +88,30 @@ fn places(sources: &Sources<'_>, variable: &str, stem: &str) -> Vec<PathBuf> {
     sources.directories.iter().flat_map(in_each).collect()
 }
 
-fn first(sources: &Sources<'_>, places: &[PathBuf]) -> Result<Option<Document>, Error> {
+/// The first that there is, and the first before it that we may not read: that one is passed over,
+/// as OpenStack's client does, but not without a word.
+fn first(
+    sources: &Sources<'_>,
+    places: &[PathBuf],
+) -> Result<(Option<Document>, Option<Error>), Error> {
+    let mut closed = None;
     for file in places {
-        let content = match (sources.read)(file) {
-            Ok(content) => content,
-            Err(error) if is_absent(&error) => continue,
-            Err(source) => return Err(Error::Unreadable { file: file.clone(), source }),
-        };
-        let open_to_others = content.open_to_others;
-        let value = parse(file, &content.bytes)?;
-        return Ok(Some(Document { file: file.clone(), value, open_to_others }));
+        let unreadable = |source| Error::Unreadable { file: file.clone(), source };
+        match (sources.read)(file) {
+            Ok(content) => {
+                let open_to_others = content.open_to_others;
+                let value = parse(file, &content.bytes)?;
+                let document = Document { file: file.clone(), value, open_to_others };
+                return Ok((Some(document), closed));
+            }
+            Err(error) if is_absent(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                closed.get_or_insert(unreadable(error));
+            }
+            Err(error) => return Err(unreadable(error)),
+        }
     }
-    Ok(None)
+    Ok((None, closed))
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -26,7 +26,7 @@ pub struct Config {
     pub auth_url: Url,
     /// Who we are.
     pub credentials: Credentials,
-    /// The region to use; the catalog's only one if none is given.
+    /// The region to use. If none is given, the catalog has to have but one for what we use.
     pub region: Option<String>,
     /// Which of a service's endpoints to use.
     pub interface: Interface,
@@ -146,7 +146,7 @@ impl Config {
         if named.is_none() && sources.variable("OS_AUTH_URL").is_some() {
             return entry::config(Origin::Variables, &variables::entry(sources), sources);
         }
-        let mut found = file::find(sources)?;
+        let mut found = file::find(sources, named.as_deref())?;
         let cloud = file::choose(&found, named)?;
         let entry = found.clouds.remove(&cloud).unwrap_or(Value::Null);
         let origin = Origin::File { file: found.file, cloud };

@@ -6,12 +6,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A file as it was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct FileContent {
     /// What is in it.
     pub bytes: Vec<u8>,
     /// True if others than its owner and group may read it.
     pub open_to_others: bool,
+}
+
+impl fmt::Debug for FileContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // In it may be a password.
+        f.debug_struct("FileContent")
+            .field("length", &self.bytes.len())
+            .field("open_to_others", &self.open_to_others)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Reads a file from the disk, for [`Sources::read`].

@@ -26,9 +26,12 @@ pub(super) fn entry(sources: &Sources<'_>) -> Value {
             entry.insert(key.to_owned(), value);
         } else if rest.ends_with("_ENDPOINT_OVERRIDE") {
             entry.insert(rest.to_lowercase(), value);
+        } else if rest.starts_with("TENANT_") {
+            // The names of before there were projects, which count where the new ones say nothing.
+            let key = rest.to_lowercase().replace("tenant", "project");
+            auth.entry(key).or_insert(value);
         } else {
-            // The names of before there were projects.
-            auth.insert(rest.to_lowercase().replace("tenant", "project"), value);
+            auth.insert(rest.to_lowercase(), value);
         }
     }
     entry.insert("auth".to_owned(), Value::Object(auth));

@@ -78,6 +78,12 @@ impl Cloud {
         let mut command = tokio::process::Command::new(program);
         command.args(["--os-cloud", "app", "--os-compute-api-version", "2.90"]).args(arguments);
         command.args(["-f", "json"]).kill_on_drop(true);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("OS_") || text.to_lowercase().contains("proxy") {
+                command.env_remove(&name);
+            }
+        }
         command.env("OS_CLIENT_CONFIG_FILE", self.directory.join("clouds.yaml"));
         let output = command.output().await.expect("the client");
         let error = String::from_utf8_lossy(&output.stderr);

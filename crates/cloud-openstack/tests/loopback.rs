@@ -1,0 +1,397 @@
+//! A cloud on loopback that answers what no real one can be made to.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests stop at the first surprise"
+)]
+
+use cloud_core::http::Retry;
+use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{
+    ErrorKind, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, Provider as _,
+    ShapeName, Tags,
+};
+use cloud_openstack::{
+    Config, Error, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+const SERVER: &str = "11111111-1111-4111-8111-111111111111";
+const IMAGE: &str = "22222222-2222-4222-8222-222222222222";
+const NETWORK: &str = "33333333-3333-4333-8333-333333333333";
+const PORT: &str = "44444444-4444-4444-8444-444444444444";
+
+/// A request: method, path with query, all its headers, body.
+#[derive(Clone, Debug)]
+struct Asked {
+    line: String,
+    head: String,
+    body: Value,
+}
+
+type Answers = dyn Fn(&Asked) -> (u16, String) + Send + Sync;
+
+/// A Keystone and a Nova that offers a microversion; all other answers are the test's.
+struct Fake {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Fake {
+    async fn new(
+        newest: &'static str,
+        answers: impl Fn(&Asked) -> (u16, String) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (answers, seen): (Arc<Answers>, _) = (Arc::new(answers), Arc::clone(&asked));
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let (answers, seen) = (Arc::clone(&answers), Arc::clone(&seen));
+                tokio::spawn(async move { serve(socket, address, newest, &*answers, &seen).await });
+            }
+        });
+        Self { address, asked }
+    }
+
+    async fn connect(&self, auth: &Value, launch: LaunchOptions) -> Result<OpenStack, Error> {
+        let mut auth = auth.clone();
+        auth["auth_url"] = json!(format!("http://{}/identity", self.address));
+        let text = json!({"clouds": {"test": {"auth": auth}}}).to_string();
+        let read = move |path: &Path| match path.to_str() {
+            Some("/etc/openstack/clouds.yaml") => {
+                Ok(FileContent { bytes: text.clone().into_bytes(), open_to_others: false })
+            }
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        let config = Config::load(&Sources::usual(None, BTreeMap::new(), &read))?;
+        let mut settings = Settings::default();
+        settings.http.retry = Retry::never();
+        settings.launch = launch;
+        OpenStack::connect(config, settings, Pacer::new(Pace::default())).await
+    }
+
+    async fn provider(&self, nics: &[Nic]) -> OpenStack {
+        let mut launch = LaunchOptions::default();
+        launch.nics = nics.to_vec();
+        self.connect(&json!({"token": "t0"}), launch).await.expect("a connection")
+    }
+
+    /// The requests that began like this.
+    fn asked(&self, beginning: &str) -> Vec<Asked> {
+        let asked = self.asked.lock().expect("nobody panicked");
+        asked.iter().filter(|it| it.line.starts_with(beginning)).cloned().collect()
+    }
+}
+
+async fn serve(
+    mut socket: TcpStream,
+    address: SocketAddr,
+    newest: &str,
+    answers: &Answers,
+    seen: &Mutex<Vec<Asked>>,
+) {
+    let Some(asked) = read(&mut socket).await else {
+        return;
+    };
+    let (status, body) = match asked.line.as_str() {
+        "GET /compute/v2.1/" => (200, json!({"version": {"version": newest}}).to_string()),
+        _ => answers(&asked),
+    };
+    let (status, body) = match (asked.line.as_str(), status) {
+        ("POST /identity/v3/auth/tokens", 404) => (201, token(address)),
+        _ => (status, body),
+    };
+    seen.lock().expect("nobody panicked").push(asked);
+    let answer = format!(
+        "HTTP/1.1 {status} X\r\nX-Subject-Token: t1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let _ = socket.write_all(answer.as_bytes()).await;
+}
+
+async fn read(socket: &mut TcpStream) -> Option<Asked> {
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(0, |length| length.parse().expect("a number")) {
+                let line = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
+                return Some(Asked {
+                    line,
+                    head,
+                    body: serde_json::from_str(body).unwrap_or_default(),
+                });
+            }
+        }
+        match socket.read(&mut chunk).await {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => bytes.extend(chunk.iter().take(count)),
+        }
+    }
+}
+
+fn token(address: SocketAddr) -> String {
+    let entry = |kind: &str, path: &str| {
+        let url = format!("http://{address}/{path}");
+        let endpoint =
+            json!({"interface": "public", "region": "R1", "region_id": "R1", "url": url});
+        json!({"type": kind, "endpoints": [endpoint]})
+    };
+    let catalog =
+        [entry("compute", "compute/v2.1"), entry("image", "image"), entry("network", "network")];
+    let times = ("2026-11-16T00:00:00Z", "2026-11-16T08:00:00Z");
+    json!({"token": {"issued_at": times.0, "expires_at": times.1, "project": {"id": "p"},
+        "catalog": catalog}})
+    .to_string()
+}
+
+/// To a request for a token it means that Keystone is as it should be.
+fn nothing() -> (u16, String) {
+    (404, String::new())
+}
+
+fn no_such_server() -> (u16, String) {
+    (
+        404,
+        json!({"itemNotFound": {"code": 404, "message": "Instance could not be found."}})
+            .to_string(),
+    )
+}
+
+fn server() -> Value {
+    json!({"id": SERVER, "name": "vm-1", "status": "ACTIVE", "image": {"id": IMAGE}, "addresses": {
+        "alpha": [{"addr": "10.9.0.1"}], "slurm": [{"addr": "10.1.0.7"}]}})
+}
+
+/// A Nova with one server, and a Neutron that answers by the test's table.
+async fn with_networks(neutron: &'static [(&'static str, u16, &'static str)]) -> Fake {
+    Fake::new("2.95", move |asked| {
+        if asked.line.starts_with("GET /compute/v2.1/servers/detail") {
+            return (200, json!({"servers": [server()]}).to_string());
+        }
+        if asked.line.starts_with("GET /compute/v2.1/servers/") {
+            return (200, json!({"server": server()}).to_string());
+        }
+        let row =
+            neutron.iter().find(|(path, ..)| asked.line == format!("GET /network/v2.0/{path}"));
+        row.map_or_else(nothing, |(_, status, body)| (*status, (*body).to_owned()))
+    })
+    .await
+}
+
+fn id() -> InstanceId {
+    InstanceId::new(SERVER)
+}
+
+#[tokio::test]
+async fn a_network_that_is_gone_made_servers_gone() {
+    let fake = with_networks(&[]).await;
+    let provider = fake.provider(&[Nic::network(NETWORK), Nic::network("alpha")]).await;
+    let seen = provider.get(&id()).await.expect("the server is there");
+    assert_eq!(seen.address, None, "which of its two addresses counts is not known");
+    let listed = provider.list(&InstanceFilter::default()).await.expect("a listing");
+    assert_eq!(listed.len(), 1);
+    assert_eq!(fake.asked("GET /network/").len(), 1, "Neutron is left alone for a while");
+}
+
+#[tokio::test]
+async fn the_address_of_another_network_counted_where_the_first_interface_is_a_port() {
+    const NEUTRON: &[(&str, u16, &str)] = &[
+        (
+            "ports/44444444-4444-4444-8444-444444444444",
+            200,
+            r#"{"port": {"network_id": "33333333-3333-4333-8333-333333333333"}}"#,
+        ),
+        ("networks/33333333-3333-4333-8333-333333333333", 200, r#"{"network": {"name": "slurm"}}"#),
+    ];
+    let fake = with_networks(NEUTRON).await;
+    for first in [Nic::Port(PORT.to_owned()), Nic::network(NETWORK), Nic::network("slurm")] {
+        let provider = fake.provider(&[first, Nic::network("alpha")]).await;
+        let seen = provider.get(&id()).await.expect("a server").address.map(|it| it.to_string());
+        assert_eq!(seen.as_deref(), Some("10.1.0.7"));
+    }
+}
+
+#[tokio::test]
+async fn a_404_that_is_not_novas_word_made_a_server_gone() {
+    let fake = Fake::new("2.95", |_| (404, "<html>no such page</html>".to_owned())).await;
+    let provider = fake.provider(&[]).await;
+    let error = provider.get(&id()).await.expect_err("no server");
+    assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+    let error = provider.addresses(&[id()]).await.expect_err("no server");
+    assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+    provider.terminate(&id()).await.expect_err("nobody knows");
+    let fake = Fake::new("2.95", |asked| {
+        if asked.line.contains("/servers/") { no_such_server() } else { nothing() }
+    })
+    .await;
+    let provider = fake.provider(&[]).await;
+    assert_eq!(provider.get(&id()).await.expect_err("gone").kind(), ErrorKind::NotFound);
+    assert!(provider.addresses(&[id()]).await.expect("an answer").is_empty());
+    provider.terminate(&id()).await.expect("it is gone");
+}
+
+#[tokio::test]
+async fn a_listing_whose_marker_is_ignored_is_an_error() {
+    let fake = Fake::new("2.95", |asked| {
+        let stuck = json!({"servers": [server()], "servers_links": [{"rel": "next"}]});
+        if asked.line.contains("/servers/detail") { (200, stuck.to_string()) } else { nothing() }
+    })
+    .await;
+    let error = fake.provider(&[]).await.list(&InstanceFilter::default()).await;
+    assert_eq!(error.expect_err("half a listing").kind(), ErrorKind::Protocol);
+    assert_eq!(fake.asked("GET /compute/v2.1/servers/detail").len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_whose_metadata_contradicts_its_tag_is_not_ours() {
+    let fake = Fake::new("2.95", |asked| {
+        let named = |id: &str, cluster: &str| {
+            json!({"id": id, "tags": ["cluster=blue"], "metadata": {"cluster": cluster}})
+        };
+        let both = json!({"servers": [named("ours", "blue"), named("theirs", "red")]});
+        if asked.line.contains("/servers/detail") { (200, both.to_string()) } else { nothing() }
+    })
+    .await;
+    let filter = InstanceFilter::tagged(Tags::from([("cluster", "blue")]));
+    let listed = fake.provider(&[]).await.list(&filter).await.expect("a listing");
+    assert_eq!(listed.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["ours"]);
+    let asked = fake.asked("GET /compute/v2.1/servers/detail").pop().expect("a request");
+    assert!(asked.line.contains("tags=cluster%3Dblue"), "{}", asked.line);
+}
+
+#[tokio::test]
+async fn a_rebuild_by_name_never_looked_finished() {
+    let fake = Fake::new("2.95", |asked| match asked.line.as_str() {
+        line if line.ends_with("/action") => (202, String::new()),
+        line if line.contains("/images?name=in%3A%22in%3Ax%22") => {
+            (200, json!({"images": [{"id": IMAGE, "name": "in:x"}]}).to_string())
+        }
+        _ => nothing(),
+    })
+    .await;
+    let provider = fake.provider(&[]).await;
+    for image in ["in:x", &IMAGE.replace('-', "")] {
+        let error = provider.rebuild(&id(), &ImageId::new(image)).await.expect_err("no id");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().starts_with(&format!("rebuild {SERVER}: ")), "{error}");
+        let resolved = provider.resolve_image(&ImageId::new(image)).await.expect("an image");
+        assert_eq!(resolved.as_str(), IMAGE);
+        provider.rebuild(&id(), &resolved).await.expect("a rebuild");
+    }
+    let action = fake.asked("POST /compute").pop().expect("a request");
+    assert_eq!(action.body, json!({"rebuild": {"imageRef": IMAGE}}));
+    assert!(action.head.contains("openstack-api-version: compute 2.93"), "{}", action.head);
+}
+
+#[tokio::test]
+async fn an_old_nova_is_asked_in_its_own_version_and_not_for_volumes() {
+    let fake = Fake::new("2.60", |asked| {
+        let mut volume = server();
+        volume["image"] = json!("");
+        let shown = json!({"server": volume}).to_string();
+        if asked.line.contains("/servers/") { (200, shown) } else { nothing() }
+    })
+    .await;
+    let provider = fake.provider(&[]).await;
+    assert_eq!(provider.warnings().len(), 1, "{:?}", provider.warnings());
+    let error = provider.rebuild(&id(), &ImageId::new(IMAGE)).await.expect_err("a volume");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let asked = fake.asked("GET /compute/v2.1/servers/").pop().expect("a request");
+    assert!(asked.head.contains("openstack-api-version: compute 2.60"), "{}", asked.head);
+    assert!(fake.asked("POST /compute").is_empty());
+}
+
+#[tokio::test]
+async fn an_image_that_was_replaced_under_its_name_was_not_looked_up_again() {
+    let fake = Fake::new("2.95", |asked| match asked.line.as_str() {
+        line if line.contains("/flavors/detail") => {
+            (200, json!({"flavors": [{"id": "1", "name": "tiny"}]}).to_string())
+        }
+        line if line.contains("/images?") => {
+            (200, json!({"images": [{"id": IMAGE, "name": "rocky"}]}).to_string())
+        }
+        "POST /compute/v2.1/servers" => {
+            (400, json!({"badRequest": {"message": "Can not find requested image"}}).to_string())
+        }
+        _ => nothing(),
+    })
+    .await;
+    let provider = fake.provider(&[Nic::Port(PORT.to_owned())]).await;
+    let name = InstanceName::new("vm-1");
+    let spec = InstanceSpec::new(name, ShapeName::new("tiny"), ImageId::new("rocky"));
+    for _ in 0..2 {
+        provider.launch(&spec).await.expect_err("no such image");
+    }
+    assert_eq!(fake.asked("GET /image/v2/images").len(), 2);
+    assert_eq!(fake.asked("GET /compute/v2.1/flavors").len(), 1);
+    let create = fake.asked("POST /compute/v2.1/servers").pop().expect("a request");
+    assert_eq!(create.body["server"]["networks"], json!([{"port": PORT}]));
+}
+
+#[tokio::test]
+async fn every_way_to_log_in_is_sent_as_keystone_takes_it() {
+    let scope = json!({"project": {"name": "p", "domain": {"id": "default"}}});
+    let user = json!({"name": "u", "domain": {"id": "default"}});
+    let table = [
+        (
+            json!({"token": "t0"}),
+            json!({"identity": {"methods": ["token"], "token": {"id": "t0"}}}),
+        ),
+        (
+            json!({"token": "t0", "project_id": "p1"}),
+            json!({"identity": {"methods": ["token"], "token": {"id": "t0"}},
+                "scope": {"project": {"id": "p1"}}}),
+        ),
+        (
+            json!({"username": "u", "password": "s", "project_name": "p"}),
+            json!({"identity": {"methods": ["password"], "password": {
+                "user": {"name": "u", "domain": {"id": "default"}, "password": "s"}}}, "scope": scope}),
+        ),
+        (
+            json!({"application_credential_id": "c1", "application_credential_secret": "s"}),
+            json!({"identity": {"methods": ["application_credential"],
+                "application_credential": {"id": "c1", "secret": "s"}}}),
+        ),
+        (
+            json!({"application_credential_name": "c", "application_credential_secret": "s", "username": "u"}),
+            json!({"identity": {"methods": ["application_credential"],
+                "application_credential": {"name": "c", "user": user, "secret": "s"}}}),
+        ),
+    ];
+    let fake = Fake::new("2.95", |_| nothing()).await;
+    for (auth, expected) in table {
+        fake.connect(&auth, LaunchOptions::default()).await.expect("a connection");
+        let asked = fake.asked("POST /identity").pop().expect("a request");
+        assert_eq!(asked.body, json!({"auth": expected}));
+    }
+}
+
+#[tokio::test]
+async fn what_keystone_cannot_use_was_told_as_a_wrong_address() {
+    let keystone = json!({"error": {"code": 400, "title": "Bad Request", "message": "Malformed."}});
+    let table = [
+        (
+            keystone.to_string(),
+            "cannot make a token of the token: check user, project and domain, and their ids",
+        ),
+        ("<html>400</html>".to_owned(), "does not answer as Keystone does: check that address"),
+    ];
+    for (body, words) in table {
+        let fake = Fake::new("2.95", move |_| (400, body.clone())).await;
+        let error = fake.connect(&json!({"token": "t0"}), LaunchOptions::default()).await;
+        let error = error.expect_err("no token").to_string();
+        assert!(error.ends_with(words), "{error}");
+    }
+}
