@@ -3,8 +3,11 @@
 Usage: flow.py CONFIG ENDPOINT
 """
 
+import json
 import os
 import sys
+import urllib.parse
+import urllib.request
 
 import oci
 from oci.core.models import (
@@ -52,6 +55,12 @@ def refused(what, status, code, call, *args, **kwargs):
         sys.exit(f"sdk: {what}: not refused")
 
 
+def clock(endpoint, speed):
+    url = "{0.scheme}://{0.netloc}/admin/clock".format(urllib.parse.urlsplit(endpoint))
+    body = json.dumps({"speed": speed}).encode()
+    urllib.request.urlopen(urllib.request.Request(url, data=body, method="PUT")).close()
+
+
 def instances(compute, network):
     launched = compute.launch_instance(details("sdk-1"), opc_retry_token="sdk-1")
     again = compute.launch_instance(details("sdk-1"), opc_retry_token="sdk-1")
@@ -69,8 +78,11 @@ def instances(compute, network):
     addresses = network.list_private_ips(subnet_id=SUBNET).data
     check("address", [a.ip_address for a in addresses if a.vnic_id == vnic.id], [vnic.private_ip])
 
+    # The clock stands still, so that the first reset is not over before the second comes.
+    clock(compute.base_client.endpoint, 0)
     compute.instance_action(vm, "SOFTRESET")
     refused("reset of a reset", 409, "IncorrectState", compute.instance_action, vm, "RESET")
+    clock(compute.base_client.endpoint, 20)
     back = oci.wait_until(compute, compute.get_instance(vm), "lifecycle_state", "RUNNING", **WAIT)
     check("SOFTRESET", back.data.lifecycle_state, "RUNNING")
 

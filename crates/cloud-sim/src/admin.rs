@@ -1,8 +1,9 @@
 //! The cloud's other side: faults, capacity, limits, clock and records; in process and as HTTP.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::clock::Moment;
+use crate::clock::{FURTHEST, MOST_SKEW, Moment, is_speed};
 use crate::fault::Rule;
+use crate::federation::LONGEST_SESSION;
 use crate::instance::Instance;
 use crate::limits;
 use crate::record::Recorded;
@@ -67,7 +68,7 @@ impl Admin {
         *lock(&self.shared.buckets) = Buckets::new(throttle);
     }
 
-    /// Says how long every answer takes.
+    /// Says how late every answer is; the work is done at once.
     pub fn set_latency(&self, latency: Duration) {
         *lock(&self.shared.latency) = latency;
     }
@@ -110,6 +111,12 @@ impl Admin {
     #[must_use]
     pub fn most_in_flight(&self) -> u64 {
         lock(&self.shared.records).most_in_flight()
+    }
+
+    /// How many launches had a token that was used before with another body.
+    #[must_use]
+    pub fn token_mismatches(&self) -> u64 {
+        self.shared.with(|world| world.token_mismatches)
     }
 
     /// Forgets the requests and their counts.
@@ -213,7 +220,7 @@ impl Admin {
             ("PUT", "throttle", "") => self.set_throttle(read(body)?),
             ("PUT", "latency", "") => self.set_latency(Duration::from_millis(read(body)?)),
             ("PUT", "instances", id) => self.put_state(id, body)?,
-            ("PUT", "sessions", "") => self.set_session_lifetime(Duration::from_secs(read(body)?)),
+            ("PUT", "sessions", "") => self.put_sessions(body)?,
             (method, what, id) => {
                 return Err(Refusal::not_found(
                     "admin operation",
@@ -242,7 +249,11 @@ impl Admin {
     }
 
     fn show_counts(&self) -> Answer {
-        Answer::json(&json!({"operations": self.counts(), "most_in_flight": self.most_in_flight()}))
+        Answer::json(&json!({
+            "operations": self.counts(),
+            "most_in_flight": self.most_in_flight(),
+            "token_mismatches": self.token_mismatches(),
+        }))
     }
 
     fn put_limits(&self, body: &[u8]) -> Result<(), Refusal> {
@@ -270,17 +281,36 @@ impl Admin {
 
     fn put_clock(&self, body: &[u8]) -> Outcome {
         let wish: ClockWish = read(body)?;
+        let advance = wish.advance_seconds.map(Duration::try_from_secs_f64).transpose();
+        let advance = advance.map_err(|error| Refusal::invalid(error.to_string()))?;
+        if !wish.speed.is_none_or(is_speed) {
+            return Err(Refusal::invalid("speed has to be 0, or from 0.001 to 1000000"));
+        }
+        if advance.is_some_and(|by| by > FURTHEST) {
+            return Err(Refusal::invalid("advance_seconds has to be within 100 years"));
+        }
+        if wish.skew_seconds.is_some_and(|skew| !(-MOST_SKEW..=MOST_SKEW).contains(&skew)) {
+            return Err(Refusal::invalid("skew_seconds has to be within 10 years"));
+        }
         if let Some(speed) = wish.speed {
             self.set_speed(speed);
         }
-        if let Some(seconds) = wish.advance_seconds {
-            let by = Duration::try_from_secs_f64(seconds);
-            self.advance(by.map_err(|error| Refusal::invalid(error.to_string()))?);
+        if let Some(by) = advance {
+            self.advance(by);
         }
         if let Some(seconds) = wish.skew_seconds {
             self.set_skew(seconds);
         }
         Ok(self.show_clock())
+    }
+
+    fn put_sessions(&self, body: &[u8]) -> Result<(), Refusal> {
+        let lifetime = Duration::from_secs(read(body)?);
+        if lifetime > LONGEST_SESSION {
+            return Err(Refusal::invalid("a session lasts at most 10 years"));
+        }
+        self.set_session_lifetime(lifetime);
+        Ok(())
     }
 
     fn show_instance(&self, id: &str) -> Outcome {

@@ -5,6 +5,7 @@ use crate::instance::{Instance, Record};
 use crate::journal::Table;
 use crate::page::{Item, page};
 use crate::query::Call;
+use crate::state::State;
 use crate::world::World;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -49,6 +50,31 @@ impl World {
         let id = self.new_id("bootvolume");
         self.add_boot_volume(&id, Some(instance));
         id
+    }
+
+    /// Gives an instance a boot volume that was there before; it ends with it unless it is kept
+    /// once more.
+    pub(crate) fn take_boot_volume(&mut self, id: &str) -> String {
+        if let Some(volume) = self.boot_volumes.get_mut(id) {
+            volume.insert(KEPT.to_owned(), Value::Bool(false));
+            self.touch(Table::BootVolumes, id);
+        }
+        id.to_owned()
+    }
+
+    /// Refuses a boot volume that is not there, or that an instance has.
+    pub(crate) fn check_boot_volume(&self, id: &str) -> Result<(), Refusal> {
+        if !self.boot_volumes.contains_key(id) {
+            return Err(Refusal::related("boot volume", id));
+        }
+        let used = self
+            .instances
+            .values()
+            .any(|record| record.state() != State::Terminated && record.boot_volume == id);
+        if used {
+            return Err(Refusal::incorrect_state(format!("boot volume {id} is in use")));
+        }
+        Ok(())
     }
 
     /// Lets the boot volume of an instance outlive it.

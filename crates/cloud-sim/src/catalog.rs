@@ -183,11 +183,11 @@ pub(crate) fn create_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
     world.check_compartment(&compartment)?;
     let domain = body.required("availabilityDomain")?;
     world.check_domain(&domain)?;
-    let id = world.new_id("computecluster");
-    world.add_compute_cluster(&id);
     let tags = |name: &str| body.object(name).map(|tags| Value::Object(tags.unwrap_or_default()));
     let (freeform, defined) = (tags("freeformTags")?, tags("definedTags")?);
     let name = body.text("displayName")?.unwrap_or_else(|| "computecluster".to_owned());
+    let id = world.new_id("computecluster");
+    world.add_compute_cluster(&id);
     let cluster = world.compute_clusters.entry(id).or_default();
     cluster.extend([
         ("availabilityDomain".to_owned(), json!(domain)),

@@ -42,7 +42,10 @@ impl Clock {
         if left == 0 {
             return Some(Duration::ZERO);
         }
-        (self.speed > 0.0).then(|| Duration::from_millis(left).div_f64(self.speed))
+        // Who waits looks again after a day, so that nothing here can be too long.
+        let day = Duration::from_hours(24);
+        let real = Duration::from_millis(left).as_secs_f64() / self.speed;
+        (self.speed > 0.0).then(|| Duration::try_from_secs_f64(real).unwrap_or(day).min(day))
     }
 
     /// The calendar, for timestamps.
@@ -54,7 +57,10 @@ impl Clock {
     pub(crate) fn date(&self) -> SystemTime {
         let date = self.pinned.unwrap_or_else(SystemTime::now);
         let by = Duration::from_secs(self.skew.unsigned_abs());
-        if self.skew < 0 { date - by } else { date + by }
+        let date = if self.skew < 0 { date.checked_sub(by) } else { date.checked_add(by) };
+        // What a date header can say.
+        let last = SystemTime::UNIX_EPOCH + LAST_DATE;
+        date.unwrap_or(SystemTime::UNIX_EPOCH).clamp(SystemTime::UNIX_EPOCH, last)
     }
 
     /// The calendar in RFC 3339 with milliseconds, as OCI writes it.
@@ -72,15 +78,16 @@ impl Clock {
         self.speed
     }
 
-    /// Moves both clocks forward.
+    /// Moves both clocks forward, by [`FURTHEST`] in all.
     pub(crate) fn advance(&mut self, by: Duration) {
+        let by = by.min(FURTHEST.saturating_sub(self.advanced));
         self.advanced += by;
         self.anchor = (self.now().saturating_add(whole_millis(by)), SystemTime::now());
     }
 
     /// Puts the clock that dates are checked against this many seconds off.
     pub(crate) fn set_skew(&mut self, seconds: i64) {
-        self.skew = seconds;
+        self.skew = seconds.clamp(-MOST_SKEW, MOST_SKEW);
     }
 
     pub(crate) fn skew(&self) -> i64 {
@@ -88,8 +95,31 @@ impl Clock {
     }
 }
 
+/// How far the clocks can be moved forward.
+pub(crate) const FURTHEST: Duration = Duration::from_hours(24 * 36_500);
+
+/// How many seconds the clock that dates are checked against can be off.
+pub(crate) const MOST_SKEW: i64 = 10 * 365 * 24 * 3600;
+
+/// The last second of the year 9999.
+const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
+
+/// True for a speed that the clock can have: none, or from a thousandth to a million.
+pub(crate) fn is_speed(speed: f64) -> bool {
+    speed == 0.0 || (1e-3..=1e6).contains(&speed)
+}
+
+/// The nearest speed that the clock can have.
 fn sane(speed: f64) -> f64 {
-    if speed.is_finite() { speed.clamp(0.0, 1e6) } else { 1.0 }
+    if is_speed(speed) {
+        speed
+    } else if speed.is_finite() && speed > 0.0 {
+        speed.clamp(1e-3, 1e6)
+    } else if speed < 0.0 {
+        0.0
+    } else {
+        1.0
+    }
 }
 
 fn whole_millis(span: Duration) -> i64 {
@@ -134,6 +164,25 @@ mod tests {
         let before = clock.now();
         clock.set_speed(0.0);
         assert_eq!(clock.now(), before);
+    }
+
+    #[test]
+    fn no_number_makes_the_clock_panic() {
+        for speed in [1e-30, 1e30, f64::NAN, f64::INFINITY, -1.0] {
+            let mut clock = Clock::new(None, speed);
+            clock.set_speed(speed);
+            assert!(is_speed(clock.speed()), "{speed}");
+            let _ = (clock.now(), clock.until(Moment::MAX));
+        }
+        for skew in [i64::MIN, -300_000_000_000, 300_000_000_000, i64::MAX] {
+            let pinned = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+            let mut clock = Clock::new(Some(pinned), 1.0);
+            clock.set_skew(skew);
+            let _ = httpdate::fmt_http_date(clock.date());
+            clock.advance(Duration::MAX);
+            clock.advance(Duration::MAX);
+            let _ = (clock.stamp(), clock.now(), clock.until(Moment::MAX));
+        }
     }
 
     #[test]

@@ -30,7 +30,9 @@ pub struct Cloud {
 
 impl Cloud {
     /// Starts a cloud, which takes requests when this returns.
-    pub async fn start(settings: Settings) -> Result<Self, Error> {
+    pub async fn start(mut settings: Settings) -> Result<Self, Error> {
+        let timing = settings.timing.checked();
+        settings.timing = timing.map_err(|(name, seconds)| Error::Timing { name, seconds })?;
         let fail = |source| Error::Listen { address: settings.listen.clone(), source };
         let listener = TcpListener::bind(&settings.listen).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
@@ -115,13 +117,12 @@ fn machines(
         return (None, None);
     }
     let (orders, line) = mpsc::unbounded_channel();
+    let temporary = || std::env::temp_dir().join(format!("cloud-sim-{}", address.port()));
+    let directory = settings.state.clone().unwrap_or_else(temporary);
     let programs = Programs {
         up: settings.machine_up.clone(),
         down: settings.machine_down.clone(),
-        directory: settings
-            .state
-            .clone()
-            .unwrap_or_else(|| std::env::temp_dir().join(format!("cloud-sim-{}", address.port()))),
+        directory: std::path::absolute(&directory).unwrap_or(directory),
         service: format!("http://{address}"),
     };
     (Some(orders), Some((line, programs)))

@@ -48,6 +48,14 @@ pub enum Error {
         /// The user's id.
         user: String,
     },
+    /// A time of the settings is negative or no number.
+    #[error("timing {name}: {seconds} is not a number of seconds")]
+    Timing {
+        /// Its name.
+        name: &'static str,
+        /// Its value as given.
+        seconds: f64,
+    },
     /// A subnet has no usable range of addresses.
     #[error("subnet {subnet}: `{cidr}` is not an IPv4 range such as 10.1.0.0/16")]
     Subnet {

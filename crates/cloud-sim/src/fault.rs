@@ -50,7 +50,8 @@ pub enum Fault {
     DropBefore,
     /// It is carried out, and the connection closes in place of an answer.
     DropAfter,
-    /// Its answer is late.
+    /// It is carried out at once, and its answer is late: a client that gives up earlier leaves
+    /// the work done.
     Delay {
         /// By how much.
         millis: u64,
@@ -86,6 +87,29 @@ impl Rule {
 }
 
 impl Fault {
+    /// True if this can happen to a request to which the others already do: the first rule wins,
+    /// so that none is used up without having happened.
+    fn goes_with(&self, others: &[Self]) -> bool {
+        match self {
+            Self::Delay { .. } => true,
+            Self::Answer { .. } | Self::DropBefore => {
+                others.iter().all(|other| matches!(other, Self::Delay { .. }))
+            }
+            Self::DropAfter => !others.contains(&Self::DropAfter),
+            Self::FailLater { .. } => {
+                !others.iter().any(|other| matches!(other, Self::FailLater { .. }))
+            }
+        }
+    }
+
+    /// True if nothing is done, so that the rules behind have no part in it.
+    fn prevents(&self) -> bool {
+        match self {
+            Self::Answer { .. } | Self::DropBefore => true,
+            Self::DropAfter | Self::Delay { .. } | Self::FailLater { .. } => false,
+        }
+    }
+
     /// An answer with an error.
     #[must_use]
     pub fn answer(status: u16, code: &str, message: &str) -> Self {
@@ -105,15 +129,18 @@ impl Fault {
 }
 
 /// The rules in force.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Faults {
     rules: Vec<(u64, Rule)>,
     last: u64,
+    /// Decides about probabilities, the same way in every run of one seed.
+    dice: fastrand::Rng,
 }
 
 impl Faults {
-    pub(crate) fn new(rules: &[Rule]) -> Self {
-        let mut faults = Self::default();
+    pub(crate) fn new(rules: &[Rule], seed: u64) -> Self {
+        let dice = fastrand::Rng::with_seed(seed);
+        let mut faults = Self { rules: Vec::new(), last: 0, dice };
         for rule in rules {
             faults.add(rule.clone());
         }
@@ -140,22 +167,26 @@ impl Faults {
         &self.rules
     }
 
-    /// Every fault of this request. Rules that have done their part are gone afterwards.
+    /// Every fault of this request. Rules that have done their part are gone afterwards; rules
+    /// behind one that answers or drops the request are left as they are.
     pub(crate) fn of(&mut self, operation: &str, target: &str, body: &[u8]) -> Vec<Fault> {
         let mut happening = Vec::new();
         for (_, rule) in &mut self.rules {
-            if !concerns(rule, operation, target, body) {
+            if !concerns(rule, operation, target, body) || !rule.fault.goes_with(&happening) {
                 continue;
             }
             if rule.after > 0 {
                 rule.after -= 1;
                 continue;
             }
-            if rule.probability < 1.0 && fastrand::f64() >= rule.probability {
+            if rule.probability < 1.0 && self.dice.f64() >= rule.probability {
                 continue;
             }
             rule.count = rule.count.map(|left| left.saturating_sub(1));
             happening.push(rule.fault.clone());
+            if rule.fault.prevents() {
+                break;
+            }
         }
         self.rules.retain(|(_, rule)| rule.count != Some(0));
         happening
@@ -180,7 +211,7 @@ mod tests {
     use super::*;
 
     fn hits(rule: Rule, requests: usize) -> Vec<bool> {
-        let mut faults = Faults::new(&[rule]);
+        let mut faults = Faults::new(&[rule], 0);
         (0..requests).map(|_| !faults.of("LaunchInstance", "/x", b"node-7").is_empty()).collect()
     }
 
@@ -199,6 +230,55 @@ mod tests {
         for (name, rule, expected) in table {
             assert_eq!(hits(rule, 4), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_rule_is_not_used_up_by_a_request_that_another_answers() {
+        let answer = Fault::answer(429, "TooManyRequests", "x");
+        let late = Fault::Delay { millis: 1 };
+        let table = [
+            (
+                "answer first",
+                vec![answer.clone(), Fault::DropAfter],
+                vec![vec![answer.clone()], vec![Fault::DropAfter]],
+            ),
+            (
+                "answer last",
+                vec![Fault::DropAfter, answer.clone()],
+                vec![vec![Fault::DropAfter], vec![answer.clone()]],
+            ),
+            (
+                "two of a kind",
+                vec![Fault::DropAfter, Fault::DropAfter],
+                vec![vec![Fault::DropAfter], vec![Fault::DropAfter]],
+            ),
+            (
+                "late and dropped",
+                vec![late.clone(), Fault::DropAfter],
+                vec![vec![late, Fault::DropAfter], vec![]],
+            ),
+        ];
+        for (name, rules, expected) in table {
+            let rules: Vec<Rule> = rules.into_iter().map(|fault| Rule::once("*", fault)).collect();
+            let mut faults = Faults::new(&rules, 0);
+            let seen: Vec<_> = expected.iter().map(|_| faults.of("X", "/x", b"")).collect();
+            assert_eq!(seen, expected, "{name}");
+            assert_eq!(faults.list(), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn the_requests_let_by_are_counted_only_when_they_come_to_the_rule() {
+        let later = Rule { after: 1, ..Rule::once("*", Fault::DropAfter) };
+        let mut faults = Faults::new(&[Rule::once("*", Fault::DropBefore), later], 0);
+        let seen: Vec<_> = (0..3).map(|_| faults.of("X", "/x", b"")).collect();
+        assert_eq!(seen, [vec![Fault::DropBefore], vec![], vec![Fault::DropAfter]]);
+    }
+
+    #[test]
+    fn one_seed_gives_the_same_faults_each_time() {
+        let half = || Rule { probability: 0.5, ..Rule::always("*", Fault::DropBefore) };
+        assert_eq!(hits(half(), 100), hits(half(), 100));
     }
 
     #[test]

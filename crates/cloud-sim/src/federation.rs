@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::key::{PublicKey, pem, pem_body};
 use crate::settings::Settings;
+use crate::shared::lock;
 use crate::verify::{Authorization, Signed, matches};
 use crate::world::hex_id;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -18,10 +19,14 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The instance that the metadata service speaks of when nobody says which.
 pub(crate) const MANAGEMENT_INSTANCE: &str = "ocid1.instance.oc1.phx.aaaainst";
+
+/// How long a session can last.
+pub(crate) const LONGEST_SESSION: Duration = Duration::from_hours(24 * 3650);
 
 /// What the metadata service gives one instance.
 #[derive(Clone, Debug)]
@@ -71,11 +76,16 @@ struct Authority {
 }
 
 /// An RSA key: what signs, and its PKCS#8 form.
-fn new_key() -> Result<(RsaKeyPair, Vec<u8>), Refusal> {
+struct NewKey {
+    signer: RsaKeyPair,
+    der: Vec<u8>,
+}
+
+fn new_key() -> Result<NewKey, Refusal> {
     let key = RsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| broken("key"))?;
     let der: Pkcs8V1Der<'_> = key.as_der().map_err(|_| broken("key"))?;
     let der = der.as_ref().to_vec();
-    Ok((key, der))
+    Ok(NewKey { signer: key, der })
 }
 
 fn certificate_key(der: &[u8]) -> Result<KeyPair, Refusal> {
@@ -83,7 +93,7 @@ fn certificate_key(der: &[u8]) -> Result<KeyPair, Refusal> {
     KeyPair::from_pkcs8_der_and_sign_algo(&der, &PKCS_RSA_SHA256).map_err(|_| broken("key"))
 }
 
-fn broken(what: &str) -> Refusal {
+pub(crate) fn broken(what: &str) -> Refusal {
     let message = format!("the simulator could not make a {what}");
     Refusal::new(hyper::StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
 }
@@ -98,7 +108,7 @@ fn name(entries: Vec<(DnType, String)>) -> DistinguishedName {
 
 impl Authority {
     fn new() -> Result<Self, Refusal> {
-        let (signer, der) = new_key()?;
+        let NewKey { signer, der } = new_key()?;
         let key = certificate_key(&der)?;
         let mut params = CertificateParams::default();
         let common = "PKISVC Identity Intermediate r2".to_owned();
@@ -109,12 +119,54 @@ impl Authority {
     }
 }
 
+/// What an instance asks the metadata service about who it is.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) instance: String,
+    pub(crate) part: Part,
+}
+
+/// A part of an identity.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Certificate,
+    Key,
+    Intermediate,
+}
+
+/// Gives a part of an identity. Keys are made when first needed, since one takes a tenth of a
+/// second and most tests need none, and while the lock is free.
+pub(crate) fn give(federation: &Mutex<Federation>, asked: &Asked) -> Outcome {
+    if lock(federation).authority.is_none() {
+        let authority = Authority::new()?;
+        // Another may have been quicker.
+        lock(federation).authority.get_or_insert(authority);
+    }
+    let identity = || {
+        let known = lock(federation).identities.get(&asked.instance).cloned();
+        if let Some(identity) = known {
+            return Ok(identity);
+        }
+        let key = new_key()?;
+        lock(federation).identity(&asked.instance, key)
+    };
+    let text = match asked.part {
+        Part::Certificate => identity()?.certificate,
+        Part::Key => {
+            let key = identity()?.key;
+            pkcs1_pem(&key).unwrap_or(key)
+        }
+        Part::Intermediate => lock(federation).intermediate()?,
+    };
+    Ok(Answer::text(text))
+}
+
 impl Federation {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             tenancy: settings.tenancy.clone(),
             compartment: settings.compartments.first().cloned().unwrap_or_default(),
-            lifetime: Duration::from_secs(settings.session_seconds),
+            lifetime: Duration::from_secs(settings.session_seconds).min(LONGEST_SESSION),
             authority: None,
             identities: HashMap::new(),
             issued: HashMap::new(),
@@ -122,29 +174,22 @@ impl Federation {
         }
     }
 
-    /// Made when first needed: a key takes a tenth of a second, and most tests need none.
-    fn authority(&mut self) -> Result<&Authority, Refusal> {
-        if self.authority.is_none() {
-            self.authority = Some(Authority::new()?);
-        }
-        self.authority.as_ref().ok_or_else(|| broken("key"))
-    }
-
     /// The certificate that issues those of instances.
-    pub(crate) fn intermediate(&mut self) -> Result<String, Refusal> {
-        Ok(pem("CERTIFICATE", self.authority()?.certificate.der()))
+    fn intermediate(&self) -> Result<String, Refusal> {
+        let authority = self.authority.as_ref().ok_or_else(|| broken("key"))?;
+        Ok(pem("CERTIFICATE", authority.certificate.der()))
     }
 
-    /// The certificate and key of an instance.
-    pub(crate) fn identity(&mut self, instance: &str) -> Result<Identity, Refusal> {
+    /// The certificate and key of an instance, with this key if it has none yet.
+    fn identity(&mut self, instance: &str, new: NewKey) -> Result<Identity, Refusal> {
         if let Some(identity) = self.identities.get(instance) {
             return Ok(identity.clone());
         }
-        let (signer, der) = new_key()?;
+        let NewKey { signer, der } = new;
         let key = certificate_key(&der)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = self.subject(instance);
-        let issuer = &self.authority()?.issuer;
+        let issuer = &self.authority.as_ref().ok_or_else(|| broken("key"))?.issuer;
         let leaf = params.signed_by(&key, issuer).map_err(|_| broken("certificate"))?;
         let certificate = leaf.der().to_vec();
         let public =
@@ -178,6 +223,13 @@ impl Federation {
         Some((&session.key, &session.instance))
     }
 
+    /// Forgets an instance that is no more: its certificate gets no token from here on.
+    pub(crate) fn forget(&mut self, instance: &str) {
+        self.identities.remove(instance);
+        self.issued.retain(|_, issued| issued.instance != instance);
+        self.sessions.retain(|_, session| session.instance != instance);
+    }
+
     /// Ends every session.
     pub(crate) fn end_sessions(&mut self) -> usize {
         let ended = self.sessions.len();
@@ -187,7 +239,7 @@ impl Federation {
 
     /// How long new sessions last.
     pub(crate) fn set_lifetime(&mut self, lifetime: Duration) {
-        self.lifetime = lifetime;
+        self.lifetime = lifetime.min(LONGEST_SESSION);
     }
 
     /// `POST /v1/x509`: a certificate in exchange for a session token.
@@ -222,6 +274,7 @@ impl Federation {
         let instance = issued.instance.clone();
         let token = self.token(&instance, &public, now)?;
         let expires = now + self.lifetime;
+        self.sessions.retain(|_, session| session.expires > now);
         self.sessions.insert(token.clone(), Session { key: session, expires, instance });
         Ok(Answer::json(&json!({"token": token})))
     }

@@ -21,6 +21,9 @@ pub(crate) struct ImageRecord {
     work: Option<String>,
 }
 
+/// When the images of the settings were made that do not say: before any that the cloud makes.
+const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
+
 /// What an image is made with.
 struct Making {
     id: String,
@@ -31,6 +34,8 @@ struct Making {
     base: Option<String>,
     state: &'static str,
     compartment: String,
+    /// Now, if left out.
+    created: Option<String>,
 }
 
 impl World {
@@ -46,6 +51,7 @@ impl World {
             base: None,
             state: "AVAILABLE",
             compartment: compartment.unwrap_or(&self.settings.tenancy).clone(),
+            created: Some(image.time_created.as_deref().unwrap_or(LONG_AGO).to_owned()),
         };
         self.make_image(&making, None);
     }
@@ -66,7 +72,7 @@ impl World {
             "listingType": null,
             "sizeInMBs": 47_694,
             "billableSizeInGBs": 3,
-            "timeCreated": self.clock.stamp(),
+            "timeCreated": making.created.clone().unwrap_or_else(|| self.clock.stamp()),
             "launchOptions": null,
             "agentFeatures": null,
         });
@@ -74,6 +80,26 @@ impl World {
         let number = self.next_number();
         self.images.insert(making.id.clone(), ImageRecord { view, number, work });
         self.touch(Table::Images, &making.id);
+    }
+
+    /// The images that are still being made.
+    pub(crate) fn unfinished_images(&self) -> Vec<String> {
+        let images = self.images.iter().filter(|(_, image)| image.work.is_some());
+        images.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The highest number that an image has.
+    pub(crate) fn last_image(&self) -> u64 {
+        self.images.values().map(|image| image.number).max().unwrap_or(0)
+    }
+
+    /// Refuses an image that is not there, or not yet.
+    pub(crate) fn check_image(&self, id: &str) -> Result<(), Refusal> {
+        let image = self.images.get(id).ok_or_else(|| Refusal::related("image", id))?;
+        match field(&image.view, "lifecycleState") {
+            "AVAILABLE" => Ok(()),
+            state => Err(Refusal::incorrect_state(format!("image {id} is in state {state}"))),
+        }
     }
 
     /// Makes an image AVAILABLE.
@@ -119,8 +145,10 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     }
     let by_name = query.get("sortBy") == Some("DISPLAYNAME");
     let rows = world.images.values().filter(|image| wanted(&image.view, query)).map(|image| {
-        let name = if by_name { field(&image.view, "displayName") } else { "" };
-        Row { view: &image.view, key: format!("{name}\u{0}{:020}", image.number) }
+        let by = if by_name { "displayName" } else { "timeCreated" };
+        let (first, id) = (field(&image.view, by), field(&image.view, "id"));
+        // Numbers of the settings' images begin anew with each run; ids are each one's own.
+        Row { view: &image.view, key: format!("{first}\u{0}{:020}\u{0}{id}", image.number) }
     });
     let descending = descending(query, !by_name)?;
     page(rows.collect(), query, world.settings.page_size, descending)
@@ -171,6 +199,7 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
         base,
         state: "PROVISIONING",
         compartment: compartment.clone(),
+        created: None,
     };
     let work = world.open_work(&Work {
         operation: "CreateImage",

@@ -5,7 +5,7 @@ use crate::world::World;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The kinds of things that are kept.
@@ -23,7 +23,7 @@ pub(crate) enum Table {
 }
 
 /// One line: the new form of a thing, or that it is gone.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     table: Table,
     id: String,
@@ -68,13 +68,13 @@ impl Journal {
         std::mem::take(&mut self.touched)
     }
 
-    /// Adds a line. A disk that fails must not fail the cloud: the state then ends with it.
-    pub(crate) fn append(&mut self, table: Table, id: &str, row: Option<Value>) {
+    /// Adds the lines of one change in one write, so that all of it is there or nothing. A disk
+    /// that fails must not fail the cloud: the state then ends with it.
+    pub(crate) fn append(&mut self, rows: &[Row]) {
         let Some((_, file)) = &mut self.file else {
             return;
         };
-        let line = Row { table, id: id.to_owned(), now: row };
-        if write_rows(file, std::slice::from_ref(&line)).is_err() {
+        if !rows.is_empty() && write_rows(file, rows).is_err() {
             self.file = None;
         }
     }
@@ -106,13 +106,14 @@ fn write_rows(file: &mut File, rows: &[Row]) -> io::Result<()> {
 
 /// Reads all lines. The last may be cut short, where the program was killed as it wrote.
 fn read(path: &Path, file: &File) -> Result<Vec<Row>, Error> {
-    let lines: Vec<String> = BufReader::new(file)
-        .lines()
-        .collect::<Result<_, _>>()
-        .map_err(|source| Error::File { path: path.to_owned(), source })?;
+    let fail = |source| Error::File { path: path.to_owned(), source };
+    let mut text = Vec::new();
+    BufReader::new(file).read_to_end(&mut text).map_err(fail)?;
+    // Bytes and not text: the cut may be inside a character.
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
     let mut rows = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
-        match serde_json::from_str(line) {
+        match serde_json::from_slice(line) {
             Ok(row) => rows.push(row),
             Err(_) if index + 1 == lines.len() => {}
             Err(source) => {
@@ -155,6 +156,20 @@ impl World {
         }
     }
 
+    pub(crate) fn row_of(&self, table: Table, id: String) -> Row {
+        Row { now: self.row(table, &id), table, id }
+    }
+
+    /// Everything that is not as the settings furnish it, and what they furnish that is gone.
+    pub(crate) fn rows_beside(&self, furnished: &[Row]) -> Vec<Row> {
+        let mut rows = self.all_rows();
+        rows.retain(|row| !furnished.contains(row));
+        let gone = |row: &&Row| self.row(row.table, &row.id).is_none();
+        let gone = furnished.iter().filter(gone);
+        rows.extend(gone.map(|row| Row { table: row.table, id: row.id.clone(), now: None }));
+        rows
+    }
+
     /// Everything, as it is written down.
     pub(crate) fn all_rows(&self) -> Vec<Row> {
         let ids = |table, ids: Vec<&String>| {
@@ -168,8 +183,7 @@ impl World {
         all.extend(ids(Table::Configurations, self.configurations.keys().collect()));
         all.extend(ids(Table::Pools, self.pools.keys().collect()));
         all.extend(ids(Table::BootVolumes, self.boot_volumes.keys().collect()));
-        let row = |(table, id): (Table, String)| Row { now: self.row(table, &id), table, id };
-        all.into_iter().map(row).collect()
+        all.into_iter().map(|(table, id)| self.row_of(table, id)).collect()
     }
 }
 

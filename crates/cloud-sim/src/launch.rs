@@ -28,9 +28,9 @@ pub(crate) struct TokenUse {
 pub(crate) fn launch(world: &mut World, call: &Call<'_>) -> Outcome {
     let token = token(call)?;
     if let Some(token) = &token
-        && let Some(used) = world.tokens.get(token)
+        && let Some(used) = world.tokens.get(token).cloned()
     {
-        return repeat(world, used, call);
+        return repeat(world, &used, call);
     }
     let body = call.object()?;
     let wish = Wish::read(world, &body)?;
@@ -67,15 +67,22 @@ fn digest(body: &[u8]) -> String {
 }
 
 /// A launch whose token was used before: the same instance again, or a refusal.
-fn repeat(world: &World, used: &TokenUse, call: &Call<'_>) -> Outcome {
+fn repeat(world: &mut World, used: &TokenUse, call: &Call<'_>) -> Outcome {
+    if used.digest != digest(call.body) {
+        world.token_mismatches += 1;
+        let answer = &world.settings.token_mismatch;
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::CONFLICT);
+        let message = "The retry token was used before with another request.";
+        return Err(Refusal::new(status, &answer.code, message));
+    }
     let alive = world.instances.get(&used.instance).filter(|record| record.state().is_live());
     match alive {
-        Some(record) if used.digest == digest(call.body) => {
+        Some(record) => {
             let mut again = record.clone();
             again.work = Some(used.work.clone());
             Ok(shown(&again))
         }
-        Some(_) | None => Err(Refusal::new(
+        None => Err(Refusal::new(
             StatusCode::CONFLICT,
             "InvalidatedRetryToken",
             "The provided retry token was used in an earlier request that resulted in a system \
@@ -114,7 +121,8 @@ fn build(
     wish: Wish,
     failure: Option<Failure>,
 ) -> Result<Record, Refusal> {
-    let id = world.new_id("instance");
+    // All that can be refused comes first: the address, and after it what is never refused.
+    let instance = instance(world, world.new_id("instance"), body, &wish)?;
     let number = world.next_number();
     let vnic = world.new_vnic(&wish, number)?;
     let work = world.open_work(&Work {
@@ -122,9 +130,8 @@ fn build(
         compartment: &wish.compartment,
         action: "CREATED",
         kind: "instance",
-        id: &id,
+        id: &instance.id,
     });
-    let instance = instance(world, id, body, &wish)?;
     Ok(plan(world, instance, vnic, Seed { wish, number, work, failure }))
 }
 
@@ -143,7 +150,7 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         Some(_) => (State::Terminated, timing.fail),
     };
     let boot_volume = match &seed.wish.boot_volume {
-        Some(id) => id.clone(),
+        Some(id) => world.take_boot_volume(id),
         None => world.new_boot_volume(&instance),
     };
     Record {

@@ -1,10 +1,10 @@
 //! What happens by itself: instances that boot, stop and end, and records that are forgotten.
 
-use crate::instance::{Record, Step};
+use crate::instance::{Failure, Record, Step};
 use crate::journal::Table;
 use crate::machine::{Machine, Order};
 use crate::state::{Attachment, State};
-use crate::world::World;
+use crate::world::{World, etag};
 use std::collections::VecDeque;
 
 /// Something that is going to happen.
@@ -18,6 +18,8 @@ pub(crate) enum Event {
     Forget(String),
     /// A retry token is forgotten.
     ForgetToken(String),
+    /// A work request that has ended is forgotten.
+    ForgetWork(String),
     /// An image is ready.
     Image(String),
 }
@@ -31,10 +33,16 @@ impl World {
             Event::Forget(id) => {
                 self.instances.remove(&id);
                 self.touch(Table::Instances, &id);
+                self.order(Order::Forget(id.clone()));
+                self.forgotten.push(id);
             }
             Event::ForgetToken(token) => {
                 self.tokens.remove(&token);
                 self.touch(Table::Tokens, &token);
+            }
+            Event::ForgetWork(id) => {
+                self.work_requests.remove(&id);
+                self.touch(Table::WorkRequests, &id);
             }
             Event::Image(id) => self.finish_image(&id),
         }
@@ -56,32 +64,43 @@ impl World {
 
     /// Takes up where the journal ended: plans go on, and machines are switched on again.
     pub(crate) fn resume(&mut self) {
+        let timing = self.settings.timing;
         let records: Vec<Record> = self.instances.values().cloned().collect();
-        for record in records {
-            let id = record.id();
-            self.hold_address(&record.vnic, record.state());
-            self.schedule_step(id);
-            match record.vnic.state {
-                Attachment::Hidden | Attachment::Attaching if record.failure.is_none() => {
-                    let to = Attachment::Attached;
-                    let event = Event::Vnic { id: id.to_owned(), to };
-                    self.schedule(self.settings.timing.vnic, event);
-                }
-                Attachment::Hidden
-                | Attachment::Attaching
-                | Attachment::Attached
-                | Attachment::Detached => {}
-            }
-            if record.state() == State::Terminated {
-                let event = Event::Forget(id.to_owned());
-                self.schedule(self.settings.timing.keep_terminated, event);
-            }
-            if record.state().is_on() {
-                self.order(Order::Up(Machine::of(&record)));
-            }
+        for record in &records {
+            self.resume_instance(record);
         }
         for token in self.tokens.keys().cloned().collect::<Vec<_>>() {
-            self.schedule(self.settings.timing.keep_token, Event::ForgetToken(token));
+            self.schedule(timing.keep_token, Event::ForgetToken(token));
+        }
+        for id in self.unfinished_images() {
+            self.schedule(timing.image, Event::Image(id));
+        }
+        for id in self.finished_work() {
+            self.schedule(timing.keep_work, Event::ForgetWork(id));
+        }
+    }
+
+    fn resume_instance(&mut self, record: &Record) {
+        let id = record.id();
+        self.hold_address(&record.vnic, record.state());
+        self.schedule_step(id);
+        match record.vnic.state {
+            Attachment::Hidden | Attachment::Attaching if record.failure.is_none() => {
+                let to = Attachment::Attached;
+                let event = Event::Vnic { id: id.to_owned(), to };
+                self.schedule(self.settings.timing.vnic, event);
+            }
+            Attachment::Hidden
+            | Attachment::Attaching
+            | Attachment::Attached
+            | Attachment::Detached => {}
+        }
+        if record.state() == State::Terminated {
+            let event = Event::Forget(id.to_owned());
+            self.schedule(self.settings.timing.keep_terminated, event);
+        }
+        if record.state().is_on() {
+            self.order(Order::Up(Machine::of(record)));
         }
     }
 
@@ -92,11 +111,25 @@ impl World {
         };
         record.version += 1;
         record.plan = then;
+        let done = record.plan.is_empty();
+        let failure = record.failure.take();
         if let Some(old) = record.work.replace(work.to_owned()) {
-            self.close_work(&old, None);
+            self.cut_short(&old, failure);
         }
         self.enter(id, first);
         self.schedule_step(id);
+        if done {
+            self.close_work(work, None);
+        }
+    }
+
+    /// Ends the work request of a plan that another takes the place of. One that was to fail has
+    /// failed.
+    fn cut_short(&mut self, work: &str, failure: Option<Failure>) {
+        match failure {
+            Some(failure) => self.close_work(work, Some(failure)),
+            None => self.cancel_work(work),
+        }
     }
 
     /// Puts an instance into a state at once, and ends its plan there.
@@ -106,8 +139,9 @@ impl World {
         };
         record.version += 1;
         record.plan.clear();
+        let failure = record.failure.take();
         if let Some(work) = record.work.take() {
-            self.close_work(&work, None);
+            self.cut_short(&work, failure);
         }
         self.enter(id, state);
         true
@@ -153,6 +187,9 @@ impl World {
         };
         let was = record.state();
         record.instance.lifecycle_state = state;
+        if was != state {
+            record.etag = etag();
+        }
         if state.is_on() && !was.is_on() {
             record.boots += 1;
         }

@@ -26,7 +26,7 @@ impl World {
     /// The instances that take room in an availability domain.
     fn live_in<'a>(&'a self, domain: &'a str) -> impl Iterator<Item = &'a Record> {
         self.instances.values().filter(move |record| {
-            record.state().is_live() && record.instance.availability_domain == domain
+            record.state().holds_room() && record.instance.availability_domain == domain
         })
     }
 
@@ -91,7 +91,9 @@ impl World {
             .instances
             .values()
             .filter(|record| {
-                record.state().is_live()
+                // What is going to fail for want of room has none.
+                record.state().holds_room()
+                    && record.failure.is_none()
                     && concerns(&capacity.availability_domain, &record.instance.availability_domain)
                     && concerns(&capacity.shape, &record.instance.shape)
             })

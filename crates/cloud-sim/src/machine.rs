@@ -1,7 +1,8 @@
 //! Machines: programs that run when an instance starts and stops.
 
 use crate::instance::Record;
-use rustix::process::{Pid, Signal};
+use crate::leftover;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,6 +16,9 @@ use tokio::task::JoinSet;
 
 /// How long a machine that is told to end may take.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How often a look is taken at whether a machine's program has ended.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long the program for the end of a machine may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -90,6 +94,8 @@ impl Machine {
 pub(crate) enum Order {
     Up(Machine),
     Down(Machine),
+    /// The instance of this id is no more.
+    Forget(String),
 }
 
 /// The programs, and where the machines' files are.
@@ -109,8 +115,18 @@ pub(crate) struct Programs {
 pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs) {
     let mut keepers = JoinSet::new();
     let mut lines: HashMap<String, mpsc::UnboundedSender<Order>> = HashMap::new();
+    leftover::end(&programs.machines()).await;
     while let Some(order) = orders.recv().await {
-        let (Order::Up(machine) | Order::Down(machine)) = &order;
+        while keepers.try_join_next().is_some() {}
+        let machine = match &order {
+            Order::Up(machine) | Order::Down(machine) => machine,
+            Order::Forget(id) => {
+                lines.remove(id);
+                // Only a machine that was never on has no file.
+                let _ = std::fs::remove_file(programs.machines().join(format!("{id}.json")));
+                continue;
+            }
+        };
         let line = lines.entry(machine.id.clone()).or_insert_with(|| {
             let (line, own) = mpsc::unbounded_channel();
             keepers.spawn(keep_one(own, programs.clone()));
@@ -126,10 +142,11 @@ pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: P
 /// A machine that is on.
 struct On {
     machine: Machine,
-    /// The program that was run for its start, while it runs.
+    /// The program that was run for its start. It is not reaped before the machine is switched
+    /// off, so that the number of its group does not become another's.
     child: Option<Child>,
-    /// The process group of that program, which may outlive it.
-    group: Option<Pid>,
+    /// True if it was seen to have ended.
+    ended: bool,
 }
 
 async fn keep_one(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs) {
@@ -145,9 +162,9 @@ async fn keep_one(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs
         match order {
             Some(Order::Up(machine)) => {
                 let child = run(&programs, &programs.up, &machine, "up");
-                on = Some(On { group: child.as_ref().and_then(group), machine, child });
+                on = Some(On { machine, child, ended: false });
             }
-            Some(Order::Down(_)) => {}
+            Some(Order::Down(_) | Order::Forget(_)) => {}
             None => return,
         }
     }
@@ -155,25 +172,33 @@ async fn keep_one(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs
 
 /// Waits until the program of a machine ends, and logs how; for ever if there is none.
 async fn watch(programs: &Programs, on: Option<&mut On>) {
-    let Some(On { machine, child, group }) = on else {
+    let Some(On { machine, child: Some(child), ended: ended @ false }) = on else {
         return std::future::pending().await;
     };
-    let Some(running) = child else {
+    let Some(leader) = group(child) else {
         return std::future::pending().await;
     };
-    if let Ok(status) = running.wait().await
-        && !status.success()
-    {
-        programs.log(machine, &format!("up: {status}"));
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    loop {
+        match rustix::process::waitid(WaitId::Pid(leader), look) {
+            Ok(None) => tokio::time::sleep(LOOK).await,
+            Ok(Some(status)) => {
+                match (status.exit_status(), status.terminating_signal()) {
+                    (Some(0), _) => {}
+                    (Some(code), _) => programs.log(machine, &format!("up: exit status: {code}")),
+                    (None, signal) => programs.log(machine, &format!("up: signal: {signal:?}")),
+                }
+                break;
+            }
+            Err(_) => break,
+        }
     }
-    *child = None;
-    // An empty group's number can become another's.
-    *group = group.filter(|group| rustix::process::test_kill_process_group(*group).is_ok());
+    *ended = true;
 }
 
 /// Runs the program for the end of a machine, and ends what the one for its start left behind.
 async fn switch_off(programs: &Programs, on: On) {
-    let On { machine, child, group: left } = on;
+    let On { machine, child, ended: _ } = on;
     if let Some(mut down) = run(programs, &programs.down, &machine, "down") {
         let of_down = group(&down);
         match tokio::time::timeout(PATIENCE, down.wait()).await {
@@ -182,14 +207,9 @@ async fn switch_off(programs: &Programs, on: On) {
             Ok(Err(_)) | Err(_) => end(programs, &machine, down, of_down).await,
         }
     }
-    match (child, left) {
-        (Some(child), left) => end(programs, &machine, child, left).await,
-        (None, Some(left)) => {
-            signal(Some(left), Signal::TERM);
-            until_empty(left).await;
-            signal(Some(left), Signal::KILL);
-        }
-        (None, None) => {}
+    if let Some(child) = child {
+        let left = group(&child);
+        end(programs, &machine, child, left).await;
     }
 }
 
@@ -198,22 +218,25 @@ async fn end(programs: &Programs, machine: &Machine, mut child: Child, group: Op
     signal(group, Signal::TERM);
     if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
         programs.log(machine, "did not end when told to");
-    } else if let Some(group) = group {
-        until_empty(group).await;
+        signal(group, Signal::KILL);
+    } else if let Some(group) = group
+        && !empties(group).await
+    {
+        signal(Some(group), Signal::KILL);
     }
-    signal(group, Signal::KILL);
     let _ = child.wait().await;
 }
 
-/// Gives a process group some time to end.
-async fn until_empty(group: Pid) {
+/// Gives a process group some time to end; true if it did, after which its number is free.
+async fn empties(group: Pid) -> bool {
     let deadline = tokio::time::Instant::now() + GRACE;
     while rustix::process::test_kill_process_group(group).is_ok() {
         if tokio::time::Instant::now() >= deadline {
-            return;
+            return false;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    true
 }
 
 fn group(child: &Child) -> Option<Pid> {
@@ -248,7 +271,7 @@ fn try_run(
     arguments: &[String],
     machine: &Machine,
 ) -> std::io::Result<Child> {
-    let directory = programs.directory.join("machines");
+    let directory = programs.machines();
     std::fs::create_dir_all(&directory)?;
     let file = directory.join(format!("{}.json", machine.id));
     std::fs::write(&file, machine.describe().to_string())?;
@@ -265,6 +288,11 @@ fn try_run(
 }
 
 impl Programs {
+    /// Where the machines' files are.
+    fn machines(&self) -> PathBuf {
+        self.directory.join("machines")
+    }
+
     fn open_log(&self) -> std::io::Result<std::fs::File> {
         std::fs::create_dir_all(&self.directory)?;
         let path = self.directory.join("machines.log");

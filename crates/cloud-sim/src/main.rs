@@ -3,7 +3,7 @@
 use clap::Parser;
 use cloud_sim::{Cloud, Error, Settings};
 use std::error::Error as _;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,9 +14,9 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Debug, Parser)]
 #[command(version, after_long_help = EXAMPLES)]
 struct Arguments {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS:PORT")]
-    listen: String,
+    /// Where to listen; port 0 takes a free one [default: the script's, or 127.0.0.1:0]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
     /// Where the state is kept: what is there, `endpoint`, `oci/config`, `machines.log`
     #[arg(long, value_name = "DIRECTORY")]
     state: PathBuf,
@@ -71,17 +71,29 @@ impl Arguments {
             None => Settings::default(),
         };
         let words = |command: String| command.split_whitespace().map(str::to_owned).collect();
-        settings.listen = self.listen;
+        settings.listen = self.listen.unwrap_or(settings.listen);
         settings.speed = self.speed.unwrap_or(settings.speed);
         settings.machine_up = self.machine_up.map_or(settings.machine_up, words);
         settings.machine_down = self.machine_down.map_or(settings.machine_down, words);
-        settings.threads = std::thread::available_parallelism().map_or(2, usize::from);
+        if !self.script.as_deref().is_some_and(names_threads) {
+            settings.threads = std::thread::available_parallelism().map_or(2, usize::from);
+        }
         std::fs::create_dir_all(&self.state)
             .map_err(|source| Error::File { path: self.state.clone(), source })?;
         let state = std::path::absolute(&self.state);
         settings.state = Some(state.unwrap_or(self.state));
         Ok(settings)
     }
+}
+
+/// True if a script says how many threads there are, which otherwise are as many as cores.
+fn names_threads(script: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Given {
+        threads: Option<usize>,
+    }
+    let text = std::fs::read_to_string(script).unwrap_or_default();
+    serde_saphyr::from_str::<Given>(&text).is_ok_and(|given| given.threads.is_some())
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -115,6 +127,8 @@ async fn run(arguments: Arguments) -> Result<(), Error> {
     let mut interrupted = signal(ended.1).map_err(fail)?;
     let settings = arguments.settings()?;
     let state = settings.state.clone().unwrap_or_default();
+    // Whoever waits for the file must not find that of the run before.
+    forget_endpoint(&state)?;
     let cloud = Cloud::start(settings).await?;
     cloud.credentials().write_config(&state.join("oci"))?;
     announce(&state, &cloud.endpoint())?;
@@ -123,7 +137,15 @@ async fn run(arguments: Arguments) -> Result<(), Error> {
         _ = interrupted.recv() => {}
     }
     drop(cloud);
-    Ok(())
+    forget_endpoint(&state)
+}
+
+fn forget_endpoint(state: &Path) -> Result<(), Error> {
+    let path = state.join("endpoint");
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::File { path, source }),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Writes the address to its file, then to standard output, which may be closed.

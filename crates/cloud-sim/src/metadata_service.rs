@@ -1,7 +1,7 @@
 //! The metadata service, version 2, on the same port as everything else.
 
-use crate::answer::{Answer, Outcome, Refusal};
-use crate::federation::{Federation, MANAGEMENT_INSTANCE, pkcs1_pem};
+use crate::answer::{Answer, Refusal};
+use crate::federation::{Asked, MANAGEMENT_INSTANCE, Part};
 use crate::world::World;
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -26,13 +26,16 @@ pub(crate) fn ask(path: &str) -> Option<Ask<'_>> {
     Some(Ask { instance, what: what.trim_end_matches('/') })
 }
 
+/// What was asked for.
+pub(crate) enum Found {
+    /// The answer.
+    Answer(Answer),
+    /// A part of the instance's identity, which the federation has to give.
+    Identity(Asked),
+}
+
 /// Answers, if the caller says `Authorization: Bearer Oracle`.
-pub(crate) fn answer(
-    world: &World,
-    federation: &mut Federation,
-    ask: &Ask<'_>,
-    headers: &HeaderMap,
-) -> Outcome {
+pub(crate) fn answer(world: &World, ask: &Ask<'_>, headers: &HeaderMap) -> Result<Found, Refusal> {
     let authorized = headers.get("authorization").is_some_and(|value| value == "Bearer Oracle");
     if !authorized {
         let message = "the metadata service wants the header Authorization: Bearer Oracle";
@@ -41,21 +44,17 @@ pub(crate) fn answer(
     let document = document(world, ask.instance)
         .ok_or_else(|| Refusal::not_found("instance", ask.instance))?;
     let missing = || Refusal::not_found("metadata", ask.what);
+    let identity = |part| Ok(Found::Identity(Asked { instance: ask.instance.to_owned(), part }));
     match ask.what.split_once('/') {
-        Some(("identity", "cert.pem")) => {
-            Ok(Answer::text(federation.identity(ask.instance)?.certificate))
-        }
-        Some(("identity", "key.pem")) => {
-            let key = federation.identity(ask.instance)?.key;
-            Ok(Answer::text(pkcs1_pem(&key).unwrap_or(key)))
-        }
-        Some(("identity", "intermediate.pem")) => Ok(Answer::text(federation.intermediate()?)),
+        Some(("identity", "cert.pem")) => identity(Part::Certificate),
+        Some(("identity", "key.pem")) => identity(Part::Key),
+        Some(("identity", "intermediate.pem")) => identity(Part::Intermediate),
         Some(("instance", inside)) => {
             let value = document.pointer(&format!("/{inside}")).ok_or_else(missing)?;
-            Ok(shown(value))
+            Ok(Found::Answer(shown(value)))
         }
-        None if ask.what == "instance" => Ok(Answer::json(&document)),
-        None if ask.what == "vnics" => Ok(Answer::json(&vnics(world, ask.instance))),
+        None if ask.what == "instance" => Ok(Found::Answer(Answer::json(&document))),
+        None if ask.what == "vnics" => Ok(Found::Answer(Answer::json(&vnics(world, ask.instance)))),
         Some(_) | None => Err(missing()),
     }
 }

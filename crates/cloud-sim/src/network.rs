@@ -22,6 +22,8 @@ pub(crate) struct Addresses {
     last: u32,
     next: u32,
     taken: BTreeSet<u32>,
+    /// True if the range is one address that everybody has.
+    shared: bool,
 }
 
 impl Addresses {
@@ -37,12 +39,8 @@ impl Addresses {
             0..=2 => (base, base),
             _ => (base + 2, base + span - 1),
         };
-        Ok(Self { first, last, next: first, taken: BTreeSet::new() })
-    }
-
-    /// True if the range is one address that everybody has.
-    fn is_shared(&self) -> bool {
-        self.first == self.last
+        let shared = span <= 2;
+        Ok(Self { first, last, next: first, taken: BTreeSet::new(), shared })
     }
 
     fn holds(&self, address: u32) -> bool {
@@ -50,7 +48,7 @@ impl Addresses {
     }
 
     fn take(&mut self, wanted: Option<Ipv4Addr>) -> Result<Ipv4Addr, Refusal> {
-        if self.is_shared() {
+        if self.shared {
             return Ok(self.first.into());
         }
         let address = match wanted.map(u32::from) {
@@ -295,4 +293,31 @@ pub(crate) fn list_private_ips(world: &mut World, call: &Call<'_>) -> Outcome {
     });
     let rows = rows.map(|record| shown(record, private_ip_view(record))).collect();
     page(rows, query, world.settings.page_size, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(cidr: &str) -> Addresses {
+        Addresses::new(&Subnet {
+            id: "s".to_owned(),
+            name: "s".to_owned(),
+            cidr: cidr.to_owned(),
+            vcn: "v".to_owned(),
+            freeform_tags: std::collections::BTreeMap::new(),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_range_with_one_free_address_is_full_after_one() {
+        let mut small = addresses("10.1.0.0/30");
+        assert_eq!(small.take(None).unwrap(), Ipv4Addr::new(10, 1, 0, 2));
+        assert_eq!(small.take(None).unwrap_err().code, "LimitExceeded");
+        let mut shared = addresses("127.0.0.1/32");
+        for _ in 0..3 {
+            assert_eq!(shared.take(None).unwrap(), Ipv4Addr::LOCALHOST);
+        }
+    }
 }

@@ -259,6 +259,8 @@ struct Replacement {
     image: String,
     source: Value,
     keep: bool,
+    /// How the instance comes back to the state it was in.
+    path: Path,
 }
 
 /// Checks a replacement of the boot volume.
@@ -274,23 +276,30 @@ fn replace(
         return Err(Refusal::invalid("sourceType has to be image"));
     }
     let image = source.required("imageId")?;
-    if !world.images.contains_key(&image) {
-        return Err(Refusal::related("image", &image));
-    }
-    match record.state() {
-        State::Running | State::Stopped => {}
-        other => {
-            let message = format!("instance is in state {}", other.word());
+    world.check_image(&image)?;
+    let path = match record.state() {
+        State::Running => restart(world),
+        State::Stopped => {
+            let then = [(State::Stopped, world.settings.timing.stop)].into();
+            Path { first: State::Stopping, then }
+        }
+        state @ (State::Provisioning
+        | State::Starting
+        | State::Stopping
+        | State::CreatingImage
+        | State::Terminating
+        | State::Terminated) => {
+            let message = format!("instance is in state {}", state.word());
             return Err(Refusal::incorrect_state(message));
         }
-    }
+    };
     let keep = source.get("isPreserveBootVolumeEnabled").and_then(Value::as_bool).unwrap_or(false);
     let mut details = source;
     details.remove("isPreserveBootVolumeEnabled");
-    Ok(Replacement { image, source: Value::Object(details), keep })
+    Ok(Replacement { image, source: Value::Object(details), keep, path })
 }
 
-/// Replaces the boot volume; the instance comes back to the state it was in.
+/// Replaces the boot volume.
 fn put_in(world: &mut World, record: &Record, replacement: Replacement) {
     if replacement.keep {
         world.keep_boot_volume(record);
@@ -309,14 +318,7 @@ fn put_in(world: &mut World, record: &Record, replacement: Replacement) {
             kept.boot_volume = volume;
         }
     }
-    let path = match record.state() {
-        State::Running => restart(world),
-        _ => Path {
-            first: State::Stopping,
-            then: [(State::Stopped, world.settings.timing.stop)].into(),
-        },
-    };
-    world.go(record, "UpdateInstance", path);
+    world.go(record, "UpdateInstance", replacement.path);
 }
 
 /// `GET /20160918/bootVolumeAttachments`.

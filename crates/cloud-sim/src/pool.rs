@@ -56,16 +56,13 @@ pub(crate) fn create_pool(world: &mut World, call: &Call<'_>) -> Outcome {
     let places = body.get("placementConfigurations").and_then(Value::as_array).cloned();
     let places = places.filter(|places| !places.is_empty());
     let places = places.ok_or_else(|| Refusal::missing("placementConfigurations"))?;
+    let name = body.text("displayName")?;
     let id = world.new_id("instancepool");
-    let mut launched = Vec::new();
-    let range = 0..usize::try_from(size).unwrap_or(usize::MAX);
-    for (_, place) in range.zip(places.iter().cycle()) {
-        launched.push(launch_one(world, call, &details, place)?);
-    }
+    let launched = launch_all(world, call, &details, (size, &places))?;
     let view = json!({
         "id": id,
         "compartmentId": compartment,
-        "displayName": body.text("displayName")?,
+        "displayName": name,
         "instanceConfigurationId": by,
         "lifecycleState": "PROVISIONING",
         "placementConfigurations": places,
@@ -78,6 +75,25 @@ pub(crate) fn create_pool(world: &mut World, call: &Call<'_>) -> Outcome {
     world.pools.insert(id.clone(), kept);
     world.touch(Table::Pools, &id);
     Ok(answer)
+}
+
+/// Launches the instances of a pool, one place after another, and gives their ids. If the first
+/// is refused there is no pool; if a later one is, the pool stays with those that it has.
+fn launch_all(
+    world: &mut World,
+    call: &Call<'_>,
+    details: &Value,
+    (size, places): (u64, &[Value]),
+) -> Result<Vec<Value>, Refusal> {
+    let mut launched = Vec::new();
+    for (_, place) in (0..size).zip(places.iter().cycle()) {
+        match launch_one(world, call, details, place) {
+            Ok(id) => launched.push(id),
+            Err(refusal) if launched.is_empty() => return Err(refusal),
+            Err(_) => break,
+        }
+    }
+    Ok(launched)
 }
 
 /// Launches one instance of a pool and gives its id.
@@ -119,7 +135,10 @@ fn members<'a>(world: &'a World, pool: &Map<String, Value>) -> Vec<&'a crate::in
 /// `GET /20160918/instancePools/{id}`: RUNNING when all its instances are.
 pub(crate) fn pool(world: &mut World, call: &Call<'_>) -> Outcome {
     let pool = found(world, call.segment(0))?;
-    let booting = members(world, pool).iter().any(|record| !record.state().is_on());
+    let members = members(world, pool);
+    let size = pool.get("size").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
+    let booting = size.is_none_or(|size| members.len() < size)
+        || members.iter().any(|record| !record.state().is_on());
     let mut view = pool.clone();
     view.remove("instances");
     let state = if booting { "PROVISIONING" } else { "RUNNING" };

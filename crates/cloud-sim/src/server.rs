@@ -1,14 +1,15 @@
 //! HTTP: connections, and what a request goes through.
 
 use crate::admin;
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, Outcome, Refusal};
 use crate::fault::Fault;
+use crate::federation;
 use crate::instance::Failure;
-use crate::metadata_service;
+use crate::metadata_service::{self, Found};
 use crate::query::{Call, Query};
 use crate::record::Recorded;
 use crate::route::{self, EXCHANGE};
-use crate::shared::{Shared, lock};
+use crate::shared::{Shared, UnderWay, lock};
 use crate::verify::{Cover, Signed, authorization};
 use crate::world::hex_id;
 use bytes::Bytes;
@@ -107,19 +108,23 @@ async fn respond(
         return Ok(response(shared, &whole, answer));
     }
     let operation = operation(&whole);
-    let number = lock(&shared.records).begin(recorded(&whole, operation));
-    let answer = carry_out(shared, &whole, operation).await;
-    let status = answer.as_ref().ok().map(|answer| answer.status.as_u16());
-    lock(&shared.records).end(number, status);
+    let mut under_way = UnderWay::begin(shared, recorded(&whole, operation));
+    let (answer, delay) = carry_out(shared, &whole, operation).await;
+    if !delay.is_zero() {
+        // The work is done: a client that leaves in the meantime does not undo it.
+        tokio::time::sleep(delay).await;
+    }
+    under_way.status = answer.as_ref().ok().map(|answer| answer.status.as_u16());
+    drop(under_way);
     Ok(response(shared, &whole, answer?))
 }
 
 /// The operation's name, as rules and records have it.
 fn operation(whole: &Whole) -> &'static str {
-    if whole.path() == EXCHANGE {
+    if whole.path() == EXCHANGE && whole.method == Method::POST {
         return "X509";
     }
-    if metadata_service::ask(whole.path()).is_some() {
+    if metadata_service::ask(whole.path()).is_some() && whole.method == Method::GET {
         return "Metadata";
     }
     route::find(&whole.method, whole.path()).map_or("", |(route, _)| route.operation)
@@ -142,25 +147,22 @@ fn recorded(whole: &Whole, operation: &str) -> Recorded {
     }
 }
 
-/// Identity, throttling, faults, work: in this order.
+/// Identity, throttling, faults, work: in this order. Also gives how late the answer is to be.
 async fn carry_out(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     whole: &Whole,
     operation: &'static str,
-) -> Result<Answer, Dropped> {
-    let latency = *lock(&shared.latency);
-    if !latency.is_zero() {
-        tokio::time::sleep(latency).await;
-    }
+) -> (Result<Answer, Dropped>, Duration) {
+    let mut delay = *lock(&shared.latency);
     let caller = match operation {
         "X509" | "Metadata" => String::new(),
         _ => match shared.authenticate(&whole.signed()) {
             Ok(caller) => caller,
-            Err(refusal) => return Ok(refusal.answer()),
+            Err(refusal) => return (Ok(refusal.answer()), delay),
         },
     };
     if !lock(&shared.buckets).take(operation, &caller, Instant::now()) {
-        return Ok(too_many().answer());
+        return (Ok(too_many().answer()), delay);
     }
     let faults = lock(&shared.faults).of(operation, &whole.target, &whole.body);
     let mut fail_later = None;
@@ -168,16 +170,21 @@ async fn carry_out(
     for fault in faults {
         match fault {
             Fault::Answer { status, code, message, headers } => {
-                return Ok(faulty(status, &code, &message, headers));
+                return (Ok(faulty(status, &code, &message, headers)), delay);
             }
-            Fault::DropBefore => return Err(Dropped),
+            Fault::DropBefore => return (Err(Dropped), delay),
             Fault::DropAfter => drop_after = true,
-            Fault::Delay { millis } => tokio::time::sleep(Duration::from_millis(millis)).await,
+            Fault::Delay { millis } => delay = delay.saturating_add(Duration::from_millis(millis)),
             Fault::FailLater { code, message } => fail_later = Some(Failure { code, message }),
         }
     }
-    let answer = work(shared, whole, &caller, fail_later);
-    if drop_after { Err(Dropped) } else { Ok(answer) }
+    let outcome = match operation {
+        "X509" => exchange(shared, whole),
+        "Metadata" => metadata(shared, whole).await,
+        _ => work(shared, whole, &caller, fail_later),
+    };
+    let answer = outcome.unwrap_or_else(|refusal| refusal.answer());
+    (if drop_after { Err(Dropped) } else { Ok(answer) }, delay)
 }
 
 fn too_many() -> Refusal {
@@ -201,26 +208,35 @@ fn faulty(
     answer
 }
 
-fn work(shared: &Shared, whole: &Whole, caller: &str, fail_later: Option<Failure>) -> Answer {
-    let outcome = if whole.path() == EXCHANGE {
-        exchange(shared, whole)
-    } else if let Some(ask) = metadata_service::ask(whole.path()) {
-        let federation = &mut lock(&shared.federation);
-        shared.with(|world| metadata_service::answer(world, federation, &ask, &whole.headers))
-    } else if let Some((route, path)) = route::find(&whole.method, whole.path()) {
-        let call = Call {
-            path,
-            query: whole.query(),
-            headers: &whole.headers,
-            body: &whole.body,
-            caller,
-            fail_later,
-        };
-        shared.with(|world| (route.handler)(world, &call))
-    } else {
-        Err(Refusal::not_found("operation", &format!("{} {}", whole.method, whole.path())))
+fn work(shared: &Shared, whole: &Whole, caller: &str, fail_later: Option<Failure>) -> Outcome {
+    let Some((route, path)) = route::find(&whole.method, whole.path()) else {
+        let asked = format!("{} {}", whole.method, whole.path());
+        return Err(Refusal::not_found("operation", &asked));
     };
-    outcome.unwrap_or_else(|refusal| refusal.answer())
+    let call = Call {
+        path,
+        query: whole.query(),
+        headers: &whole.headers,
+        body: &whole.body,
+        caller,
+        fail_later,
+    };
+    shared.with(|world| (route.handler)(world, &call))
+}
+
+/// The metadata service. Keys take long to make, so they are made on a thread for that, while
+/// no lock is held.
+async fn metadata(shared: &Arc<Shared>, whole: &Whole) -> Outcome {
+    let missing = || Refusal::not_found("metadata", whole.path());
+    let ask = metadata_service::ask(whole.path()).ok_or_else(missing)?;
+    let found = shared.with(|world| metadata_service::answer(world, &ask, &whole.headers))?;
+    let asked = match found {
+        Found::Answer(answer) => return Ok(answer),
+        Found::Identity(asked) => asked,
+    };
+    let shared = Arc::clone(shared);
+    let made = tokio::task::spawn_blocking(move || federation::give(&shared.federation, &asked));
+    made.await.unwrap_or_else(|_| Err(federation::broken("key")))
 }
 
 fn exchange(shared: &Shared, whole: &Whole) -> Result<Answer, Refusal> {

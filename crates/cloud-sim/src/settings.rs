@@ -3,6 +3,7 @@
 use crate::credentials::{TENANCY, known_user};
 use crate::fault::Rule;
 use crate::throttle::Throttle;
+use crate::timing::Timing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,7 +64,11 @@ pub struct Settings {
     pub throttle: Vec<Throttle>,
     /// What goes wrong.
     pub faults: Vec<Rule>,
-    /// How long every answer takes, in milliseconds.
+    /// Decides which requests a fault with a probability happens to.
+    pub seed: u64,
+    /// What a launch is answered whose token was used with another body.
+    pub token_mismatch: Mismatch,
+    /// How late every answer is, in milliseconds.
     pub latency_millis: u64,
     /// How many of the newest requests can be read back.
     pub keep_requests: usize,
@@ -126,6 +131,9 @@ pub struct Image {
     /// Its tags.
     #[serde(default)]
     pub freeform_tags: BTreeMap<String, String>,
+    /// When it was made, such as `2026-01-31T00:00:00.000Z`; when that year began if left out.
+    #[serde(default)]
+    pub time_created: Option<String>,
 }
 
 fn default_os() -> String {
@@ -157,28 +165,20 @@ pub struct Shape {
     pub limits: Vec<String>,
 }
 
-/// How long things take, in seconds on the cloud's clock.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Timing {
-    /// From launch until the VNIC attachment can be seen.
-    pub vnic: f64,
-    /// From launch to RUNNING.
-    pub provision: f64,
-    /// From STARTING to RUNNING.
-    pub start: f64,
-    /// From STOPPING to STOPPED.
-    pub stop: f64,
-    /// From TERMINATING to TERMINATED.
-    pub terminate: f64,
-    /// From a launch that will fail to its failure.
-    pub fail: f64,
-    /// Until a new image is AVAILABLE.
-    pub image: f64,
-    /// How long a TERMINATED instance is still listed.
-    pub keep_terminated: f64,
-    /// How long a retry token is remembered.
-    pub keep_token: f64,
+/// The answer to a launch whose token was used with another body, which OCI does not document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mismatch {
+    /// The HTTP status.
+    pub status: u16,
+    /// The code.
+    pub code: String,
+}
+
+impl Default for Mismatch {
+    fn default() -> Self {
+        Self { status: 409, code: "InvalidatedRetryToken".to_owned() }
+    }
 }
 
 /// Room for instances.
@@ -211,22 +211,6 @@ pub struct Limit {
     pub value: u64,
 }
 
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            vnic: 2.0,
-            provision: 10.0,
-            start: 5.0,
-            stop: 5.0,
-            terminate: 5.0,
-            fail: 3.0,
-            image: 10.0,
-            keep_terminated: 3600.0,
-            keep_token: 24.0 * 3600.0,
-        }
-    }
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -253,6 +237,8 @@ impl Default for Settings {
             limits: default_limits(),
             throttle: Vec::new(),
             faults: Vec::new(),
+            seed: 0,
+            token_mismatch: Mismatch::default(),
             latency_millis: 0,
             keep_requests: 100_000,
             session_seconds: 1200,
@@ -291,6 +277,7 @@ fn default_images() -> Vec<Image> {
         operating_system: default_os(),
         operating_system_version: default_version(),
         freeform_tags: tag("cluster", "c1"),
+        time_created: None,
     };
     let numbered = (0..5).map(|n| image(&format!("img{n:03}"), &format!("citc-ol9-{n}")));
     numbered.chain([image("new", "citc-ol9-new")]).collect()

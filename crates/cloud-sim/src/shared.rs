@@ -6,7 +6,7 @@ use crate::fault::Faults;
 use crate::federation::Federation;
 use crate::key::PublicKey;
 use crate::machine::Order;
-use crate::record::Records;
+use crate::record::{Recorded, Records};
 use crate::settings::Settings;
 use crate::throttle::Buckets;
 use crate::verify::{Cover, Signed, authorization, matches};
@@ -53,7 +53,7 @@ impl Shared {
         Ok(Self {
             world: Mutex::new(world),
             federation: Mutex::new(Federation::new(settings)),
-            faults: Mutex::new(Faults::new(&settings.faults)),
+            faults: Mutex::new(Faults::new(&settings.faults, settings.seed)),
             buckets: Mutex::new(Buckets::new(settings.throttle.clone())),
             records: Mutex::new(Records::new(settings.keep_requests)),
             latency: Mutex::new(Duration::from_millis(settings.latency_millis)),
@@ -68,6 +68,14 @@ impl Shared {
         world.catch_up();
         let result = act(&mut world);
         world.commit();
+        let forgotten = std::mem::take(&mut world.forgotten);
+        drop(world);
+        if !forgotten.is_empty() {
+            let mut federation = lock(&self.federation);
+            for id in &forgotten {
+                federation.forget(id);
+            }
+        }
         result
     }
 
@@ -95,5 +103,26 @@ impl Shared {
             return Ok(caller);
         }
         Err(Refusal::unauthenticated("the signature is not that of the key"))
+    }
+}
+
+/// A request while it is under way, which ends also when its client leaves.
+pub(crate) struct UnderWay {
+    shared: Arc<Shared>,
+    number: u64,
+    /// The status of the answer, as soon as there is one.
+    pub(crate) status: Option<u16>,
+}
+
+impl UnderWay {
+    pub(crate) fn begin(shared: &Arc<Shared>, request: Recorded) -> Self {
+        let number = lock(&shared.records).begin(request);
+        Self { shared: Arc::clone(shared), number, status: None }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        lock(&self.shared.records).end(self.number, self.status);
     }
 }

@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    /// True while it takes room and counts against limits.
+    /// True until it is told to end.
     #[must_use]
     pub fn is_live(self) -> bool {
         match self {
@@ -45,6 +45,12 @@ impl State {
             | Self::CreatingImage => true,
             Self::Terminating | Self::Terminated => false,
         }
+    }
+
+    /// True while it takes room and counts against limits: to the very end.
+    #[must_use]
+    pub(crate) fn holds_room(self) -> bool {
+        self != Self::Terminated
     }
 
     /// True while its machine is switched on.

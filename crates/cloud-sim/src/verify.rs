@@ -126,23 +126,24 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// Reads `Signature key="value",…`.
 fn parse(header: &str) -> Result<Authorization<'_>, String> {
     let rest = header.strip_prefix("Signature ").ok_or("not a Signature")?;
-    let (mut key_id, mut headers, mut signature, mut version) = (None, None, None, None);
+    let mut known: [(&str, Option<&str>); 5] =
+        ["keyId", "headers", "signature", "version", "algorithm"].map(|name| (name, None));
     for pair in rest.split(',') {
         let (name, value) = pair.trim().split_once('=').ok_or("a parameter without a value")?;
         let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
         let value = value.ok_or_else(|| format!("{name} is not quoted"))?;
-        match name {
-            "keyId" => key_id = Some(value),
-            "headers" => headers = Some(value),
-            "signature" => signature = Some(value),
-            "version" => version = Some(value),
-            "algorithm" if value == "rsa-sha256" => {}
-            "algorithm" => return Err(format!("algorithm {value} is not rsa-sha256")),
-            _ => return Err(format!("unknown parameter {name}")),
+        let place = known.iter_mut().find(|(known, _)| *known == name);
+        let (_, place) = place.ok_or_else(|| format!("unknown parameter {name}"))?;
+        if place.replace(value).is_some() {
+            return Err(format!("{name} is given twice"));
         }
     }
+    let [key_id, headers, signature, version, algorithm] = known.map(|(_, value)| value);
     if version != Some("1") {
         return Err("version is not \"1\"".to_owned());
+    }
+    if algorithm != Some("rsa-sha256") {
+        return Err("algorithm is not rsa-sha256".to_owned());
     }
     let signature = signature.ok_or("no signature")?;
     Ok(Authorization {

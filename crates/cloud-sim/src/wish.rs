@@ -166,12 +166,8 @@ impl Source {
             "bootVolume" => (None, Some(details.required("bootVolumeId")?)),
             other => return Err(Refusal::invalid(format!("sourceType {other} is not known"))),
         };
-        check_image(world, image.as_deref())?;
-        if let Some(id) = &boot_volume
-            && !world.boot_volumes.contains_key(id)
-        {
-            return Err(Refusal::related("boot volume", id));
-        }
+        image.as_ref().map_or(Ok(()), |id| world.check_image(id))?;
+        boot_volume.as_ref().map_or(Ok(()), |id| world.check_boot_volume(id))?;
         Ok(Self { details: Some(Value::Object(details)), image, boot_volume })
     }
 
@@ -181,16 +177,9 @@ impl Source {
         if image.is_none() && world.settings.strict_launch {
             return Err(Refusal::missing("sourceDetails"));
         }
-        check_image(world, image.as_deref())?;
+        image.as_ref().map_or(Ok(()), |id| world.check_image(id))?;
         let details = image.as_ref().map(|id| json!({"sourceType": "image", "imageId": id}));
         Ok(Self { details, image, boot_volume: None })
-    }
-}
-
-fn check_image(world: &World, id: Option<&str>) -> Result<(), Refusal> {
-    match id {
-        Some(id) if !world.images.contains_key(id) => Err(Refusal::related("image", id)),
-        Some(_) | None => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Failure;
 use crate::journal::Table;
+use crate::lifecycle::Event;
 use crate::page::{Item, page};
 use crate::query::Call;
 use crate::world::World;
@@ -21,6 +22,9 @@ pub(crate) struct WorkRequest {
     accepted: String,
     finished: Option<String>,
     failure: Option<Failure>,
+    /// True if something else took its place before it was done.
+    #[serde(default)]
+    canceled: bool,
 }
 
 /// What a new work request is about.
@@ -37,6 +41,7 @@ impl WorkRequest {
     fn status(&self) -> &'static str {
         match (&self.finished, &self.failure) {
             (None, _) => "IN_PROGRESS",
+            (Some(_), None) if self.canceled => "CANCELED",
             (Some(_), None) => "SUCCEEDED",
             (Some(_), Some(_)) => "FAILED",
         }
@@ -92,6 +97,7 @@ impl World {
             accepted: self.clock.stamp(),
             finished: None,
             failure: None,
+            canceled: false,
         };
         self.work_requests.insert(id.clone(), request);
         self.touch(Table::WorkRequests, &id);
@@ -106,7 +112,30 @@ impl World {
             request.finished = Some(stamp);
             request.failure = failure;
             self.touch(Table::WorkRequests, id);
+            let keep = self.settings.timing.keep_work;
+            self.schedule(keep, Event::ForgetWork(id.to_owned()));
         }
+    }
+
+    /// Ends a work request whose work was cut short, if it has not ended.
+    pub(crate) fn cancel_work(&mut self, id: &str) {
+        if let Some(request) = self.work_requests.get_mut(id)
+            && request.finished.is_none()
+        {
+            request.canceled = true;
+            self.close_work(id, None);
+        }
+    }
+
+    /// The work requests that have ended.
+    pub(crate) fn finished_work(&self) -> Vec<String> {
+        let ended = self.work_requests.values().filter(|request| request.finished.is_some());
+        ended.map(|request| request.id.clone()).collect()
+    }
+
+    /// The highest number that a work request has.
+    pub(crate) fn last_work(&self) -> u64 {
+        self.work_requests.values().map(|request| request.number).max().unwrap_or(0)
     }
 
     fn work_request(&self, call: &Call<'_>) -> Result<&WorkRequest, Refusal> {
@@ -118,7 +147,7 @@ impl World {
 /// `GET /20160918/workRequests/{id}`.
 pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let request = world.work_request(call)?;
-    let etag = format!("w{}", request.status().len());
+    let etag = format!("w-{}", request.status().to_lowercase());
     Ok(Answer::json(&request.view()).header("etag", etag).header("retry-after", "1"))
 }
 
@@ -153,7 +182,8 @@ pub(crate) fn logs(world: &mut World, call: &Call<'_>) -> Outcome {
         "timestamp": request.accepted,
     })];
     if let Some(finished) = &request.finished {
-        let message = request.failure.as_ref().map_or("done", |failure| &failure.message);
+        let done = if request.canceled { "canceled" } else { "done" };
+        let message = request.failure.as_ref().map_or(done, |failure| &failure.message);
         rows.push(json!({"message": message, "timestamp": finished}));
     }
     Ok(Answer::json(&rows))

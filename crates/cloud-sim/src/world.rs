@@ -5,7 +5,7 @@ use crate::clock::{Clock, Moment};
 use crate::error::Error;
 use crate::image::ImageRecord;
 use crate::instance::Record;
-use crate::journal::{Journal, Table};
+use crate::journal::{Journal, Row, Table};
 use crate::launch::TokenUse;
 use crate::lifecycle::Event;
 use crate::machine::Order;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
-/// The state of the cloud. One lock guards it; no operation waits while holding it.
+/// The state of the cloud. One lock guards it; no operation waits or makes keys while holding it.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) settings: Arc<Settings>,
@@ -37,6 +37,10 @@ pub(crate) struct World {
     pub(crate) addresses: BTreeMap<String, Addresses>,
     agenda: BTreeMap<(Moment, u64), Event>,
     last: u64,
+    /// How many launches had a token that was used before with another body.
+    pub(crate) token_mismatches: u64,
+    /// Instances that are no more, for those beside the world who know them.
+    pub(crate) forgotten: Vec<String>,
     journal: Journal,
     wake: Arc<Notify>,
     machines: Option<mpsc::UnboundedSender<Order>>,
@@ -68,6 +72,8 @@ impl World {
             addresses,
             agenda: BTreeMap::new(),
             last: 0,
+            token_mismatches: 0,
+            forgotten: Vec::new(),
             journal: Journal::default(),
             wake,
             machines,
@@ -98,14 +104,17 @@ impl World {
             return Ok(());
         };
         let (journal, rows) = Journal::open(&directory)?;
+        let furnished = self.all_rows();
         for row in rows {
             self.put_row(row);
         }
         self.journal = journal;
-        self.last = self.instances.values().map(|record| record.number).max().unwrap_or(0);
-        self.last += 1_000_000;
+        let instances = self.instances.values().map(|record| record.number).max().unwrap_or(0);
+        let used = [instances, self.last_image(), self.last_work()];
+        self.last = used.into_iter().fold(self.last, u64::max);
         self.resume();
-        self.journal.rewrite(&self.all_rows())
+        let rows = self.rows_beside(&furnished);
+        self.journal.rewrite(&rows)
     }
 
     /// Notes that something changed, so that it is written down.
@@ -115,15 +124,16 @@ impl World {
 
     /// Writes down what changed.
     pub(crate) fn commit(&mut self) {
-        for (table, id) in self.journal.touched() {
-            let row = self.row(table, &id);
-            self.journal.append(table, &id, row);
-        }
+        let touched = self.journal.touched();
+        let rows: Vec<Row> =
+            touched.into_iter().map(|(table, id)| self.row_of(table, id)).collect();
+        self.journal.append(&rows);
     }
 
     /// Lets an event happen after so many seconds.
     pub(crate) fn schedule(&mut self, seconds: f64, event: Event) {
-        let span = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        // Timings were checked at the start: what is too long never happens.
+        let span = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         let moment = self.clock.now().saturating_add(span);
         let number = self.next_number();

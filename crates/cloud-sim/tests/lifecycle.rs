@@ -1,9 +1,12 @@
 //! Instances from launch to the end, on a clock that the test moves.
 
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
+
 mod support;
 
+use cloud_sim::{Fault, Rule, State};
 use serde_json::json;
-use support::{COMPARTMENT, Scene, launch_body};
+use support::{Answered, COMPARTMENT, Scene, launch_body};
 
 #[tokio::test]
 async fn an_instance_lives() {
@@ -77,4 +80,102 @@ async fn actions_go_through_their_states() {
     scene.advance(5);
     assert_eq!(scene.state(&id).await, "RUNNING");
     scene.send("POST", &act("EXPLODE"), "").await.refused(400, "InvalidParameter");
+}
+
+async fn status(scene: &Scene, answer: &Answered) -> String {
+    let work = answer.header("opc-work-request-id").unwrap();
+    let answer = scene.get(&format!("/20160918/workRequests/{work}")).await.ok();
+    answer.json()["status"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_failure_of_a_launch_is_not_put_on_what_comes_after_it() {
+    let scene = Scene::frozen().await;
+    let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
+    for doomed in [true, false] {
+        if doomed {
+            scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault.clone()));
+        }
+        let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
+        let target = format!("/20160918/instances/{}", launched.json()["id"].as_str().unwrap());
+        let ended = scene.send("DELETE", &target, "").await.ok();
+        let expected = if doomed { "FAILED" } else { "CANCELED" };
+        assert_eq!(status(&scene, &launched).await, expected);
+        scene.advance(5);
+        assert_eq!(status(&scene, &ended).await, "SUCCEEDED", "doomed: {doomed}");
+    }
+}
+
+#[tokio::test]
+async fn the_failure_of_a_launch_ends_when_another_hand_moves_the_instance() {
+    let scene = Scene::frozen().await;
+    let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
+    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault));
+    let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
+    let id = launched.json()["id"].as_str().unwrap().to_owned();
+    assert!(scene.cloud.admin().set_state(&id, State::Running));
+    assert_eq!(status(&scene, &launched).await, "FAILED");
+    let stop = format!("/20160918/instances/{id}?action=STOP");
+    let stopped = scene.send("POST", &stop, "").await.ok();
+    scene.advance(5);
+    assert_eq!(status(&scene, &stopped).await, "SUCCEEDED");
+}
+
+#[tokio::test]
+async fn an_interrupt_has_a_work_request_that_ends() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let target = format!("/20160918/instances/{id}?action=SENDDIAGNOSTICINTERRUPT");
+    let answer = scene.send("POST", &target, "").await.ok();
+    assert_eq!(status(&scene, &answer).await, "SUCCEEDED");
+    assert_eq!(scene.state(&id).await, "RUNNING");
+}
+
+#[tokio::test]
+async fn an_etag_is_stale_when_the_state_has_changed_by_itself() {
+    let scene = Scene::frozen().await;
+    let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
+    let etag = launched.header("etag").unwrap();
+    scene.advance(10);
+    let target = format!("/20160918/instances/{}", launched.json()["id"].as_str().unwrap());
+    let ended = scene.try_send("DELETE", &target, &[("if-match", &etag)], "").await.unwrap();
+    ended.refused(412, "NoEtagMatch");
+}
+
+#[tokio::test]
+async fn work_requests_are_forgotten_after_a_time() {
+    let scene = Scene::frozen().await;
+    let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
+    scene.advance(10);
+    assert_eq!(status(&scene, &launched).await, "SUCCEEDED");
+    scene.advance(24 * 3600);
+    let list = format!("/20160918/workRequests?compartmentId={COMPARTMENT}");
+    assert_eq!(scene.get(&list).await.ok().json(), json!([]));
+}
+
+#[tokio::test]
+async fn a_kept_boot_volume_ends_with_the_next_instance_that_has_it() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    let volumes = format!("/20160918/bootVolumes?compartmentId={COMPARTMENT}");
+    let attached = format!(
+        "/20160918/bootVolumeAttachments?compartmentId={COMPARTMENT}\
+         &availabilityDomain=Uocm%3APHX-AD-1&instanceId={id}"
+    );
+    let volume = scene.get(&attached).await.ok().json()[0]["bootVolumeId"].clone();
+    let keep = format!("/20160918/instances/{id}?preserveBootVolume=true");
+    scene.send("DELETE", &keep, "").await.ok();
+    let mut body = launch_body("n2");
+    body["sourceDetails"] = json!({"sourceType": "bootVolume", "bootVolumeId": volume});
+    scene.launch_with(None, &body).await.refused(409, "IncorrectState");
+    scene.advance(5);
+    let second = scene.launch_with(None, &body).await.ok().json();
+    scene.launch_with(None, &body).await.refused(409, "IncorrectState");
+    let target = format!("/20160918/instances/{}", second["id"].as_str().unwrap());
+    scene.send("DELETE", &target, "").await.ok();
+    scene.advance(5);
+    let left = scene.get(&volumes).await.ok().json();
+    let left: Vec<_> = left.as_array().unwrap().iter().map(|row| &row["id"]).collect();
+    assert_eq!(left, ["ocid1.bootvolume.oc1.phx.bv1"]);
 }

@@ -113,3 +113,19 @@ async fn only_the_certificates_key_gets_a_token() {
     scene.send("POST", "/v1/x509", &sent).await.refused(401, "NotAuthenticated");
     scene.send("POST", "/v1/x509", "{}").await.refused(400, "MissingParameter");
 }
+
+#[tokio::test]
+async fn a_token_is_given_for_a_post_and_metadata_for_a_get_alone() {
+    let mut scene = Scene::frozen().await;
+    let session = new_key();
+    exchange(&mut scene, &session).await.ok();
+    let requests = scene.cloud.admin().requests();
+    let sent = requests.iter().rfind(|request| request.operation == "X509").unwrap().body.clone();
+    for method in ["DELETE", "GET", "PUT"] {
+        let answer = scene.send(method, "/v1/x509", &sent).await;
+        answer.refused(401, "NotAuthenticated");
+    }
+    let url = format!("{}/opc/v2/instance/region", scene.cloud.endpoint());
+    let put = scene.http.put(url).header("authorization", "Bearer Oracle");
+    assert_eq!(put.send().await.unwrap().status(), 401);
+}

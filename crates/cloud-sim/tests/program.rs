@@ -100,6 +100,7 @@ async fn state_outlives_the_program_even_if_it_is_killed() {
     assert_eq!(again["id"], first["id"], "the token is remembered");
     let second = launch(&running, state.path(), "n2", "t2").await;
     running.end();
+    assert!(!state.path().join("endpoint").exists(), "the address is gone with the program");
     let running = Running::start(state.path(), &[]);
     let all = instances(&running).await;
     let ids: Vec<_> = all.as_array().unwrap().iter().map(|instance| &instance["id"]).collect();
@@ -116,9 +117,10 @@ async fn machines_are_processes() {
         work.path(),
         "up",
         &format!(
-            "echo up $1 $NAME $ADDRESS $AVAILABILITY_DOMAIN $SHAPE $IMAGE_ID \
+            "trap 'echo ended $NAME >> {0}; exit 0' TERM\n\
+             echo up $1 $NAME $ADDRESS $AVAILABILITY_DOMAIN $SHAPE $IMAGE_ID \
              $METADATA_USER_DATA $METADATA_ROLE_NAME $(grep -c imageId $METADATA_FILE) >> {0}\n\
-             trap 'echo ended $NAME >> {0}; exit 0' TERM\nsleep 1000 & wait",
+             sleep 1000 & wait",
             log.display()
         ),
     );
@@ -242,6 +244,16 @@ async fn the_admin_side_speaks_http() {
     assert_eq!(put("limits", r#"[{"name": "x", "value": 1}]"#).await, 204);
     assert_eq!(put("sessions", "5").await, 204);
     assert_eq!(put("nonsense", "5").await, 404);
+    for wild in [
+        r#"{"skew_seconds": 300000000000}"#,
+        r#"{"speed": 1e-30}"#,
+        r#"{"speed": -1}"#,
+        r#"{"advance_seconds": 1e30}"#,
+        r#"{"advance_seconds": 1e12}"#,
+    ] {
+        assert_eq!(put("clock", wild).await, 400, "{wild}");
+    }
+    assert_eq!(put("sessions", "18446744073709551615").await, 400);
     assert_eq!(put("capacity", "{").await, 400);
     let requests = get("requests").await;
     assert_eq!(requests[0]["operation"], "LaunchInstance");

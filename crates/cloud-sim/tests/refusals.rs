@@ -4,7 +4,7 @@ mod support;
 
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::RsaKeyPair;
-use cloud_sim::{Capacity, Fault, Limit, Rule, Settings, Throttle};
+use cloud_sim::{Capacity, Fault, Limit, Mismatch, Rule, Settings, Throttle};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, launch_body};
@@ -93,6 +93,8 @@ async fn launches_that_cannot_be() {
         (with(&["computeClusterId"], json!("x")), 400, "RelatedResourceNotAuthorizedOrNotFound"),
         (with(&["metadata"], json!({"user_data": "%%"})), 400, "InvalidParameter"),
         (with(&["metadata"], json!({"x": "y".repeat(32_001)})), 400, "InvalidParameter"),
+        (with(&["freeformTags"], json!([])), 400, "CannotParseRequest"),
+        (with(&["platformConfig"], json!("x")), 400, "CannotParseRequest"),
     ];
     for (body, status, code) in table {
         scene.launch_with(None, &body).await.refused(status, code);
@@ -100,6 +102,32 @@ async fn launches_that_cannot_be() {
     let garbage = scene.send("POST", "/20160918/instances", "{").await;
     garbage.refused(400, "CannotParseRequest");
     assert_eq!(scene.cloud.admin().instances().len(), 0);
+    let work = format!("/20160918/workRequests?compartmentId={COMPARTMENT}");
+    assert_eq!(scene.get(&work).await.ok().json(), json!([]), "no work is left open");
+    let id = scene.launch("n1").await;
+    let address = scene.cloud.admin().address(&id).unwrap().to_string();
+    assert_eq!(address, "10.1.0.2", "no address is left taken");
+}
+
+#[tokio::test]
+async fn a_refused_cluster_is_not_made() {
+    let scene = Scene::frozen().await;
+    let body = json!({"compartmentId": COMPARTMENT, "availabilityDomain": DOMAIN,
+        "displayName": "refused", "freeformTags": []});
+    let made = scene.send("POST", "/20160918/computeClusters", &body.to_string()).await;
+    made.refused(400, "CannotParseRequest");
+    let list = format!("/20160918/computeClusters?compartmentId={COMPARTMENT}");
+    assert_eq!(scene.get(&list).await.ok().json()["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_with_another_body_is_answered_as_the_settings_say() {
+    let token_mismatch = Mismatch { status: 400, code: "InvalidParameter".into() };
+    let scene = Scene::new(Settings { token_mismatch, ..Settings::default() }).await;
+    scene.launch_with(Some("t1"), &launch_body("n1")).await.ok();
+    let changed = scene.launch_with(Some("t1"), &launch_body("n2")).await;
+    changed.refused(400, "InvalidParameter");
+    assert_eq!(scene.cloud.admin().token_mismatches(), 1);
 }
 
 #[tokio::test]
@@ -120,16 +148,16 @@ async fn a_label_and_an_address_are_free_when_their_instance_has_ended() {
     scene.launch_with(None, &body).await.ok();
 }
 
+/// Room for one instance.
+fn one(fails_later: bool) -> Capacity {
+    let availability_domain = Some(DOMAIN.to_owned());
+    Capacity { availability_domain, shape: None, instances: 1, fails_later }
+}
+
 #[tokio::test]
-async fn capacity_and_limits() {
+async fn room_is_taken_until_the_very_end() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
-    let one = |fails_later| Capacity {
-        availability_domain: Some(DOMAIN.to_owned()),
-        shape: None,
-        instances: 1,
-        fails_later,
-    };
     admin.set_capacity(vec![one(false)]);
     let id = scene.launch("n1").await;
     let full = scene.launch_with(None, &launch_body("n2")).await.refused(500, "InternalError");
@@ -144,9 +172,18 @@ async fn capacity_and_limits() {
     assert_eq!(rows[0]["availabilityStatus"], "OUT_OF_HOST_CAPACITY");
     assert_eq!(rows[1]["availabilityStatus"], "HARDWARE_NOT_SUPPORTED");
     scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    let full = scene.launch_with(None, &launch_body("n3")).await;
+    full.refused(500, "InternalError");
+    scene.advance(5);
     scene.launch("n3").await;
+}
 
+#[tokio::test]
+async fn a_launch_beyond_the_room_can_fail_later() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
     admin.set_capacity(vec![one(true)]);
+    let id = scene.launch("n1").await;
     let doomed = scene.launch_with(None, &launch_body("n4")).await.ok();
     let work = format!("/20160918/workRequests/{}", doomed.header("opc-work-request-id").unwrap());
     scene.advance(3);
@@ -155,8 +192,20 @@ async fn capacity_and_limits() {
     assert_eq!(errors[0]["message"], "Out of host capacity.");
     assert_eq!(scene.state(doomed.json()["id"].as_str().unwrap()).await, "TERMINATED");
     assert_eq!(scene.get(&format!("{work}/logs")).await.ok().json().as_array().unwrap().len(), 2);
+    // One that is going to fail takes no room from one that comes after it.
+    scene.launch("n5").await;
+    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    admin.set_capacity(vec![Capacity { instances: 2, ..one(true) }]);
+    let fits = scene.launch("n6").await;
+    scene.advance(10);
+    assert_eq!(scene.state(&fits).await, "RUNNING");
+}
 
-    admin.set_capacity(vec![]);
+#[tokio::test]
+async fn service_limits() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    scene.launch("n4").await;
     let name = "standard-e5-core-count".to_owned();
     admin.set_limit(Limit { name, availability_domain: Some(DOMAIN.to_owned()), value: 3 });
     scene.launch("n5").await;
@@ -257,6 +306,9 @@ async fn images_are_made_and_put_in() {
     scene.send("POST", "/20160918/images", &make.to_string()).await.refused(409, "IncorrectState");
     scene.advance(10);
     let image = scene.send("POST", "/20160918/images", &make.to_string()).await.ok().json();
+    let mut early = launch_body("n2");
+    early["sourceDetails"]["imageId"] = image["id"].clone();
+    scene.launch_with(None, &early).await.refused(409, "IncorrectState");
     assert_eq!(
         (&image["lifecycleState"], &image["baseImageId"]),
         (&json!("PROVISIONING"), &json!(IMAGE))

@@ -171,6 +171,8 @@ fn headers_that_are_no_signature_are_told_apart() {
         ("AA==", "A"),
         ("\"k\"", "k"),
         ("keyId", "key"),
+        ("algorithm=\"rsa-sha256\",", ""),
+        ("keyId=\"k\"", "keyId=\"k\",keyId=\"k\""),
         (",version=\"1\"", ""),
         ("version=\"1\"", "version=\"2\""),
         ("signature=\"AA==\",", ""),

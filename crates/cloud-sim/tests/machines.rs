@@ -1,0 +1,103 @@
+//! Machines that outlive what started them.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use cloud_sim::Settings;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use support::{Scene, eventually};
+use tempfile::TempDir;
+
+fn script(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The processes that machines wrote down, in the order in which they started.
+fn processes(log: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(str::to_owned).collect()
+}
+
+/// True while a process runs; one that ended and that nobody has reaped does not.
+fn runs(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| state != 'Z')
+}
+
+/// A cloud in a process of its own, killed at the end; its machines are not.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn machines_of_a_killed_cloud_are_ended_before_they_start_again() {
+    let work = TempDir::new().unwrap();
+    let (state, log) = (work.path().join("state"), work.path().join("log"));
+    // The second process leaves the group, as a daemon does.
+    let up = format!(
+        "setsid sleep 1000 &\necho $! >> {0}\necho $$ >> {0}\nexec sleep 1000",
+        log.display()
+    );
+    let settings = Settings {
+        state: Some(state.clone()),
+        machine_up: vec![script(work.path(), "up", &up)],
+        ..Settings::quick()
+    };
+    // Something to switch on is in the state before the program that will be killed.
+    let scene = Scene::new(Settings { machine_up: Vec::new(), ..settings.clone() }).await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    assert_eq!(scene.state(&id).await, "RUNNING");
+    drop(scene);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+    command.arg("--state").arg(&state).args(["--machine-up", &settings.machine_up.concat()]);
+    let killed = Other(command.stdout(Stdio::null()).spawn().unwrap());
+    eventually("the machine starts", || processes(&log).len() == 2).await;
+    drop(killed);
+    let old = processes(&log);
+    let still: Vec<bool> = old.iter().map(|process| runs(process)).collect();
+    assert_eq!(still, [true, true], "they outlive the program");
+    let scene = Scene::new(settings).await;
+    eventually("it starts again", || processes(&log).len() == 4).await;
+    assert!(!old.iter().any(|process| runs(process)), "the old ones have ended first");
+    drop(scene);
+    let new = processes(&log).pop().unwrap();
+    assert!(!runs(&new), "ended with the cloud");
+    // What left the group is the down program's to end; here there is none.
+    let daemon = processes(&log).into_iter().nth(2).unwrap();
+    let _ = Command::new("kill").arg(daemon).status().unwrap();
+}
+
+#[tokio::test]
+async fn what_a_machines_program_leaves_behind_is_ended_with_the_machine() {
+    let work = TempDir::new().unwrap();
+    let log = work.path().join("log");
+    let up = format!("sleep 1000 &\necho $! >> {}\nexit 3", log.display());
+    let settings = Settings {
+        state: Some(work.path().join("state")),
+        machine_up: vec![script(work.path(), "up", &up)],
+        ..Settings::quick()
+    };
+    let scene = Scene::new(settings).await;
+    let id = scene.launch("n1").await;
+    let said = work.path().join("state/machines.log");
+    let text = || std::fs::read_to_string(&said).unwrap_or_default();
+    eventually("the program has ended", || text().contains("up: exit status: 3")).await;
+    let left = processes(&log).pop().unwrap();
+    assert!(runs(&left));
+    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    eventually("it is ended", || !runs(&left)).await;
+}

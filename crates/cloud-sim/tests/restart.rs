@@ -1,0 +1,184 @@
+//! What a cloud remembers when it is started again on the same state.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use cloud_sim::{Settings, Timing};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::Path;
+use support::{COMPARTMENT, IMAGE, SUBNET, Scene, launch_body};
+use tempfile::TempDir;
+
+async fn start(state: &Path) -> Scene {
+    let state = Some(state.to_owned());
+    Scene::new(Settings { state, speed: 0.0, ..Settings::default() }).await
+}
+
+async fn rows(scene: &Scene, target: &str) -> Vec<Value> {
+    let target = format!("/20160918/{target}");
+    scene.get(&target).await.ok().json().as_array().unwrap().clone()
+}
+
+async fn images(scene: &Scene) -> Vec<String> {
+    let rows = rows(scene, &format!("images?compartmentId={COMPARTMENT}")).await;
+    rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn an_image_that_was_being_made_is_finished_after_a_restart() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let body = json!({"compartmentId": COMPARTMENT, "instanceId": id}).to_string();
+    let made = scene.send("POST", "/20160918/images", &body).await.ok();
+    let work = made.header("opc-work-request-id").unwrap();
+    drop(scene);
+    let scene = start(state.path()).await;
+    scene.advance(10);
+    let image = format!("/20160918/images/{}", made.json()["id"].as_str().unwrap());
+    assert_eq!(scene.get(&image).await.ok().json()["lifecycleState"], "AVAILABLE");
+    let work = scene.get(&format!("/20160918/workRequests/{work}")).await.ok().json();
+    assert_eq!(work["status"], "SUCCEEDED");
+    assert_eq!(images(&scene).await[0], made.json()["id"].as_str().unwrap(), "newest first");
+}
+
+#[tokio::test]
+async fn what_was_deleted_does_not_come_back_at_the_second_restart() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    scene.send("DELETE", &format!("/20160918/images/{IMAGE}"), "").await.ok();
+    drop(scene);
+    for restart in 1..=3 {
+        let scene = start(state.path()).await;
+        assert!(!images(&scene).await.contains(&IMAGE.to_owned()), "restart {restart}");
+    }
+}
+
+#[tokio::test]
+async fn changed_settings_hold_on_an_old_state() {
+    let state = TempDir::new().unwrap();
+    drop(start(state.path()).await);
+    let mut settings = Settings { state: Some(state.path().to_owned()), ..Settings::default() };
+    settings.images.truncate(2);
+    settings.images[0].name = "renamed".to_owned();
+    let scene = Scene::new(settings).await;
+    let rows = rows(&scene, &format!("images?compartmentId={COMPARTMENT}&sortOrder=ASC")).await;
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["displayName"], "renamed");
+}
+
+#[tokio::test]
+async fn numbers_are_not_given_twice_over_restarts() {
+    let state = TempDir::new().unwrap();
+    for _ in 0..3 {
+        let scene = start(state.path()).await;
+        let id = scene.launch("n1").await;
+        scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+        scene.advance(5);
+        scene.advance(3600);
+        assert_eq!(scene.cloud.admin().instances().len(), 0);
+    }
+    let scene = start(state.path()).await;
+    let mut seen = Vec::new();
+    let mut target = format!("workRequests?compartmentId={COMPARTMENT}&limit=1");
+    loop {
+        let answer = scene.get(&format!("/20160918/{target}")).await.ok();
+        seen.extend(answer.json().as_array().unwrap().clone());
+        let Some(next) = answer.header("opc-next-page") else {
+            break;
+        };
+        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        target = format!("workRequests?compartmentId={COMPARTMENT}&limit=1&page={next}");
+    }
+    assert_eq!(seen.len(), 6, "a launch and a termination of each run");
+}
+
+#[tokio::test]
+async fn a_last_line_that_was_cut_is_left_out() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    let first = scene.launch("n1").await;
+    drop(scene);
+    let journal = state.path().join("journal.jsonl");
+    // Cut inside the name, and inside a character of it.
+    for cut in [&b"{\"table\":\"instances\",\"id\":\"x"[..], &b"{\"id\":\"\xc3"[..]] {
+        let mut file = std::fs::OpenOptions::new().append(true).open(&journal).unwrap();
+        file.write_all(cut).unwrap();
+        let scene = start(state.path()).await;
+        let ids: Vec<_> = scene.cloud.admin().instances().into_iter().map(|one| one.id).collect();
+        assert_eq!(ids, [first.as_str()]);
+    }
+    let mut text = b"{\n".to_vec();
+    text.extend(std::fs::read(&journal).unwrap());
+    std::fs::write(&journal, text).unwrap();
+    let settings = Settings { state: Some(state.path().to_owned()), ..Settings::default() };
+    let refused = cloud_sim::Cloud::start(settings).await.unwrap_err();
+    assert!(refused.to_string().contains("line 1 is not a record"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_launch_and_its_token_are_written_together() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    let body = launch_body("n1");
+    let first = scene.launch_with(Some("t1"), &body).await.ok().json();
+    let text = std::fs::read_to_string(state.path().join("journal.jsonl")).unwrap();
+    let mut tables: Vec<String> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["table"].to_string())
+        .collect();
+    tables.sort();
+    tables.dedup();
+    assert_eq!(tables, ["\"boot_volumes\"", "\"instances\"", "\"tokens\"", "\"work_requests\""]);
+    drop(scene);
+    let scene = start(state.path()).await;
+    assert_eq!(scene.launch_with(Some("t1"), &body).await.ok().json()["id"], first["id"]);
+}
+
+#[tokio::test]
+async fn plans_labels_and_addresses_outlive_a_restart() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    let mut body = launch_body("n1");
+    body["createVnicDetails"] =
+        json!({"subnetId": SUBNET, "hostnameLabel": "n1", "privateIp": "10.1.0.17"});
+    let first = scene.launch_with(None, &body).await.ok();
+    drop(scene);
+    let scene = start(state.path()).await;
+    scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+    body["createVnicDetails"]["hostnameLabel"] = json!("n2");
+    scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+    scene.advance(10);
+    let id = first.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(scene.state(&id).await, "RUNNING");
+    let target = format!("vnicAttachments?compartmentId={COMPARTMENT}&instanceId={id}");
+    let attached = rows(&scene, &target).await;
+    assert_eq!(attached[0]["lifecycleState"], "ATTACHED");
+}
+
+#[tokio::test]
+async fn what_never_happens_does_not_happen_at_once() {
+    let state = TempDir::new().unwrap();
+    for provision in [f64::INFINITY, 1e300] {
+        let timing = Timing { provision, ..Timing::default() };
+        let settings =
+            Settings { timing, state: Some(state.path().to_owned()), ..Settings::quick() };
+        let scene = Scene::new(settings.clone()).await;
+        let id = scene.launch("n1").await;
+        scene.advance(365 * 24 * 3600);
+        assert_eq!(scene.state(&id).await, "PROVISIONING");
+        drop(scene);
+        let scene = Scene::new(settings).await;
+        scene.advance(365 * 24 * 3600);
+        assert_eq!(scene.state(&id).await, "PROVISIONING");
+    }
+    for provision in [-1.0, f64::NAN] {
+        let timing = Timing { provision, ..Timing::default() };
+        let settings = Settings { timing, ..Settings::default() };
+        let refused = cloud_sim::Cloud::start(settings).await.unwrap_err();
+        assert!(refused.to_string().starts_with("timing provision"), "{refused}");
+    }
+}
