@@ -226,9 +226,10 @@ impl Engine<'_> {
             return;
         };
         work.notes_instance(now, &instance.id);
-        match &work.phase {
+        match &mut work.phase {
             Phase::Launch => work.goes(Phase::Watch(instance.id.clone())),
             // Given up in the meantime: undone. Given to whoever asked for it: theirs.
+            Phase::Remove { ids, then: Then::Over(_), .. } => ids.push(instance.id.clone()),
             Phase::Over(outcome) if *outcome != Outcome::Yielded => {
                 let then = Then::Over(*outcome);
                 work.goes(remove(vec![instance.id.clone()], then));
@@ -252,7 +253,7 @@ impl Engine<'_> {
         if !matches!(error.kind(), ErrorKind::Ambiguous) {
             work.forgets_launch();
         }
-        if matches!(work.phase, Phase::Over(_)) {
+        if work.is_given_up() {
             return;
         }
         match error.kind() {
@@ -311,7 +312,7 @@ impl Engine<'_> {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
-        if matches!(work.phase, Phase::Over(_)) {
+        if work.is_given_up() {
             return;
         }
         match result {

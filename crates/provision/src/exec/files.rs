@@ -64,7 +64,15 @@ impl Executor<'_> {
             cooldowns: &cooldowns,
             now: self.tools.now(),
         };
-        let old = std::fs::read(&path).unwrap_or_default();
+        let old = match std::fs::read(&path) {
+            Ok(old) => old,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            // What cannot be read may hold more than what is ours.
+            Err(error) => {
+                self.report.failures.push(format!("{}: {error}", path.display()));
+                return;
+            }
+        };
         let machines = machines(world);
         let new = match which {
             File::SlurmConf => return,

@@ -186,31 +186,19 @@ impl<'a> Engine<'a> {
         };
         let failure = Failure::of_fault(fault, place.as_ref());
         self.tools.note_node(EventKind::LaunchFailed, node, &failure.text);
-        let has_next = work.wanted().is_some_and(|wanted| wanted.places.len() > work.place);
-        match fault.kind {
-            ErrorKind::Capacity | ErrorKind::Quota if has_next => {
-                work.instance = None;
-                let gone = remove(vec![instance.id.clone()], Then::Launch);
-                let cause = failure.cause;
-                work.goes(gone);
-                if let Some(place) = place {
-                    self.cool(&place.pool(), cause);
-                }
-                self.elsewhere(node, failure);
-            }
-            ErrorKind::Capacity
-            | ErrorKind::Quota
-            | ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::Invalid
-            | ErrorKind::Throttled
-            | ErrorKind::Unavailable
-            | ErrorKind::Ambiguous
-            | ErrorKind::Protocol
-            | ErrorKind::Unsupported => self.fail(node, failure),
+        let has_next = work.wanted().is_some_and(|wanted| wanted.places.len() > work.place + 1);
+        let full = matches!(fault.kind, ErrorKind::Capacity | ErrorKind::Quota);
+        if let Some(place) = place.filter(|_| full) {
+            self.cool(&place.pool(), failure.cause);
         }
+        if !full || !has_next {
+            return self.fail(node, failure);
+        }
+        if let Some(work) = self.works.get_mut(node) {
+            work.instance = None;
+            work.goes(remove(vec![instance.id.clone()], Then::Launch));
+        }
+        self.elsewhere(node, failure);
     }
 
     fn not_seen(&mut self, node: &NodeName, id: &InstanceId, asked: &mut usize) {
@@ -236,6 +224,12 @@ impl<'a> Engine<'a> {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
+        let identity = &self.site.identity;
+        let ours =
+            |one: &Instance| identity.owns(one) && identity.node_of(one).as_ref() == Some(node);
+        if matches!(&result, Ok(instance) if !ours(instance)) {
+            return self.not_ours(node, id);
+        }
         let gone = match &result {
             Ok(instance) => !instance.state.is_live(),
             Err(error) => error.kind() == ErrorKind::NotFound,
@@ -262,6 +256,30 @@ impl<'a> Engine<'a> {
             }
             Phase::Watch(_)
             | Phase::AwaitGone { .. }
+            | Phase::Remove { .. }
+            | Phase::Launch
+            | Phase::Start(_)
+            | Phase::Over(_) => {}
+        }
+    }
+
+    /// An instance that we knew, and that has another's tags by now: it is theirs.
+    fn not_ours(&mut self, node: &NodeName, id: &InstanceId) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.disowns(id);
+        match &mut work.phase {
+            Phase::Watch(watched) if watched == id => {
+                let text = "the instance is not ours any more";
+                self.fail(node, Failure::new(Cause::Conflict, text));
+            }
+            Phase::AwaitGone { ids, .. } => {
+                ids.remove(id);
+                self.all_gone(node);
+            }
+            Phase::Watch(_)
+            | Phase::Doubt { .. }
             | Phase::Remove { .. }
             | Phase::Launch
             | Phase::Start(_)

@@ -177,6 +177,19 @@ impl Work {
         matches!(self.phase, Phase::Over(_)) && !self.asking && !self.telling
     }
 
+    /// True if nothing is to come of it any more, whatever is answered.
+    pub(crate) fn is_given_up(&self) -> bool {
+        match self.phase {
+            Phase::Over(_) | Phase::Remove { then: Then::Over(_), .. } => true,
+            Phase::Remove { then: Then::Launch, .. }
+            | Phase::AwaitGone { .. }
+            | Phase::Doubt { .. }
+            | Phase::Launch
+            | Phase::Start(_)
+            | Phase::Watch(_) => false,
+        }
+    }
+
     /// True if it waits for what a listing shows.
     pub(crate) fn needs_look(&self) -> bool {
         match self.phase {
@@ -249,6 +262,15 @@ impl Work {
         if let Some(id) = self.instance.take() {
             self.notes_termination(&id);
         }
+    }
+
+    /// Writes down that an instance is not there, or not ours any more.
+    pub(crate) fn disowns(&mut self, id: &InstanceId) {
+        if self.instance.as_ref() == Some(id) {
+            self.instance = None;
+        }
+        self.record.forget(id);
+        self.keep();
     }
 
     /// The next launch is another one, and not a repeat.

@@ -155,6 +155,9 @@ impl Run<'_> {
                 continue;
             };
             match answer {
+                Ok(Ok(instance)) if !self.site.identity.owns(&instance) => {
+                    disown(lock.as_mut(), &id);
+                }
                 Ok(Ok(instance)) if instance.state.is_live() => listed.push(instance),
                 Ok(Ok(_)) => forget(lock.as_mut(), &id),
                 Ok(Err(error)) if error.kind() == ErrorKind::NotFound => forget(lock.as_mut(), &id),
@@ -169,5 +172,12 @@ impl Run<'_> {
 fn forget(lock: &mut dyn NodeLock, id: &InstanceId) {
     let mut record = lock.record();
     record.terminate(id);
+    let _ = lock.keep(&record);
+}
+
+/// Writes down that an instance is not there, or not ours any more.
+fn disown(lock: &mut dyn NodeLock, id: &InstanceId) {
+    let mut record = lock.record();
+    record.forget(id);
     let _ = lock.keep(&record);
 }

@@ -98,15 +98,48 @@ impl NodeRecord {
 
     /// Forgets a launch whose instance was told to go; the next one is another.
     pub fn terminate(&mut self, id: &InstanceId) {
-        if self.instance().is_none_or(|launched| launched == *id) {
-            self.launch = None;
-            self.generation = self.generation.wrapping_add(1);
-        }
+        self.forget(id);
         self.terminated = Some(id.as_str().to_owned());
+    }
+
+    /// Forgets a launch whose instance is not there, or not ours any more; the next one is another.
+    ///
+    /// A launch that was not answered, or that made another instance, is not forgotten over it.
+    pub fn forget(&mut self, id: &InstanceId) {
+        let made = self.launch.as_ref().map(Launch::id);
+        match made {
+            None => {}
+            Some(Some(made)) if made == *id => self.launch = None,
+            Some(_) => return,
+        }
+        self.generation = self.generation.wrapping_add(1);
     }
 }
 
 fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_one_instance_does_not_forget_the_open_launch_of_another() {
+        let (one, two) = (InstanceId::new("i-1"), InstanceId::new("i-2"));
+        let at = SystemTime::UNIX_EPOCH;
+        let mut record = NodeRecord { launch: Some(Launch::asked(at)), ..NodeRecord::default() };
+        record.terminate(&one);
+        assert!(record.is_open(), "not answered");
+        record.launch = Some(Launch::answered(at, &two));
+        record.terminate(&one);
+        assert_eq!(record.instance(), Some(two.clone()));
+        assert_eq!(record.generation, 0, "the same launch");
+        record.terminate(&two);
+        assert!(!record.is_open());
+        assert_eq!(record.generation, 1);
+        record.terminate(&one);
+        assert_eq!(record.generation, 2);
+    }
 }
