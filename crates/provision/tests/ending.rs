@@ -4,8 +4,8 @@
 
 mod common;
 
-use cloud_core::Provider as _;
-use cloud_core::memory::Trouble;
+use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::{Capability, Provider as _};
 use cloud_core::{
     ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, ShapeName,
 };
@@ -13,7 +13,10 @@ use common::{Bed, conf, groups, names, node};
 use provision::exec::Cancel;
 use provision::state::Launch;
 use provision::{Cause, Identity, Outcome, run};
+use slurmctl::JobState;
+use slurmctl::memory::{Call, JobSpec};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// A machine with these tags beside those that runs launch.
 async fn machine(bed: &Bed, name: &str, identity: &Identity) -> InstanceId {
@@ -125,4 +128,112 @@ async fn a_hosts_file_that_cannot_be_read_is_not_replaced() {
     let report = bed.run(async |run| run::deploy(run, None).await).await;
     assert_eq!(report.failures.len(), 1, "{report:?}");
     assert!(std::fs::symlink_metadata(&path).unwrap().is_symlink(), "replaced");
+}
+
+/// A machine without an address registers and runs its job; then the start is told to stop.
+async fn cancelled_while_a_job_runs(bed: &mut Bed, request: &slurmctl::ResumeRequest) {
+    let (signal, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    let (nodes, jobs) = (names("n1"), groups(request));
+    let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
+    let stop = async {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        if !bed.slurm.node("n1").unwrap().state.is_up() {
+            let _ = bed.slurm.register(&node("n1"), "10.0.0.9", Instant::now());
+        }
+        let _ = bed.slurm.tick();
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let _ = bed.slurm.tick();
+        assert!(bed.slurm.node("n1").unwrap().state.is_up());
+        signal.cancel();
+    };
+    let (report, ()) = tokio::join!(start, stop);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_stopped_does_not_end_a_machine_with_a_job() {
+    let mut settings = Settings::default();
+    settings.address = Span::millis(36_000_000, 36_000_000);
+    let mut bed = Bed::with("n1", settings);
+    let job = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(5)));
+    let mut request = None;
+    while request.is_none() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for call in bed.slurm.tick() {
+            if let Call::Resume { request: asked, .. } = call {
+                request = Some(asked);
+            }
+        }
+    }
+    let request = request.unwrap();
+    // Launched by the first run, and found by the second.
+    for _ in 0..2 {
+        cancelled_while_a_job_runs(&mut bed, &request).await;
+        assert_eq!(bed.live().len(), 1);
+        assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Running);
+        assert_eq!(bed.slurm.job(job).unwrap().restarts, 0);
+    }
+    assert_eq!(bed.requests(Operation::Terminate), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_told_to_go_and_stayed_is_told_again() {
+    for all in [false, true] {
+        let bed = Bed::new("n1");
+        let id = machine(&bed, "n1", &bed.site.identity).await;
+        let mut lock = bed.state.try_lock(&node("n1")).unwrap().unwrap();
+        let mut record = lock.record();
+        record.terminate(&id, bed.now());
+        lock.keep(&record).unwrap();
+        drop(lock);
+        tokio::time::sleep(Duration::from_mins(4)).await;
+        let report = if all {
+            bed.run(async |run| run::stop_all(run).await).await
+        } else {
+            bed.run(async |run| run::stop(run, &names("n1")).await).await
+        };
+        assert!(report.is_success(), "{report:?}");
+        assert!(!is_there(&bed, &id), "left for good");
+    }
+}
+
+/// A node with a launch that was never answered, and another machine that is on its way out.
+async fn half_launched(bed: &Bed) {
+    let one = machine(bed, "n1", &bed.site.identity).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    bed.cloud.terminate(&one).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut lock = bed.state.try_lock(&node("n1")).unwrap().unwrap();
+    let mut record = lock.record();
+    record.launch = Some(Launch::asked(bed.now()));
+    lock.keep(&record).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_shows_up_while_another_machine_leaves_is_not_doubled() {
+    for stops in [false, true] {
+        let mut settings = Settings::default();
+        settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
+        settings.terminate = Span::millis(20_000, 20_000);
+        let bed = Bed::with("n1", settings);
+        half_launched(&bed).await;
+        let nodes = names("n1");
+        let late = async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            machine(&bed, "n1", &bed.site.identity).await
+        };
+        if stops {
+            let stop = bed.run(async |run| run::stop(run, &nodes).await);
+            let (report, id) = tokio::join!(stop, late);
+            assert!(report.is_success(), "{report:?}");
+            assert!(!is_there(&bed, &id), "left");
+        } else {
+            let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
+            let (report, id) = tokio::join!(start, late);
+            assert!(report.is_success(), "{report:?}");
+            assert!(is_there(&bed, &id));
+            assert_eq!(bed.live().len(), 1, "{report:?}");
+        }
+    }
 }

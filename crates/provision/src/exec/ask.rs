@@ -2,7 +2,7 @@
 
 use super::end::remove;
 use super::engine::Engine;
-use super::work::{Failure, Phase, Then, Work};
+use super::work::{Failure, Life, Phase, Then, Work};
 use crate::cooldown::Gate;
 use crate::outcome::Outcome;
 use crate::report::Cause;
@@ -26,7 +26,7 @@ const MOST_GENERATIONS: u32 = 24;
 pub(crate) const DOUBT: Duration = Duration::from_secs(10);
 
 /// How long an instance on its way out is waited for before another is launched.
-pub(crate) const LEAVING: Duration = Duration::from_mins(3);
+pub(crate) use crate::state::LEAVING;
 
 /// A request that has ended.
 pub(super) struct Answer {
@@ -52,7 +52,7 @@ enum Next {
 impl Work {
     /// True if there is a request to make, now or later.
     pub(super) fn can_ask(&self) -> bool {
-        if self.asking || self.held {
+        if self.asking || self.held || self.unheard {
             return false;
         }
         match self.phase {
@@ -226,6 +226,7 @@ impl Engine<'_> {
             return;
         };
         work.notes_instance(now, &instance.id);
+        work.life = Life::Fresh;
         match &mut work.phase {
             Phase::Launch => work.goes(Phase::Watch(instance.id.clone())),
             // Given up in the meantime: undone. Given to whoever asked for it: theirs.

@@ -17,12 +17,14 @@ impl Engine<'_> {
         id: &InstanceId,
         result: Result<(), Error>,
     ) {
+        let now = self.tools.now();
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
         match result {
             Ok(()) => {
-                work.notes_termination(id);
+                work.notes_termination(id, now);
+                work.ended = true;
                 work.tries = 0;
                 if let Phase::Remove { ids, told, .. } = &mut work.phase {
                     ids.retain(|left| left != id);
@@ -114,10 +116,7 @@ impl Engine<'_> {
             work.goes(Phase::AwaitGone { ids: told, until, then });
             return;
         }
-        match then {
-            Then::Launch => work.goes(Phase::Launch),
-            Then::Over(outcome) => work.goes(Phase::Over(outcome)),
-        }
+        work.goes_on(then);
     }
 }
 

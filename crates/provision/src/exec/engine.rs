@@ -242,7 +242,8 @@ impl<'a> Engine<'a> {
         let wanted = self.tools.state.asked_to_yield(self.tools.now()).unwrap_or_default();
         for work in self.works.values_mut() {
             let yields = work.is_up_wanted() && wanted.contains(&work.node);
-            if yields && !matches!(work.phase, Phase::Over(_)) {
+            // What Slurm has not been told yet is not said any more, so that nobody waits for it.
+            if yields && (work.telling || !matches!(work.phase, Phase::Over(_))) {
                 work.failure = Some(Failure::new(Cause::Cancelled, "stopped while it was started"));
                 work.telling = false;
                 work.goes(Phase::Over(Outcome::Yielded));

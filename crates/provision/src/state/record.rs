@@ -4,6 +4,9 @@ use cloud_core::InstanceId;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
+/// How long an instance that was told to go is taken for one on its way out.
+pub(crate) const LEAVING: Duration = Duration::from_mins(3);
+
 /// What was last asked of the cloud for one node, written before it is asked.
 ///
 /// ```
@@ -26,6 +29,9 @@ pub struct NodeRecord {
     /// The last instance that was told to go; listings may show it running for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminated: Option<String>,
+    /// When it was told so, in milliseconds since 1970.
+    #[serde(default)]
+    pub terminated_at: u64,
 }
 
 /// A launch that was asked for.
@@ -90,15 +96,18 @@ impl NodeRecord {
         self.launch.is_some()
     }
 
-    /// True if this instance was told to go.
+    /// True if this instance was told to go a short while ago. After that it has stayed, and what
+    /// is listed counts again.
     #[must_use]
-    pub fn is_terminated(&self, id: &InstanceId) -> bool {
-        self.terminated.as_deref() == Some(id.as_str())
+    pub fn is_terminated(&self, id: &InstanceId, now: SystemTime) -> bool {
+        let ago = millis(now).saturating_sub(self.terminated_at);
+        self.terminated.as_deref() == Some(id.as_str()) && Duration::from_millis(ago) < LEAVING
     }
 
     /// Forgets a launch whose instance was told to go; the next one is another.
-    pub fn terminate(&mut self, id: &InstanceId) {
+    pub fn terminate(&mut self, id: &InstanceId, now: SystemTime) {
         self.forget(id);
+        self.terminated_at = millis(now);
         self.terminated = Some(id.as_str().to_owned());
     }
 
@@ -130,16 +139,16 @@ mod tests {
         let (one, two) = (InstanceId::new("i-1"), InstanceId::new("i-2"));
         let at = SystemTime::UNIX_EPOCH;
         let mut record = NodeRecord { launch: Some(Launch::asked(at)), ..NodeRecord::default() };
-        record.terminate(&one);
+        record.terminate(&one, at);
         assert!(record.is_open(), "not answered");
         record.launch = Some(Launch::answered(at, &two));
-        record.terminate(&one);
+        record.terminate(&one, at);
         assert_eq!(record.instance(), Some(two.clone()));
         assert_eq!(record.generation, 0, "the same launch");
-        record.terminate(&two);
+        record.terminate(&two, at);
         assert!(!record.is_open());
         assert_eq!(record.generation, 1);
-        record.terminate(&one);
+        record.terminate(&one, at);
         assert_eq!(record.generation, 2);
     }
 }
