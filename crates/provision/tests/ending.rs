@@ -237,3 +237,29 @@ async fn a_launch_that_shows_up_while_another_machine_leaves_is_not_doubled() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_does_not_wait_for_the_lock_of_another() {
+    let bed = Bed::new("n[1-2]");
+    let nodes = names("n[1-2]");
+    // Another has one of them in hand all the time.
+    let lock = bed.state.try_lock(&node("n2")).unwrap().unwrap();
+    let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
+    let watch = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        bed.live().len()
+    };
+    let (report, live) = tokio::join!(start, watch);
+    assert_eq!(live, 1, "{report:?}");
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Busy);
+    let stop = bed.run(async |run| run::stop(run, &nodes).await);
+    let watch = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        bed.live().len()
+    };
+    let (report, live) = tokio::join!(stop, watch);
+    assert_eq!(live, 0, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Down);
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Busy);
+    drop(lock);
+}

@@ -159,3 +159,17 @@ async fn a_late_failure_without_another_place_is_given_back_at_once() {
     let cooling = bed.state.load(provision::state::Document::Cooldowns).unwrap();
     assert!(cooling.is_some_and(|text| text.contains("small")), "the pool is not tried again");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_throttled_once_does_not_close_its_pool() {
+    let bed = Bed::new("n[1-3]");
+    let nodes = names("n[1-3]");
+    bed.cloud.chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Capacity), 1.0);
+    bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    bed.cloud.calm();
+    advance(bed.site.policies.cooldown + Duration::from_secs(1)).await;
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Throttled));
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert_eq!(report.with(Outcome::Up).count(), 3, "{report:?}");
+    assert_eq!(bed.live().len(), 3);
+}

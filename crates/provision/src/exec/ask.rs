@@ -200,15 +200,9 @@ impl Engine<'_> {
     }
 
     fn launched(&mut self, node: &NodeName, pool: &Pool, result: Result<Instance, Error>) {
-        let probed = self.probing.get(pool) == Some(node);
-        if probed {
-            self.probing.remove(pool);
-        }
         match result {
             Ok(instance) => {
-                if probed {
-                    self.change_cooldowns(|all| all.open(pool));
-                }
+                self.opens_probes(node);
                 self.accepted(node, &instance);
             }
             Err(error) => {
@@ -264,6 +258,7 @@ impl Engine<'_> {
                 }
             }
             ErrorKind::Capacity | ErrorKind::Quota => {
+                self.probing.remove(pool);
                 self.cool(pool, failure.cause);
                 self.elsewhere(node, failure);
             }

@@ -236,12 +236,15 @@ impl<'a> Engine<'a> {
 
     /// Slurm has taken the node back, or another job uses it.
     fn released(&mut self, node: &NodeName, taken: bool) {
+        if taken {
+            self.ends_probes(node);
+        }
         if let Some(work) = self.works.get_mut(node) {
             work.held = false;
             if taken && !matches!(work.phase, Phase::Over(Outcome::Yielded)) {
                 work.failure =
                     Some(Failure::new(Cause::JobIncomplete, Cause::JobIncomplete.words()));
-                work.telling = false;
+                (work.telling, work.unheard) = (false, false);
                 let ids = work.instance.clone().into_iter().collect();
                 work.goes(remove(ids, Then::Over(Outcome::Released)));
             }
@@ -287,6 +290,7 @@ impl<'a> Engine<'a> {
 
     /// The node cannot be had: what was launched for it goes, and Slurm gets it back.
     pub(super) fn fail(&mut self, node: &NodeName, failure: Failure) {
+        self.ends_probes(node);
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
@@ -295,7 +299,6 @@ impl<'a> Engine<'a> {
         }
         let text = failure.text.clone();
         work.failure = Some(failure);
-        self.probing.retain(|_, prober| prober != node);
         match work.aim {
             Aim::Gone { .. } => work.goes(Phase::Over(Outcome::Failed)),
             Aim::Up(_) => {

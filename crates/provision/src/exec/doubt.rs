@@ -33,6 +33,7 @@ impl Engine<'_> {
                 match work.aim {
                     Aim::Up(_) => {
                         work.goes(Phase::Watch(one.id.clone()));
+                        self.opens_probes(node);
                         self.tools.note_node(EventKind::Adopted, node, one.id.as_str());
                         self.seen(node, one);
                     }

@@ -35,29 +35,35 @@ async fn end(
     run: &Run<'_>,
     nodes: &[NodeName],
     begun: Instant,
-    plan: impl FnOnce(&Look) -> Plan,
+    plan: impl Fn(&Look) -> Plan,
 ) -> Report {
     let deadline = run.deadline(begun);
-    let until = (Instant::now() + PATIENCE).min(deadline);
-    let wish = run.tools.now() + PATIENCE;
-    let mut locked = run.lock(nodes, Instant::now()).await;
-    if !locked.busy.is_empty() {
-        let wanted = std::mem::take(&mut locked.busy);
-        let _ = run.tools.state.ask_to_yield(&wanted, wish);
-        let more = run.lock(&wanted, until).await;
-        let _ = run.tools.state.stop_asking(&wanted);
-        locked.locks.extend(more.locks);
-        locked.busy = more.busy;
-    }
-    let left = std::mem::take(&mut locked.busy);
-    let mut report = run
-        .pass(locked.locks, deadline, |look| {
+    let free = run.lock(nodes, Instant::now()).await;
+    let wanted = free.busy;
+    let pass = async |locks, left: &[NodeName]| {
+        let mine = |look: &Look| {
             let mut plan = plan(look);
-            super::pass::without(&mut plan, &left);
+            super::pass::without(&mut plan, left);
             plan
-        })
-        .await;
-    busy(&mut report, left);
+        };
+        run.pass(locks, deadline, mine).await
+    };
+    let ask = || run.tools.state.ask_to_yield(&wanted, run.tools.now() + PATIENCE);
+    if wanted.is_empty() {
+        return pass(free.locks, &[]).await;
+    }
+    let _ = ask();
+    let ours: Vec<NodeName> = free.locks.keys().cloned().collect();
+    let first = if ours.is_empty() { None } else { Some(pass(free.locks, &wanted).await) };
+    let _ = ask();
+    let more = run.lock(&wanted, (Instant::now() + PATIENCE).min(deadline)).await;
+    let _ = run.tools.state.stop_asking(&wanted);
+    let left: Vec<NodeName> = ours.into_iter().chain(more.busy.iter().cloned()).collect();
+    let mut report = pass(more.locks, &left).await;
+    if let Some(first) = first {
+        merge(&mut report, first);
+    }
+    busy(&mut report, more.busy);
     report
 }
 
