@@ -108,6 +108,13 @@ impl Cooldowns {
         }
     }
 
+    /// Notes that a launch has tried the pool and not learnt anything; the next may try.
+    pub fn end_probe(&mut self, pool: &Pool) {
+        if let Some(entry) = self.pools.get_mut(pool) {
+            entry.probed = None;
+        }
+    }
+
     /// Opens a pool that said yes.
     pub fn open(&mut self, pool: &Pool) {
         self.pools.remove(pool);

@@ -140,3 +140,36 @@ async fn a_late_failure_is_replaced_in_the_next_zone() {
     assert_eq!(bed.live().len(), 3);
     assert!(bed.live().iter().all(|one| one.zone == Some(Zone::new("zone-2"))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_late_failure_without_another_place_is_given_back_at_once() {
+    let bed = Bed::new("n1");
+    bed.cloud.chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Capacity), 1.0);
+    let (job, request) = bed.job(1).await;
+    let nodes = request.all.node_names().unwrap();
+    let report = bed.run(async |run| run::start(run, &nodes, &groups(&request)).await).await;
+    let ended = Instant::now().saturating_duration_since(bed.begun);
+    let history = bed.cloud.history();
+    let seen = history.iter().rfind(|event| event.operation == Operation::List).unwrap();
+    assert!(ended.saturating_sub(seen.at) <= Duration::from_secs(1), "{report:?}");
+    assert_eq!(report.nodes[&nodes[0]].outcome, Outcome::GivenBack);
+    assert_eq!(report.nodes[&nodes[0]].cause, Some(Cause::Capacity));
+    assert!(bed.live().is_empty());
+    assert_eq!(bed.slurm.job(job).unwrap().restarts, 1);
+    let cooling = bed.state.load(provision::state::Document::Cooldowns).unwrap();
+    assert!(cooling.is_some_and(|text| text.contains("small")), "the pool is not tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_throttled_once_does_not_close_its_pool() {
+    let bed = Bed::new("n[1-3]");
+    let nodes = names("n[1-3]");
+    bed.cloud.chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Capacity), 1.0);
+    bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    bed.cloud.calm();
+    advance(bed.site.policies.cooldown + Duration::from_secs(1)).await;
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Throttled));
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert_eq!(report.with(Outcome::Up).count(), 3, "{report:?}");
+    assert_eq!(bed.live().len(), 3);
+}

@@ -343,3 +343,14 @@ async fn a_failed_node_loses_its_instance_and_comes_back_after_its_rest() {
     }
     assert!(back.is_some_and(|back| back - bed.begun >= bed.site.policies.cooldown));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_stopped_while_it_looks_launches_nothing() {
+    let (signal, cancel) = Cancel::new();
+    let mut bed = Bed::new("n1");
+    bed.cancel = cancel;
+    signal.cancel();
+    let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
+    assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Cancelled), "{report:?}");
+    assert_eq!(bed.requests(Operation::Launch), 0);
+}

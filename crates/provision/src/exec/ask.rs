@@ -2,7 +2,7 @@
 
 use super::end::remove;
 use super::engine::Engine;
-use super::work::{Failure, Phase, Then, Work};
+use super::work::{Failure, Life, Phase, Then, Work};
 use crate::cooldown::Gate;
 use crate::outcome::Outcome;
 use crate::report::Cause;
@@ -26,7 +26,7 @@ const MOST_GENERATIONS: u32 = 24;
 pub(crate) const DOUBT: Duration = Duration::from_secs(10);
 
 /// How long an instance on its way out is waited for before another is launched.
-pub(crate) const LEAVING: Duration = Duration::from_mins(3);
+pub(crate) use crate::state::LEAVING;
 
 /// A request that has ended.
 pub(super) struct Answer {
@@ -52,7 +52,7 @@ enum Next {
 impl Work {
     /// True if there is a request to make, now or later.
     pub(super) fn can_ask(&self) -> bool {
-        if self.asking || self.held {
+        if self.asking || self.held || self.unheard {
             return false;
         }
         match self.phase {
@@ -200,15 +200,9 @@ impl Engine<'_> {
     }
 
     fn launched(&mut self, node: &NodeName, pool: &Pool, result: Result<Instance, Error>) {
-        let probed = self.probing.get(pool) == Some(node);
-        if probed {
-            self.probing.remove(pool);
-        }
         match result {
             Ok(instance) => {
-                if probed {
-                    self.change_cooldowns(|all| all.open(pool));
-                }
+                self.opens_probes(node);
                 self.accepted(node, &instance);
             }
             Err(error) => {
@@ -226,9 +220,11 @@ impl Engine<'_> {
             return;
         };
         work.notes_instance(now, &instance.id);
-        match &work.phase {
+        work.life = Life::Fresh;
+        match &mut work.phase {
             Phase::Launch => work.goes(Phase::Watch(instance.id.clone())),
             // Given up in the meantime: undone. Given to whoever asked for it: theirs.
+            Phase::Remove { ids, then: Then::Over(_), .. } => ids.push(instance.id.clone()),
             Phase::Over(outcome) if *outcome != Outcome::Yielded => {
                 let then = Then::Over(*outcome);
                 work.goes(remove(vec![instance.id.clone()], then));
@@ -252,7 +248,7 @@ impl Engine<'_> {
         if !matches!(error.kind(), ErrorKind::Ambiguous) {
             work.forgets_launch();
         }
-        if matches!(work.phase, Phase::Over(_)) {
+        if work.is_given_up() {
             return;
         }
         match error.kind() {
@@ -262,6 +258,7 @@ impl Engine<'_> {
                 }
             }
             ErrorKind::Capacity | ErrorKind::Quota => {
+                self.probing.remove(pool);
                 self.cool(pool, failure.cause);
                 self.elsewhere(node, failure);
             }
@@ -311,7 +308,7 @@ impl Engine<'_> {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
-        if matches!(work.phase, Phase::Over(_)) {
+        if work.is_given_up() {
             return;
         }
         match result {

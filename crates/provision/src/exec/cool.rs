@@ -5,6 +5,8 @@ use crate::cooldown::Cooldowns;
 use crate::report::Cause;
 use crate::site::Pool;
 use crate::state::{EventKind, cooldowns};
+use hostlist::NodeName;
+use std::collections::BTreeMap;
 
 impl Engine<'_> {
     /// Closes a pool at once, for all nodes of this run and for other runs.
@@ -13,6 +15,28 @@ impl Engine<'_> {
         self.change_cooldowns(|all| all.close(pool.clone(), cause, now, pause));
         let event = self.tools.event(EventKind::Cooling);
         self.tools.note(&event.because(format!("{pool}: {}", cause.words())));
+    }
+
+    /// Opens the pools that the node was trying: one of them has given it a machine.
+    pub(super) fn opens_probes(&mut self, node: &NodeName) {
+        for pool in self.probes_of(node) {
+            self.change_cooldowns(|all| all.open(&pool));
+        }
+    }
+
+    /// Lets others try the pools that the node was trying: it will not hear from them any more.
+    pub(super) fn ends_probes(&mut self, node: &NodeName) {
+        for pool in self.probes_of(node) {
+            self.change_cooldowns(|all| all.end_probe(&pool));
+        }
+    }
+
+    fn probes_of(&mut self, node: &NodeName) -> Vec<Pool> {
+        let (own, others) =
+            std::mem::take(&mut self.probing).into_iter().partition(|(_, prober)| prober == node);
+        self.probing = others;
+        let own: BTreeMap<Pool, NodeName> = own;
+        own.into_keys().collect()
     }
 
     /// Changes the cool-downs here and where other runs see them.

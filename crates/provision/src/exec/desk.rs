@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::tools::Tools;
-use super::work::{Aim, Failure, Phase, Then};
+use super::work::{Aim, Failure, Life, Phase, Then, Word, Work};
 use super::{end::remove, groups};
 use crate::outcome::Outcome;
 use crate::plan::our_reason;
@@ -43,7 +43,42 @@ pub(super) enum Message {
 /// A call that has ended; with the nodes that Slurm took back.
 pub(super) struct Told {
     message: Message,
-    result: slurmctl::Result<BTreeSet<NodeName>>,
+    result: slurmctl::Result<Taken>,
+}
+
+/// What Slurm took back, and what it did not because it is in use.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) nodes: BTreeSet<NodeName>,
+    in_use: BTreeSet<NodeName>,
+}
+
+impl Taken {
+    fn word(&self, node: &NodeName) -> Word {
+        if self.nodes.contains(node) {
+            Word::Taken
+        } else if self.in_use.contains(node) {
+            Word::InUse
+        } else {
+            Word::Idle
+        }
+    }
+}
+
+impl Work {
+    /// Goes on with a node that was given up: what may have jobs on it stays.
+    fn hears(&mut self, word: Word) {
+        self.unheard = false;
+        let Phase::Remove { ids, then, .. } = &mut self.phase else {
+            return;
+        };
+        if word != Word::Taken {
+            *then = Then::Over(Outcome::Failed);
+        }
+        if !self.life.may_end(word) {
+            ids.clear();
+        }
+    }
 }
 
 impl Desk {
@@ -152,7 +187,7 @@ impl<'a> Engine<'a> {
             }
             Err(error) => {
                 let passes = error.kind() == slurmctl::ErrorKind::Unavailable;
-                if passes && self.stopping.is_none() && self.desk.retries() {
+                if passes && self.desk.retries() {
                     self.desk.again(message);
                     return;
                 }
@@ -169,13 +204,13 @@ impl<'a> Engine<'a> {
             }
             Message::GiveBack(nodes, reason) => {
                 for node in &nodes {
-                    self.given_back(node, taken.contains(node), &reason);
+                    self.given_back(node, taken.word(node), &reason);
                 }
                 self.release_groups(&nodes);
             }
             Message::Release(nodes, _) => {
                 for node in &nodes {
-                    self.released(node, taken.contains(node));
+                    self.released(node, taken.nodes.contains(node));
                 }
             }
             Message::Comment(..) => {}
@@ -189,26 +224,27 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn given_back(&mut self, node: &NodeName, taken: bool, reason: &str) {
+    fn given_back(&mut self, node: &NodeName, word: Word, reason: &str) {
         if let Some(work) = self.works.get_mut(node) {
             work.telling = false;
-            if !taken && let Phase::Over(Outcome::GivenBack) = work.phase {
-                work.phase = Phase::Over(Outcome::Failed);
-            }
+            work.hears(word);
         }
-        if taken {
+        if word == Word::Taken {
             self.tools.note_node(EventKind::GivenBack, node, reason);
         }
     }
 
     /// Slurm has taken the node back, or another job uses it.
     fn released(&mut self, node: &NodeName, taken: bool) {
+        if taken {
+            self.ends_probes(node);
+        }
         if let Some(work) = self.works.get_mut(node) {
             work.held = false;
             if taken && !matches!(work.phase, Phase::Over(Outcome::Yielded)) {
                 work.failure =
                     Some(Failure::new(Cause::JobIncomplete, Cause::JobIncomplete.words()));
-                work.telling = false;
+                (work.telling, work.unheard) = (false, false);
                 let ids = work.instance.clone().into_iter().collect();
                 work.goes(remove(ids, Then::Over(Outcome::Released)));
             }
@@ -239,6 +275,9 @@ impl<'a> Engine<'a> {
             };
             work.telling = false;
             work.held = false;
+            if work.unheard {
+                work.hears(Word::None);
+            }
             if let Some(outcome) = outcome
                 && let Phase::Over(Outcome::Up | Outcome::GivenBack) = work.phase
             {
@@ -251,6 +290,7 @@ impl<'a> Engine<'a> {
 
     /// The node cannot be had: what was launched for it goes, and Slurm gets it back.
     pub(super) fn fail(&mut self, node: &NodeName, failure: Failure) {
+        self.ends_probes(node);
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
@@ -259,21 +299,19 @@ impl<'a> Engine<'a> {
         }
         let text = failure.text.clone();
         work.failure = Some(failure);
-        self.probing.retain(|_, prober| prober != node);
         match work.aim {
             Aim::Gone { .. } => work.goes(Phase::Over(Outcome::Failed)),
             Aim::Up(_) => {
                 let ids = work.instance.clone().into_iter().collect();
                 work.goes(remove(ids, Then::Over(Outcome::GivenBack)));
                 if work.tells {
-                    work.telling = true;
+                    (work.telling, work.unheard) = (true, true);
                     self.desk.give_back(node, &text);
                     self.comment_jobs(node, &text);
                 } else {
-                    work.goes(remove(
-                        work.instance.clone().into_iter().collect(),
-                        Then::Over(Outcome::Failed),
-                    ));
+                    // Nobody waits for it, and nobody has been told where it is.
+                    let word = if work.life == Life::Ran { Word::Idle } else { Word::None };
+                    work.hears(word);
                 }
             }
         }
@@ -298,11 +336,11 @@ impl<'a> Engine<'a> {
 }
 
 /// Makes one call.
-async fn say(tools: &Tools<'_>, message: &Message) -> slurmctl::Result<BTreeSet<NodeName>> {
+async fn say(tools: &Tools<'_>, message: &Message) -> slurmctl::Result<Taken> {
     match message {
         Message::Addresses(addresses) => {
             tools.slurm.set_addresses(addresses).await?;
-            Ok(BTreeSet::new())
+            Ok(Taken::default())
         }
         Message::GiveBack(nodes, reason) => {
             take_back(tools, nodes, &our_reason(reason), NodeState::is_powering_up).await
@@ -312,7 +350,7 @@ async fn say(tools: &Tools<'_>, message: &Message) -> slurmctl::Result<BTreeSet<
         }
         Message::Comment(job, text) => {
             tools.slurm.comment(*job, text).await?;
-            Ok(BTreeSet::new())
+            Ok(Taken::default())
         }
     }
 }
@@ -323,13 +361,17 @@ pub(super) async fn take_back(
     nodes: &[NodeName],
     reason: &Reason,
     wanted: fn(&NodeState) -> bool,
-) -> slurmctl::Result<BTreeSet<NodeName>> {
+) -> slurmctl::Result<Taken> {
     let list: Hostlist = nodes.iter().collect();
     let known = tools.slurm.nodes(Some(&list)).await?;
-    let taken: BTreeSet<NodeName> =
-        known.into_iter().filter(|node| wanted(&node.state)).map(|node| node.name).collect();
-    if !taken.is_empty() {
-        let list: Hostlist = taken.iter().collect();
+    let (taken, left): (Vec<_>, Vec<_>) = known.into_iter().partition(|node| wanted(&node.state));
+    let in_use = |node: &slurmctl::Node| node.state.is_up() || node.state.has_job();
+    let taken = Taken {
+        nodes: taken.into_iter().map(|node| node.name).collect(),
+        in_use: left.into_iter().filter(in_use).map(|node| node.name).collect(),
+    };
+    if !taken.nodes.is_empty() {
+        let list: Hostlist = taken.nodes.iter().collect();
         tools.slurm.set_state(&list, NodeAction::PowerDownForce, Some(reason)).await?;
     }
     Ok(taken)

@@ -24,7 +24,7 @@ impl Engine<'_> {
         let here: Vec<&Instance> = shown
             .iter()
             .filter(|instance| !instance.state.is_leaving())
-            .filter(|instance| !work.record.is_terminated(&instance.id))
+            .filter(|instance| !work.record.is_terminated(&instance.id, now))
             .collect();
         match here[..] {
             [] => self.nothing_found(node),
@@ -33,6 +33,7 @@ impl Engine<'_> {
                 match work.aim {
                     Aim::Up(_) => {
                         work.goes(Phase::Watch(one.id.clone()));
+                        self.opens_probes(node);
                         self.tools.note_node(EventKind::Adopted, node, one.id.as_str());
                         self.seen(node, one);
                     }
@@ -83,7 +84,8 @@ impl Engine<'_> {
             }
             Aim::Gone { .. } => {
                 work.forgets_launch();
-                work.goes(Phase::Over(Outcome::Nothing));
+                let outcome = if work.ended { Outcome::Down } else { Outcome::Nothing };
+                work.goes(Phase::Over(outcome));
             }
         }
     }
@@ -104,6 +106,18 @@ impl Engine<'_> {
 }
 
 impl Work {
+    /// What was in the way has gone; an earlier launch may still show up.
+    pub(crate) fn goes_on(&mut self, then: Then) {
+        match then {
+            Then::Launch if self.has_open_launch() => self.begins_in_doubt(),
+            Then::Launch => self.goes(Phase::Launch),
+            Then::Over(Outcome::Down) if self.sweeps && self.has_open_launch() => {
+                self.begins_in_doubt();
+            }
+            Then::Over(outcome) => self.goes(Phase::Over(outcome)),
+        }
+    }
+
     /// In doubt from the beginning: what was asked for before may still show up.
     pub(crate) fn begins_in_doubt(&mut self) {
         let until = Instant::now() + DOUBT;

@@ -17,12 +17,14 @@ impl Engine<'_> {
         id: &InstanceId,
         result: Result<(), Error>,
     ) {
+        let now = self.tools.now();
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
         match result {
             Ok(()) => {
-                work.notes_termination(id);
+                work.notes_termination(id, now);
+                work.ended = true;
                 work.tries = 0;
                 if let Phase::Remove { ids, told, .. } = &mut work.phase {
                     ids.retain(|left| left != id);
@@ -64,27 +66,31 @@ impl Engine<'_> {
         self.passed
             .warnings
             .insert(format!("{node}: {id} could not be terminated: {}", failure.text));
-        match work.aim {
-            Aim::Gone { .. } => {
-                work.failure = Some(failure);
-                work.goes(Phase::Over(Outcome::Failed));
-            }
-            Aim::Up(_) => {
-                let first = work.failure.clone().unwrap_or(failure);
-                match &work.phase {
-                    Phase::Remove { then: Then::Over(outcome), .. } => {
-                        let outcome = *outcome;
-                        work.goes(Phase::Over(outcome));
+        let first = work.failure.clone().unwrap_or(failure);
+        match &mut work.phase {
+            // The others are to go all the same.
+            Phase::Remove { ids, then: Then::Over(outcome), .. } => {
+                ids.retain(|left| left != id);
+                let (outcome, none_left) = (*outcome, ids.is_empty());
+                work.tries = 0;
+                let outcome = match work.aim {
+                    Aim::Gone { .. } => {
+                        work.failure = Some(first);
+                        Outcome::Failed
                     }
-                    Phase::Remove { then: Then::Launch, .. }
-                    | Phase::AwaitGone { .. }
-                    | Phase::Doubt { .. }
-                    | Phase::Launch
-                    | Phase::Start(_)
-                    | Phase::Watch(_)
-                    | Phase::Over(_) => self.fail(node, first),
+                    Aim::Up(_) => outcome,
+                };
+                if none_left {
+                    work.goes(Phase::Over(outcome));
                 }
             }
+            Phase::Remove { then: Then::Launch, .. }
+            | Phase::AwaitGone { .. }
+            | Phase::Doubt { .. }
+            | Phase::Launch
+            | Phase::Start(_)
+            | Phase::Watch(_)
+            | Phase::Over(_) => self.fail(node, first),
         }
     }
 
@@ -96,7 +102,11 @@ impl Engine<'_> {
         let Phase::Remove { told, then, .. } = &work.phase else {
             return;
         };
-        let (told, then) = (told.clone(), *then);
+        let (told, mut then) = (told.clone(), *then);
+        if !work.is_up_wanted() && work.failure.is_some() {
+            // One of them would not go.
+            then = Then::Over(Outcome::Failed);
+        }
         let certain = match work.aim {
             Aim::Gone { certain } => certain,
             Aim::Up(_) => then == Then::Launch,
@@ -106,10 +116,7 @@ impl Engine<'_> {
             work.goes(Phase::AwaitGone { ids: told, until, then });
             return;
         }
-        match then {
-            Then::Launch => work.goes(Phase::Launch),
-            Then::Over(outcome) => work.goes(Phase::Over(outcome)),
-        }
+        work.goes_on(then);
     }
 }
 

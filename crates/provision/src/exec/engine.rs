@@ -120,6 +120,12 @@ impl<'a> Engine<'a> {
         self.yield_nodes();
         self.adopt_known();
         loop {
+            // Before anything is begun.
+            if self.stopping.is_none() && cancel.is_cancelled() {
+                self.stop(Cause::Cancelled);
+            } else if self.stopping.is_none() && Instant::now() >= self.deadline {
+                self.stop(Cause::Timeout);
+            }
             self.dispatch();
             self.collect();
             self.begin_look();
@@ -145,11 +151,7 @@ impl<'a> Engine<'a> {
                 Happened::Answer(answer) => self.answered(answer),
                 Happened::Looked(look) => self.looked(look),
                 Happened::Told(told) => self.told(told),
-                Happened::Cancelled => self.stop(Cause::Cancelled),
-                Happened::Time => {}
-            }
-            if self.stopping.is_none() && Instant::now() >= self.deadline {
-                self.stop(Cause::Timeout);
+                Happened::Cancelled | Happened::Time => {}
             }
         }
     }
@@ -240,15 +242,21 @@ impl<'a> Engine<'a> {
     /// Leaves nodes that others want.
     pub(super) fn yield_nodes(&mut self) {
         let wanted = self.tools.state.asked_to_yield(self.tools.now()).unwrap_or_default();
+        let mut left = Vec::new();
         for work in self.works.values_mut() {
             let yields = work.is_up_wanted() && wanted.contains(&work.node);
-            if yields && !matches!(work.phase, Phase::Over(_)) {
+            // What Slurm has not been told yet is not said any more, so that nobody waits for it.
+            if yields && (work.telling || !matches!(work.phase, Phase::Over(_))) {
                 work.failure = Some(Failure::new(Cause::Cancelled, "stopped while it was started"));
                 work.telling = false;
                 work.goes(Phase::Over(Outcome::Yielded));
+                left.push(work.node.clone());
             }
         }
         self.desk.forget(&wanted);
+        for node in left {
+            self.ends_probes(&node);
+        }
     }
 
     /// Begins nothing new, and undoes what is not finished.
@@ -289,4 +297,46 @@ async fn slot<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
     let done = future.await;
     *slot = None;
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::work::Aim;
+    use crate::exec::{Cancel, Files};
+    use crate::site::Identity;
+    use crate::state::{MemoryState, State as _};
+    use cloud_core::memory::{MemoryCloud, Settings};
+    use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+    use std::time::SystemTime;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_slurm_was_about_to_be_told_of_is_let_go()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let node = NodeName::new("n1")?;
+        let cloud = MemoryCloud::new(Settings::default());
+        let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
+        let (state, files) = (MemoryState::new(), Files::default());
+        let clock = || SystemTime::UNIX_EPOCH;
+        let tools = Tools {
+            cloud: &cloud,
+            slurm: &slurm,
+            state: &state,
+            clock: &clock,
+            progress: &(),
+            files: &files,
+            run: "test",
+            cancel: Cancel::never(),
+        };
+        let site = Site::new(Identity::cluster("blue"));
+        let mut work = Work::new(node.clone(), None, Aim::Up(None), Phase::Over(Outcome::Up));
+        work.telling = true;
+        let deadline = Instant::now() + Duration::from_mins(9);
+        let mut engine = Engine::new(&tools, &site, vec![work], Cooldowns::new(), deadline);
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(5);
+        state.ask_to_yield(std::slice::from_ref(&node), until)?;
+        engine.yield_nodes();
+        assert!(engine.works.get(&node).is_some_and(Work::is_over));
+        Ok(())
+    }
 }

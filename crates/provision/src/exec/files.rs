@@ -1,5 +1,6 @@
 //! The files that plans write.
 
+use super::engine::LAST_ANSWERS;
 use super::stage::Executor;
 use super::steps::chain;
 use crate::cooldown::Cooldowns;
@@ -9,6 +10,7 @@ use crate::world::{Fleet, Roster, World};
 use cloud_core::InstanceFilter;
 use slurmconf::Config;
 use std::path::{Path, PathBuf};
+use tokio::time::timeout_at;
 
 impl Executor<'_> {
     fn path(&self, which: File) -> Option<PathBuf> {
@@ -43,9 +45,14 @@ impl Executor<'_> {
             return;
         };
         let filter = InstanceFilter::tagged(self.site.identity.tags());
-        let listed = match self.tools.cloud.list(&filter).await {
-            Ok(listed) => listed,
-            Err(error) => {
+        let list = timeout_at(self.deadline + LAST_ANSWERS, self.tools.cloud.list(&filter));
+        let listed = match list.await {
+            Ok(Ok(listed)) => listed,
+            Err(late) => {
+                self.report.failures.push(format!("{}: {late}", path.display()));
+                return;
+            }
+            Ok(Err(error)) => {
                 self.report.failures.push(format!("{}: {error}", path.display()));
                 return;
             }
@@ -64,7 +71,15 @@ impl Executor<'_> {
             cooldowns: &cooldowns,
             now: self.tools.now(),
         };
-        let old = std::fs::read(&path).unwrap_or_default();
+        let old = match std::fs::read(&path) {
+            Ok(old) => old,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            // What cannot be read may hold more than what is ours.
+            Err(error) => {
+                self.report.failures.push(format!("{}: {error}", path.display()));
+                return;
+            }
+        };
         let machines = machines(world);
         let new = match which {
             File::SlurmConf => return,

@@ -1,7 +1,7 @@
 //! One look at the cloud for all nodes, and what it means for each.
 
 use super::engine::Engine;
-use super::work::{Failure, Phase, Then};
+use super::work::{Failure, Life, Phase, Then};
 use super::{end::remove, tools::Tools};
 use crate::outcome::Outcome;
 use crate::report::Cause;
@@ -67,7 +67,11 @@ impl<'a> Engine<'a> {
             Ok(listed) => listed,
             Err(error) => return self.blind(&error),
         };
-        let addresses = addresses.unwrap_or_default();
+        let addresses = addresses.unwrap_or_else(|error| {
+            let text = format!("the addresses of instances could not be had: {error}");
+            self.passed.warnings.insert(text);
+            BTreeMap::new()
+        });
         let mut by_node: BTreeMap<NodeName, Vec<Instance>> = BTreeMap::new();
         for mut instance in listed {
             if !self.site.identity.owns(&instance) {
@@ -135,6 +139,11 @@ impl<'a> Engine<'a> {
             return;
         };
         (work.missed, work.seen) = (0, true);
+        if instance.state == InstanceState::Failed {
+            work.life = Life::Dead;
+        } else if instance.state == InstanceState::Running && work.life == Life::Fresh {
+            work.life = Life::Ran;
+        }
         match (&instance.state, instance.address) {
             (InstanceState::Running, Some(address)) => self.up(node, &instance.id, address),
             (InstanceState::Failed, _) => self.lost(node, instance),
@@ -179,38 +188,26 @@ impl<'a> Engine<'a> {
                 Failure::new(Cause::Unavailable, "launch: the instance failed")
             } else {
                 // By another's hand: theirs to launch again.
-                work.forgets_instance();
+                work.forgets_instance(self.tools.now());
                 Failure::new(Cause::Conflict, "the instance was removed while it was started")
             };
             return self.fail(node, failure);
         };
         let failure = Failure::of_fault(fault, place.as_ref());
         self.tools.note_node(EventKind::LaunchFailed, node, &failure.text);
-        let has_next = work.wanted().is_some_and(|wanted| wanted.places.len() > work.place);
-        match fault.kind {
-            ErrorKind::Capacity | ErrorKind::Quota if has_next => {
-                work.instance = None;
-                let gone = remove(vec![instance.id.clone()], Then::Launch);
-                let cause = failure.cause;
-                work.goes(gone);
-                if let Some(place) = place {
-                    self.cool(&place.pool(), cause);
-                }
-                self.elsewhere(node, failure);
-            }
-            ErrorKind::Capacity
-            | ErrorKind::Quota
-            | ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Conflict
-            | ErrorKind::Invalid
-            | ErrorKind::Throttled
-            | ErrorKind::Unavailable
-            | ErrorKind::Ambiguous
-            | ErrorKind::Protocol
-            | ErrorKind::Unsupported => self.fail(node, failure),
+        let has_next = work.wanted().is_some_and(|wanted| wanted.places.len() > work.place + 1);
+        let full = matches!(fault.kind, ErrorKind::Capacity | ErrorKind::Quota);
+        if let Some(place) = place.filter(|_| full) {
+            self.cool(&place.pool(), failure.cause);
         }
+        if !full || !has_next {
+            return self.fail(node, failure);
+        }
+        if let Some(work) = self.works.get_mut(node) {
+            work.instance = None;
+            work.goes(remove(vec![instance.id.clone()], Then::Launch));
+        }
+        self.elsewhere(node, failure);
     }
 
     fn not_seen(&mut self, node: &NodeName, id: &InstanceId, asked: &mut usize) {
@@ -236,12 +233,21 @@ impl<'a> Engine<'a> {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
+        let identity = &self.site.identity;
+        let ours =
+            |one: &Instance| identity.owns(one) && identity.node_of(one).as_ref() == Some(node);
+        if matches!(&result, Ok(instance) if !ours(instance)) {
+            return self.not_ours(node, id);
+        }
         let gone = match &result {
             Ok(instance) => !instance.state.is_live(),
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
+        let leaving = matches!(&result, Ok(instance) if instance.state.is_leaving());
         match &mut work.phase {
-            Phase::Doubt { .. } if gone => work.notes_termination(id),
+            // It may be there all the same: a cloud also says so of what it does not show.
+            Phase::Doubt { .. } if leaving => work.notes_termination(id, self.tools.now()),
+            Phase::Doubt { .. } if gone => work.disowns(id),
             Phase::Doubt { .. } => {
                 if let Ok(instance) = result {
                     self.judge_doubt(node, &[instance]);
@@ -250,7 +256,7 @@ impl<'a> Engine<'a> {
             Phase::Watch(watched) if watched == id => match result {
                 Ok(instance) => self.seen(node, &instance),
                 Err(_) if gone => {
-                    work.forgets_instance();
+                    work.disowns(id);
                     let text = "the instance disappeared while it was started";
                     self.fail(node, Failure::new(Cause::NotFound, text));
                 }
@@ -269,14 +275,49 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// An instance that we knew, and that has another's tags by now: it is theirs.
+    fn not_ours(&mut self, node: &NodeName, id: &InstanceId) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.disowns(id);
+        match &mut work.phase {
+            Phase::Watch(watched) if watched == id => {
+                let text = "the instance is not ours any more";
+                self.fail(node, Failure::new(Cause::Conflict, text));
+            }
+            Phase::AwaitGone { ids, .. } => {
+                ids.remove(id);
+                self.all_gone(node);
+            }
+            Phase::Watch(_)
+            | Phase::Doubt { .. }
+            | Phase::Remove { .. }
+            | Phase::Launch
+            | Phase::Start(_)
+            | Phase::Over(_) => {}
+        }
+    }
+
     /// Instances on their way out: gone when the cloud says so, not when it says nothing.
     fn judge_leaving(&mut self, node: &NodeName, shown: &[Instance], asked: &mut usize) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
-        let Phase::AwaitGone { ids, until, .. } = &mut work.phase else {
+        let Phase::AwaitGone { ids, until, then } = &mut work.phase else {
             return;
         };
+        let is_other = |one: &&Instance| {
+            !one.state.is_leaving()
+                && !ids.contains(&one.id)
+                && !work.record.is_terminated(&one.id, self.tools.now())
+        };
+        // A launch from before has come to light: no other one is needed.
+        if *then == Then::Launch && work.record.is_open() && shown.iter().any(|one| is_other(&one))
+        {
+            let others: Vec<Instance> = shown.iter().filter(is_other).cloned().collect();
+            return self.judge_doubt(node, &others);
+        }
         let late = Instant::now() >= *until;
         let gone = |id: &InstanceId| {
             shown.iter().any(|instance| instance.id == *id && !instance.state.is_live())
@@ -308,10 +349,7 @@ impl<'a> Engine<'a> {
             && ids.is_empty()
         {
             let then = *then;
-            match then {
-                Then::Launch => work.goes(Phase::Launch),
-                Then::Over(outcome) => work.goes(Phase::Over(outcome)),
-            }
+            work.goes_on(then);
         }
     }
 }

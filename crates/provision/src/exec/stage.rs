@@ -195,7 +195,10 @@ impl<'a> Executor<'a> {
                 work
             }
             Step::Terminate { node, ids } => {
-                self.gone(node, remove(ids.clone(), Then::Over(Outcome::Down)), false)
+                let phase = remove(ids.clone(), Then::Over(Outcome::Down));
+                let mut work = self.gone(node, phase, false);
+                work.sweeps = stops(operation);
+                work
             }
             Step::WaitGone { node, ids } => {
                 let ids = ids.iter().cloned().collect();
@@ -208,7 +211,9 @@ impl<'a> Executor<'a> {
                 let work = self.up(node, Phase::Launch);
                 return Some((work, Some(Failure::new(*cause, own_words(reason)))));
             }
-            Step::Nothing { node, why: Why::NoInstance } => self.doubtful_stop(operation, node)?,
+            Step::Nothing { node, why: Why::NoInstance | Why::Leaving } => {
+                self.doubtful_stop(operation, node)?
+            }
             _ => return None,
         };
         Some((work, None))
@@ -254,23 +259,27 @@ impl<'a> Executor<'a> {
 
     /// Nothing to stop was seen, but a launch was never answered: it may still show up.
     fn doubtful_stop(&mut self, operation: Operation, node: &NodeName) -> Option<Work> {
-        let stops = match operation {
-            Operation::Stop | Operation::StopAll | Operation::Failed => true,
-            Operation::Start
-            | Operation::Rebuild
-            | Operation::Rollout
-            | Operation::Resize
-            | Operation::Deploy
-            | Operation::Finish
-            | Operation::Reconcile => false,
-        };
         let open = self.locks.get(node).is_some_and(|lock| lock.record().is_open());
-        if !stops || !open {
+        if !stops(operation) || !open {
             return None;
         }
         let mut work = self.gone(node, Phase::Launch, false);
         work.begins_in_doubt();
         Some(work)
+    }
+}
+
+/// True if nothing of the node is to be left.
+fn stops(operation: Operation) -> bool {
+    match operation {
+        Operation::Stop | Operation::StopAll | Operation::Failed => true,
+        Operation::Start
+        | Operation::Rebuild
+        | Operation::Rollout
+        | Operation::Resize
+        | Operation::Deploy
+        | Operation::Finish
+        | Operation::Reconcile => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::desk::take_back;
 use super::stage::Executor;
 use crate::outcome::{NodeReport, Outcome};
-use crate::plan::{Return, Step, TellSlurm};
+use crate::plan::{Finding, FindingKind, Return, Step, TellSlurm};
 use crate::report::Cause;
 use crate::state::{EventKind, cooldowns};
 use cloud_core::{Error as CloudError, ErrorKind, InstanceId};
@@ -114,13 +114,18 @@ impl Executor<'_> {
         }
     }
 
-    /// Gives back a node that Slurm takes for up, unless it is on its way down by now.
+    /// Gives back a node, unless Slurm has gone on since it was found.
     async fn power_down(&mut self, node: NodeName, reason: &Reason) {
         let nodes = [node];
-        let is_on = |state: &NodeState| !state.is_powered_down() && !state.is_powering_down();
-        let result = take_back(self.tools, &nodes, reason, is_on).await;
+        let is_ghost = |found: &Finding| {
+            found.kind == FindingKind::Ghost
+                && nodes.iter().any(|node| found.node.as_ref() == Some(node))
+        };
+        let still: fn(&NodeState) -> bool =
+            if self.report.findings.iter().any(is_ghost) { is_on } else { is_awaited };
+        let result = take_back(self.tools, &nodes, reason, still).await;
         if let Ok(taken) = &result {
-            for node in taken {
+            for node in &taken.nodes {
                 self.tools.note_node(EventKind::GivenBack, node, reason.as_str());
             }
         }
@@ -259,6 +264,16 @@ async fn terminate(
     }
 }
 
+/// Taken for up, though it has no machine.
+fn is_on(state: &NodeState) -> bool {
+    !state.is_powered_down() && !state.is_powering_down()
+}
+
+/// Waited for, or given up by Slurm: not one that has come up in the meantime.
+fn is_awaited(state: &NodeState) -> bool {
+    is_on(state) && !state.is_up() && (state.is_powering_up() || state.is_down())
+}
+
 fn list(nodes: &[NodeName]) -> Hostlist {
     nodes.iter().collect()
 }
@@ -272,4 +287,20 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_came_up_after_the_look_is_not_powered_down() {
+        let awaited = |text: &str| text.parse().ok().map(|state| is_awaited(&state));
+        for waits in ["ALLOCATED+CLOUD+POWERING_UP", "DOWN+CLOUD+NOT_RESPONDING"] {
+            assert_eq!(awaited(waits), Some(true), "{waits}");
+        }
+        for up in ["IDLE+CLOUD", "ALLOCATED+CLOUD", "MIXED+CLOUD", "DOWN+CLOUD+POWERED_DOWN"] {
+            assert_eq!(awaited(up), Some(false), "{up}");
+        }
+    }
 }

@@ -62,6 +62,43 @@ pub(crate) enum Then {
     Over(Outcome),
 }
 
+/// What is known of the instance that a start has in hand, and of what runs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It was there before: jobs may run on it.
+    Unknown,
+    /// Launched by this run, and not yet seen running.
+    Fresh,
+    /// Launched by this run, and seen running: it may have registered.
+    Ran,
+    /// It failed: nothing runs on it.
+    Dead,
+}
+
+/// What Slurm says of a node that it was to take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Taken,
+    /// It is up, or has a job.
+    InUse,
+    /// It is neither up nor on its way.
+    Idle,
+    /// Slurm does not answer, or was not asked.
+    None,
+}
+
+impl Life {
+    /// True if the instance may be ended.
+    pub(crate) fn may_end(self, word: Word) -> bool {
+        match (word, self) {
+            (Word::Taken, _) | (_, Self::Dead) => true,
+            (Word::InUse, Self::Unknown | Self::Fresh | Self::Ran) => false,
+            (Word::Idle, life) => life != Self::Unknown,
+            (Word::None, life) => life == Self::Fresh,
+        }
+    }
+}
+
 /// Where a node stands.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
@@ -99,6 +136,8 @@ pub(crate) struct Work {
     pub(crate) launches: u32,
     /// Nothing is asked before.
     pub(crate) not_before: Instant,
+    /// Nothing is ended before Slurm has said whether the node is in use.
+    pub(crate) unheard: bool,
     /// A request is under way.
     pub(crate) asking: bool,
     /// Slurm is being told.
@@ -113,6 +152,11 @@ pub(crate) struct Work {
     pub(crate) address: Option<IpAddr>,
     /// Slurm is told of what becomes of it.
     pub(crate) tells: bool,
+    /// Whatever shows up for the node goes, and not only what was seen.
+    pub(crate) sweeps: bool,
+    /// An instance was told to go.
+    pub(crate) ended: bool,
+    pub(crate) life: Life,
     pub(crate) failure: Option<Failure>,
     pub(crate) begun: Instant,
     pub(crate) launched: Option<Instant>,
@@ -138,6 +182,7 @@ impl Work {
             doubts: 0,
             launches: 0,
             not_before: now,
+            unheard: false,
             asking: false,
             telling: false,
             held: false,
@@ -146,6 +191,9 @@ impl Work {
             instance: None,
             address: None,
             tells: true,
+            sweeps: false,
+            ended: false,
+            life: Life::Unknown,
             failure: None,
             begun: now,
             launched: None,
@@ -175,6 +223,19 @@ impl Work {
 
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over(_)) && !self.asking && !self.telling
+    }
+
+    /// True if nothing is to come of it any more, whatever is answered.
+    pub(crate) fn is_given_up(&self) -> bool {
+        match self.phase {
+            Phase::Over(_) | Phase::Remove { then: Then::Over(_), .. } => true,
+            Phase::Remove { then: Then::Launch, .. }
+            | Phase::AwaitGone { .. }
+            | Phase::Doubt { .. }
+            | Phase::Launch
+            | Phase::Start(_)
+            | Phase::Watch(_) => false,
+        }
     }
 
     /// True if it waits for what a listing shows.
@@ -233,8 +294,8 @@ impl Work {
     }
 
     /// Writes down that an instance was told to go.
-    pub(crate) fn notes_termination(&mut self, id: &InstanceId) {
-        self.record.terminate(id);
+    pub(crate) fn notes_termination(&mut self, id: &InstanceId, now: SystemTime) {
+        self.record.terminate(id, now);
         self.keep();
     }
 
@@ -245,10 +306,19 @@ impl Work {
     }
 
     /// Writes down that the instance is gone by another's hand.
-    pub(crate) fn forgets_instance(&mut self) {
+    pub(crate) fn forgets_instance(&mut self, now: SystemTime) {
         if let Some(id) = self.instance.take() {
-            self.notes_termination(&id);
+            self.notes_termination(&id, now);
         }
+    }
+
+    /// Writes down that an instance is not there, or not ours any more.
+    pub(crate) fn disowns(&mut self, id: &InstanceId) {
+        if self.instance.as_ref() == Some(id) {
+            self.instance = None;
+        }
+        self.record.forget(id);
+        self.keep();
     }
 
     /// The next launch is another one, and not a repeat.

@@ -19,10 +19,16 @@ pub(super) struct Locked {
 
 impl Run<'_> {
     /// Takes the locks that are free, and waits for the others no longer than until then.
-    ///
-    /// Nobody waits for ever: who has some locks and waits for others lets go of all of them in
-    /// time, and each node's work needs only its own.
     pub(super) async fn lock(&self, nodes: &[NodeName], until: Instant) -> Locked {
+        self.lock_enough(nodes, nodes.len(), until).await
+    }
+
+    /// The same, and waits only until it has one: no node waits for the locks of others.
+    pub(super) async fn lock_any(&self, nodes: &[NodeName], until: Instant) -> Locked {
+        self.lock_enough(nodes, 1, until).await
+    }
+
+    async fn lock_enough(&self, nodes: &[NodeName], enough: usize, until: Instant) -> Locked {
         let mut locked = Locked { locks: BTreeMap::new(), busy: Vec::new() };
         let mut waiting: Vec<NodeName> = nodes.to_vec();
         waiting.sort();
@@ -30,7 +36,8 @@ impl Run<'_> {
         let mut pause = PAUSE;
         loop {
             waiting = self.take(waiting, &mut locked);
-            if waiting.is_empty() || Instant::now() >= until {
+            let done = waiting.is_empty() || locked.locks.len() >= enough;
+            if done || Instant::now() >= until {
                 locked.busy = waiting;
                 return locked;
             }

@@ -127,11 +127,12 @@ impl Run<'_> {
         listed: &mut Vec<Instance>,
         until: Instant,
     ) {
+        let now = self.tools.now();
         let mut hidden: Vec<(NodeName, InstanceId)> = Vec::new();
         for (node, lock) in &mut *locks {
             let record = lock.record();
             for instance in listed.iter_mut() {
-                if record.is_terminated(&instance.id) && !instance.state.is_leaving() {
+                if record.is_terminated(&instance.id, now) && !instance.state.is_leaving() {
                     instance.state = InstanceState::Terminating;
                 }
             }
@@ -139,7 +140,7 @@ impl Run<'_> {
                 match listed.iter().find(|instance| instance.id == id) {
                     None => hidden.push((node.clone(), id)),
                     Some(instance) if instance.state.is_live() => {}
-                    Some(_) => forget(lock.as_mut(), &id),
+                    Some(_) => forget(lock.as_mut(), &id, now),
                 }
             }
         }
@@ -155,9 +156,12 @@ impl Run<'_> {
                 continue;
             };
             match answer {
+                Ok(Ok(instance)) if !self.site.identity.owns(&instance) => {
+                    disown(lock.as_mut(), &id);
+                }
                 Ok(Ok(instance)) if instance.state.is_live() => listed.push(instance),
-                Ok(Ok(_)) => forget(lock.as_mut(), &id),
-                Ok(Err(error)) if error.kind() == ErrorKind::NotFound => forget(lock.as_mut(), &id),
+                Ok(Ok(_)) => forget(lock.as_mut(), &id, now),
+                Ok(Err(error)) if error.kind() == ErrorKind::NotFound => disown(lock.as_mut(), &id),
                 // Not known: whoever launches looks a few times first.
                 Ok(Err(_)) | Err(_) => {}
             }
@@ -166,8 +170,15 @@ impl Run<'_> {
 }
 
 /// Writes down that an instance is gone.
-fn forget(lock: &mut dyn NodeLock, id: &InstanceId) {
+fn forget(lock: &mut dyn NodeLock, id: &InstanceId, now: SystemTime) {
     let mut record = lock.record();
-    record.terminate(id);
+    record.terminate(id, now);
+    let _ = lock.keep(&record);
+}
+
+/// Writes down that an instance is not there, or not ours any more.
+fn disown(lock: &mut dyn NodeLock, id: &InstanceId) {
+    let mut record = lock.record();
+    record.forget(id);
     let _ = lock.keep(&record);
 }

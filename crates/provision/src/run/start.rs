@@ -12,9 +12,6 @@ use tokio::time::Instant;
 /// stops them, before it goes on with the others.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often the run goes round for such nodes.
-const MOST_ROUNDS: u32 = 4;
-
 /// Brings nodes up; those that cannot be had go back to Slurm at once, with the reason.
 ///
 /// `jobs` are the jobs of the resume file. A node that another process starts or stops is waited
@@ -24,9 +21,8 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
     let deadline = run.deadline(begun);
     let mut report = Report::new(Operation::Start);
     let mut waiting = nodes.to_vec();
-    for round in 0..MOST_ROUNDS {
-        let until = if round == 0 { (Instant::now() + PATIENCE).min(deadline) } else { deadline };
-        let mut locked = run.lock(&waiting, until).await;
+    let mut locked = run.lock(&waiting, (Instant::now() + PATIENCE).min(deadline)).await;
+    loop {
         waiting = std::mem::take(&mut locked.busy);
         let ours: Vec<NodeName> = locked.locks.keys().cloned().collect();
         if !ours.is_empty() {
@@ -37,6 +33,7 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
         if waiting.is_empty() || Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
             break;
         }
+        locked = run.lock_any(&waiting, deadline).await;
     }
     busy(&mut report, waiting);
     run.ended(report, begun)

@@ -18,6 +18,7 @@ pub use directory::StateDir;
 pub use error::{Error, Result};
 pub use events::{Event, EventKind};
 pub use memory::MemoryState;
+pub(crate) use record::LEAVING;
 pub use record::{Launch, NodeRecord};
 
 use hostlist::NodeName;

@@ -4,6 +4,9 @@ use cloud_core::InstanceId;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
+/// How long an instance that was told to go is taken for one on its way out.
+pub(crate) const LEAVING: Duration = Duration::from_mins(3);
+
 /// What was last asked of the cloud for one node, written before it is asked.
 ///
 /// ```
@@ -26,6 +29,9 @@ pub struct NodeRecord {
     /// The last instance that was told to go; listings may show it running for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminated: Option<String>,
+    /// When it was told so, in milliseconds since 1970.
+    #[serde(default)]
+    pub terminated_at: u64,
 }
 
 /// A launch that was asked for.
@@ -90,23 +96,59 @@ impl NodeRecord {
         self.launch.is_some()
     }
 
-    /// True if this instance was told to go.
+    /// True if this instance was told to go a short while ago. After that it has stayed, and what
+    /// is listed counts again.
     #[must_use]
-    pub fn is_terminated(&self, id: &InstanceId) -> bool {
-        self.terminated.as_deref() == Some(id.as_str())
+    pub fn is_terminated(&self, id: &InstanceId, now: SystemTime) -> bool {
+        let ago = millis(now).saturating_sub(self.terminated_at);
+        self.terminated.as_deref() == Some(id.as_str()) && Duration::from_millis(ago) < LEAVING
     }
 
     /// Forgets a launch whose instance was told to go; the next one is another.
-    pub fn terminate(&mut self, id: &InstanceId) {
-        if self.instance().is_none_or(|launched| launched == *id) {
-            self.launch = None;
-            self.generation = self.generation.wrapping_add(1);
-        }
+    pub fn terminate(&mut self, id: &InstanceId, now: SystemTime) {
+        self.forget(id);
+        self.terminated_at = millis(now);
         self.terminated = Some(id.as_str().to_owned());
+    }
+
+    /// Forgets a launch whose instance is not there, or not ours any more; the next one is another.
+    ///
+    /// A launch that was not answered, or that made another instance, is not forgotten over it.
+    pub fn forget(&mut self, id: &InstanceId) {
+        let made = self.launch.as_ref().map(Launch::id);
+        match made {
+            None => {}
+            Some(Some(made)) if made == *id => self.launch = None,
+            Some(_) => return,
+        }
+        self.generation = self.generation.wrapping_add(1);
     }
 }
 
 fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_one_instance_does_not_forget_the_open_launch_of_another() {
+        let (one, two) = (InstanceId::new("i-1"), InstanceId::new("i-2"));
+        let at = SystemTime::UNIX_EPOCH;
+        let mut record = NodeRecord { launch: Some(Launch::asked(at)), ..NodeRecord::default() };
+        record.terminate(&one, at);
+        assert!(record.is_open(), "not answered");
+        record.launch = Some(Launch::answered(at, &two));
+        record.terminate(&one, at);
+        assert_eq!(record.instance(), Some(two.clone()));
+        assert_eq!(record.generation, 0, "the same launch");
+        record.terminate(&two, at);
+        assert!(!record.is_open());
+        assert_eq!(record.generation, 1);
+        record.terminate(&one, at);
+        assert_eq!(record.generation, 2);
+    }
 }

@@ -21,14 +21,18 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 ///
 /// A reader sees the old text or the new one, at any moment and after any crash.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> Result<()> {
+    // A link stays one: what it leads to is replaced.
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = real.as_path();
     let temporary = beside(path, &format!(".{}.new", std::process::id()));
-    let written = write_new(&temporary, path, text);
-    if let Err(source) = written {
+    let put = || {
+        write_new(&temporary, path, text).map_err(Error::on("write", &temporary))?;
+        keep_previous(path).map_err(Error::on("keep the version before of", path))?;
+        fs::rename(&temporary, path).map_err(Error::on("replace", path))
+    };
+    put().inspect_err(|_| {
         let _ = fs::remove_file(&temporary);
-        return Err(Error::on("write", temporary)(source));
-    }
-    keep_previous(path).map_err(Error::on("keep the version before of", path))?;
-    fs::rename(&temporary, path).map_err(Error::on("replace", path))?;
+    })?;
     // The rename itself is on disk only when the directory is; not every file system can do that.
     let _ = path.parent().map(|directory| File::open(directory).and_then(|open| open.sync_all()));
     Ok(())
@@ -71,5 +75,22 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::on("read", path)(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_not_replaced_by_a_file() -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let directory = tempfile::tempdir()?;
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        fs::write(&file, "old")?;
+        std::os::unix::fs::symlink(&file, &link)?;
+        replace(&link, b"new")?;
+        assert!(fs::symlink_metadata(&link)?.is_symlink());
+        assert_eq!(fs::read_to_string(&file)?, "new");
+        Ok(())
     }
 }
