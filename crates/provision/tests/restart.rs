@@ -13,6 +13,7 @@ use provision::state::{Document, Event, EventKind, NodeRecord, State, StateDir};
 use provision::{Cause, OnPartial, Outcome, run};
 use slurmconf::{Config, Document as Conf, SlurmVersion};
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::{Controller as _, NodeAction, Reason};
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, SystemTime};
@@ -90,6 +91,9 @@ async fn a_stop_while_a_node_starts_is_obeyed() {
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     let stop = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
+        // As Slurm does before it calls its suspend program.
+        let (gone, why) = ("n2".parse().unwrap(), Reason::new("somebody wants it off"));
+        bed.slurm.set_state(&gone, NodeAction::PowerDownForce, Some(&why)).await.unwrap();
         bed.run(async |run| run::stop(run, &names("n2")).await).await
     };
     let (started, stopped) = tokio::join!(start, stop);

@@ -310,8 +310,7 @@ impl<'a> Engine<'a> {
                     self.comment_jobs(node, &text);
                 } else {
                     // Nobody waits for it, and nobody has been told where it is.
-                    let word = if work.life == Life::Ran { Word::Idle } else { Word::None };
-                    work.hears(word);
+                    work.hears(if work.life == Life::Ran { Word::Idle } else { Word::None });
                 }
             }
         }
