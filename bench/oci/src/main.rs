@@ -44,13 +44,7 @@ fn report() {
         bars.check("wall / floor", spent.launching / floor, 1.3);
         bars.check("launch requests / instance", asked.launches() / f64::from(count), 1.05);
         bars.check("other requests", asked.others(), 25.0);
-        let cpu = (spent.cpu - idle.cpu) * 1e3 / f64::from(count);
-        if count > 1 {
-            bars.check("CPU ms / instance", cpu, 3.0);
-        } else {
-            // All of it is what polling and the first use of each kind of request cost, once.
-            println!("{:>30} {cpu:8.3}", "CPU ms, mostly once");
-        }
+        bars.check("CPU ms / instance", (spent.cpu - idle.cpu) * 1e3 / f64::from(count), 3.0);
         bars.check("peak MB", spent.megabytes, 30.0);
         println!("{:>30} {:.2} s launching, {:.2} s in all", "wall", spent.launching, spent.all);
     }
