@@ -279,6 +279,16 @@ pub enum Problem {
         /// The known name that looks most like it.
         near: Option<String>,
     },
+    /// A word that is none of the few to choose from.
+    #[error("{what} is {found:?}, and may be: {known}")]
+    NotOneOf {
+        /// Whose value it is.
+        what: String,
+        /// The word.
+        found: String,
+        /// The words to choose from.
+        known: String,
+    },
     /// A name that would not be one word of a node name, a feature or a partition.
     #[error("{name:?} is no word of letters, digits, '.', '-' and '_', or a reserved one")]
     BadName {

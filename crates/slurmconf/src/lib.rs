@@ -9,7 +9,7 @@ mod model;
 mod near;
 mod shapes;
 mod version;
-mod yaml;
+pub mod yaml;
 
 pub use diff::{Action, Change, Changes, NodeChange, diff};
 pub use document::{

@@ -2,14 +2,27 @@
 //!
 //! The files read here are written by hand, and their errors are mostly of form: a list for a number, a line not
 //! indented. A tree lets the reader say what it found and where, which typed deserialisation does not.
+//!
+//! ```
+//! use slurmconf::yaml::{Node, Source};
+//!
+//! let source = Source::new("site.yaml", "name: alpha\ncount: many\n");
+//! let root = source.read()?;
+//! let entries = source.map("site.yaml", &root)?;
+//! let count = Node::get(entries, "count").unwrap();
+//! let error = source.number("count", count, (0, 10)).unwrap_err();
+//! assert!(error.to_string().starts_with("site.yaml:2:8: count: expected a whole number"));
+//! # Ok::<(), slurmconf::Error>(())
+//! ```
 
 use crate::error::{Error, Place, Problem, Result};
+use crate::near::nearest;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 use std::{fmt, sync::Arc};
 
 /// A YAML file, for its nodes to be reported in.
-pub(crate) struct Source<'a> {
+pub struct Source<'a> {
     file: Arc<str>,
     text: &'a str,
     /// For the places of all entries, each of which would have to look for its line.
@@ -18,19 +31,28 @@ pub(crate) struct Source<'a> {
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
+pub struct Node {
+    /// What it is.
+    pub value: Value,
     location: Location,
 }
 
+/// What a node is.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Nothing.
     Null,
+    /// A truth value.
     Bool(bool),
+    /// A whole number.
     Integer(i64),
+    /// Any other number.
     Float(f64),
+    /// A text.
     Text(String),
+    /// A list.
     List(Vec<Node>),
+    /// A mapping, in the order written.
     Map(Vec<(Node, Node)>),
 }
 
@@ -47,12 +69,14 @@ impl fmt::Display for Cause {
 impl std::error::Error for Cause {}
 
 impl<'a> Source<'a> {
-    pub(crate) fn new(file: &str, text: &'a str) -> Self {
+    /// The text of a file, and the name that errors call it by.
+    #[must_use]
+    pub fn new(file: &str, text: &'a str) -> Self {
         Self { file: Arc::from(file), text, lines: text.lines().collect() }
     }
 
     /// Reads the one document in the file; an empty file is null.
-    pub(crate) fn read(&self) -> Result<Node> {
+    pub fn read(&self) -> Result<Node> {
         serde_saphyr::from_str(self.text).map_err(|error| {
             let location = error.location();
             let problem = Problem::Yaml(Box::new(Cause(error)));
@@ -64,7 +88,7 @@ impl<'a> Source<'a> {
     }
 
     /// The entries of a mapping; null is one without entries.
-    pub(crate) fn map<'n>(&self, what: &str, node: &'n Node) -> Result<&'n [(Node, Node)]> {
+    pub fn map<'n>(&self, what: &str, node: &'n Node) -> Result<&'n [(Node, Node)]> {
         match &node.value {
             Value::Map(entries) => Ok(entries),
             Value::Null => Ok(&[]),
@@ -77,7 +101,7 @@ impl<'a> Source<'a> {
     }
 
     /// A text; a number will do, as in `mgmt_shape: 1`.
-    pub(crate) fn text(&self, what: &str, node: &Node) -> Result<String> {
+    pub fn text(&self, what: &str, node: &Node) -> Result<String> {
         match &node.value {
             Value::Text(text) => Ok(text.clone()),
             Value::Integer(number) => Ok(number.to_string()),
@@ -88,7 +112,7 @@ impl<'a> Source<'a> {
     }
 
     /// A whole number between bounds, in quotes or not.
-    pub(crate) fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
+    pub fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
         let Some(count) = node.integer() else {
             // Octal or decimal: YAML's versions disagree, and the reader makes a float of it.
             let octal = matches!(node.value, Value::Float(_)) && self.word(node).starts_with('0');
@@ -108,7 +132,7 @@ impl<'a> Source<'a> {
     }
 
     /// The value under a key that must be there; without it, the error is about `at`.
-    pub(crate) fn field<'n>(
+    pub fn field<'n>(
         &self,
         (what, at): (&str, &Node),
         entries: &'n [(Node, Node)],
@@ -118,7 +142,25 @@ impl<'a> Source<'a> {
         Node::get(entries, key).ok_or_else(missing)
     }
 
-    pub(crate) fn expected(&self, what: &str, expected: &'static str, node: &Node) -> Error {
+    /// An error for each key that is none of `known`, with the nearest that is.
+    #[must_use]
+    pub fn unknown_keys(&self, what: &str, entries: &[(Node, Node)], known: &[&str]) -> Vec<Error> {
+        let unknown = |(key, _): &(Node, Node)| {
+            let name = match &key.value {
+                Value::Text(name) if known.contains(&name.as_str()) => return None,
+                Value::Text(name) => name.clone(),
+                other => other.to_string(),
+            };
+            let near = nearest(&name, known.iter().copied()).map(str::to_owned);
+            let problem = Problem::UnknownKey { what: what.to_owned(), key: name, near };
+            Some(self.error(key, problem))
+        };
+        entries.iter().filter_map(unknown).collect()
+    }
+
+    /// The error that there is something else than should be.
+    #[must_use]
+    pub fn expected(&self, what: &str, expected: &'static str, node: &Node) -> Error {
         let found = match node.value {
             // As written: as a number it may look like what was expected.
             Value::Float(_) => self.word(node).to_owned(),
@@ -132,7 +174,9 @@ impl<'a> Source<'a> {
         self.error(node, Problem::Expected { what: what.to_owned(), expected, found })
     }
 
-    pub(crate) fn error(&self, node: &Node, problem: Problem) -> Error {
+    /// An error about a node.
+    #[must_use]
+    pub fn error(&self, node: &Node, problem: Problem) -> Error {
         Error::new(self.place(node.location), problem)
     }
 
@@ -168,13 +212,15 @@ impl<'a> Source<'a> {
 
 impl Node {
     /// The value under a key.
-    pub(crate) fn get<'n>(entries: &'n [(Self, Self)], key: &str) -> Option<&'n Self> {
+    #[must_use]
+    pub fn get<'n>(entries: &'n [(Self, Self)], key: &str) -> Option<&'n Self> {
         let is_it = |name: &Self| matches!(&name.value, Value::Text(text) if text == key);
         entries.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value)
     }
 
     /// The number, if it is a whole one or the text of one.
-    pub(crate) fn integer(&self) -> Option<i64> {
+    #[must_use]
+    pub fn integer(&self) -> Option<i64> {
         match &self.value {
             Value::Integer(number) => Some(*number),
             Value::Text(text) => text.trim().parse().ok(),

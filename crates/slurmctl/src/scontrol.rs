@@ -87,6 +87,12 @@ impl Scontrol {
         Ok(Self::new(config, version))
     }
 
+    /// Slurm's programs, as they were found.
+    #[must_use]
+    pub fn programs(&self) -> &Programs {
+        &self.config.programs
+    }
+
     async fn scontrol(&self, arguments: &Argv) -> Result<String> {
         self.run(&self.config.programs.scontrol, arguments).await
     }

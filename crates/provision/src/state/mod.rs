@@ -20,6 +20,7 @@ pub use events::{Event, EventKind};
 pub use memory::MemoryState;
 pub(crate) use record::LEAVING;
 pub use record::{Launch, NodeRecord};
+pub use whole::replace as replace_whole;
 
 use hostlist::NodeName;
 use std::collections::BTreeSet;

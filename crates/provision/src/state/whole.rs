@@ -20,7 +20,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Replaces a file, with owner and mode of the one before, which is kept beside it.
 ///
 /// A reader sees the old text or the new one, at any moment and after any crash.
-pub(crate) fn replace(path: &Path, text: &[u8]) -> Result<()> {
+pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
     // A link stays one: what it leads to is replaced.
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let path = real.as_path();

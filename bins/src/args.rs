@@ -1,0 +1,80 @@
+//! The options that all programs have.
+
+use crate::output::Volume;
+use clap::{ArgAction, Args, ValueEnum};
+use hostlist::Hostlist;
+use std::path::PathBuf;
+
+/// Where the configuration is looked for.
+pub const CONFIG: &str = "/etc/citc/startnode.yaml";
+
+/// The options that all programs have; they stand before the host list, as 26.05's `PowerAction` puts them.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Common {
+    /// The configuration [default: /etc/citc/startnode.yaml].
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// slurm.conf [default: $`SLURM_CONF`, else /etc/slurm/slurm.conf].
+    #[arg(long, value_name = "FILE", global = true)]
+    pub slurm_conf: Option<PathBuf>,
+
+    /// Where locks, cool-downs and events are kept [default: /var/lib/slurm-elastic].
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state_dir: Option<PathBuf>,
+
+    /// Print the plan and change nothing.
+    #[arg(long, global = true)]
+    pub dry_run: bool,
+
+    /// Print for machines, as JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// The log [default: /var/log/slurm/elastic.log]; - for standard error.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub log: Option<PathBuf>,
+
+    /// How lines of the log look.
+    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    pub log_format: LogFormat,
+
+    /// Say more.
+    #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
+    pub verbose: u8,
+
+    /// Say nothing but errors.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+/// How lines of the log look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// As Cluster in the Cloud's.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Common {
+    /// How much to say.
+    #[must_use]
+    pub fn volume(&self) -> Volume {
+        match (self.quiet, self.verbose) {
+            (true, _) => Volume::Quiet,
+            (false, 0) => Volume::Normal,
+            (false, _) => Volume::Verbose,
+        }
+    }
+}
+
+/// A host list as an argument: at least one node, and each name one that a node can have.
+pub fn nodes(text: &str) -> Result<Hostlist, String> {
+    let list: Hostlist = text.parse().map_err(|error: hostlist::ParseError| error.to_string())?;
+    if list.is_empty() {
+        return Err("no node in it".to_owned());
+    }
+    Ok(list)
+}

@@ -1,0 +1,171 @@
+//! `startnode.yaml`: which cloud, which cluster, and how to go about it.
+//!
+//! Every file that Cluster in the Cloud writes is read unchanged; what is new is optional. All that is wrong is said at
+//! once, so that a file is mended in one go.
+
+mod elastic;
+mod fallback;
+mod openstack;
+mod oracle;
+mod reader;
+
+pub use elastic::Elastic;
+pub use fallback::Fallback;
+pub use openstack::OpenStack;
+pub use oracle::{Auth, Oracle};
+
+use provision::RebuildHow;
+use reader::Reader;
+use slurmconf::{Error, yaml::Source};
+
+/// What `startnode.yaml` says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The cloud, and what only it needs.
+    pub cloud: Cloud,
+    /// The cluster's name, in the tag `cluster` of everything that is its own; a CitC 2 file has none.
+    pub cluster_id: Option<String>,
+    /// The image of new machines; else the newest that carries the cluster's tag.
+    pub image_id: Option<String>,
+    /// Another address for the cloud's API.
+    pub endpoint: Option<String>,
+    /// How a machine gets a new image.
+    pub rebuild: RebuildHow,
+    /// Where to go when there is no room at a node's own place, in order.
+    pub fallback: Vec<Fallback>,
+    /// How to go about it.
+    pub elastic: Elastic,
+    /// Where other files are.
+    pub paths: Paths,
+}
+
+/// The clouds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cloud {
+    /// Oracle's.
+    Oracle(Oracle),
+    /// An `OpenStack`.
+    OpenStack(OpenStack),
+}
+
+/// Where other files are, where that is not the usual place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// The public keys that may log in to a machine.
+    pub ssh_keys: Option<String>,
+    /// The script that a machine runs when it first boots.
+    pub bootstrap: Option<String>,
+    /// `slurm.conf`.
+    pub slurm_conf: Option<String>,
+    /// The directory of `scontrol`.
+    pub slurm_bin: Option<String>,
+    /// The target of each node's next rebuild.
+    pub reboot_vars: Option<String>,
+    /// The same, in the older place.
+    pub hostvars: Option<String>,
+    /// What restarts slurmctld.
+    pub restart: Vec<String>,
+}
+
+const COMMON: [&str; 18] = [
+    "csp",
+    "cluster_id",
+    "image_id",
+    "endpoint",
+    "rebuild",
+    "fallback",
+    "elastic",
+    "ssh_keys_file",
+    "bootstrap_file",
+    "slurm_conf",
+    "slurm_bin",
+    "reboot_vars",
+    "hostvars",
+    "restart_command",
+    // CitC's own tools read these; we need them for nothing.
+    "ansible_repo",
+    "ansible_branch",
+    "mgmt_image_id",
+    "packer_version",
+];
+
+/// A file that was read, and what is odd about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub settings: Settings,
+    /// Keys that mean nothing, each with the one that may have been meant.
+    pub warnings: Vec<Error>,
+}
+
+impl Settings {
+    /// Reads a `startnode.yaml`; `file` is the name that errors call it by.
+    pub fn read(file: &str, text: &str) -> Result<Loaded, Vec<Error>> {
+        let source = Source::new(file, text);
+        let root = source.read().map_err(|error| vec![error])?;
+        let mut reader = Reader::new(&source, file, &root).map_err(|error| vec![error])?;
+        let clouds = [("oracle", Csp::Oracle), ("openstack", Csp::OpenStack)];
+        let csp = reader.choice("csp", &clouds).unwrap_or(Csp::Oracle);
+        let (cloud, own): (_, &[&str]) = match csp {
+            Csp::Oracle => (oracle::read(&mut reader).map(Cloud::Oracle), &oracle::KEYS),
+            Csp::OpenStack => {
+                (Some(Cloud::OpenStack(openstack::read(&mut reader))), &openstack::KEYS)
+            }
+        };
+        let common = Self::common(&mut reader);
+        let warnings = reader.unknown(&[&COMMON, own].concat());
+        let mut errors = reader.into_errors();
+        match cloud {
+            Some(cloud) if errors.is_empty() => Ok(Loaded { settings: common(cloud), warnings }),
+            _ => {
+                errors.sort_by_key(|error| error.place().map(|place| (place.line, place.column)));
+                Err(errors)
+            }
+        }
+    }
+
+    /// What is read for all clouds, also when the cloud's own part is wrong, so that all errors come at once.
+    fn common(reader: &mut Reader<'_>) -> impl FnOnce(Cloud) -> Self + use<> {
+        let rebuilds = [("in_place", RebuildHow::InPlace), ("recreate", RebuildHow::Recreate)];
+        let cluster_id = reader.text("cluster_id");
+        let image_id = reader.text("image_id");
+        let endpoint = reader.text("endpoint");
+        let rebuild = reader.choice("rebuild", &rebuilds).unwrap_or_default();
+        let fallback = fallback::read(reader);
+        let elastic = elastic::read(reader);
+        let paths = Paths::read(reader);
+        move |cloud| Self {
+            cloud,
+            cluster_id,
+            image_id,
+            endpoint,
+            rebuild,
+            fallback,
+            elastic,
+            paths,
+        }
+    }
+}
+
+impl Paths {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            ssh_keys: reader.text("ssh_keys_file"),
+            bootstrap: reader.text("bootstrap_file"),
+            slurm_conf: reader.text("slurm_conf"),
+            slurm_bin: reader.text("slurm_bin"),
+            reboot_vars: reader.text("reboot_vars"),
+            hostvars: reader.text("hostvars"),
+            restart: reader.texts("restart_command"),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Csp {
+    Oracle,
+    OpenStack,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! The values of one mapping, with what is wrong about them collected.
+
+use slurmconf::{
+    Error, Problem, Result,
+    yaml::{Node, Source, Value},
+};
+use std::time::Duration;
+
+/// Reads one mapping by its keys; a value that is wrong counts as not there, and is an error at the end.
+pub(super) struct Reader<'a> {
+    source: &'a Source<'a>,
+    what: String,
+    at: &'a Node,
+    entries: &'a [(Node, Node)],
+    errors: Vec<Error>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(source: &'a Source<'a>, what: &str, node: &'a Node) -> Result<Self> {
+        let entries = source.map(what, node)?;
+        Ok(Self { source, what: what.to_owned(), at: node, entries, errors: Vec::new() })
+    }
+
+    /// The items of a list, each with its own reader's errors added to these.
+    pub(super) fn list<T>(
+        &mut self,
+        key: &str,
+        read: impl Fn(&mut Reader<'a>) -> Option<T>,
+    ) -> Vec<T> {
+        let Some(node) = self.get(key) else { return Vec::new() };
+        let Value::List(items) = &node.value else {
+            self.errors.push(self.source.expected(key, "a list", node));
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        for item in items {
+            all.extend(self.inner(key, item, &read).flatten());
+        }
+        all
+    }
+
+    /// What a mapping under a key says; an unknown key in it is an error here, as these are all our own.
+    pub(super) fn map<T>(&mut self, key: &str, read: impl Fn(&mut Reader<'a>) -> T) -> Option<T> {
+        let node = self.get(key)?;
+        self.inner(key, node, &read)
+    }
+
+    fn inner<T>(
+        &mut self,
+        key: &str,
+        node: &'a Node,
+        read: &impl Fn(&mut Reader<'a>) -> T,
+    ) -> Option<T> {
+        match Reader::new(self.source, key, node) {
+            Ok(mut inner) => {
+                let value = read(&mut inner);
+                self.errors.append(&mut inner.errors);
+                Some(value)
+            }
+            Err(error) => {
+                self.errors.push(error);
+                None
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+        let node = self.get(key)?;
+        let text = self.source.text(key, node);
+        self.keep(text).filter(|text| !text.is_empty())
+    }
+
+    /// A text that must be there.
+    pub(super) fn required(&mut self, key: &'static str) -> Option<String> {
+        if self.get(key).is_none() {
+            let problem = Problem::MissingKey { what: self.what.clone(), key };
+            self.errors.push(self.source.error(self.at, problem));
+        }
+        self.text(key)
+    }
+
+    /// One text, or a list of them.
+    pub(super) fn texts(&mut self, key: &str) -> Vec<String> {
+        let Some(node) = self.get(key) else { return Vec::new() };
+        let Value::List(items) = &node.value else { return self.text(key).into_iter().collect() };
+        let mut all = Vec::new();
+        for item in items {
+            let text = self.source.text(key, item);
+            all.extend(self.keep(text));
+        }
+        all
+    }
+
+    pub(super) fn number(&mut self, key: &str, bounds: (u32, u32)) -> Option<u32> {
+        let node = self.get(key)?;
+        let number = self.source.number(key, node, bounds);
+        self.keep(number)
+    }
+
+    pub(super) fn truth(&mut self, key: &str) -> Option<bool> {
+        let node = self.get(key)?;
+        if let Value::Bool(truth) = node.value {
+            return Some(truth);
+        }
+        self.errors.push(self.source.expected(key, "true or false", node));
+        None
+    }
+
+    /// A number, whole or not, above 0.
+    pub(super) fn rate(&mut self, key: &str) -> Option<f64> {
+        let node = self.get(key)?;
+        let rate = match node.value {
+            Value::Float(rate) => Some(rate),
+            _ => node.integer().and_then(|whole| u32::try_from(whole).ok()).map(f64::from),
+        };
+        let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0);
+        if rate.is_none() {
+            self.errors.push(self.source.expected(key, "a number above 0", node));
+        }
+        rate
+    }
+
+    /// Seconds, or a number with `s`, `m` or `h`.
+    pub(super) fn duration(&mut self, key: &str) -> Option<Duration> {
+        let node = self.get(key)?;
+        let duration = self.source.text(key, node).ok().as_deref().and_then(duration);
+        if duration.is_none() {
+            self.errors.push(self.source.expected(key, "a time such as 90, 90s, 15m or 2h", node));
+        }
+        duration
+    }
+
+    pub(super) fn choice<T: Copy>(&mut self, key: &str, known: &[(&str, T)]) -> Option<T> {
+        let node = self.get(key)?;
+        let text = self.source.text(key, node);
+        let word = self.keep(text)?;
+        let found = known.iter().find(|(name, _)| *name == word).map(|&(_, value)| value);
+        if found.is_none() {
+            let names: Vec<_> = known.iter().map(|&(name, _)| name).collect();
+            let problem =
+                Problem::NotOneOf { what: key.to_owned(), found: word, known: names.join(", ") };
+            self.errors.push(self.source.error(node, problem));
+        }
+        found
+    }
+
+    /// An error for each key that is none of these.
+    pub(super) fn unknown(&self, known: &[&str]) -> Vec<Error> {
+        self.source.unknown_keys(&self.what, self.entries, known)
+    }
+
+    /// The same, as errors of this reader.
+    pub(super) fn refuse_unknown(&mut self, known: &[&str]) {
+        let unknown = self.unknown(known);
+        self.errors.extend(unknown);
+    }
+
+    pub(super) fn into_errors(self) -> Vec<Error> {
+        self.errors
+    }
+
+    /// The value under a key; null is none.
+    fn get(&self, key: &str) -> Option<&'a Node> {
+        Node::get(self.entries, key).filter(|node| !matches!(node.value, Value::Null))
+    }
+
+    fn keep<T>(&mut self, value: Result<T>) -> Option<T> {
+        value.map_err(|error| self.errors.push(error)).ok()
+    }
+}
+
+/// Seconds, or a number with its unit.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(split)?;
+    let scale = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * scale))
+}

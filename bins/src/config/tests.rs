@@ -1,0 +1,84 @@
+use super::*;
+use std::time::Duration;
+
+fn errors(text: &str) -> Vec<String> {
+    let errors = Settings::read("startnode.yaml", text).unwrap_err();
+    errors.iter().map(|error| error.to_string().lines().next().unwrap().to_owned()).collect()
+}
+
+fn settings(text: &str) -> Settings {
+    let loaded = Settings::read("startnode.yaml", text).unwrap();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    loaded.settings
+}
+
+#[test]
+fn every_citc_file_is_read_as_it_is() {
+    let six = "csp: oracle\nregion: uk-london-1\ncompartment_id: ocid1.c\nvcn_id: ocid1.v\nsubnet_id: ocid1.s\n\
+        ad_root: \"TnMx:UK-LONDON-1-AD-\"\nansible_repo: x\nansible_branch: 6\ncluster_id: cheerful-macaw\nmgmt_image_id: ocid1.i\n";
+    let two = "region: uk-london-1\ncompartment_id: ocid1.c\nvcn_id: ocid1.v\nad_root: X-AD-\n";
+    let openstack = "csp: openstack\nnetwork_id: a\nceph_network: b\nsecurity_group: g\nnetwork_name: net\n\
+        cluster_id: useful-gnu\nansible_branch: openstack\nansible_repo: x\n";
+    assert_eq!(settings(six).cluster_id.as_deref(), Some("cheerful-macaw"));
+    let old = settings(two);
+    assert_eq!(old.cluster_id, None);
+    assert!(matches!(&old.cloud, Cloud::Oracle(oracle) if oracle.auth == Auth::ConfigFile));
+    let Cloud::OpenStack(cloud) = settings(openstack).cloud else { panic!("not an OpenStack") };
+    assert_eq!(cloud.networks, ["a", "b"]);
+    assert_eq!(cloud.security_groups, ["g"]);
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let text = "csp: oracle\nauth: magic\nelastic: {concurrency: 0, cooldown: soon, colour: red}\nfallback: 3\n";
+    let expected = [
+        "startnode.yaml:1:1: startnode.yaml lacks \"compartment_id\"",
+        "startnode.yaml:2:7: auth is \"magic\", and may be: config_file, instance_principal",
+        "startnode.yaml:3:24: concurrency: 0 is not between 1 and 1024",
+        "startnode.yaml:3:37: cooldown: expected a time such as 90, 90s, 15m or 2h, found \"soon\"",
+        "startnode.yaml:3:43: elastic has no key \"colour\"",
+        "startnode.yaml:4:11: fallback: expected a list, found 3",
+    ];
+    let found = errors(text);
+    assert_eq!(found, expected, "{found:#?}");
+}
+
+#[test]
+fn a_cloud_that_is_not_ours_is_refused() {
+    let found = errors("csp: aws\nregion: x\n");
+    assert!(
+        found.contains(
+            &"startnode.yaml:1:6: csp is \"aws\", and may be: oracle, openstack".to_owned()
+        ),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_unknown_key_is_a_warning_with_the_nearest_known() {
+    let loaded = Settings::read("s.yaml", "compartment_id: c\nclutser_id: x\n").unwrap();
+    let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0]
+            .starts_with("s.yaml:2:1: s.yaml has no key \"clutser_id\"; nearest is \"cluster_id\""),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn what_is_ours_is_read() {
+    let text = "compartment_id: c\nfallback: [{ad: 2}, {shape: VM.X, zone: z}]\nrebuild: recreate\n\
+        elastic: {concurrency: 4, requests_per_second: 2.5, deadline: 8m, on_partial: keep, cooldown: 90, stopped: start}\n";
+    let settings = settings(text);
+    let zone = |zone: &str| Some(zone.to_owned());
+    let expected = [
+        Fallback { shape: None, zone: zone("2") },
+        Fallback { shape: Some("VM.X".to_owned()), zone: zone("z") },
+    ];
+    assert_eq!(settings.fallback, expected);
+    assert_eq!(settings.rebuild, RebuildHow::Recreate);
+    assert_eq!(settings.elastic.deadline, Some(Duration::from_mins(8)));
+    assert_eq!(settings.elastic.requests_per_second, Some(2.5));
+    assert_eq!(settings.elastic.cooldown, Some(Duration::from_secs(90)));
+}

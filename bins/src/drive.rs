@@ -1,0 +1,150 @@
+//! From an opened context to a report: the plan printed, or carried out and told.
+
+use crate::args::Common;
+use crate::context::Context;
+use crate::log::{Entry, Level, Log};
+use crate::output::{Colour, Output};
+use crate::process::{SOME_FAILED, WELL};
+use provision::exec::{Cancel, CancelSignal, Progress, Tools};
+use provision::plan::Plan;
+use provision::run::Run;
+use provision::state::{Event, EventKind};
+use provision::{NodeReport, Report, Roster};
+use std::time::SystemTime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Logs what happens, in the words that operators' searches know, and shows it if asked to.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// Where to write for later.
+    pub log: &'a Log,
+    /// Where to write for people.
+    pub output: Output,
+    /// True to print each event as JSON.
+    pub json: bool,
+}
+
+impl Progress for Told<'_> {
+    fn event(&self, event: &Event) {
+        let (level, words) = phrase(event);
+        self.log.write(Entry { level, node: event.node.as_deref(), message: &words });
+        if self.json {
+            self.output.print(event.to_line().trim_end());
+        } else if let Some(node) = &event.node {
+            self.output.say(format_args!("{node}: {words}"));
+        }
+    }
+}
+
+/// What Cluster in the Cloud's log says when the same happens.
+fn phrase(event: &Event) -> (Level, String) {
+    let detail = event.detail.as_deref().unwrap_or_default();
+    let instance = event.instance.as_deref().unwrap_or(detail);
+    match event.event {
+        EventKind::Begun => (Level::Info, format!("begin: {detail}")),
+        EventKind::Launched => (Level::Info, format!("Starting, instance {instance}")),
+        EventKind::Adopted => {
+            (Level::Warning, format!("host is already running, instance {instance}"))
+        }
+        EventKind::LaunchFailed => (Level::Error, format!("problem launching instance: {detail}")),
+        EventKind::Up => (Level::Info, format!("Started, Private IP {detail}")),
+        EventKind::Terminated => (Level::Info, format!("Stopped, instance {instance}")),
+        EventKind::GivenBack => (Level::Warning, format!("given back to Slurm: {detail}")),
+        EventKind::Returned => (Level::Info, detail.to_owned()),
+        EventKind::Rebuilt => (Level::Info, format!("rebuilt or rebooted, instance {instance}")),
+        EventKind::Cooling => (Level::Warning, format!("cooling down: {detail}")),
+        EventKind::Ended => (Level::Info, format!("end: {detail}")),
+        _ => (Level::Info, detail.to_owned()),
+    }
+}
+
+impl Context {
+    /// Runs `work` with everything it needs, and stops it in order when we are told to end.
+    pub async fn with_run<T>(&self, common: &Common, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+        let (stop, cancel) = Cancel::new();
+        let told = Told { log: &self.log, output: self.output, json: common.json };
+        let roster = Roster::new(&self.slurm.config);
+        let run = Run {
+            tools: Tools {
+                cloud: &*self.cloud,
+                slurm: &self.slurm.controller,
+                state: &self.state,
+                clock: &SystemTime::now,
+                progress: &told,
+                files: &self.files,
+                run: self.log.run(),
+                cancel,
+            },
+            site: &self.site,
+            conf: &roster,
+        };
+        let watched = watch(stop);
+        tokio::pin!(watched);
+        let work = work(&run);
+        tokio::pin!(work);
+        tokio::select! {
+            result = &mut work => result,
+            () = &mut watched => work.await,
+        }
+    }
+
+    /// Prints a plan that is not carried out.
+    pub fn show(&self, common: &Common, plan: &Plan) -> u8 {
+        if common.json {
+            self.output.print(serde_json::to_string(plan).unwrap_or_default());
+        } else {
+            self.output.print(plan.to_string().trim_end());
+        }
+        WELL
+    }
+
+    /// Tells what became of a run: on standard output, and what failed also in the log.
+    pub fn tell(&self, common: &Common, report: &Report) -> u8 {
+        let troubles = report.warnings.iter().map(|text| (Level::Warning, text));
+        let troubles = troubles.chain(report.failures.iter().map(|text| (Level::Error, text)));
+        for (level, message) in troubles {
+            self.log.write(Entry { level, node: None, message });
+            self.output.complain(message);
+        }
+        for (node, ended) in &report.nodes {
+            if !ended.outcome.is_success() {
+                let message = why(ended);
+                let node = node.as_str();
+                self.log.write(Entry { level: Level::Error, node: Some(node), message: &message });
+                let line = format!("{node}: {message}");
+                self.output.complain(self.output.paint(Colour::Red, line));
+            }
+        }
+        if common.json {
+            self.output.print(serde_json::to_string(report).unwrap_or_default());
+        }
+        if report.is_success() { WELL } else { SOME_FAILED }
+    }
+}
+
+/// Why a node did not get what it should, with what the cloud's support asks for.
+fn why(report: &NodeReport) -> String {
+    let reason = report.reason.as_deref().unwrap_or("no reason is known");
+    let id = report.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
+    format!("{}: {reason}{id}", report.outcome.as_str())
+}
+
+/// Returns when somebody told us to end; what is under way is then ended in order.
+async fn watch(stop: CancelSignal) {
+    let [mut terminate, mut interrupt] =
+        [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+    tokio::select! {
+        () = heard(&mut terminate) => {}
+        () = heard(&mut interrupt) => {}
+    }
+    stop.cancel();
+}
+
+async fn heard(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}

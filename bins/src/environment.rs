@@ -1,0 +1,52 @@
+//! What the programs know from outside: variables, home, host name. Read here and nowhere else.
+
+use nix::unistd::{User, gethostname, getuid};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The environment, as a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Variables that are text.
+    pub variables: BTreeMap<String, String>,
+    /// The user's own directory.
+    pub home: Option<PathBuf>,
+    /// The machine's name, without its domain.
+    pub hostname: String,
+}
+
+impl Environment {
+    /// Reads it.
+    #[must_use]
+    pub fn read() -> Self {
+        let text = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((key.into_string().ok()?, value.into_string().ok()?))
+        };
+        let variables: BTreeMap<_, _> = std::env::vars_os().filter_map(text).collect();
+        let home = variables.get("HOME").filter(|home| home.starts_with('/')).map(PathBuf::from);
+        let hostname = gethostname().ok().and_then(|name| name.into_string().ok());
+        let hostname = hostname.unwrap_or_default();
+        let hostname = hostname.split('.').next().unwrap_or_default().to_owned();
+        // slurmctld gives no HOME; the password database knows.
+        Self { home: home.or_else(home_of_user), hostname, variables }
+    }
+
+    /// A variable that is set to something.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Where a file is that is usually at `path`; `~` is the user's own directory.
+    #[must_use]
+    pub fn expand(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(path),
+        }
+    }
+}
+
+fn home_of_user() -> Option<PathBuf> {
+    User::from_uid(getuid()).ok().flatten().map(|user| user.dir)
+}

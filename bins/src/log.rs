@@ -1,0 +1,152 @@
+//! The log: one write a line, in Cluster in the Cloud's format or as JSON.
+//!
+//! Several programs append to one file at a time; a line written with one call is never mixed with another's.
+
+use crate::args::LogFormat;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// How.
+    Debug,
+    /// What.
+    Info,
+    /// Odd.
+    Warning,
+    /// Wrong.
+    Error,
+}
+
+impl Level {
+    /// As Python's logging calls it, which operators' searches know.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warning => "WARNING",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// One line.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// How much it matters.
+    pub level: Level,
+    /// The node it is about.
+    pub node: Option<&'a str>,
+    /// What happened.
+    pub message: &'a str,
+}
+
+/// The log of one run.
+#[derive(Debug)]
+pub struct Log {
+    sink: Mutex<Sink>,
+    format: LogFormat,
+    least: Level,
+    program: &'static str,
+    run: String,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Nowhere,
+    File(File),
+    StandardError,
+}
+
+impl Log {
+    /// A log that goes nowhere.
+    #[must_use]
+    pub fn nowhere(program: &'static str) -> Self {
+        Self::with(Sink::Nowhere, LogFormat::Text, program)
+    }
+
+    /// Opens the file for appending; `-` is standard error.
+    pub fn open(path: &Path, format: LogFormat, program: &'static str) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::with(Sink::StandardError, format, program));
+        }
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Self::with(Sink::File(file), format, program))
+    }
+
+    fn with(sink: Sink, format: LogFormat, program: &'static str) -> Self {
+        // Enough to tell the runs of one log apart.
+        let run = format!("{:08x}", std::process::id() ^ seconds());
+        Self { sink: Mutex::new(sink), format, least: Level::Info, program, run }
+    }
+
+    /// With lines about how things are done.
+    #[must_use]
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.least = if verbose { Level::Debug } else { Level::Info };
+        self
+    }
+
+    /// What all lines of this run carry.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Writes a line; a log that cannot be written stops nothing.
+    pub fn write(&self, entry: Entry<'_>) {
+        if entry.level < self.least {
+            return;
+        }
+        let now = jiff::Zoned::now();
+        let line = match self.format {
+            LogFormat::Text => self.text(&now, entry),
+            LogFormat::Json => self.json(&now, entry),
+        };
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = match &mut *sink {
+            Sink::Nowhere => Ok(()),
+            Sink::File(file) => file.write_all(line.as_bytes()),
+            Sink::StandardError => io::stderr().write_all(line.as_bytes()),
+        };
+    }
+
+    fn text(&self, now: &jiff::Zoned, entry: Entry<'_>) -> String {
+        let stamp = now.strftime("%Y-%m-%d %H:%M:%S");
+        let millis = now.subsec_nanosecond() / 1_000_000;
+        let (program, level) = (self.program, entry.level.name());
+        // One line, whatever the cloud's message has in it.
+        let message = one_line(entry.message);
+        let node = entry.node.map(|node| format!("{node}:  ")).unwrap_or_default();
+        format!("{stamp},{millis:03} {program:<10} {level:<8} {node}{message} [{}]\n", self.run)
+    }
+
+    fn json(&self, now: &jiff::Zoned, entry: Entry<'_>) -> String {
+        let line = serde_json::json!({
+            "time": now.timestamp().to_string(),
+            "program": self.program,
+            "run": self.run,
+            "level": entry.level.name().to_ascii_lowercase(),
+            "node": entry.node,
+            "message": entry.message,
+        });
+        format!("{line}\n")
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split(['\n', '\r'])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn seconds() -> u32 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.subsec_nanos())
+}

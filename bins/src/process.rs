@@ -1,0 +1,48 @@
+//! The process itself: fit to run whoever started it.
+//!
+//! slurmctld starts its programs without PATH and HOME, with standard descriptors closed (22.05) or with a pipe that
+//! breaks when slurmctld stops (24.11, 26.05), and with its own blocked signals (22.05). Closed descriptors are opened on
+//! `/dev/null` by Rust's runtime before `main`, and a broken pipe is an error that [`output`](crate::output) ignores, as
+//! the runtime ignores SIGPIPE.
+
+use crate::alias;
+use clap::Parser;
+use nix::sys::signal::SigSet;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// All is well.
+pub const WELL: u8 = 0;
+/// Some nodes failed; each is named.
+pub const SOME_FAILED: u8 = 1;
+/// Wrong usage or configuration; nothing was done.
+pub const WRONG: u8 = 2;
+
+/// Undoes what slurmctld leaves us with; the first thing that `main` does.
+pub fn prepare() {
+    // With TERM blocked, a run could not be ended in order. That it cannot be unblocked is no reason not to run.
+    let _ = SigSet::all().thread_unblock();
+}
+
+/// Runs a program: reads its arguments, and goes on to its exit code.
+pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> ExitCode {
+    prepare();
+    match A::try_parse_from(alias::written_out(std::env::args_os())) {
+        Ok(arguments) => ExitCode::from(block_on(program(arguments))),
+        Err(error) => {
+            let _ = error.print();
+            ExitCode::from(if error.use_stderr() { WRONG } else { WELL })
+        }
+    }
+}
+
+/// Runs the future on this one thread: start-up in a millisecond, and nothing goes on when `main` has ended.
+fn block_on(future: impl Future<Output = u8>) -> u8 {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(future),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "cannot start: {error}");
+            SOME_FAILED
+        }
+    }
+}

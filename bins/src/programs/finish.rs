@@ -1,0 +1,235 @@
+//! `finish`: limits become the node section of slurm.conf.
+
+mod check;
+mod difference;
+mod inputs;
+
+pub(super) use inputs::marked;
+mod prove;
+
+use crate::args::Common;
+use crate::context::Context;
+use crate::output::chain;
+use crate::process::{SOME_FAILED, WELL};
+use crate::trouble::Trouble;
+use clap::{Parser, ValueEnum};
+use inputs::Inputs;
+use provision::plan::{self, Finish, Plan};
+use provision::run::{self, Run};
+use provision::state::replace_whole;
+use slurmconf::Style;
+use slurmctl::Controller as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Make the node section of slurm.conf from limits.yaml, and have slurmctld take it.
+///
+/// Shows what changes, proves it on a throw-away slurmctld, replaces the file as a whole (the previous version is kept),
+/// and tells slurmctld. Nothing is written if nothing changes, if the new file is no good, or if a node that would go
+/// is running a job. If slurmctld does not answer afterwards, the previous file is put back.
+#[derive(Debug, Parser)]
+#[command(name = "finish", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// What may be used.
+    #[arg(long, value_name = "FILE", default_value = "limits.yaml")]
+    limits: PathBuf,
+
+    /// Shapes besides those that are built in [default: /etc/citc/shapes.yaml, if it is there].
+    #[arg(long, value_name = "FILE")]
+    shapes: Option<PathBuf>,
+
+    /// How nodes are written.
+    #[arg(long, value_name = "STYLE", default_value = "folded")]
+    style: StyleName,
+
+    /// The partition that gets Default=YES, of those that limits.yaml names.
+    #[arg(long, value_name = "NAME")]
+    default_partition: Option<String>,
+
+    /// Check configuration, credentials, image, limits and Slurm's parameters; write nothing.
+    #[arg(long, conflicts_with_all = ["print", "force"])]
+    check: bool,
+
+    /// Print the node section and do nothing.
+    #[arg(long)]
+    print: bool,
+
+    /// Write the file, and leave it to you to tell slurmctld.
+    #[arg(long)]
+    no_restart: bool,
+
+    /// Do not try the file on a throw-away slurmctld.
+    #[arg(long)]
+    no_prove: bool,
+
+    /// Also if nodes that go are running jobs, or the management node is not ready.
+    #[arg(long)]
+    force: bool,
+}
+
+/// How nodes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StyleName {
+    /// Ranges, which slurmctld reads far faster.
+    Folded,
+    /// A line for each node, as Cluster in the Cloud writes it.
+    Citc,
+    /// Ranges with a node set for each group, as `StackHPC` writes them.
+    NodeGroups,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  finish --check      is everything in place?
+  finish --dry-run    what would change
+  finish              do it; run it again whenever limits.yaml has changed
+  finish --print      the node section on standard output
+
+Exit code: 0 all well (also: nothing to change), 1 something failed and nothing is changed (it says what), 2 wrong usage,
+limits or configuration (nothing done).";
+
+/// Runs it.
+pub async fn run(arguments: Arguments) -> u8 {
+    match begin(&arguments).await {
+        Ok(code) => code,
+        Err(trouble) => super::wrong(&arguments.common, &trouble),
+    }
+}
+
+async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+    let context = Context::open("finish", &arguments.common).await?;
+    if !arguments.force
+        && let Some(unready) = inputs::unready(&context.environment)
+    {
+        context.output.complain(unready);
+        return Ok(SOME_FAILED);
+    }
+    let inputs = Inputs::read(arguments, &context).await?;
+    if arguments.print {
+        context.output.print(inputs.cluster.to_string().trim_end());
+        return Ok(WELL);
+    }
+    if arguments.check {
+        return Ok(check::all(&context, &inputs).await);
+    }
+    change(arguments, context, &inputs).await
+}
+
+async fn change(
+    arguments: &Arguments,
+    mut context: Context,
+    inputs: &Inputs,
+) -> Result<u8, Trouble> {
+    let common = &arguments.common;
+    context.files.slurm_conf = Some(inputs.path.clone());
+    let request = Finish {
+        document: &inputs.document,
+        cluster: &inputs.cluster,
+        version: context.slurm.controller.version(),
+        force: arguments.force,
+        tell: !arguments.no_restart,
+        patience: Duration::ZERO,
+    };
+    context
+        .with_run(common, async |run: &Run<'_>| {
+            let look = run.look().await;
+            let plan =
+                plan::finish(&request, look.world(run)).map_err(|e| Trouble::from_error(&e))?;
+            if plan.is_idle() && plan.steps().next().is_none() {
+                context.output.say("nothing to change");
+                return Ok(WELL);
+            }
+            show(arguments, &context, inputs, &plan)?;
+            if common.dry_run {
+                return Ok(WELL);
+            }
+            if !arguments.no_prove && !proven(&context, inputs).await {
+                return Ok(SOME_FAILED);
+            }
+            let report = run::finish(run, &request).await.map_err(|e| Trouble::from_error(&e))?;
+            let code = context.tell(common, &report);
+            Ok(if code == WELL { WELL } else { keep_slurm_up(&context, inputs).await })
+        })
+        .await
+}
+
+fn show(
+    arguments: &Arguments,
+    context: &Context,
+    inputs: &Inputs,
+    plan: &Plan,
+) -> Result<(), Trouble> {
+    if arguments.common.json {
+        if arguments.common.dry_run {
+            context.show(&arguments.common, plan);
+        }
+        return Ok(());
+    }
+    for line in difference::lines(inputs, context.output)? {
+        context.output.say(line);
+    }
+    context.output.say(plan.to_string().trim_end());
+    Ok(())
+}
+
+async fn proven(context: &Context, inputs: &Inputs) -> bool {
+    match prove::prove(context, inputs).await {
+        Ok(prove::Proof { complaints, tried: true }) => {
+            for complaint in complaints {
+                context
+                    .warn(&format!("a throw-away slurmctld took the file, but said: {complaint}"));
+            }
+            true
+        }
+        Ok(prove::Proof { tried: false, .. }) => {
+            context.warn("the new file was not tried: no slurmctld is installed here");
+            true
+        }
+        Err(why) => {
+            context.output.complain(format_args!(
+                "slurmctld refuses the new file, and nothing is changed: {}",
+                chain(&why)
+            ));
+            false
+        }
+    }
+}
+
+/// Puts the previous file back if slurmctld does not answer.
+async fn keep_slurm_up(context: &Context, inputs: &Inputs) -> u8 {
+    let slurm = &context.slurm.controller;
+    if slurm.ping().await.unwrap_or(false) {
+        return SOME_FAILED;
+    }
+    let old = inputs.document.to_string();
+    context.output.complain("slurmctld does not answer; putting the previous file back");
+    if let Err(error) = replace_whole(&inputs.path, old.as_bytes()) {
+        context.output.complain(format_args!(
+            "cannot write {}: {}; the previous version is beside it",
+            inputs.path.display(),
+            chain(&error)
+        ));
+        return SOME_FAILED;
+    }
+    match slurm.restart().await {
+        Ok(()) => context.output.complain("slurmctld runs again with the previous file"),
+        Err(error) => context.output.complain(format_args!(
+            "slurmctld does not start with the previous file either: {}",
+            chain(&error)
+        )),
+    }
+    SOME_FAILED
+}
+
+impl From<StyleName> for Style {
+    fn from(name: StyleName) -> Self {
+        match name {
+            StyleName::Folded => Self::Folded,
+            StyleName::Citc => Self::Citc,
+            StyleName::NodeGroups => Self::NodeGroups,
+        }
+    }
+}

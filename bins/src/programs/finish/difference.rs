@@ -1,0 +1,27 @@
+//! What changes in the file, line by line.
+
+use super::inputs::Inputs;
+use crate::output::{Colour, Output};
+use crate::trouble::Trouble;
+use similar::{ChangeTag, TextDiff};
+use slurmconf::Markers;
+
+/// The changed lines of the node section, with a little of what stands around them.
+pub(super) fn lines(inputs: &Inputs, output: Output) -> Result<Vec<String>, Trouble> {
+    let old = inputs.document.section(Markers::NODES);
+    let old = old.map_err(|error| Trouble::from_error(&error))?;
+    let new = inputs.cluster.to_string();
+    let diff = TextDiff::from_lines(&old, &new);
+    let mut lines = vec![output.paint(Colour::Bold, format!("--- {}", inputs.path.display()))];
+    for group in diff.grouped_ops(1) {
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let text = change.value().trim_end_matches('\n');
+            lines.push(match change.tag() {
+                ChangeTag::Delete => output.paint(Colour::Red, format!("-{text}")),
+                ChangeTag::Insert => output.paint(Colour::Green, format!("+{text}")),
+                ChangeTag::Equal => format!(" {text}"),
+            });
+        }
+    }
+    Ok(lines)
+}

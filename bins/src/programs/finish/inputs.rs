@@ -1,0 +1,159 @@
+//! What `finish` reads: limits, shapes, and the file with the markers.
+
+use super::Arguments;
+use crate::config::Cloud;
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::trouble::Trouble;
+use slurmconf::{
+    Cluster, Document, Flavor, Limits, Management, Markers, MemoryPolicy, Problem, Shapes, Site,
+    Statement, generate,
+};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+const SHAPES: &str = "/etc/citc/shapes.yaml";
+const MANAGEMENT: &str = "/etc/citc/mgmt_shape.yaml";
+const READY: &str = "/mnt/shared/finalised";
+
+/// Why the management node is not ready, by the flag that Cluster in the Cloud sets; without its folder, all is ready.
+pub(super) fn unready(environment: &Environment) -> Option<String> {
+    let flag = Path::new(READY).join(&environment.hostname);
+    let waiting = Path::new(READY).is_dir() && !flag.exists();
+    waiting.then(|| {
+        format!(
+            "the management node is not ready: {} is not there yet; see /root/ansible-pull.log, or use --force",
+            flag.display()
+        )
+    })
+}
+
+/// What was read.
+pub(super) struct Inputs {
+    /// What is to stand between the markers.
+    pub(super) cluster: Cluster,
+    /// The file with the markers.
+    pub(super) document: Document,
+    /// Where it is.
+    pub(super) path: PathBuf,
+}
+
+impl Inputs {
+    pub(super) async fn read(arguments: &Arguments, context: &Context) -> Result<Self, Trouble> {
+        let limits = limits(&arguments.limits)?;
+        let shapes = shapes(arguments, context).await?;
+        let citc = arguments.style == super::StyleName::Citc;
+        let site = Site {
+            cluster_id: context.settings.cluster_id.clone(),
+            style: arguments.style.into(),
+            memory: memory(context, citc),
+            default_partition: arguments.default_partition.clone(),
+        };
+        let cluster = generate(&limits, &shapes, &site).map_err(|e| Trouble::from_error(&e))?;
+        let (path, document) = marked(&context.slurm.path)?;
+        Ok(Self { cluster, document, path })
+    }
+}
+
+fn memory(context: &Context, citc: bool) -> MemoryPolicy {
+    match (&context.settings.cloud, citc) {
+        (Cloud::Oracle(_), true) => MemoryPolicy::CitcOracle,
+        (Cloud::OpenStack(_), true) => MemoryPolicy::CitcOpenstack,
+        (_, false) => MemoryPolicy::default(),
+    }
+}
+
+fn limits(path: &Path) -> Result<Limits, Trouble> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let remedy = "write one with a line such as `VM.Standard2.1: {1: 10}`, or name another with --limits";
+        Trouble::new(format!("cannot read {}: {error}; {remedy}", path.display()))
+    })?;
+    let limits = Limits::read(&path.display().to_string(), &text);
+    let limits = limits.map_err(|error| Trouble::from_error(&error))?;
+    match if_there(Path::new(MANAGEMENT))? {
+        Some(text) => {
+            let management = Management::read(MANAGEMENT, &text);
+            Ok(limits.without(&management.map_err(|error| Trouble::from_error(&error))?))
+        }
+        None => Ok(limits),
+    }
+}
+
+/// The built-in shapes or the cloud's flavors, and over them the operator's own.
+async fn shapes(arguments: &Arguments, context: &Context) -> Result<Shapes, Trouble> {
+    let mut shapes = match &context.settings.cloud {
+        Cloud::Oracle(_) => Shapes::oci(),
+        Cloud::OpenStack(_) => flavors(context).await?,
+    };
+    let (path, text) = match &arguments.shapes {
+        Some(path) => (path.as_path(), Some(read(path)?)),
+        None => (Path::new(SHAPES), if_there(Path::new(SHAPES))?),
+    };
+    if let Some(text) = text {
+        let read = shapes.read(&path.display().to_string(), &text);
+        read.map_err(|error| Trouble::from_error(&error))?;
+    }
+    Ok(shapes)
+}
+
+async fn flavors(context: &Context) -> Result<Shapes, Trouble> {
+    let offered = context.cloud.shapes().await.map_err(|error| Trouble::from_error(&error))?;
+    let mut shapes = Shapes::new();
+    for shape in offered {
+        let gres = if shape.gpus > 0 { format!("gpu:{}", shape.gpus) } else { String::new() };
+        let flavor = Flavor {
+            vcpus: shape.vcpus,
+            memory: shape.memory_mib,
+            gres,
+            arch: "x86_64".to_owned(),
+        };
+        shapes.insert(shape.name.as_str(), flavor);
+    }
+    Ok(shapes)
+}
+
+/// The file that has the markers: slurm.conf, or one that it includes.
+pub(in crate::programs) fn marked(conf: &Path) -> Result<(PathBuf, Document), Trouble> {
+    let main = document(conf)?;
+    let error = match main.section(Markers::NODES) {
+        Ok(_) => return Ok((conf.to_owned(), main)),
+        Err(error) => error,
+    };
+    if !matches!(error.problem(), Problem::NoMarker { .. }) {
+        return Err(Trouble::from_error(&error));
+    }
+    let folder = conf.parent().unwrap_or(Path::new("/"));
+    for line in main.lines() {
+        let Ok(Statement::Include(file)) = line.read() else { continue };
+        let path = folder.join(file.as_ref());
+        if let Ok(included) = document(&path)
+            && included.section(Markers::NODES).is_ok()
+        {
+            return Ok((path, included));
+        }
+    }
+    Err(Trouble::new(format!(
+        "{error}, nor has a file it includes; put these two lines where the nodes are to stand:\n{}\n{}",
+        Markers::NODES.start,
+        Markers::NODES.end
+    )))
+}
+
+fn document(path: &Path) -> Result<Document, Trouble> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))?;
+    Ok(Document::parse(bytes).named(&path.display().to_string()))
+}
+
+fn read(path: &Path) -> Result<String, Trouble> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))
+}
+
+fn if_there(path: &Path) -> Result<Option<String>, Trouble> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Trouble::new(format!("cannot read {}: {error}", path.display()))),
+    }
+}

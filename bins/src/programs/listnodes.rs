@@ -1,0 +1,251 @@
+//! `listnodes`: one table of what Slurm and the cloud say.
+
+use crate::args::{Common, nodes};
+use crate::context::Context;
+use crate::table;
+use crate::trouble::Trouble;
+use clap::{Parser, ValueEnum};
+use hostlist::{Hostlist, NodeName};
+use provision::World;
+use provision::plan;
+use provision::run::Run;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::SystemTime;
+
+/// List nodes: what Slurm and the cloud say of each.
+#[derive(Debug, Parser)]
+#[command(name = "listnodes", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// As comma-separated values.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+
+    /// Only nodes of this partition.
+    #[arg(long, short, value_name = "NAME")]
+    partition: Option<String>,
+
+    /// Only nodes whose state in Slurm or in the cloud has this word, such as idle, `powered_down`, running.
+    #[arg(long, short = 't', value_name = "STATE")]
+    state: Option<String>,
+
+    /// Also nodes that have no machine.
+    #[arg(long, short)]
+    all: bool,
+
+    /// The hosts file with a line for each machine, instead of the table.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "inventory"])]
+    hosts: Option<std::path::PathBuf>,
+
+    /// An inventory for Ansible instead of the table.
+    #[arg(long, value_name = "FORMAT", conflicts_with = "csv")]
+    inventory: Option<Inventory>,
+
+    /// Only these nodes, such as n[001-004],gpu7.
+    #[arg(value_name = "HOSTLIST", value_parser = nodes)]
+    nodes: Option<Hostlist>,
+}
+
+/// What an inventory looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Inventory {
+    /// As Ansible reads it from a file.
+    Ini,
+    /// As Ansible reads it from a program.
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  listnodes                          nodes that have a machine, or a reason
+  listnodes --all --partition gpu    all nodes of a partition
+  listnodes --state powering_up      nodes on their way
+  listnodes --json 'n[001-004]'      for machines
+  listnodes --inventory ini > hosts  for Ansible
+  listnodes --hosts /etc/hosts       /etc/hosts with our lines in it, on standard output
+
+Exit code: 0 all well, 1 the cloud or slurmctld did not answer (what is known is shown), 2 wrong usage or configuration.";
+
+const HEAD: [&str; 8] = ["NODE", "SLURM", "CLOUD", "ADDRESS", "AGE", "IMAGE", "INSTANCE", "WHY"];
+
+/// What is known of one node.
+struct Row {
+    node: NodeName,
+    slurm: String,
+    cloud: String,
+    address: String,
+    age: String,
+    image: String,
+    instance: String,
+    why: String,
+}
+
+/// Runs it.
+pub async fn run(arguments: Arguments) -> u8 {
+    match begin(&arguments).await {
+        Ok(code) => code,
+        Err(trouble) => super::wrong(&arguments.common, &trouble),
+    }
+}
+
+async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+    let common = &arguments.common;
+    let context = Context::open("listnodes", common).await?;
+    context.with_run(common, async |run: &Run<'_>| show(&context, arguments, run).await).await
+}
+
+async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Trouble> {
+    let wanted = wanted(arguments, run)?;
+    let look = run.look().await;
+    let world = look.world(run);
+    if let Some(format) = arguments.inventory {
+        export(context, format, world);
+    } else if let Some(path) = &arguments.hosts {
+        let old = std::fs::read(path)
+            .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))?;
+        let new = plan::hosts(&old, &plan::machines(world), None);
+        let new = new.map_err(|error| Trouble::from_error(&error))?;
+        context.output.print(String::from_utf8_lossy(&new).trim_end());
+    } else {
+        let rows: Vec<Row> = wanted
+            .into_iter()
+            .map(|node| row(node, world))
+            .filter(|row| fits(row, arguments))
+            .collect();
+        print(context, arguments, &rows);
+    }
+    Ok(context.blind(&look))
+}
+
+/// The nodes asked for: those named, or those of slurm.conf.
+fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble> {
+    let named = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
+    let named = named.map_err(|error| Trouble::from_error(&error))?;
+    let mut names = named.unwrap_or_else(|| run.conf.nodes());
+    if let Some(partition) = &arguments.partition {
+        let Some(members) = run.conf.partition(partition) else {
+            return Err(Trouble::new(format!("slurm.conf has no partition {partition}")));
+        };
+        let members: BTreeSet<String> = members.iter().collect();
+        names.retain(|name| members.contains(name.as_str()));
+    }
+    Ok(names)
+}
+
+fn row(node: NodeName, world: World<'_>) -> Row {
+    let slurm = world.node(&node);
+    let instances = world.fleet.of(&node);
+    let instance = instances.iter().find(|instance| instance.state.is_live());
+    let instance = instance.or(instances.first());
+    let several = instances.iter().filter(|instance| instance.state.is_live()).count() > 1;
+    let fault = instance.and_then(|instance| instance.fault.as_ref());
+    let why = match (slurm.map(slurmctl::Node::reason_text), fault, several) {
+        (_, _, true) => "several machines have this name; see reconcile".to_owned(),
+        (Some(reason), _, _) if !reason.is_empty() => reason.to_owned(),
+        (_, Some(fault), _) => fault.message.clone(),
+        _ => String::new(),
+    };
+    let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let address = instance.and_then(|instance| instance.address).map(|address| address.to_string());
+    Row {
+        slurm: text(slurm.map(|slurm| slurm.state.to_string().to_lowercase())),
+        cloud: text(instance.map(|instance| instance.state.to_string())),
+        address: text(address),
+        age: text(instance.and_then(|instance| instance.created).map(|at| age(at, world.now))),
+        image: text(instance.and_then(|it| it.image.as_ref()).map(|image| image.to_string())),
+        instance: text(instance.map(|instance| instance.id.to_string())),
+        why,
+        node,
+    }
+}
+
+fn fits(row: &Row, arguments: &Arguments) -> bool {
+    let state = arguments.state.as_ref().map(|state| state.to_lowercase());
+    let has = |state: &String| {
+        let words = row.slurm.split('+').chain(std::iter::once(row.cloud.as_str()));
+        words.into_iter().any(|word| word.eq_ignore_ascii_case(state))
+    };
+    let interesting = row.instance != "-" || !row.why.is_empty();
+    let asked = arguments.all || arguments.nodes.is_some() || state.is_some();
+    state.as_ref().is_none_or(has) && (asked || interesting)
+}
+
+fn print(context: &Context, arguments: &Arguments, rows: &[Row]) {
+    let output = &context.output;
+    if arguments.common.json {
+        let rows: Vec<_> = rows.iter().map(Row::json).collect();
+        output.print(json!(rows));
+        return;
+    }
+    let cells: Vec<[String; 8]> = rows.iter().map(Row::cells).collect();
+    let lines = if arguments.csv {
+        table::csv(HEAD.map(str::to_lowercase).each_ref().map(String::as_str), &cells)
+    } else {
+        table::lines(HEAD, &cells)
+    };
+    for line in lines {
+        output.print(line);
+    }
+}
+
+impl Row {
+    fn cells(&self) -> [String; 8] {
+        let Self { node, slurm, cloud, address, age, image, instance, why } = self;
+        [node.as_str(), slurm, cloud, address, age, image, instance, why].map(str::to_owned)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let some = |text: &str| (text != "-" && !text.is_empty()).then(|| text.to_owned());
+        json!({
+            "node": self.node.as_str(),
+            "slurm": some(&self.slurm),
+            "cloud": some(&self.cloud),
+            "address": some(&self.address),
+            "age": some(&self.age),
+            "image": some(&self.image),
+            "instance": some(&self.instance),
+            "why": some(&self.why),
+        })
+    }
+}
+
+/// How old, in the one unit that says most.
+fn age(created: SystemTime, now: SystemTime) -> String {
+    let seconds = now.duration_since(created).unwrap_or_default().as_secs();
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn export(context: &Context, format: Inventory, world: World<'_>) {
+    let machines = plan::machines(world);
+    match format {
+        Inventory::Ini => {
+            context.output.print(plan::inventory_ini(&machines, world.conf).trim_end())
+        }
+        Inventory::Json => context.output.print(plan::inventory_json(&machines, world.conf)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_age_is_said_in_the_unit_that_says_most() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(10_000);
+        for (seconds, text) in
+            [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (200_000, "2d")]
+        {
+            assert_eq!(age(now - Duration::from_secs(seconds), now), text);
+        }
+        assert_eq!(age(now + Duration::from_secs(5), now), "0s");
+    }
+}

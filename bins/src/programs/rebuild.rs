@@ -1,0 +1,114 @@
+//! `rebuild`: nodes get their image, or a reboot.
+
+mod roll;
+mod snapshot;
+mod status;
+mod target;
+
+use crate::args::{Common, nodes as hostlist};
+use crate::context::Context;
+use crate::trouble::Trouble;
+use crate::wiring;
+use clap::{Parser, Subcommand};
+use hostlist::{Hostlist, NodeName};
+use provision::plan::{self, RebuildOptions};
+use provision::run::{self, Run};
+
+/// Give nodes their image, or reboot those that have it.
+///
+/// Slurm calls it as `RebootProgram`, with a host list on the controller or with nothing on the node itself. The image is
+/// what the node's file in `reboot_vars` says, or its hostvars, or the reason (rebuild image:NAME), or the configuration.
+#[derive(Debug, Parser)]
+#[command(name = "rebuild", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// The nodes, such as n[001-004],gpu7; this machine if none is given.
+    #[arg(value_name = "HOSTLIST", value_parser = hostlist)]
+    nodes: Option<Hostlist>,
+
+    /// Features that Slurm wants the nodes to boot with; not used.
+    #[arg(value_name = "FEATURES")]
+    features: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Have Slurm drain and rebuild nodes, a few at a time.
+    Submit(roll::Submit),
+    /// Which image each node has, and which it should have.
+    Status(status::Status),
+    /// Make an image of a running node.
+    Image(snapshot::Snapshot),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  rebuild submit --image rocky-9.5-v2 --batch 4 --canary 1   roll a new image over all nodes
+  rebuild status                                             how far it is
+  rebuild image n001 --name golden                           make an image of a running node
+  rebuild --dry-run 'n[001-004]'                             what Slurm's call for these nodes would do
+
+In slurm.conf:
+  RebootProgram=/usr/local/bin/rebuild
+  SlurmctldParameters=reboot_from_controller
+
+Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+
+/// Runs it.
+pub async fn run(arguments: Arguments) -> u8 {
+    match begin(&arguments).await {
+        Ok(code) => code,
+        Err(trouble) => super::wrong(&arguments.common, &trouble),
+    }
+}
+
+async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+    let common = &arguments.common;
+    let mut context = Context::open("rebuild", common).await?;
+    wiring::image(&mut context.site, &*context.cloud).await?;
+    match &arguments.command {
+        Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,
+        Some(Command::Status(status)) => status::show(&context, common, status).await,
+        Some(Command::Image(snapshot)) => snapshot::make(&context, common, snapshot).await,
+        None => {
+            let names = match &arguments.nodes {
+                Some(nodes) => nodes.node_names().map_err(|error| Trouble::from_error(&error))?,
+                None => vec![this_machine(&context)?],
+            };
+            nodes(&context, common, &names).await
+        }
+    }
+}
+
+/// The node that we run on, for a `RebootProgram` that slurmd calls.
+fn this_machine(context: &Context) -> Result<NodeName, Trouble> {
+    let environment = &context.environment;
+    // 26.05 says it; the others leave it to us.
+    let name = environment.get("SLURM_NODE_NAME").unwrap_or(&environment.hostname);
+    NodeName::new(name).map_err(|error| Trouble::from_error(&error))
+}
+
+/// Rebuilds or reboots nodes, as Slurm asked for.
+pub(super) async fn nodes(
+    context: &Context,
+    common: &Common,
+    names: &[NodeName],
+) -> Result<u8, Trouble> {
+    // Slurm has decided that the nodes may go down.
+    let options = RebuildOptions { force: true, launch_absent: true, ..RebuildOptions::default() };
+    context
+        .with_run(common, async |run: &Run<'_>| {
+            let targets = target::targets(context, run, names).await?;
+            if common.dry_run {
+                let look = run.look().await;
+                return Ok(context.show(common, &plan::rebuild(&targets, options, look.world(run))));
+            }
+            Ok(context.tell(common, &run::rebuild(run, &targets, options).await))
+        })
+        .await
+}

@@ -1,0 +1,58 @@
+//! An image of a running node.
+
+use crate::args::{Common, nodes};
+use crate::context::Context;
+use crate::process::{SOME_FAILED, WELL};
+use crate::trouble::Trouble;
+use clap::Args;
+use cloud_core::ImageName;
+use hostlist::Hostlist;
+use provision::run::Run;
+
+/// Make an image of a running node.
+#[derive(Args, Debug)]
+pub(super) struct Snapshot {
+    /// The node.
+    #[arg(value_name = "NODE", value_parser = nodes)]
+    node: Hostlist,
+
+    /// The image's name.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+}
+
+pub(super) async fn make(
+    context: &Context,
+    common: &Common,
+    snapshot: &Snapshot,
+) -> Result<u8, Trouble> {
+    let names = snapshot.node.node_names().map_err(|error| Trouble::from_error(&error))?;
+    let [node] = &names[..] else {
+        return Err(Trouble::new("an image is made of one node"));
+    };
+    context
+        .with_run(common, async |run: &Run<'_>| {
+            let look = run.look().await;
+            let here = look.fleet.standing(node).here;
+            let [instance] = here[..] else {
+                return Err(Trouble::new(format!("{node} has {} machines, not one", here.len())));
+            };
+            if common.dry_run {
+                context
+                    .output
+                    .print(format_args!("image {} of {node} ({})", snapshot.name, instance.id));
+                return Ok(WELL);
+            }
+            match run.tools.cloud.snapshot(&instance.id, &ImageName::new(&snapshot.name)).await {
+                Ok(image) => {
+                    context.output.print(image);
+                    Ok(WELL)
+                }
+                Err(error) => {
+                    context.output.complain(crate::output::chain(&error));
+                    Ok(SOME_FAILED)
+                }
+            }
+        })
+        .await
+}

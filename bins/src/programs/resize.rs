@@ -1,0 +1,104 @@
+//! `resize`: more or fewer persistent nodes.
+
+use crate::args::Common;
+use crate::context::Context;
+use crate::process::WELL;
+use crate::trouble::Trouble;
+use crate::wiring;
+use clap::Parser;
+use provision::plan::{self, Gaps, GroupSize, Resize};
+use provision::run::{self, Run};
+use slurmctl::Controller as _;
+use std::time::Duration;
+
+/// Make persistent nodes more or fewer.
+///
+/// New nodes are launched before slurm.conf has them. Nodes that go are drained first, highest number first, and leave
+/// slurm.conf only when their machines are confirmed gone. If jobs do not end in time, the nodes take jobs again and
+/// nothing is deleted.
+#[derive(Debug, Parser)]
+#[command(name = "resize", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// How many persistent nodes there are to be.
+    #[arg(long, value_name = "N")]
+    to: usize,
+
+    /// Of this partition; may be left out if only one has persistent nodes.
+    #[arg(long, short, value_name = "NAME")]
+    partition: Option<String>,
+
+    /// Number nodes without gaps, even if that means to remove one and add another.
+    #[arg(long)]
+    fill_gaps: bool,
+
+    /// How long to wait for jobs to end, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    patience: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  resize --to 10 --dry-run           what would be done
+  resize --to 10 --partition compute
+
+Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+
+/// Runs it.
+pub async fn run(arguments: Arguments) -> u8 {
+    match begin(&arguments).await {
+        Ok(code) => code,
+        Err(trouble) => super::wrong(&arguments.common, &trouble),
+    }
+}
+
+async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+    let common = &arguments.common;
+    let mut context = Context::open("resize", common).await?;
+    wiring::image(&mut context.site, &*context.cloud).await?;
+    let (path, document) = super::finish::marked(&context.slurm.path)?;
+    context.files.slurm_conf = Some(path);
+    context
+        .with_run(common, async |run: &Run<'_>| {
+            let group = group(arguments, run)?;
+            let request = Resize {
+                groups: &[group],
+                gaps: if arguments.fill_gaps { Gaps::Fill } else { Gaps::Keep },
+                document: &document,
+                version: context.slurm.controller.version(),
+                patience: Duration::from_secs(arguments.patience),
+            };
+            if common.dry_run {
+                let look = run.look().await;
+                return Ok(context.show(common, &plan::resize(&request, look.world(run))));
+            }
+            let report = run::resize(run, &request).await;
+            if report.nodes.is_empty() && report.is_success() {
+                context.output.say("nothing to change");
+                return Ok(WELL);
+            }
+            Ok(context.tell(common, &report))
+        })
+        .await
+}
+
+/// The group of persistent nodes that is meant.
+fn group(arguments: &Arguments, run: &Run<'_>) -> Result<GroupSize, Trouble> {
+    let groups = GroupSize::persistent(run.conf, arguments.partition.as_deref());
+    match &groups[..] {
+        [one] => Ok(GroupSize { size: arguments.to, ..one.clone() }),
+        [] => Err(Trouble::new(match &arguments.partition {
+            Some(partition) => format!("partition {partition} has no persistent nodes"),
+            None => "slurm.conf has no persistent nodes".to_owned(),
+        })),
+        several => {
+            let stems: Vec<&str> = several.iter().map(|group| group.stem.as_str()).collect();
+            let stems = stems.join(", ");
+            Err(Trouble::new(format!(
+                "which nodes? {stems}; name a partition that has one kind only"
+            )))
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `startnode`: Slurm wants these nodes.
+
+use crate::args::{Common, nodes};
+use crate::context::Context;
+use crate::trouble::Trouble;
+use crate::wiring;
+use clap::Parser;
+use hostlist::{Hostlist, NodeName};
+use provision::plan::{self, JobGroup};
+use provision::run::{self, Run};
+use slurmctl::ResumeRequest;
+use std::path::Path;
+
+/// Start the machines of nodes, and tell Slurm where they are.
+///
+/// Slurm calls it as `ResumeProgram`. A node that cannot be had goes back to Slurm at once, with the reason, and its job is
+/// queued again. Run again for the same nodes, it starts nothing twice.
+#[derive(Debug, Parser)]
+#[command(name = "startnode", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// Remove what is left of nodes that never came up: Slurm's `ResumeFailProgram`.
+    #[arg(long)]
+    failed: bool,
+
+    /// The nodes, such as n[001-004],gpu7.
+    #[arg(value_name = "HOSTLIST", value_parser = nodes)]
+    nodes: Hostlist,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  startnode --dry-run 'n[001-004]'   say what would be done
+  startnode n001                     start one node by hand
+  startnode --failed n001            clean up after a node that never came up
+  startnode-failed n001              the same; the name for ResumeFailProgram, which can give no option
+
+In slurm.conf:
+  ResumeProgram=/usr/local/bin/startnode
+  ResumeFailProgram=/usr/local/bin/startnode-failed
+
+Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+
+/// Runs it.
+pub async fn run(arguments: Arguments) -> u8 {
+    let environment = crate::environment::Environment::read();
+    // Read first: it is gone when slurmctld has ended.
+    let file = environment.get("SLURM_RESUME_FILE").map(Path::new);
+    let request = ResumeRequest::read(&arguments.nodes, file);
+    // A job with --reboot calls us with its id and without a file (22.05, and static nodes of 24.11).
+    let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
+    match begin(&arguments, &request, reboot).await {
+        Ok(code) => code,
+        Err(trouble) => super::wrong(&arguments.common, &trouble),
+    }
+}
+
+async fn begin(
+    arguments: &Arguments,
+    request: &ResumeRequest,
+    reboot: bool,
+) -> Result<u8, Trouble> {
+    let common = &arguments.common;
+    let names = arguments.nodes.node_names().map_err(|error| Trouble::from_error(&error))?;
+    let mut context = Context::open("startnode", common).await?;
+    if arguments.failed {
+        return Ok(failed(&context, common, &names).await);
+    }
+    for warning in &request.warnings {
+        context.warn(&warning.to_string());
+    }
+    wiring::image(&mut context.site, &*context.cloud).await?;
+    if reboot {
+        return super::rebuild::nodes(&context, common, &names).await;
+    }
+    let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
+    let code = context
+        .with_run(common, async |run: &Run<'_>| {
+            if common.dry_run {
+                let look = run.look().await;
+                return context.show(common, &plan::start(&names, &jobs, look.world(run)));
+            }
+            context.tell(common, &run::start(run, &names, &jobs).await)
+        })
+        .await;
+    Ok(code)
+}
+
+fn group(job: &slurmctl::JobNodes) -> Option<JobGroup> {
+    Some(JobGroup::new(job.id, job.nodes.node_names().ok()?))
+}
+
+async fn failed(context: &Context, common: &Common, names: &[NodeName]) -> u8 {
+    context
+        .with_run(common, async |run: &Run<'_>| {
+            if common.dry_run {
+                let look = run.look().await;
+                return context.show(common, &plan::failed(names, look.world(run)));
+            }
+            context.tell(common, &run::failed(run, names).await)
+        })
+        .await
+}

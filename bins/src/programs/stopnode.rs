@@ -1,0 +1,102 @@
+//! `stopnode`: Slurm is done with these nodes.
+
+use crate::args::{Common, nodes};
+use crate::context::Context;
+use crate::process::SOME_FAILED;
+use crate::trouble::Trouble;
+use clap::Parser;
+use hostlist::Hostlist;
+use provision::plan;
+use provision::run::{self, Run};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+/// Terminate the machines of nodes.
+///
+/// Slurm calls it as `SuspendProgram`. Only machines with this cluster's tags are touched. It works with slurmctld down, too.
+#[derive(Debug, Parser)]
+#[command(name = "stopnode", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// Every machine of this cluster, whether Slurm knows it or not.
+    #[arg(long, conflicts_with = "nodes")]
+    all: bool,
+
+    /// Do not ask.
+    #[arg(long, requires = "all")]
+    force: bool,
+
+    /// The nodes, such as n[001-004],gpu7.
+    #[arg(value_name = "HOSTLIST", value_parser = nodes, required_unless_present = "all")]
+    nodes: Option<Hostlist>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stopnode --dry-run 'n[001-004]'   say what would be done
+  stopnode n001                     terminate one node's machine by hand
+  stopnode --all --force            terminate every machine of this cluster, as before terraform destroy
+
+In slurm.conf:
+  SuspendProgram=/usr/local/bin/stopnode
+
+Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+
+/// Runs it.
+pub async fn run(arguments: Arguments) -> u8 {
+    match begin(&arguments).await {
+        Ok(code) => code,
+        Err(trouble) => super::wrong(&arguments.common, &trouble),
+    }
+}
+
+async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+    let common = &arguments.common;
+    let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
+    let names = names.map_err(|error| Trouble::from_error(&error))?;
+    let context = Context::open("stopnode", common).await?;
+    let code = context
+        .with_run(common, async |run: &Run<'_>| match names {
+            Some(names) if common.dry_run => {
+                let look = run.look().await;
+                context.show(common, &plan::stop(&names, look.world(run)))
+            }
+            Some(names) => context.tell(common, &run::stop(run, &names).await),
+            None => everything(&context, arguments, run).await,
+        })
+        .await;
+    Ok(code)
+}
+
+async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
+    let common = &arguments.common;
+    if common.dry_run || !arguments.force {
+        let look = run.look().await;
+        let plan = plan::stop_all(look.world(run));
+        if common.dry_run {
+            return context.show(common, &plan);
+        }
+        if plan.is_idle() {
+            context.output.say("no machines");
+            return context.tell(common, &run::stop_all(run).await);
+        }
+        context.output.print(plan.to_string().trim_end());
+        if !confirmed() {
+            context.output.complain("nothing done; --force does not ask");
+            return SOME_FAILED;
+        }
+    }
+    context.tell(common, &run::stop_all(run).await)
+}
+
+/// Asks on a terminal; elsewhere nobody can answer, and that is a no.
+fn confirmed() -> bool {
+    if !io::stdin().is_terminal() {
+        return false;
+    }
+    let _ = write!(io::stderr(), "terminate all of these? [y/N] ");
+    let mut answer = String::new();
+    let _ = io::stdin().lock().read_line(&mut answer);
+    matches!(answer.trim(), "y" | "Y" | "yes")
+}

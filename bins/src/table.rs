@@ -1,0 +1,50 @@
+//! Tables: columns as wide as what is in them.
+
+/// Lines of a table, its head first; the last column is not padded.
+#[must_use]
+pub fn lines<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
+    let mut widths = head.map(|word| word.chars().count());
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: [&str; N]| {
+        let padded: Vec<String> =
+            cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    let head = std::iter::once(line(head));
+    head.chain(rows.iter().map(|row| line(row.each_ref().map(String::as_str)))).collect()
+}
+
+/// The same as comma-separated values.
+#[must_use]
+pub fn csv<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
+    let cell = |text: &str| {
+        let quoted = text.contains([',', '"', '\n', '\r']);
+        if quoted { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    };
+    let line = |cells: [&str; N]| cells.map(cell).join(",");
+    let head = std::iter::once(line(head));
+    head.chain(rows.iter().map(|row| line(row.each_ref().map(String::as_str)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        let rows =
+            [["n001".to_owned(), "idle".to_owned()], ["x".to_owned(), "a, \"b\"".to_owned()]];
+        assert_eq!(
+            lines(["NODE", "STATE"], &rows),
+            ["NODE  STATE", "n001  idle", "x     a, \"b\""]
+        );
+        assert_eq!(
+            csv(["node", "state"], &rows),
+            ["node,state", "n001,idle", "x,\"a, \"\"b\"\"\""]
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! From configuration to the things that programs work with.
+
+mod openstack;
+mod oracle;
+mod site;
+mod slurm;
+
+pub use site::{image, site};
+pub use slurm::{Slurm, slurm};
+
+use crate::config::{Cloud, Elastic, Settings};
+use crate::environment::Environment;
+use crate::trouble::Trouble;
+use cloud_core::Provider;
+use cloud_core::http::{self, Proxies};
+use cloud_core::pace::{Pace, Pacer};
+use std::path::Path;
+
+/// A cloud, and what an operator should know about how it is set up.
+#[derive(Debug)]
+pub struct Connected {
+    /// The cloud.
+    pub cloud: Box<dyn Provider>,
+    /// One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// The cloud that the configuration names.
+pub async fn cloud(settings: &Settings, environment: &Environment) -> Result<Connected, Trouble> {
+    let pacer = pacer(&settings.elastic);
+    match &settings.cloud {
+        Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, pacer).await,
+        Cloud::OpenStack(openstack) => {
+            openstack::connect(openstack, settings, environment, pacer).await
+        }
+    }
+}
+
+fn pacer(elastic: &Elastic) -> Pacer {
+    let mut pace = Pace::default();
+    if let Some(rate) = elastic.requests_per_second {
+        pace.most = rate;
+    }
+    Pacer::new(pace)
+}
+
+/// Timeouts and proxies; proxies as the environment has them, of which slurmctld gives nothing.
+fn http(environment: &Environment) -> http::Config {
+    let mut config = http::Config::default();
+    config.proxies = Proxies::from_variables(|name| environment.get(name).map(str::to_owned));
+    config
+}
+
+/// The text of a file that should be there.
+fn read(path: &Path) -> Result<String, Trouble> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))
+}

@@ -1,0 +1,45 @@
+//! An `OpenStack`, from the configuration.
+
+use super::{Connected, http};
+use crate::config::{OpenStack, Settings};
+use crate::environment::Environment;
+use crate::trouble::Trouble;
+use cloud_core::pace::Pacer;
+use cloud_openstack::{BootVolume, Config, LaunchOptions, Nic, Sources, read_file};
+
+pub(super) async fn connect(
+    openstack: &OpenStack,
+    settings: &Settings,
+    environment: &Environment,
+    pacer: Pacer,
+) -> Result<Connected, Trouble> {
+    let variables = environment.variables.clone();
+    let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
+    sources.cloud.clone_from(&openstack.cloud);
+    let config = Config::load(&sources).map_err(|error| Trouble::from_error(&error))?;
+    let mut options = cloud_openstack::Settings::default();
+    options.http = http(environment);
+    options.launch = launch(openstack);
+    options.address_network.clone_from(&openstack.network_name);
+    let cloud = cloud_openstack::OpenStack::connect(config, options, pacer).await;
+    let cloud = cloud.map_err(|error| Trouble::from_error(&error))?;
+    let mut warnings = cloud.warnings().to_vec();
+    if settings.endpoint.is_some() {
+        warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
+    }
+    Ok(Connected { cloud: Box::new(cloud), warnings })
+}
+
+fn launch(openstack: &OpenStack) -> LaunchOptions {
+    let mut options = LaunchOptions::default();
+    options.nics = openstack.networks.iter().map(Nic::network).collect();
+    options.security_groups.clone_from(&openstack.security_groups);
+    options.keypair.clone_from(&openstack.keypair);
+    options.config_drive = openstack.config_drive;
+    options.server_group.clone_from(&openstack.server_group);
+    let volume = |size_gb| BootVolume { size_gb, delete_on_termination: true, kind: None };
+    options.boot_volume = openstack.boot_volume_gb.map(volume);
+    // CitC's own tools look for this tag.
+    options.extra_tags = vec!["compute".to_owned()];
+    options
+}
