@@ -1,0 +1,185 @@
+"""Size, start-up and memory of the programs; see bench/programs, which builds them and calls this."""
+
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAMS = ["startnode", "stopnode", "finish", "rebuild", "resize", "reconcile", "listnodes"]
+RUNS = 21
+NODES = 100
+
+missed = 0
+
+
+def bar(name, value, unit, most):
+    global missed
+    met = value <= most
+    missed += not met
+    print(f"{name:>42} {value:8.1f} {unit:<3} bar {most:g} {'met' if met else 'MISSED'}")
+
+
+def cache():
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return pathlib.Path(os.environ.get("SLURM_ELASTIC_CACHE") or f"{home}/slurm-elastic")
+
+
+def built(name):
+    return str(pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / name)
+
+
+def spent(process):
+    """Waits for a process: exit code and peak memory in MB."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_maxrss / 1024
+
+
+def until(what, look):
+    """Polls until `look` gives something, or says that `what` never came."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    sys.exit(f"programs: {what} does not come up")
+
+
+class Bed:
+    """A slurmctld and a loopback cloud in a directory, and a configuration for our programs."""
+
+    def __init__(self, folder):
+        self.folder, self.children = folder, []
+        self.slurm = cache() / "slurm" / "24.11"
+        for name in ["munge", "run", "state", "etc"]:
+            (folder / name).mkdir()
+        (folder / "munge").chmod(0o700)
+        folder.chmod(0o755)
+        self.munged()
+        self.cloud()
+        self.slurmctld()
+
+    def start(self, *words, **options):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.children.append(subprocess.Popen(list(map(str, words)), **quiet, **options))
+
+    def munged(self):
+        munge = self.folder / "munge"
+        (munge / "key").write_bytes(os.urandom(128))
+        (munge / "key").chmod(0o600)
+        files = {"key-file": munge / "key", "pid-file": munge / "pid", "log-file": munge / "log",
+                 "seed-file": munge / "seed", "socket": self.folder / "run" / "munge"}
+        self.start(self.slurm / "sbin" / "munged", "--foreground", *(f"--{key}={file}" for key, file in files.items()))
+        until("munged", files["socket"].exists)
+
+    def cloud(self):
+        self.start(built("cloud-sim"), "--state", self.folder / "cloud", "--speed", 60)
+        endpoint = self.folder / "cloud" / "endpoint"
+        self.endpoint = until("cloud-sim", lambda: endpoint.exists() and endpoint.read_text().strip())
+
+    def slurmctld(self):
+        here, user = self.folder, subprocess.check_output(["id", "-un"], text=True).strip()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        lines = {
+            "ClusterName": "bench", "SlurmctldHost": f"{socket.gethostname()}(127.0.0.1)", "SlurmctldPort": port,
+            "SlurmUser": user, "SlurmdUser": user, "PluginDir": self.slurm / "lib" / "slurm",
+            "AuthInfo": f"socket={here}/run/munge", "StateSaveLocation": here / "state",
+            "SlurmctldPidFile": here / "run" / "pid", "SlurmctldLogFile": here / "slurmctld.log",
+            "ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/none", "SelectType": "select/cons_tres",
+            "ResumeProgram": "/bin/true", "SuspendProgram": "/bin/true", "SuspendTime": 600, "ResumeTimeout": 600,
+            "SlurmctldParameters": "idle_on_node_suspend", "MailProg": "/bin/true",
+        }
+        nodes = f"NodeName=vm-standard2-1-ad1-[0001-{NODES:04}] State=CLOUD CPUs=2 RealMemory=10000 " \
+                "Features=shape=VM.Standard2.1,ad=1\nPartitionName=compute Nodes=ALL Default=YES\n"
+        text = "".join(f"{key}={value}\n" for key, value in lines.items())
+        (here / "etc" / "slurm.conf").write_text(text + nodes)
+        (here / "etc" / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+        environment = os.environ | {"SLURM_CONF": str(here / "etc" / "slurm.conf")}
+        self.start(self.slurm / "sbin" / "slurmctld", "-D", "-c", env=environment)
+        ping = [str(self.slurm / "bin" / "scontrol"), "ping"]
+        until("slurmctld", lambda: subprocess.run(ping, env=environment, capture_output=True).returncode == 0)
+
+    def config(self, endpoint):
+        """A startnode.yaml for a cloud at this address."""
+        path = self.folder / "startnode.yaml"
+        path.write_text(
+            f"csp: oracle\nregion: us-phoenix-1\ncompartment_id: ocid1.compartment.oc1..aaaacomp\n"
+            f"ad_root: 'Uocm:PHX-AD-'\ncluster_id: bench\nendpoint: {endpoint}\n"
+            f"config_file: {self.folder}/cloud/oci/config\nslurm_conf: {self.folder}/etc/slurm.conf\n"
+            f"slurm_bin: {self.slurm}/bin\n"
+            f"elastic: {{state_dir: {self.folder}/elastic, log: {self.folder}/log}}\n")
+        return str(path)
+
+    def stop(self):
+        for child in reversed(self.children):
+            child.kill()
+            child.wait()
+
+
+def first_request(bed, name, *words):
+    """Milliseconds from exec to the first byte of a request, the median of some runs."""
+    times = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30)
+        config = bed.config(f"http://127.0.0.1:{server.getsockname()[1]}")
+        for _ in range(RUNS):
+            begun = time.perf_counter()
+            process = subprocess.Popen([built(name), "--config", config, *words], env={}, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            connection, _ = server.accept()
+            connection.recv(1)
+            times.append((time.perf_counter() - begun) * 1000)
+            process.kill()
+            process.wait()
+            connection.close()
+    return statistics.median(times)
+
+
+def main(venv):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="se", dir="/tmp"))
+    bed = None
+    try:
+        for name in PROGRAMS:
+            bar(f"{name}: size", os.path.getsize(built(name)) / 1e6, "MB", 8)
+        bed = Bed(folder)
+        hosts = f"vm-standard2-1-ad1-[0001-{NODES:04}]"
+        for name, words in [("startnode", [hosts]), ("stopnode", [hosts]), ("listnodes", [])]:
+            bar(f"{name}: exec to first request", first_request(bed, name, *words), "ms", 15)
+        for name, words in [("startnode", [hosts]), ("listnodes", []), ("stopnode", ["--all", "--force"])]:
+            process = subprocess.Popen([built(name), "--config", bed.config(bed.endpoint), *words], env={},
+                                       stdout=subprocess.DEVNULL)
+            code, memory = spent(process)
+            if code != 0:
+                sys.exit(f"programs: {name} ended with {code}")
+            bar(f"{name}: memory for {NODES} nodes", memory, "MB", 15)
+        oci(venv)
+    finally:
+        if bed:
+            bed.stop()
+        shutil.rmtree(folder)
+    print(f"\n{missed} bars missed")
+
+
+def oci(venv):
+    """What a program in Python pays for its SDK alone, for comparison."""
+    python = f"{venv}/bin/python3"
+    times, memory = [], 0
+    for _ in range(5):
+        begun = time.perf_counter()
+        _, memory = spent(subprocess.Popen([python, "-c", "import oci"]))
+        times.append((time.perf_counter() - begun) * 1000)
+    print(f"{'python3 -c import oci: exec to exit':>42} {statistics.median(times):8.1f} ms")
+    print(f"{'python3 -c import oci: memory':>42} {memory:8.1f} MB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

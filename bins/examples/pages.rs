@@ -1,0 +1,38 @@
+//! Writes what `./install` installs beside the programs: man pages, completions and the list of other names.
+//!
+//! `cargo run -p bins --example pages -- DIR`
+
+use bins::{alias, programs};
+use clap::Command;
+use clap_complete::{Shell, generate_to};
+use clap_mangen::generate_to as pages_to;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let folder = env::args_os().nth(1).map(PathBuf::from);
+    let folder = folder.ok_or_else(|| io::Error::other("usage: pages DIR"))?;
+    for command in programs::commands() {
+        man(&folder.join("man"), command.clone())?;
+        completions(&folder.join("completions"), command)?;
+    }
+    let lines: String =
+        alias::ALL.iter().map(|alias| format!("{} {}\n", alias.name, alias.program)).collect();
+    fs::write(folder.join("aliases"), lines)
+}
+
+fn man(folder: &Path, command: Command) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    // clap repeats its own `help` as if it were one of our commands.
+    pages_to(command.disable_help_subcommand(true), folder)
+}
+
+fn completions(folder: &Path, mut command: Command) -> io::Result<()> {
+    let name = command.get_name().to_owned();
+    for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
+        let folder = folder.join(shell.to_string());
+        fs::create_dir_all(&folder)?;
+        generate_to(shell, &mut command, &name, &folder)?;
+    }
+    Ok(())
+}
