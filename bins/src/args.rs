@@ -8,14 +8,14 @@ use std::path::PathBuf;
 /// Where the configuration is looked for.
 pub const CONFIG: &str = "/etc/citc/startnode.yaml";
 
-/// The options that all programs have; they stand before the host list, as 26.05's `PowerAction` puts them.
+/// The options that all programs have; they stand before the host list, as 26.05's PowerAction puts them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// The configuration [default: /etc/citc/startnode.yaml].
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 
-    /// slurm.conf [default: $`SLURM_CONF`, else /etc/slurm/slurm.conf].
+    /// slurm.conf [default: $SLURM_CONF, else /etc/slurm/slurm.conf].
     #[arg(long, value_name = "FILE", global = true)]
     pub slurm_conf: Option<PathBuf>,
 

@@ -48,7 +48,7 @@ impl Context {
         let output = output(common, &environment);
         let path = common.config.clone().unwrap_or_else(|| PathBuf::from(CONFIG));
         let (settings, warnings) = settings(&path)?;
-        let log = open_log(program, common, &settings, &output);
+        let log = open_log(program, common, &settings, output);
         let slurm = wiring::slurm(common, &settings.paths, &environment).await?;
         let site = wiring::site(&settings, &environment, slurm.config.power.resume_timeout)?;
         let connected = wiring::cloud(&settings, &environment).await?;
@@ -81,7 +81,7 @@ fn settings(path: &Path) -> Result<(Settings, Vec<String>), Trouble> {
 }
 
 /// A log that cannot be opened stops nothing, but is said.
-fn open_log(program: &'static str, common: &Common, settings: &Settings, output: &Output) -> Log {
+fn open_log(program: &'static str, common: &Common, settings: &Settings, output: Output) -> Log {
     let configured = || settings.elastic.log.as_deref().map(PathBuf::from);
     let path = common.log.clone().or_else(configured).unwrap_or_else(|| PathBuf::from(LOG));
     match Log::open(&path, common.log_format, program) {

@@ -50,7 +50,6 @@ fn phrase(event: &Event) -> (Level, String) {
         EventKind::Up => (Level::Info, format!("Started, Private IP {detail}")),
         EventKind::Terminated => (Level::Info, format!("Stopped, instance {instance}")),
         EventKind::GivenBack => (Level::Warning, format!("given back to Slurm: {detail}")),
-        EventKind::Returned => (Level::Info, detail.to_owned()),
         EventKind::Rebuilt => (Level::Info, format!("rebuilt or rebooted, instance {instance}")),
         EventKind::Cooling => (Level::Warning, format!("cooling down: {detail}")),
         EventKind::Ended => (Level::Info, format!("end: {detail}")),

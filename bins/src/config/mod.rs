@@ -44,7 +44,7 @@ pub struct Settings {
 pub enum Cloud {
     /// Oracle's.
     Oracle(Oracle),
-    /// An `OpenStack`.
+    /// An OpenStack.
     OpenStack(OpenStack),
 }
 

@@ -1,8 +1,8 @@
-//! What only an `OpenStack` needs.
+//! What only an OpenStack needs.
 
 use super::reader::Reader;
 
-/// An `OpenStack`.
+/// An OpenStack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenStack {
     /// The entry of `clouds.yaml`.

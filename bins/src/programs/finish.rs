@@ -28,6 +28,7 @@ use std::time::Duration;
 /// and tells slurmctld. Nothing is written if nothing changes, if the new file is no good, or if a node that would go
 /// is running a job. If slurmctld does not answer afterwards, the previous file is put back.
 #[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[command(name = "finish", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
@@ -77,7 +78,7 @@ enum StyleName {
     Folded,
     /// A line for each node, as Cluster in the Cloud writes it.
     Citc,
-    /// Ranges with a node set for each group, as `StackHPC` writes them.
+    /// Ranges with a node set for each group, as StackHPC writes them.
     NodeGroups,
 }
 

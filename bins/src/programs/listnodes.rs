@@ -28,7 +28,7 @@ pub struct Arguments {
     #[arg(long, short, value_name = "NAME")]
     partition: Option<String>,
 
-    /// Only nodes whose state in Slurm or in the cloud has this word, such as idle, `powered_down`, running.
+    /// Only nodes whose state in Slurm or in the cloud has this word, such as idle, drained or running.
     #[arg(long, short = 't', value_name = "STATE")]
     state: Option<String>,
 
@@ -122,9 +122,9 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
 
 /// The nodes asked for: those named, or those of slurm.conf.
 fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble> {
-    let named = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let named = named.map_err(|error| Trouble::from_error(&error))?;
-    let mut names = named.unwrap_or_else(|| run.conf.nodes());
+    let given = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
+    let given = given.map_err(|error| Trouble::from_error(&error))?;
+    let mut names = given.unwrap_or_else(|| run.conf.nodes());
     if let Some(partition) = &arguments.partition {
         let Some(members) = run.conf.partition(partition) else {
             return Err(Trouble::new(format!("slurm.conf has no partition {partition}")));
@@ -155,7 +155,7 @@ fn row(node: NodeName, world: World<'_>) -> Row {
         cloud: text(instance.map(|instance| instance.state.to_string())),
         address: text(address),
         age: text(instance.and_then(|instance| instance.created).map(|at| age(at, world.now))),
-        image: text(instance.and_then(|it| it.image.as_ref()).map(|image| image.to_string())),
+        image: text(instance.and_then(|it| it.image.as_ref()).map(ToString::to_string)),
         instance: text(instance.map(|instance| instance.id.to_string())),
         why,
         node,
@@ -227,7 +227,7 @@ fn export(context: &Context, format: Inventory, world: World<'_>) {
     let machines = plan::machines(world);
     match format {
         Inventory::Ini => {
-            context.output.print(plan::inventory_ini(&machines, world.conf).trim_end())
+            context.output.print(plan::inventory_ini(&machines, world.conf).trim_end());
         }
         Inventory::Json => context.output.print(plan::inventory_json(&machines, world.conf)),
     }

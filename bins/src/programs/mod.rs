@@ -13,6 +13,26 @@ use crate::context::output;
 use crate::environment::Environment;
 use crate::process::WRONG;
 use crate::trouble::Trouble;
+use clap::{Command, CommandFactory as _};
+
+/// What each program takes, by name, with its help: for manual pages and completions.
+///
+/// ```
+/// let names: Vec<String> = bins::programs::commands().iter().map(|it| it.get_name().to_owned()).collect();
+/// assert!(names.contains(&"startnode".to_owned()));
+/// ```
+#[must_use]
+pub fn commands() -> Vec<Command> {
+    vec![
+        finish::Arguments::command(),
+        listnodes::Arguments::command(),
+        rebuild::Arguments::command(),
+        reconcile::Arguments::command(),
+        resize::Arguments::command(),
+        startnode::Arguments::command(),
+        stopnode::Arguments::command(),
+    ]
+}
 
 /// Says why the program could not begin.
 fn wrong(common: &Common, trouble: &Trouble) -> u8 {

@@ -16,8 +16,8 @@ use provision::run::{self, Run};
 
 /// Give nodes their image, or reboot those that have it.
 ///
-/// Slurm calls it as `RebootProgram`, with a host list on the controller or with nothing on the node itself. The image is
-/// what the node's file in `reboot_vars` says, or its hostvars, or the reason (rebuild image:NAME), or the configuration.
+/// Slurm calls it as RebootProgram, with a host list on the controller or with nothing on the node itself. The image is
+/// what the node's own file says (StackHPC's reboot vars), or its hostvars, or the reason (rebuild image:NAME), or the configuration.
 #[derive(Debug, Parser)]
 #[command(name = "rebuild", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
 pub struct Arguments {
@@ -85,7 +85,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     }
 }
 
-/// The node that we run on, for a `RebootProgram` that slurmd calls.
+/// The node that we run on, for a RebootProgram that slurmd calls.
 fn this_machine(context: &Context) -> Result<NodeName, Trouble> {
     let environment = &context.environment;
     // 26.05 says it; the others leave it to us.

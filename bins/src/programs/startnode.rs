@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Start the machines of nodes, and tell Slurm where they are.
 ///
-/// Slurm calls it as `ResumeProgram`. A node that cannot be had goes back to Slurm at once, with the reason, and its job is
+/// Slurm calls it as ResumeProgram. A node that cannot be had goes back to Slurm at once, with the reason, and its job is
 /// queued again. Run again for the same nodes, it starts nothing twice.
 #[derive(Debug, Parser)]
 #[command(name = "startnode", version, after_help = EXAMPLES)]
@@ -21,7 +21,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// Remove what is left of nodes that never came up: Slurm's `ResumeFailProgram`.
+    /// Remove what is left of nodes that never came up: Slurm's ResumeFailProgram.
     #[arg(long)]
     failed: bool,
 

@@ -12,7 +12,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 /// Terminate the machines of nodes.
 ///
-/// Slurm calls it as `SuspendProgram`. Only machines with this cluster's tags are touched. It works with slurmctld down, too.
+/// Slurm calls it as SuspendProgram. Only machines with this cluster's tags are touched. It works with slurmctld down, too.
 #[derive(Debug, Parser)]
 #[command(name = "stopnode", version, after_help = EXAMPLES)]
 pub struct Arguments {

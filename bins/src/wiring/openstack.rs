@@ -1,4 +1,4 @@
-//! An `OpenStack`, from the configuration.
+//! An OpenStack, from the configuration.
 
 use super::{Connected, http};
 use crate::config::{OpenStack, Settings};

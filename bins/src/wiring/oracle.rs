@@ -32,10 +32,11 @@ pub(super) async fn connect(
     let mut site = Site::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
     if let Some(size) = oracle.boot_volume_gb {
-        let mut source = SourceDetails::default();
-        source.source_type = Some("image".to_owned());
-        source.boot_volume_size_in_gbs = Some(u64::from(size));
-        site.template.source_details = Some(source);
+        site.template.source_details = Some(SourceDetails {
+            source_type: Some("image".to_owned()),
+            boot_volume_size_in_gbs: Some(u64::from(size)),
+            ..SourceDetails::default()
+        });
     }
     let clock = Clock::new(SystemTime::now);
     let cloud = Oci::connect(config, site, http(environment), pacer, clock).await;

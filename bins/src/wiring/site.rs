@@ -6,7 +6,6 @@ use crate::environment::Environment;
 use crate::trouble::Trouble;
 use cloud_core::{ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
 use provision::{Fallback, Identity, Policies, Site};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where Cluster in the Cloud has them.
@@ -68,13 +67,8 @@ fn optional(
     usual: &str,
     environment: &Environment,
 ) -> Result<Option<String>, Trouble> {
-    match named {
-        Some(path) => read(&environment.expand(path)).map(Some),
-        None => {
-            let path: PathBuf = environment.expand(usual);
-            if Path::exists(&path) { read(&path).map(Some) } else { Ok(None) }
-        }
-    }
+    let path = environment.expand(named.unwrap_or(usual));
+    if named.is_some() || path.exists() { read(&path).map(Some) } else { Ok(None) }
 }
 
 fn policies(settings: &Settings, resume_timeout: Duration) -> Policies {

@@ -115,9 +115,8 @@ async fn flavors(context: &Context) -> Result<Shapes, Trouble> {
 /// The file that has the markers: slurm.conf, or one that it includes.
 pub(in crate::programs) fn marked(conf: &Path) -> Result<(PathBuf, Document), Trouble> {
     let main = document(conf)?;
-    let error = match main.section(Markers::NODES) {
-        Ok(_) => return Ok((conf.to_owned(), main)),
-        Err(error) => error,
+    let Err(error) = main.section(Markers::NODES) else {
+        return Ok((conf.to_owned(), main));
     };
     if !matches!(error.problem(), Problem::NoMarker { .. }) {
         return Err(Trouble::from_error(&error));

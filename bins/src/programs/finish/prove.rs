@@ -4,6 +4,7 @@ use super::inputs::Inputs;
 use crate::context::Context;
 use slurmconf::{Document, Markers, Statement};
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
+use std::fmt::Write as _;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -158,10 +159,11 @@ fn write(folder: &Path, conf: &Path, inputs: &Inputs, host: &str) -> io::Result<
     std::fs::create_dir(folder.join("state"))?;
     let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten();
     let user = user.map_or_else(|| "root".to_owned(), |user| user.name);
-    text.push_str(&format!(
+    let _ = write!(
+        text,
         "\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={port}\nSlurmctldPidFile={dir}/pid\n\
          SlurmctldLogFile={dir}/log\nStateSaveLocation={dir}/state\nSlurmUser={user}\nSlurmctldDebug=info\n"
-    ));
+    );
     let path = folder.join("slurm.conf");
     std::fs::write(&path, text)?;
     Ok(path)

@@ -77,15 +77,15 @@ pub(super) async fn submit(
             let deadline = Instant::now() + Duration::from_secs(submit.deadline);
             if common.dry_run {
                 let look = run.look().await;
-                let plan = plan::rollout(&request, look.world(run)).map_err(refused)?;
+                let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
                 return Ok(context.show(common, &plan));
             }
             let mut before = None;
             loop {
-                let report = run::rollout(run, &request).await.map_err(refused)?;
+                let report = run::rollout(run, &request).await.map_err(|why| refused(&why))?;
                 let look = run.look().await;
-                let progress =
-                    plan::rollout_progress(&request, look.world(run)).map_err(refused)?;
+                let progress = plan::rollout_progress(&request, look.world(run))
+                    .map_err(|why| refused(&why))?;
                 if before.replace(progress) != Some(progress) {
                     context.output.say(shown(progress));
                     request.last = Some(look.now);
@@ -109,7 +109,7 @@ fn shown(progress: RolloutProgress) -> String {
     )
 }
 
-fn refused(why: plan::Refusal) -> Trouble {
+fn refused(why: &plan::Refusal) -> Trouble {
     Trouble::new(why.to_string())
 }
 

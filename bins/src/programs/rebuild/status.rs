@@ -27,12 +27,12 @@ pub(super) async fn show(
     common: &Common,
     status: &Status,
 ) -> Result<u8, Trouble> {
-    let named = status.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let named = named.map_err(|error| Trouble::from_error(&error))?;
+    let given = status.nodes.as_ref().map(Hostlist::node_names).transpose();
+    let given = given.map_err(|error| Trouble::from_error(&error))?;
     context
         .with_run(common, async |run: &Run<'_>| {
             let look = run.look().await;
-            let names = named.unwrap_or_else(|| look.fleet.nodes());
+            let names = given.unwrap_or_else(|| look.fleet.nodes());
             let targets = target::targets(context, run, &names).await?;
             let world = look.world(run);
             let rows: Vec<[String; 5]> =

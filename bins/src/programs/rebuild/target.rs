@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where `StackHPC`'s appliance writes the target of each node.
+/// Where StackHPC's appliance writes the target of each node.
 const REBOOT_VARS: &str = "/etc/slurm/reboot_vars";
 const HOSTVARS: &str = "/exports/cluster/hostvars";
 
