@@ -3,6 +3,7 @@
 mod check;
 mod difference;
 mod inputs;
+mod power;
 
 pub(super) use inputs::marked;
 mod prove;
@@ -58,6 +59,10 @@ pub struct Arguments {
     #[arg(long)]
     print: bool,
 
+    /// Print the lines that slurm.conf needs outside the node section (from 26.05 on with `PowerAction`), and do nothing.
+    #[arg(long, conflicts_with = "print")]
+    print_power: bool,
+
     /// Write the file, and leave it to you to tell slurmctld.
     #[arg(long)]
     no_restart: bool,
@@ -88,6 +93,7 @@ Examples:
   finish --dry-run    what would change
   finish              do it; run it again whenever limits.yaml has changed
   finish --print      the node section on standard output
+  finish --print-power   what slurm.conf needs besides: programs, times, nodes that are never stopped
 
 Exit code: 0 all well (also: nothing to change), 1 something failed and nothing is changed (it says what), 2 wrong usage,
 limits or configuration (nothing done).";
@@ -111,6 +117,11 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let inputs = Inputs::read(arguments, &context).await?;
     if arguments.print {
         context.output.print(inputs.cluster.to_string().trim_end());
+        return Ok(WELL);
+    }
+    if arguments.print_power {
+        let lines = power::lines(&context, &inputs, arguments.common.config.as_deref())?;
+        context.output.print(lines.trim_end());
         return Ok(WELL);
     }
     if arguments.check {

@@ -1,0 +1,48 @@
+//! What slurm.conf says of us outside the node section: programs, times, and nodes that are never stopped.
+
+use super::inputs::Inputs;
+use crate::args::CONFIG;
+use crate::context::Context;
+use crate::trouble::Trouble;
+use slurmconf::{ElasticSettings, Program};
+use slurmctl::Controller as _;
+use std::path::Path;
+
+/// The lines for slurm.conf, with our programs where this one is.
+pub(super) fn lines(
+    context: &Context,
+    inputs: &Inputs,
+    config: Option<&Path>,
+) -> Result<String, Trouble> {
+    let here = std::env::current_exe().map_err(|error| Trouble::from_error(&error))?;
+    let folder = here.parent().map(Path::to_path_buf).unwrap_or_default();
+    let version = context.slurm.controller.version();
+    let given = config.filter(|path| *path != Path::new(CONFIG));
+    // Only a PowerAction can give arguments; before them, names say what is meant.
+    let actions = version.has_power_actions();
+    let arguments: Vec<String> = match given {
+        Some(path) if actions => vec!["--config".to_owned(), path.display().to_string()],
+        Some(path) => {
+            context.warn(&format!(
+                "Slurm {version} gives its programs no arguments, so that they will read {CONFIG} and not {}",
+                path.display()
+            ));
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    let program = |name: &str, word: Option<&str>| Program {
+        path: folder.join(name).display().to_string(),
+        arguments: arguments.iter().cloned().chain(word.map(str::to_owned)).collect(),
+    };
+    let mut settings =
+        ElasticSettings::new(version, program("startnode", None), program("stopnode", None));
+    settings.resume_fail = Some(if actions {
+        program("startnode", Some("--failed"))
+    } else {
+        program("startnode-failed", None)
+    });
+    settings.reboot = Some(program("rebuild", None));
+    settings.suspend_exc_nodes = inputs.cluster.persistent_nodes();
+    settings.text().map_err(|error| Trouble::from_error(&error))
+}
