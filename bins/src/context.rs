@@ -7,7 +7,7 @@ use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume, chain};
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
-use crate::wiring;
+use crate::wiring::{self, Purpose};
 use cloud_core::Provider;
 use provision::Site;
 use provision::exec::Files;
@@ -43,15 +43,20 @@ pub struct Context {
 
 impl Context {
     /// Opens it all; nothing is changed, and slurmctld is not asked.
-    pub async fn open(program: &'static str, common: &Common) -> Result<Self, Trouble> {
+    pub async fn open(
+        program: &'static str,
+        common: &Common,
+        purpose: Purpose,
+    ) -> Result<Self, Trouble> {
         let environment = Environment::read();
         let output = output(common, &environment);
         let path = common.config.clone().unwrap_or_else(|| PathBuf::from(CONFIG));
         let (settings, warnings) = settings(&path)?;
         let log = open_log(program, common, &settings, output);
         let slurm = wiring::slurm(common, &settings.paths, &environment).await?;
-        let site = wiring::site(&settings, &environment, slurm.config.power.resume_timeout)?;
-        let connected = wiring::cloud(&settings, &environment).await?;
+        let mut site = wiring::site(&settings, &environment, &slurm.config)?;
+        let connected = wiring::cloud(&settings, &environment, purpose).await?;
+        site.subnet = site.subnet.or(connected.subnet);
         for warning in warnings.iter().chain(&connected.warnings) {
             output.complain(format_args!("warning: {warning}"));
             log.write(Entry { level: Level::Warning, node: None, message: warning });

@@ -5,8 +5,9 @@ use crate::context::Context;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, WELL};
+use hostlist::NodeName;
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
-use provision::plan::Plan;
+use provision::plan::{Operation, Plan};
 use provision::run::Run;
 use provision::state::{Event, EventKind};
 use provision::{NodeReport, Report, Roster};
@@ -42,10 +43,15 @@ fn phrase(event: &Event) -> (Level, String) {
     let instance = event.instance.as_deref().unwrap_or(detail);
     match event.event {
         EventKind::Begun => (Level::Info, format!("begin: {detail}")),
-        EventKind::Launched => (Level::Info, format!("Starting, instance {instance}")),
-        EventKind::Adopted => {
-            (Level::Warning, format!("host is already running, instance {instance}"))
-        }
+        EventKind::Launched => (Level::Info, format!("launched instance {instance}")),
+        EventKind::Adopted => (
+            Level::Warning,
+            format!("host is already running with state live, instance {instance}"),
+        ),
+        EventKind::Waiting => (
+            Level::Info,
+            format!("host is currently terminating. Waiting... (instance {instance})"),
+        ),
         EventKind::LaunchFailed => (Level::Error, format!("problem launching instance: {detail}")),
         EventKind::Up => (Level::Info, format!("Started, Private IP {detail}")),
         EventKind::Terminated => (Level::Info, format!("Stopped, instance {instance}")),
@@ -87,6 +93,14 @@ impl Context {
         }
     }
 
+    /// Logs that work on each of these nodes begins, before anything else is said of it.
+    pub fn begin(&self, names: &[NodeName], word: &str) {
+        for name in names {
+            let node = Some(name.as_str());
+            self.log.write(Entry { level: Level::Info, node, message: word });
+        }
+    }
+
     /// Prints a plan that is not carried out.
     pub fn show(&self, common: &Common, plan: &Plan) -> u8 {
         if common.json {
@@ -107,7 +121,9 @@ impl Context {
         }
         for (node, ended) in &report.nodes {
             if !ended.outcome.is_success() {
-                let message = why(ended);
+                let stops = matches!(report.operation, Operation::Stop | Operation::StopAll);
+                let problem = if stops { "problem while stopping: " } else { "" };
+                let message = format!("{problem}{}", why(ended));
                 let node = node.as_str();
                 self.log.write(Entry { level: Level::Error, node: Some(node), message: &message });
                 let line = format!("{node}: {message}");

@@ -9,13 +9,16 @@ pub struct Fallback {
     pub shape: Option<String>,
     /// Another zone; else the node's own. On OCI a number is that of an availability domain.
     pub zone: Option<String>,
+    /// Machines that may be taken away at any time, or not; else as the node's own.
+    pub preemptible: Option<bool>,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Vec<Fallback> {
     reader.list("fallback", |entry| {
-        entry.refuse_unknown(&["shape", "zone", "ad"]);
+        entry.refuse_unknown(&["shape", "zone", "ad", "preemptible"]);
         let zone = entry.text("zone").or_else(|| entry.text("ad"));
-        let fallback = Fallback { shape: entry.text("shape"), zone };
+        let preemptible = entry.truth("preemptible");
+        let fallback = Fallback { shape: entry.text("shape"), zone, preemptible };
         (fallback != Fallback::default()).then_some(fallback)
     })
 }

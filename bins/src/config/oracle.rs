@@ -23,6 +23,8 @@ pub struct Oracle {
     pub config_file: Option<String>,
     /// Machines that may be taken away at any time, at a lower price.
     pub preemptible: bool,
+    /// The cluster network that machines of shapes with one belong to.
+    pub compute_cluster_id: Option<String>,
     /// The boot disk's size.
     pub boot_volume_gb: Option<u32>,
 }
@@ -62,6 +64,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Oracle> {
         profile: reader.text("profile"),
         config_file: reader.text("config_file"),
         preemptible: reader.truth("preemptible").unwrap_or(false),
+        compute_cluster_id: reader.text("compute_cluster_id"),
         boot_volume_gb: reader.number("boot_volume_gb", (1, 65_536)),
         // Nothing but the compartment has to be there, so that the rest is looked at even without it.
         compartment_id: compartment_id?,

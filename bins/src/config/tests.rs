@@ -68,13 +68,13 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known() {
 
 #[test]
 fn what_is_ours_is_read() {
-    let text = "compartment_id: c\nfallback: [{ad: 2}, {shape: VM.X, zone: z}]\nrebuild: recreate\n\
+    let text = "compartment_id: c\nfallback: [{ad: 2}, {shape: VM.X, zone: z, preemptible: false}]\nrebuild: recreate\n\
         elastic: {concurrency: 4, requests_per_second: 2.5, deadline: 8m, on_partial: keep, cooldown: 90, stopped: start}\n";
     let settings = settings(text);
     let zone = |zone: &str| Some(zone.to_owned());
     let expected = [
-        Fallback { shape: None, zone: zone("2") },
-        Fallback { shape: Some("VM.X".to_owned()), zone: zone("z") },
+        Fallback { zone: zone("2"), ..Fallback::default() },
+        Fallback { shape: Some("VM.X".to_owned()), zone: zone("z"), preemptible: Some(false) },
     ];
     assert_eq!(settings.fallback, expected);
     assert_eq!(settings.rebuild, RebuildHow::Recreate);

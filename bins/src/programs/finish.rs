@@ -11,16 +11,18 @@ mod prove;
 use crate::args::Common;
 use crate::context::Context;
 use crate::output::chain;
-use crate::process::{SOME_FAILED, WELL};
+use crate::process::{SOME_FAILED, WELL, WRONG};
 use crate::trouble::Trouble;
+use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
 use inputs::Inputs;
-use provision::plan::{self, Finish, Plan};
+use provision::plan::{self, Finish, Plan, Refusal, Step};
 use provision::run::{self, Run};
 use provision::state::replace_whole;
 use slurmconf::Style;
 use slurmctl::Controller as _;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Make the node section of slurm.conf from limits.yaml, and have slurmctld take it.
@@ -107,7 +109,8 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
-    let context = Context::open("finish", &arguments.common).await?;
+    let purpose = if arguments.check { Purpose::Launch } else { Purpose::Other };
+    let context = Context::open("finish", &arguments.common, purpose).await?;
     if !arguments.force
         && let Some(unready) = inputs::unready(&context.environment)
     {
@@ -158,12 +161,19 @@ async fn change(
             if common.dry_run {
                 return Ok(WELL);
             }
+            if refused(&context, inputs, &plan) {
+                return Ok(WRONG);
+            }
+            rehearse(inputs)?;
             if !arguments.no_prove && !proven(&context, inputs).await {
                 return Ok(SOME_FAILED);
             }
             let report = run::finish(run, &request).await.map_err(|e| Trouble::from_error(&e))?;
             let code = context.tell(common, &report);
-            Ok(if code == WELL { WELL } else { keep_slurm_up(&context, inputs).await })
+            if report.slurm_refused {
+                keep_slurm_up(&context, inputs).await;
+            }
+            Ok(code)
         })
         .await
 }
@@ -210,30 +220,70 @@ async fn proven(context: &Context, inputs: &Inputs) -> bool {
     }
 }
 
-/// Puts the previous file back if slurmctld does not answer.
-async fn keep_slurm_up(context: &Context, inputs: &Inputs) -> u8 {
-    let slurm = &context.slurm.controller;
-    if slurm.ping().await.unwrap_or(false) {
-        return SOME_FAILED;
+/// Says which nodes may not go, if that is all that the plan says.
+fn refused(context: &Context, inputs: &Inputs, plan: &Plan) -> bool {
+    let refusal = |step: &Step| match step {
+        Step::Refuse { node, why: why @ (Refusal::Job(_) | Refusal::InUse) } => {
+            Some(format!("{node}: {why}"))
+        }
+        _ => None,
+    };
+    let refusals: Vec<String> = plan.steps().filter_map(refusal).collect();
+    if refusals.is_empty() {
+        return false;
     }
-    let old = inputs.document.to_string();
-    context.output.complain("slurmctld does not answer; putting the previous file back");
-    if let Err(error) = replace_whole(&inputs.path, old.as_bytes()) {
-        context.output.complain(format_args!(
-            "cannot write {}: {}; the previous version is beside it",
+    for line in refusals {
+        context.output.complain(line);
+    }
+    context.output.complain(format_args!(
+        "{} is left as it is: {} would remove these nodes; wait for their jobs (scontrol update nodename=... \
+         state=drain reason=...), raise the limits, or use --force",
+        inputs.path.display(),
+        inputs.limits.display()
+    ));
+    true
+}
+
+/// Writes the new text beside the file and removes it: a full disk or a directory that may not be written is found before
+/// anything is changed.
+fn rehearse(inputs: &Inputs) -> Result<(), Trouble> {
+    let path = std::fs::canonicalize(&inputs.path).unwrap_or_else(|_| inputs.path.clone());
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let trial = || {
+        let mut file = tempfile::Builder::new().prefix(".slurm-elastic-").tempfile_in(folder)?;
+        file.write_all(inputs.document.as_bytes())?;
+        file.write_all(inputs.cluster.to_string().as_bytes())?;
+        file.as_file().sync_all()
+    };
+    trial().map_err(|error| {
+        Trouble::new(format!(
+            "cannot write {}: {error}; nothing is changed: make room in {} or let it be written, and run finish again",
             inputs.path.display(),
-            chain(&error)
-        ));
-        return SOME_FAILED;
+            folder.display()
+        ))
+    })
+}
+
+/// Puts the previous file back where slurmctld did not take the new one, and starts it again if it does not answer.
+async fn keep_slurm_up(context: &Context, inputs: &Inputs) {
+    let (slurm, output) = (&context.slurm.controller, &context.output);
+    output.complain("slurmctld refuses the new file; putting the previous one back");
+    if let Err(error) = replace_whole(&inputs.path, inputs.document.as_bytes()) {
+        let beside = "the previous version is beside it";
+        output.complain(format_args!("{}: {beside}", chain(&error)));
+        return;
+    }
+    if slurm.ping().await.unwrap_or(false) {
+        output.complain("slurmctld runs on as before");
+        return;
     }
     match slurm.restart().await {
-        Ok(()) => context.output.complain("slurmctld runs again with the previous file"),
-        Err(error) => context.output.complain(format_args!(
+        Ok(()) => output.complain("slurmctld runs again with the previous file"),
+        Err(error) => output.complain(format_args!(
             "slurmctld does not start with the previous file either: {}",
             chain(&error)
         )),
     }
-    SOME_FAILED
 }
 
 impl From<StyleName> for Style {

@@ -4,6 +4,7 @@ use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::table;
 use crate::trouble::Trouble;
+use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
 use hostlist::{Hostlist, NodeName};
 use provision::World;
@@ -93,7 +94,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
-    let context = Context::open("listnodes", common).await?;
+    let context = Context::open("listnodes", common, Purpose::Other).await?;
     context.with_run(common, async |run: &Run<'_>| show(&context, arguments, run).await).await
 }
 

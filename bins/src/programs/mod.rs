@@ -11,7 +11,7 @@ pub mod stopnode;
 use crate::args::Common;
 use crate::context::output;
 use crate::environment::Environment;
-use crate::process::WRONG;
+use crate::process::{SOME_FAILED, WRONG};
 use crate::trouble::Trouble;
 use clap::{Command, CommandFactory as _};
 
@@ -37,5 +37,5 @@ pub fn commands() -> Vec<Command> {
 /// Says why the program could not begin.
 fn wrong(common: &Common, trouble: &Trouble) -> u8 {
     output(common, &Environment::read()).complain(trouble);
-    WRONG
+    if trouble.passes() { SOME_FAILED } else { WRONG }
 }

@@ -1,5 +1,6 @@
 //! `rebuild`: nodes get their image, or a reboot.
 
+mod memory;
 mod roll;
 mod snapshot;
 mod status;
@@ -7,12 +8,15 @@ mod target;
 
 use crate::args::{Common, nodes as hostlist};
 use crate::context::Context;
+use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
-use crate::wiring;
+use crate::wiring::{self, Purpose};
 use clap::{Parser, Subcommand};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, RebuildOptions};
 use provision::run::{self, Run};
+use provision::{Cause, NodeReport, Outcome, Report};
+use target::Targets;
 
 /// Give nodes their image, or reboot those that have it.
 ///
@@ -69,8 +73,8 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
-    let mut context = Context::open("rebuild", common).await?;
-    wiring::image(&mut context.site, &*context.cloud).await?;
+    let mut context = Context::open("rebuild", common, Purpose::Launch).await?;
+    wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
     match &arguments.command {
         Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,
         Some(Command::Status(status)) => status::show(&context, common, status).await,
@@ -99,16 +103,29 @@ pub(super) async fn nodes(
     common: &Common,
     names: &[NodeName],
 ) -> Result<u8, Trouble> {
-    // Slurm has decided that the nodes may go down.
-    let options = RebuildOptions { force: true, launch_absent: true, ..RebuildOptions::default() };
+    // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared.
+    let options =
+        RebuildOptions { launch_absent: true, slurm_asks: true, ..RebuildOptions::default() };
     context
         .with_run(common, async |run: &Run<'_>| {
-            let targets = target::targets(context, run, names).await?;
+            let Targets { known, failed } = target::targets(context, run, names).await?;
             if common.dry_run {
                 let look = run.look().await;
-                return Ok(context.show(common, &plan::rebuild(&targets, options, look.world(run))));
+                context.show(common, &plan::rebuild(&known, options, look.world(run)));
+                for (node, why) in &failed {
+                    context.output.complain(format_args!("{node}: {why}"));
+                }
+                return Ok(if failed.is_empty() { WELL } else { SOME_FAILED });
             }
-            Ok(context.tell(common, &run::rebuild(run, &targets, options).await))
+            let mut report = match known[..] {
+                [] => Report::new(plan::Operation::Rebuild),
+                _ => run::rebuild(run, &known, options).await,
+            };
+            let failed = failed.into_iter().map(|(node, why)| {
+                (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
+            });
+            report.nodes.extend(failed);
+            Ok(context.tell(common, &report))
         })
         .await
 }

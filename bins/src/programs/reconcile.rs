@@ -3,6 +3,7 @@
 use crate::args::Common;
 use crate::context::Context;
 use crate::trouble::Trouble;
+use crate::wiring::{self, Purpose};
 use clap::Parser;
 use provision::plan::Finding;
 use provision::run::{self, Run};
@@ -46,7 +47,12 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     loop {
         // Opened anew each time: the configuration may have changed.
-        let context = Context::open("reconcile", &arguments.common).await?;
+        let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
+        match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
+            // What else does not fit is seen all the same.
+            Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+            done => done?,
+        }
         let (code, cancelled) = context
             .with_run(&arguments.common, async |run: &Run<'_>| {
                 let code = once(&context, arguments, run).await;

@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::context::Context;
 use crate::process::WELL;
 use crate::trouble::Trouble;
-use crate::wiring;
+use crate::wiring::{self, Purpose};
 use clap::Parser;
 use provision::plan::{self, Gaps, GroupSize, Resize};
 use provision::run::{self, Run};
@@ -56,8 +56,8 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
-    let mut context = Context::open("resize", common).await?;
-    wiring::image(&mut context.site, &*context.cloud).await?;
+    let mut context = Context::open("resize", common, Purpose::Launch).await?;
+    wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
     let (path, document) = super::finish::marked(&context.slurm.path)?;
     context.files.slurm_conf = Some(path);
     context

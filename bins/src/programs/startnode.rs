@@ -3,7 +3,7 @@
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::trouble::Trouble;
-use crate::wiring;
+use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
@@ -64,14 +64,18 @@ async fn begin(
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let names = arguments.nodes.node_names().map_err(|error| Trouble::from_error(&error))?;
-    let mut context = Context::open("startnode", common).await?;
+    let mut context = Context::open("startnode", common, Purpose::Launch).await?;
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }
     for warning in &request.warnings {
         context.warn(&warning.to_string());
     }
-    wiring::image(&mut context.site, &*context.cloud).await?;
+    match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
+        // Slurm waits for an answer, and will get one for each node.
+        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+        done => done?,
+    }
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;
     }
@@ -82,6 +86,7 @@ async fn begin(
                 let look = run.look().await;
                 return context.show(common, &plan::start(&names, &jobs, look.world(run)));
             }
+            context.begin(&names, "Starting");
             context.tell(common, &run::start(run, &names, &jobs).await)
         })
         .await;

@@ -4,10 +4,12 @@ use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
+use crate::wiring::Purpose;
 use clap::Parser;
 use hostlist::Hostlist;
-use provision::plan;
+use provision::plan::{self, Why};
 use provision::run::{self, Run};
+use provision::{NodeReport, Report};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 /// Terminate the machines of nodes.
@@ -55,18 +57,37 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
     let names = names.map_err(|error| Trouble::from_error(&error))?;
-    let context = Context::open("stopnode", common).await?;
+    let context = Context::open("stopnode", common, Purpose::Other).await?;
     let code = context
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {
                 let look = run.look().await;
                 context.show(common, &plan::stop(&names, look.world(run)))
             }
-            Some(names) => context.tell(common, &run::stop(run, &names).await),
+            Some(names) => {
+                context.begin(&names, "Stopping");
+                let report = run::stop(run, &names).await;
+                left_alone(&context, &report);
+                context.tell(common, &report)
+            }
             None => everything(&context, arguments, run).await,
         })
         .await;
     Ok(code)
+}
+
+/// Says which nodes were left alone because Slurm has them in service: by hand, that is not what was meant.
+fn left_alone(context: &Context, report: &Report) {
+    let wanted = Why::WantedAgain.to_string();
+    let wanted = |node: &NodeReport| node.reason.as_deref() == Some(wanted.as_str());
+    let left = report.nodes.iter().filter(|(_, node)| wanted(node)).map(|(name, _)| name);
+    let left: Hostlist = left.collect();
+    if !left.is_empty() {
+        context.warn(&format!(
+            "left alone, as Slurm has not powered them down or has them in service again: {left}; 'scontrol update \
+             nodename={left} state=power_down' has Slurm end them, and 'stopnode --now {left}' ends them whatever runs there"
+        ));
+    }
 }
 
 async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {

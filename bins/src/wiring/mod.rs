@@ -5,15 +5,15 @@ mod oracle;
 mod site;
 mod slurm;
 
-pub use site::{image, site};
+pub use site::{images, site};
 pub use slurm::{Slurm, slurm};
 
 use crate::config::{Cloud, Elastic, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
-use cloud_core::Provider;
 use cloud_core::http::{self, Proxies};
 use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{Provider, SubnetId};
 use std::path::Path;
 
 /// A cloud, and what an operator should know about how it is set up.
@@ -21,18 +21,30 @@ use std::path::Path;
 pub struct Connected {
     /// The cloud.
     pub cloud: Box<dyn Provider>,
+    /// The subnet of new machines, if it had to be looked for.
+    pub subnet: Option<SubnetId>,
     /// One sentence each.
     pub warnings: Vec<String>,
 }
 
+/// What a program is going to do in the cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It may launch machines, and has to know where.
+    Launch,
+    /// It looks, changes or ends.
+    Other,
+}
+
 /// The cloud that the configuration names.
-pub async fn cloud(settings: &Settings, environment: &Environment) -> Result<Connected, Trouble> {
-    let pacer = pacer(&settings.elastic);
+pub async fn cloud(
+    settings: &Settings,
+    environment: &Environment,
+    purpose: Purpose,
+) -> Result<Connected, Trouble> {
     match &settings.cloud {
-        Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, pacer).await,
-        Cloud::OpenStack(openstack) => {
-            openstack::connect(openstack, settings, environment, pacer).await
-        }
+        Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, purpose).await,
+        Cloud::OpenStack(openstack) => openstack::connect(openstack, settings, environment).await,
     }
 }
 

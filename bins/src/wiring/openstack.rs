@@ -4,14 +4,13 @@ use super::{Connected, http};
 use crate::config::{OpenStack, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
-use cloud_core::pace::Pacer;
 use cloud_openstack::{BootVolume, Config, LaunchOptions, Nic, Sources, read_file};
+use std::error::Error as _;
 
 pub(super) async fn connect(
     openstack: &OpenStack,
     settings: &Settings,
     environment: &Environment,
-    pacer: Pacer,
 ) -> Result<Connected, Trouble> {
     let variables = environment.variables.clone();
     let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
@@ -21,13 +20,21 @@ pub(super) async fn connect(
     options.http = http(environment);
     options.launch = launch(openstack);
     options.address_network.clone_from(&openstack.network_name);
-    let cloud = cloud_openstack::OpenStack::connect(config, options, pacer).await;
-    let cloud = cloud.map_err(|error| Trouble::from_error(&error))?;
+    let cloud =
+        cloud_openstack::OpenStack::connect(config, options, super::pacer(&settings.elastic)).await;
+    let cloud = cloud.map_err(|error| unreachable(&error))?;
     let mut warnings = cloud.warnings().to_vec();
     if settings.endpoint.is_some() {
         warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
     }
-    Ok(Connected { cloud: Box::new(cloud), warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet: None, warnings })
+}
+
+/// A cloud that does not answer is no wrong configuration.
+fn unreachable(error: &cloud_openstack::Error) -> Trouble {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<cloud_core::Error>());
+    let passes = cause.is_some_and(|cause| Trouble::from_cloud(cause).passes());
+    Trouble::from_error(error).passing(passes)
 }
 
 fn launch(openstack: &OpenStack) -> LaunchOptions {

@@ -1,19 +1,21 @@
 //! Oracle's cloud, from the configuration.
 
-use super::{Connected, http};
+use super::{Connected, Purpose, http};
 use crate::config::{Auth, Oracle, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
-use cloud_core::SubnetId;
-use cloud_core::pace::Pacer;
-use cloud_oci::{Clock, Config, Mode, Oci, Site, SourceDetails, Sources, Wish};
+use cloud_core::{SubnetId, Tags};
+use cloud_oci::{Clock, Config, Mode, Oci, Site, SourceDetails, Sources, Subnet, Wish};
 use std::time::SystemTime;
+
+/// What Cluster in the Cloud called it before it had tags.
+const SUBNET: &str = "Subnet";
 
 pub(super) async fn connect(
     oracle: &Oracle,
     settings: &Settings,
     environment: &Environment,
-    pacer: Pacer,
+    purpose: Purpose,
 ) -> Result<Connected, Trouble> {
     let (home, variables) = (environment.home.clone(), environment.variables.clone());
     let sources = Sources::of_system(home, variables, SystemTime::now());
@@ -31,6 +33,7 @@ pub(super) async fn connect(
     let config = Config::load(&sources, &wish).map_err(|error| Trouble::from_error(&error))?;
     let mut site = Site::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
+    site.template.compute_cluster_id.clone_from(&oracle.compute_cluster_id);
     if let Some(size) = oracle.boot_volume_gb {
         site.template.source_details = Some(SourceDetails {
             source_type: Some("image".to_owned()),
@@ -39,7 +42,40 @@ pub(super) async fn connect(
         });
     }
     let clock = Clock::new(SystemTime::now);
-    let cloud = Oci::connect(config, site, http(environment), pacer, clock).await;
-    let cloud = cloud.map_err(|error| Trouble::from_error(&error))?;
-    Ok(Connected { cloud: Box::new(cloud), warnings: Vec::new() })
+    let cloud =
+        Oci::connect(config, site, http(environment), super::pacer(&settings.elastic), clock).await;
+    let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
+    let subnet = match (purpose, &oracle.subnet_id) {
+        (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
+        (Purpose::Launch, Some(_)) | (Purpose::Other, _) => None,
+    };
+    Ok(Connected { cloud: Box::new(cloud), subnet, warnings: Vec::new() })
+}
+
+/// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or the one
+/// that Cluster in the Cloud calls so.
+async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<SubnetId, Trouble> {
+    let Some(vcn) = &oracle.vcn_id else {
+        return Err(Trouble::new(
+            "no subnet: the configuration needs subnet_id, or vcn_id to look for it",
+        ));
+    };
+    let tags = settings.cluster_id.as_deref().map(|id| Tags::from([("cluster", id)]));
+    let found = cloud.subnets(Some(vcn), &tags.clone().unwrap_or_default()).await;
+    let found = found.map_err(|error| Trouble::from_cloud(&error))?;
+    let fits = |subnet: &&Subnet| tags.is_some() || subnet.name == SUBNET;
+    let fitting: Vec<&Subnet> = found.iter().filter(fits).collect();
+    match fitting[..] {
+        [one] => Ok(one.id.clone()),
+        [] => {
+            Err(Trouble::new(format!("{vcn} has no subnet with this cluster's tag; set subnet_id")))
+        }
+        [..] => {
+            let ids: Vec<&str> = fitting.iter().map(|subnet| subnet.id.as_str()).collect();
+            Err(Trouble::new(format!(
+                "several subnets could be meant, set subnet_id: {}",
+                ids.join(", ")
+            )))
+        }
+    }
 }

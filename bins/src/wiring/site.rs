@@ -4,8 +4,10 @@ use super::read;
 use crate::config::{Cloud, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
-use cloud_core::{ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
+use cloud_core::{Image, ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
 use provision::{Fallback, Identity, Policies, Site};
+use slurmconf::Config;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Where Cluster in the Cloud has them.
@@ -15,11 +17,11 @@ const BOOTSTRAP: &str = "~/bootstrap.sh";
 /// How long before Slurm's own deadline a run ends: slurmctld kills it there.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// What the operator decided; `resume_timeout` is Slurm's.
+/// What the operator decided, with what slurm.conf says.
 pub fn site(
     settings: &Settings,
     environment: &Environment,
-    resume_timeout: Duration,
+    slurm: &Config,
 ) -> Result<Site, Trouble> {
     let identity = match &settings.cluster_id {
         Some(id) => Identity::cluster(id),
@@ -31,24 +33,33 @@ pub fn site(
         Cloud::Oracle(oracle) => {
             site.zone_root.clone_from(&oracle.ad_root);
             site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
+            site.preemptible = oracle.preemptible;
+            let keys = optional(settings.paths.ssh_keys.as_deref(), SSH_KEYS, environment)?;
+            let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);
+            site.ssh_keys = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
         }
         Cloud::OpenStack(openstack) => {
             site.zones = openstack.availability_zone.iter().map(Zone::new).collect();
+            // Nova takes the name of a key pair and no keys; it knows itself which there are.
+            site.keypairs = features(slurm, "keypair").map(|name| (name, Vec::new())).collect();
         }
     }
-    let root = site.zone_root.clone().unwrap_or_default();
-    site.fallback = settings.fallback.iter().map(|other| fallback(other, &root)).collect();
-    let keys = optional(settings.paths.ssh_keys.as_deref(), SSH_KEYS, environment)?;
-    let lines = keys.iter().flat_map(|text| text.lines());
-    site.ssh_keys =
-        lines.map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    site.fallback = settings.fallback.iter().map(|other| fallback(other, &site)).collect();
     site.user_data =
         optional(settings.paths.bootstrap.as_deref(), BOOTSTRAP, environment)?.map(Secret::new);
-    site.policies = policies(settings, resume_timeout);
+    site.policies = policies(settings, slurm.power.resume_timeout);
     Ok(site)
 }
 
-fn fallback(other: &crate::config::Fallback, root: &str) -> Fallback {
+/// What the nodes of slurm.conf have for a feature, each value once.
+fn features(slurm: &Config, key: &str) -> impl Iterator<Item = String> {
+    let all = slurm.nodes.iter().filter_map(|def| def.features.as_ref()?.value(key));
+    let all: BTreeSet<String> = all.map(str::to_owned).collect();
+    all.into_iter()
+}
+
+fn fallback(other: &crate::config::Fallback, site: &Site) -> Fallback {
+    let root = site.zone_root.as_deref().unwrap_or_default();
     // A number is that of an availability domain, as in the features of nodes.
     let zone = |zone: &String| match zone.parse::<u32>() {
         Ok(number) => Zone::new(format!("{root}{number}")),
@@ -57,6 +68,7 @@ fn fallback(other: &crate::config::Fallback, root: &str) -> Fallback {
     Fallback {
         shape: other.shape.clone(),
         zone: other.zone.as_ref().map(zone),
+        preemptible: other.preemptible.unwrap_or(site.preemptible),
         ..Fallback::default()
     }
 }
@@ -89,11 +101,50 @@ fn policies(settings: &Settings, resume_timeout: Duration) -> Policies {
     policies
 }
 
-/// The image of new machines: the configuration's, or else the newest with the cluster's tag.
-pub async fn image(site: &mut Site, cloud: &dyn Provider) -> Result<(), Trouble> {
-    let (None, Some(cluster)) = (&site.image, site.identity.id()) else { return Ok(()) };
-    let filter = ImageFilter { tags: Tags::from([("cluster", cluster)]), name: None };
-    let images = cloud.images(&filter).await.map_err(|error| Trouble::from_error(&error))?;
-    site.image = images.into_iter().find(|image| image.available).map(|image| image.id);
+/// The images of new machines: the configuration's, or else the newest with the cluster's tag; and the ids of those that
+/// the features of nodes call by name.
+pub async fn images(site: &mut Site, slurm: &Config, cloud: &dyn Provider) -> Result<(), Trouble> {
+    if let (None, Some(cluster)) = (&site.image, site.identity.id()) {
+        let filter = ImageFilter { tags: Tags::from([("cluster", cluster)]), name: None };
+        let images = cloud.images(&filter).await.map_err(|error| Trouble::from_cloud(&error))?;
+        site.image = images.into_iter().find(|image| image.available).map(|image| image.id);
+    }
+    let configured = site.image.iter().map(|image| image.as_str().to_owned());
+    let names: BTreeSet<String> = features(slurm, "image").chain(configured).collect();
+    if names.iter().all(|name| is_id(name)) {
+        return Ok(());
+    }
+    let all = cloud.images(&ImageFilter::default()).await;
+    let all = all.map_err(|error| Trouble::from_cloud(&error))?;
+    for name in names {
+        let fitting: Vec<&Image> =
+            all.iter().filter(|image| image.available && image.name.as_str() == name).collect();
+        if let [one] = fitting[..] {
+            if site.image.as_ref().is_some_and(|image| image.as_str() == name) {
+                site.image = Some(one.id.clone());
+            }
+            site.images.insert(name, one.id.clone());
+        }
+    }
     Ok(())
+}
+
+/// True for what can only be an id: Oracle's, or 32 hexadecimal digits with or without hyphens.
+fn is_id(text: &str) -> bool {
+    let digits = text.bytes().filter(|&byte| byte != b'-');
+    let hexadecimal = digits.clone().all(|byte| byte.is_ascii_hexdigit()) && digits.count() == 32;
+    text.starts_with("ocid1.") || hexadecimal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_told_from_a_name() {
+        assert!(is_id("ocid1.image.oc1.phx.aaaa"));
+        assert!(is_id("6b7f2c9e-0a8d-4a51-9a39-0e5f3b1c2d4e"));
+        assert!(!is_id("rocky-9.5"));
+        assert!(!is_id("deadbeef"));
+    }
 }

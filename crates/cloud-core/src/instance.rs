@@ -110,6 +110,8 @@ pub struct InstanceSpec {
     pub tags: Tags,
     /// Lines for the login user's `authorized_keys`.
     pub ssh_keys: Vec<String>,
+    /// The key pair that the cloud keeps under this name; a cloud that keeps none takes `ssh_keys` alone.
+    pub keypair: Option<String>,
     /// What cloud-init gets, not yet encoded; it may hold secrets.
     pub user_data: Option<Secret<String>>,
     /// Marks repeats of this launch.
@@ -133,6 +135,7 @@ impl InstanceSpec {
             subnet: None,
             tags: Tags::new(),
             ssh_keys: Vec::new(),
+            keypair: None,
             user_data: None,
             token: None,
             preemptible: false,

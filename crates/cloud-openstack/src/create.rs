@@ -180,7 +180,8 @@ fn body(
         set("security_groups", groups.collect());
     }
     let zone = spec.zone.as_ref().map(cloud_core::Zone::as_str);
-    for (key, text) in [("key_name", options.keypair.as_deref()), ("availability_zone", zone)] {
+    let keypair = spec.keypair.as_deref().or(options.keypair.as_deref());
+    for (key, text) in [("key_name", keypair), ("availability_zone", zone)] {
         text.map(|text| set(key, json!(text)));
     }
     if options.config_drive {
@@ -267,6 +268,15 @@ mod tests {
             "os:scheduler_hints": {"group": "s1"},
         });
         assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_launch_may_name_a_key_pair_of_its_own() {
+        let options = LaunchOptions { keypair: Some("key".to_owned()), ..LaunchOptions::default() };
+        let mut spec = spec();
+        spec.keypair = Some("mine".to_owned());
+        let body = body(&spec, &options, &resolved(), None).unwrap();
+        assert_eq!(body["server"]["key_name"], "mine");
     }
 
     #[test]

@@ -130,6 +130,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// What had to be done and was not, besides nodes.
     pub failures: Vec<String>,
+    /// True if slurmctld was told of its configuration and did not take it up.
+    pub slurm_refused: bool,
     /// How long it took.
     pub took: Duration,
 }
@@ -144,6 +146,7 @@ impl Report {
             findings: Vec::new(),
             warnings: Vec::new(),
             failures: Vec::new(),
+            slurm_refused: false,
             took: Duration::ZERO,
         }
     }

@@ -196,11 +196,13 @@ pub struct Site {
     pub subnet: Option<SubnetId>,
     /// Networks that features call by name.
     pub subnets: BTreeMap<String, SubnetId>,
+    /// True if nodes' own machines may be taken away at any time, at a lower price.
+    pub preemptible: bool,
     /// Places to try when a node's own have no machine left, in this order.
     pub fallback: Vec<Fallback>,
     /// Lines for the login user's `authorized_keys`.
     pub ssh_keys: Vec<String>,
-    /// Key pairs that features call by name.
+    /// Key pairs that features call by name; without keys, those that the cloud itself has.
     pub keypairs: BTreeMap<String, Vec<String>>,
     /// What cloud-init gets.
     pub user_data: Option<Secret<String>>,
@@ -220,6 +222,7 @@ impl Site {
             zones: Vec::new(),
             subnet: None,
             subnets: BTreeMap::new(),
+            preemptible: false,
             fallback: Vec::new(),
             ssh_keys: Vec::new(),
             keypairs: BTreeMap::new(),
@@ -249,7 +252,7 @@ impl Site {
         };
         let zone = def.zone().map(|number| self.zone(number));
         let zone = zone.or_else(|| feature("zone").map(Zone::new));
-        let first = Place { subnet, ..Place::new(shape) };
+        let first = Place { subnet, preemptible: self.preemptible, ..Place::new(shape) };
         Ok(Wanted { node: node.clone(), image, places: self.places(&first, zone), keypair })
     }
 
@@ -291,6 +294,7 @@ impl Site {
         spec.tags = self.identity.tags_of(&wanted.node);
         let keys = wanted.keypair.as_ref().and_then(|name| self.keypairs.get(name));
         spec.ssh_keys.clone_from(keys.unwrap_or(&self.ssh_keys));
+        spec.keypair.clone_from(&wanted.keypair);
         spec.user_data.clone_from(&self.user_data);
         spec.token = crate::token::of(&spec, generation);
         spec

@@ -21,6 +21,9 @@ pub(crate) fn of(spec: &InstanceSpec, generation: u32) -> Option<LaunchToken> {
     for key in &spec.ssh_keys {
         digest.field(key);
     }
+    if let Some(name) = &spec.keypair {
+        digest.field(name);
+    }
     // Only the digest of all of it together leaves this function.
     digest.field(spec.user_data.as_ref().map_or("", |data| data.expose().as_str()));
     let mut token: String = spec.name.as_str().chars().take(20).collect();

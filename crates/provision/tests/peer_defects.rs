@@ -174,8 +174,8 @@ async fn every_way_in_leads_somewhere() {
     let options = RebuildOptions { force: true, ..RebuildOptions::default() };
     let report = bed.run(async |run| run::rebuild(run, &targets, options).await).await;
     assert!(report.is_success(), "{report:?}");
-    let rollout = Rollout::new(ImageId::new("image-2"));
-    assert!(bed.run(async |run| run::rollout(run, &rollout).await).await.is_ok());
+    let mut rollout = Rollout::new(ImageId::new("image-2"));
+    assert!(bed.run(async |run| run::rollout(run, &mut rollout).await).await.is_ok());
     let report = bed.run(async |run| run::failed(run, &names("n2")).await).await;
     assert!(report.is_success(), "{report:?}");
     assert!(bed.run(async |run| run::deploy(run, None).await).await.is_success());

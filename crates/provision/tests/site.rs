@@ -57,6 +57,19 @@ fn a_key_pair_of_the_features_stands_in_for_the_sites_keys() {
     site.keypairs.insert("admin".to_owned(), vec!["ssh-ed25519 ADMIN".to_owned()]);
     let wanted = site.wanted(&node("n1"), &def).unwrap();
     assert_eq!(site.spec(&wanted, &wanted.places[0], 1).ssh_keys, ["ssh-ed25519 ADMIN"]);
+    assert_eq!(site.spec(&wanted, &wanted.places[0], 1).keypair.as_deref(), Some("admin"));
+}
+
+#[test]
+fn a_fallback_decides_for_itself_whether_its_machines_may_be_taken_away() {
+    let mut site = site();
+    site.preemptible = true;
+    site.fallback.push(Fallback { zone: Some(Zone::new("AD-2")), ..Fallback::default() });
+    let def = "NodeName=n1 Features=shape=VM.S,ad=2".parse().unwrap();
+    let wanted = site.wanted(&node("n1"), &def).unwrap();
+    let preemptible: Vec<bool> = wanted.places.iter().map(|place| place.preemptible).collect();
+    assert_eq!(preemptible, [true, false]);
+    assert!(site.spec(&wanted, &wanted.places[0], 1).preemptible);
 }
 
 #[test]

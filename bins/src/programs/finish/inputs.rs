@@ -36,6 +36,8 @@ pub(super) struct Inputs {
     pub(super) document: Document,
     /// Where it is.
     pub(super) path: PathBuf,
+    /// Where the limits are.
+    pub(super) limits: PathBuf,
 }
 
 impl Inputs {
@@ -51,7 +53,7 @@ impl Inputs {
         };
         let cluster = generate(&limits, &shapes, &site).map_err(|e| Trouble::from_error(&e))?;
         let (path, document) = marked(&context.slurm.path)?;
-        Ok(Self { cluster, document, path })
+        Ok(Self { cluster, document, path, limits: arguments.limits.clone() })
     }
 }
 

@@ -1,14 +1,18 @@
 //! A new image for many nodes, a few at a time.
 
+use super::memory::Memory;
 use super::target;
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
 use clap::Args;
-use hostlist::Hostlist;
+use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, ImageWish, Rollout, RolloutHow, RolloutProgress};
 use provision::run::{self, Run};
+use serde_json::json;
+use slurmconf::NodeDef;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -27,8 +31,8 @@ pub(super) struct Submit {
     partition: Vec<String>,
 
     /// How many nodes at a time.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    batch: usize,
+    #[arg(long, value_name = "N", default_value = "1")]
+    batch: NonZeroUsize,
 
     /// How long to wait after a batch was begun, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -36,15 +40,15 @@ pub(super) struct Submit {
 
     /// How many nodes may be out of service, whoever took them out.
     #[arg(long, value_name = "N")]
-    max_unavailable: Option<usize>,
+    max_unavailable: Option<NonZeroUsize>,
 
     /// How many nodes have to come up on the image before the rest is touched.
     #[arg(long, value_name = "N", default_value_t = 0)]
     canary: usize,
 
     /// How many failures end it.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    stop_after: usize,
+    #[arg(long, value_name = "N", default_value = "1")]
+    stop_after: NonZeroUsize,
 
     /// Submit a job for each node in this partition instead: for nodes that are not elastic.
     #[arg(long, value_name = "PARTITION", num_args = 0..=1, default_missing_value = "rebuild")]
@@ -53,6 +57,10 @@ pub(super) struct Submit {
     /// Begin one batch and return.
     #[arg(long)]
     once: bool,
+
+    /// Try nodes again that an earlier call for the same image has tried.
+    #[arg(long)]
+    anew: bool,
 
     /// When to give up, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
@@ -66,6 +74,9 @@ pub(super) struct Submit {
 /// Between two looks at a rollout.
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// How many signs wide progress is shown.
+const BAR: usize = 20;
+
 pub(super) async fn submit(
     context: &Context,
     common: &Common,
@@ -74,39 +85,82 @@ pub(super) async fn submit(
     context
         .with_run(common, async |run: &Run<'_>| {
             let mut request = request(submit, run).await?;
-            let deadline = Instant::now() + Duration::from_secs(submit.deadline);
+            let memory = Memory::of(context.state.path());
+            if submit.anew {
+                memory.forget().map_err(Trouble::new)?;
+            }
+            memory.recall(&mut request);
             if common.dry_run {
                 let look = run.look().await;
                 let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
                 return Ok(context.show(common, &plan));
             }
-            let mut before = None;
-            loop {
-                let report = run::rollout(run, &request).await.map_err(|why| refused(&why))?;
-                let look = run.look().await;
-                let progress = plan::rollout_progress(&request, look.world(run))
-                    .map_err(|why| refused(&why))?;
-                if before.replace(progress) != Some(progress) {
-                    context.output.say(shown(progress));
-                    request.last = Some(look.now);
-                }
-                let over = progress.is_over() || submit.once || submit.jobs.is_some();
-                if over || Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
-                    let code = context.tell(common, &report);
-                    return Ok(if progress.failed > 0 { SOME_FAILED } else { code });
-                }
-                sleep(PAUSE).await;
-            }
+            drive(Drive { context, common, submit, memory }, run, &mut request).await
         })
         .await
 }
 
-fn shown(progress: RolloutProgress) -> String {
+/// What drives a rollout.
+struct Drive<'a> {
+    context: &'a Context,
+    common: &'a Common,
+    submit: &'a Submit,
+    memory: Memory,
+}
+
+async fn drive(drive: Drive<'_>, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Trouble> {
+    let Drive { context, common, submit, memory } = drive;
+    let deadline = Instant::now() + Duration::from_secs(submit.deadline);
+    let mut before = None;
+    loop {
+        let report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
+        if let Err(why) = memory.keep(request) {
+            context.warn(&format!("the next call will not know what this one has begun: {why}"));
+        }
+        let look = run.look().await;
+        let progress =
+            plan::rollout_progress(request, look.world(run)).map_err(|why| refused(&why))?;
+        if before.replace(progress) != Some(progress) {
+            tell(context, common, progress);
+        }
+        let jobs = submit.jobs.is_some();
+        if progress.is_over() {
+            memory.forget().map_err(Trouble::new)?;
+        }
+        let over = progress.is_over() || submit.once || jobs || Instant::now() >= deadline;
+        if over || run.tools.cancel.is_cancelled() {
+            let code = context.tell(common, &report);
+            let unfinished = !progress.is_over() && !submit.once && !jobs;
+            return Ok(if progress.failed > 0 || unfinished { SOME_FAILED } else { code });
+        }
+        let mut cancel = run.tools.cancel.clone();
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = sleep(PAUSE) => {}
+        }
+    }
+}
+
+/// A line for each change, as JSON if asked for.
+fn tell(context: &Context, common: &Common, progress: RolloutProgress) {
     let RolloutProgress { done, under_way, failed, left, apart, halted, .. } = progress;
+    if common.json {
+        context.output.print(json!({
+            "done": done, "under_way": under_way, "left": left, "failed": failed, "apart": apart, "halted": halted,
+        }));
+        return;
+    }
+    let bar = bar(done, done + under_way + failed + left);
     let end = if halted { "; stopped, as too many failed" } else { "" };
-    format!(
-        "{done} done, {under_way} under way, {left} left, {failed} failed, {apart} not touched{end}"
-    )
+    context.output.say(format_args!(
+        "{bar} {done} done, {under_way} under way, {left} left, {failed} failed, {apart} not touched{end}"
+    ));
+}
+
+/// How far it is, at one look.
+fn bar(done: usize, all: usize) -> String {
+    let full = (done * BAR).checked_div(all).unwrap_or(BAR).min(BAR);
+    format!("[{}{}]", "#".repeat(full), ".".repeat(BAR - full))
 }
 
 fn refused(why: &plan::Refusal) -> Trouble {
@@ -129,11 +183,35 @@ async fn request(submit: &Submit, run: &Run<'_>) -> Result<Rollout, Trouble> {
     let mut request = Rollout::new(image);
     request.nodes = named.map_err(|error| Trouble::from_error(&error))?.unwrap_or_default();
     request.partitions.clone_from(&submit.partition);
-    request.batch = submit.batch.max(1);
+    request.batch = submit.batch.get();
     request.delay = Duration::from_secs(submit.delay);
-    request.max_unavailable = submit.max_unavailable;
+    request.max_unavailable = submit.max_unavailable.map(NonZeroUsize::get);
     request.canary = submit.canary;
-    request.stop_after = Some(submit.stop_after.max(1));
+    request.stop_after = Some(submit.stop_after.get());
+    elastic(submit, &request, run)?;
     request.how = submit.jobs.clone().map_or(RolloutHow::Reboot, RolloutHow::Jobs);
     Ok(request)
+}
+
+/// Refuses jobs for nodes on which they do nothing.
+fn elastic(submit: &Submit, request: &Rollout, run: &Run<'_>) -> Result<(), Trouble> {
+    let version = run.tools.slurm.version();
+    if submit.jobs.is_none() {
+        return Ok(());
+    }
+    let partition = |name: &String| run.conf.partition(name).unwrap_or_default().node_names().ok();
+    let members = request.partitions.iter().filter_map(partition).flatten();
+    let mut nodes: Vec<NodeName> = request.nodes.iter().cloned().chain(members).collect();
+    if nodes.is_empty() {
+        nodes = run.conf.nodes();
+    }
+    let cloud = |node: &NodeName| run.conf.get(node).is_some_and(NodeDef::is_cloud);
+    let elastic: Hostlist = nodes.iter().filter(|node| cloud(node)).collect();
+    if elastic.is_empty() {
+        return Ok(());
+    }
+    Err(Trouble::new(format!(
+        "--jobs is for nodes that are not elastic, and these are State=CLOUD: {elastic}; Slurm {version} calls no \
+         RebootProgram for a job with --reboot there: leave --jobs out, or name other nodes"
+    )))
 }

@@ -36,7 +36,10 @@ pub(super) async fn show(
             let targets = target::targets(context, run, &names).await?;
             let world = look.world(run);
             let rows: Vec<[String; 5]> =
-                targets.iter().map(|target| row(target, world)).collect();
+                targets.known.iter().map(|target| row(target, world)).collect();
+            for (node, why) in &targets.failed {
+                context.warn(&format!("{node}: {why}"));
+            }
             if common.json {
                 let object = |[node, image, target, state, since]: &[String; 5]| {
                     json!({"node": node, "image": image, "target": target, "state": state, "since": since})

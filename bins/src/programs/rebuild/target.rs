@@ -15,12 +15,21 @@ use std::path::{Path, PathBuf};
 const REBOOT_VARS: &str = "/etc/slurm/reboot_vars";
 const HOSTVARS: &str = "/exports/cluster/hostvars";
 
-/// What is said about each of these nodes.
+/// What is said about nodes, and about which of them nothing can be known.
+#[derive(Debug, Default)]
+pub(super) struct Targets {
+    /// What is said about each node.
+    pub(super) known: Vec<Target>,
+    /// Nodes whose files cannot be read or are missing, and why.
+    pub(super) failed: BTreeMap<NodeName, String>,
+}
+
+/// What is said about each of these nodes; a bad file is the trouble of its own node alone.
 pub(super) async fn targets(
     context: &Context,
     run: &Run<'_>,
     names: &[NodeName],
-) -> Result<Vec<Target>, Trouble> {
+) -> Result<Targets, Trouble> {
     let mut list = Hostlist::new();
     list.extend(names.iter().map(NodeName::as_str));
     // Without slurmctld there are no reasons, and the rest will do.
@@ -31,33 +40,66 @@ pub(super) async fn targets(
             wishes.insert(name, find(run.tools.cloud, name).await?);
         }
     }
-    let reason = |name: &NodeName| {
-        let node = nodes.iter().find(|node| node.name == *name)?;
-        wishes.get(image_in(node.reason_text())?).cloned()
-    };
-    let paths = &context.settings.paths;
-    let folder = |path: &Option<String>, usual: &str| {
-        path.as_deref()
-            .map_or_else(|| PathBuf::from(usual), |path| context.environment.expand(path))
-    };
-    let reboot_vars = folder(&paths.reboot_vars, REBOOT_VARS);
-    let hostvars = folder(&paths.hostvars, HOSTVARS);
-    let target = |name: &NodeName| {
-        let own = read(&reboot_vars.join(format!("{name}.yml")))?;
-        let host = read(&hostvars.join(name.as_str()).join("hostvars.yml"))?;
+    let reasons: BTreeMap<&NodeName, &ImageWish> = nodes
+        .iter()
+        .filter_map(|node| Some((&node.name, wishes.get(image_in(node.reason_text())?)?)))
+        .collect();
+    let files = Files::of(context);
+    let mut targets = Targets::default();
+    for name in names {
+        let reason = reasons.get(name).copied().cloned();
+        match files.target(name, reason) {
+            Ok(target) => targets.known.push(target),
+            Err(why) => {
+                targets.failed.insert(name.clone(), why);
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// The files that name the image of each node.
+struct Files {
+    reboot_vars: PathBuf,
+    hostvars: PathBuf,
+    /// True if each node has to have one.
+    needed: bool,
+}
+
+impl Files {
+    fn of(context: &Context) -> Self {
+        let paths = &context.settings.paths;
+        let folder = |path: Option<&str>, usual| context.environment.expand(path.unwrap_or(usual));
+        let reboot_vars = folder(paths.reboot_vars.as_deref(), REBOOT_VARS);
+        let needed = paths.reboot_vars.is_some() || reboot_vars.is_dir();
+        Self { reboot_vars, hostvars: folder(paths.hostvars.as_deref(), HOSTVARS), needed }
+    }
+
+    fn target(&self, name: &NodeName, reason: Option<ImageWish>) -> Result<Target, String> {
+        let own = self.reboot_vars.join(format!("{name}.yml"));
         let mut target = Target::new(name.clone());
-        target.reboot_vars = own;
-        target.hostvars = host;
-        target.reason = reason(name);
+        target.reboot_vars = read(&own)?;
+        if target.reboot_vars.is_none() {
+            target.hostvars = read(&self.hostvars.join(name.as_str()).join("hostvars.yml"))?;
+        }
+        target.reason = reason;
+        let silent =
+            target.reboot_vars.is_none() && target.hostvars.is_none() && target.reason.is_none();
+        if silent && self.needed {
+            return Err(format!(
+                "no {}, so that its image is not known: write it with image_id and instance_id, or give the reason \
+                 'rebuild image:NAME'",
+                own.display()
+            ));
+        }
         Ok(target)
-    };
-    names.iter().map(target).collect()
+    }
 }
 
 /// The image of a name or an id.
 pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, Trouble> {
     let named = ImageFilter { name: Some(ImageName::new(name)), ..ImageFilter::default() };
-    let images = cloud.images(&named).await.map_err(|error| Trouble::from_error(&error))?;
+    let images = cloud.images(&named).await.map_err(|error| Trouble::from_cloud(&error))?;
     if let [image] = &images[..] {
         return Ok(ImageWish::Known(image.id.clone()));
     }
@@ -65,22 +107,20 @@ pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, 
         return Ok(ImageWish::Unknown(name.to_owned()));
     }
     let all = cloud.images(&ImageFilter::default()).await;
-    let all = all.map_err(|error| Trouble::from_error(&error))?;
+    let all = all.map_err(|error| Trouble::from_cloud(&error))?;
     let known = all.into_iter().find(|image| image.id.as_str() == name);
     Ok(known
         .map_or_else(|| ImageWish::Unknown(name.to_owned()), |image| ImageWish::Known(image.id)))
 }
 
 /// The two keys of a node's file that matter; a file that is not there says nothing.
-fn read(path: &Path) -> Result<Option<Vars>, Trouble> {
+fn read(path: &Path) -> Result<Option<Vars>, String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(Trouble::new(format!("cannot read {}: {error}", path.display())));
-        }
+        Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
-    vars(&path.display().to_string(), &text).map_err(|error| Trouble::from_error(&error))
+    vars(&path.display().to_string(), &text).map_err(|error| crate::output::chain(&error))
 }
 
 /// All but the two keys is ignored: hostvars hold everything that Ansible knows, templates included.

@@ -9,7 +9,7 @@ use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{Begin, Clear, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason};
 use crate::report::Cause;
 use crate::site::{Site, Wanted};
-use crate::state::NodeLock;
+use crate::state::{EventKind, NodeLock};
 use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
@@ -245,6 +245,8 @@ impl<'a> Executor<'a> {
             match clear {
                 Clear::Terminate(id) => ids.push(id.clone()),
                 Clear::AwaitGone(id) => {
+                    let event = self.tools.event(EventKind::Waiting).of(&wanted.node);
+                    self.tools.note(&event.with(id.as_str()));
                     told.insert(id.clone());
                 }
             }

@@ -209,6 +209,7 @@ impl Executor<'_> {
             TellSlurm::Restart => self.tools.slurm.restart().await,
         };
         if let Err(error) = result {
+            self.report.slurm_refused = true;
             self.report
                 .failures
                 .push(format!("slurmctld did not take up its configuration: {error}"));

@@ -30,12 +30,13 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
     run.ended(report, begun)
 }
 
-/// Begins the next batch of a rollout.
-pub async fn rollout(run: &Run<'_>, request: &Rollout) -> Result<Report, Refusal> {
+/// Begins the next batch of a rollout, and notes in the request what it begins.
+pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Refusal> {
     let begun = run.begun("rollout");
     let deadline = run.deadline(begun);
     let look = run.look().await;
     let plan = plan::rollout(request, look.world(run))?;
+    request.note(&plan, look.now);
     let report = run.act(&plan, look, BTreeMap::new(), deadline).await;
     Ok(run.ended(report, begun))
 }

@@ -49,6 +49,7 @@ pub(super) fn merge(report: &mut Report, other: Report) {
     report.nodes.extend(other.nodes);
     report.findings.extend(other.findings);
     report.failures.extend(other.failures);
+    report.slurm_refused |= other.slurm_refused;
     for warning in other.warnings {
         report.warn(warning);
     }

@@ -15,6 +15,8 @@ pub enum EventKind {
     Launched,
     /// An instance that was there already is used.
     Adopted,
+    /// An instance that is on its way out is waited for.
+    Waiting,
     /// A launch was refused, or its instance failed.
     LaunchFailed,
     /// Slurm knows the node's address.

@@ -1,0 +1,100 @@
+//! What a rollout has begun, from one call to the next.
+
+use crate::output::chain;
+use hostlist::NodeName;
+use provision::plan::Rollout;
+use provision::state::replace_whole;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// A file in the state directory; without it a rollout begins anew, which costs nothing but that nodes that failed are
+/// tried again.
+#[derive(Debug)]
+pub(super) struct Memory {
+    path: PathBuf,
+}
+
+impl Memory {
+    pub(super) fn of(state: &Path) -> Self {
+        Self { path: state.join("rollout.json") }
+    }
+
+    /// Puts into the request what an earlier call for the same image has begun.
+    pub(super) fn recall(&self, request: &mut Rollout) {
+        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
+        let Some((tried, last)) = read(&text, request.image.as_str()) else { return };
+        request.tried = tried;
+        request.last = last.map(|seconds| UNIX_EPOCH + seconds);
+    }
+
+    /// Writes down what the request has begun.
+    pub(super) fn keep(&self, request: &Rollout) -> Result<(), String> {
+        let last = request.last.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let tried: Vec<&str> = request.tried.iter().map(NodeName::as_str).collect();
+        let last = last.map(|at| at.as_secs());
+        let value = json!({"image": request.image.as_str(), "last": last, "tried": tried});
+        replace_whole(&self.path, format!("{value}\n").as_bytes()).map_err(|error| chain(&error))
+    }
+
+    /// Forgets it: the rollout is over, and whoever runs it again wants nodes that failed tried again.
+    pub(super) fn forget(&self) -> Result<(), String> {
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(format!("cannot remove {}: {error}", self.path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read(text: &str, image: &str) -> Option<(BTreeSet<NodeName>, Option<Duration>)> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    if value.get("image")?.as_str()? != image {
+        return None;
+    }
+    let tried = value.get("tried")?.as_array()?.iter();
+    let tried = tried.filter_map(|name| NodeName::new(name.as_str()?).ok()).collect();
+    let last = value.get("last").and_then(Value::as_u64);
+    // A time that nothing can be added to is none.
+    let last = last.map(Duration::from_secs).filter(|at| UNIX_EPOCH.checked_add(*at).is_some());
+    Some((tried, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloud_core::ImageId;
+
+    #[test]
+    fn another_call_knows_what_was_begun_and_another_image_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::of(folder.path());
+        let mut request = Rollout::new(ImageId::new("img-2"));
+        request.tried.insert(NodeName::new("n1").unwrap());
+        request.last = Some(UNIX_EPOCH + Duration::from_secs(7));
+        memory.keep(&request).unwrap();
+        let mut again = Rollout::new(ImageId::new("img-2"));
+        memory.recall(&mut again);
+        assert_eq!(again, request);
+        let mut other = Rollout::new(ImageId::new("img-3"));
+        memory.recall(&mut other);
+        assert_eq!(other, Rollout::new(ImageId::new("img-3")));
+        memory.forget().unwrap();
+        memory.forget().unwrap();
+        let mut anew = Rollout::new(ImageId::new("img-2"));
+        memory.recall(&mut anew);
+        assert!(anew.tried.is_empty());
+    }
+
+    #[test]
+    fn a_broken_memory_is_none() {
+        let long = format!("{{\"image\":\"i\",\"tried\":[],\"last\":{}}}", u64::MAX);
+        assert_eq!(read(&long, "i"), Some((BTreeSet::new(), None)));
+        for text in ["", "{", "[]", "{\"image\":\"i\"}", "{\"image\":\"i\",\"tried\":3}"] {
+            assert_eq!(read(text, "i"), None, "{text}");
+        }
+    }
+}
