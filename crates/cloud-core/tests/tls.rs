@@ -99,3 +99,16 @@ async fn a_certificate_of_anybody_is_taken_where_that_was_asked_for() {
     let server = serve(&Authority::new()).await;
     assert_eq!(ask_trusting(server.address, Roots::Unchecked).await.expect("an answer"), "ok");
 }
+
+#[test]
+fn a_bundle_that_is_none_is_refused_before_anything_is_asked() {
+    let pem = b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n".to_vec();
+    for roots in [Roots::Only(pem.clone()), Roots::SystemAnd(pem)] {
+        let mut config = Config::default();
+        config.roots = roots;
+        let client = Client::new(config, Unsigned, by_status, Pacer::new(Pace::default()));
+        let error = client.expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(error.message(), Some("bad certificate bundle"));
+    }
+}

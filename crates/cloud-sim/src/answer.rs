@@ -30,6 +30,21 @@ impl Answer {
         Self { status, content_type: "application/json", ..Self::text(body) }
     }
 
+    /// 200 with a list of things that are JSON already.
+    pub(crate) fn rows(rows: &[Bytes]) -> Self {
+        let length: usize = rows.iter().map(|row| row.len() + 1).sum();
+        let mut body = Vec::with_capacity(length + 2);
+        body.push(b'[');
+        for (index, row) in rows.iter().enumerate() {
+            if index > 0 {
+                body.push(b',');
+            }
+            body.extend_from_slice(row);
+        }
+        body.push(b']');
+        Self { content_type: "application/json", ..Self::text(body) }
+    }
+
     /// 200 with plain text.
     pub(crate) fn text(body: impl Into<Bytes>) -> Self {
         Self {

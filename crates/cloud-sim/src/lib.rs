@@ -19,6 +19,7 @@ mod launch;
 mod leftover;
 mod lifecycle;
 mod limits;
+mod listing;
 mod machine;
 mod metadata_service;
 mod network;

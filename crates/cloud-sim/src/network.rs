@@ -22,6 +22,8 @@ pub(crate) struct Addresses {
     last: u32,
     next: u32,
     taken: BTreeSet<u32>,
+    /// The host names in use, in lower case: DNS does not tell them apart.
+    labels: BTreeSet<String>,
     /// True if the range is one address that everybody has.
     shared: bool,
 }
@@ -40,7 +42,14 @@ impl Addresses {
             _ => (base + 2, base + span - 1),
         };
         let shared = span <= 2;
-        Ok(Self { first, last, next: first, taken: BTreeSet::new(), shared })
+        Ok(Self {
+            first,
+            last,
+            next: first,
+            taken: BTreeSet::new(),
+            labels: BTreeSet::new(),
+            shared,
+        })
     }
 
     fn holds(&self, address: u32) -> bool {
@@ -81,15 +90,15 @@ impl Addresses {
 impl World {
     /// A VNIC for a launch, with its address taken.
     pub(crate) fn new_vnic(&mut self, wish: &Wish, number: u64) -> Result<Vnic, Refusal> {
-        if let Some(label) = &wish.label
-            && self.holder_of(&wish.subnet, label).is_some()
-        {
+        let addresses = self.addresses.get_mut(&wish.subnet);
+        let addresses = addresses.ok_or_else(|| Refusal::related("subnet", &wish.subnet))?;
+        let label = wish.label.as_deref().map(str::to_ascii_lowercase);
+        if let Some(label) = label.as_ref().filter(|label| addresses.labels.contains(*label)) {
             let message = format!("hostnameLabel {label} is already in use in the subnet");
             return Err(Refusal::invalid(message));
         }
-        let addresses = self.addresses.get_mut(&wish.subnet);
-        let addresses = addresses.ok_or_else(|| Refusal::related("subnet", &wish.subnet))?;
         let address = addresses.take(wish.address)?;
+        addresses.labels.extend(label);
         let [.., a, b, c] = number.to_be_bytes();
         Ok(Vnic {
             id: self.new_id("vnic"),
@@ -103,21 +112,14 @@ impl World {
         })
     }
 
-    /// Takes the address of a VNIC that the journal remembers.
+    /// Takes the address and the label of a VNIC that the journal remembers.
     pub(crate) fn hold_address(&mut self, vnic: &Vnic, state: State) {
         if let Some(addresses) = self.addresses.get_mut(&vnic.subnet)
             && state != State::Terminated
         {
             addresses.taken.insert(vnic.address.into());
+            addresses.labels.extend(vnic.label.as_deref().map(str::to_ascii_lowercase));
         }
-    }
-
-    fn holder_of(&self, subnet: &str, label: &str) -> Option<&Record> {
-        self.instances.values().find(|record| {
-            record.state() != State::Terminated
-                && record.vnic.subnet == subnet
-                && record.vnic.label.as_deref().is_some_and(|held| held.eq_ignore_ascii_case(label))
-        })
     }
 
     /// Frees the address and the label of an instance that has ended.
@@ -125,10 +127,17 @@ impl World {
         let Some(record) = self.instances.get_mut(id) else {
             return;
         };
+        // What has ended before has nothing left, and others may have got it.
+        if record.vnic.state == Attachment::Detached {
+            return;
+        }
         record.vnic.state = Attachment::Detached;
-        let (subnet, address) = (record.vnic.subnet.clone(), u32::from(record.vnic.address));
-        if let Some(addresses) = self.addresses.get_mut(&subnet) {
-            addresses.taken.remove(&address);
+        let vnic = &record.vnic;
+        if let Some(addresses) = self.addresses.get_mut(&vnic.subnet) {
+            addresses.taken.remove(&u32::from(vnic.address));
+            if let Some(label) = &vnic.label {
+                addresses.labels.remove(&label.to_ascii_lowercase());
+            }
         }
         self.drop_boot_volume(id);
     }

@@ -4,13 +4,11 @@ use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Instance, Record, Step};
 use crate::journal::Table;
 use crate::launch::shown;
-use crate::page::{Item, page};
 use crate::query::{Call, Fields, Query};
 use crate::state::State;
 use crate::work_request::Work;
 use crate::world::{World, etag};
 use hyper::StatusCode;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
@@ -62,50 +60,6 @@ struct Path {
 pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let record = world.instance(call)?;
     Ok(Answer::json(&record.instance).header("etag", &record.etag))
-}
-
-/// A row of a list of instances.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row<'a> {
-    instance: &'a Instance,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Item for Row<'_> {
-    fn key(&self) -> String {
-        self.key.clone()
-    }
-}
-
-/// `GET /20160918/instances`.
-pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
-    let query = &call.query;
-    let compartment = query.require("compartmentId")?;
-    world.check_compartment(compartment)?;
-    let by_name = match query.get("sortBy") {
-        None | Some("TIMECREATED") => false,
-        Some("DISPLAYNAME") => true,
-        Some(other) => return Err(Refusal::invalid(format!("sortBy {other} is not known"))),
-    };
-    let rows = world.instances.values().filter(|record| wanted(record, compartment, query));
-    let rows = rows.map(|record| {
-        let name = if by_name { record.instance.display_name.as_str() } else { "" };
-        Row { instance: &record.instance, key: format!("{name}\u{0}{:020}", record.number) }
-    });
-    let descending = descending(query, !by_name)?;
-    page(rows.collect(), query, world.settings.page_size, descending)
-}
-
-fn wanted(record: &Record, compartment: &str, query: &Query) -> bool {
-    let instance = &record.instance;
-    let cluster = instance.compute_cluster_id.as_deref().unwrap_or_default();
-    instance.compartment_id == compartment
-        && query.allows("availabilityDomain", &instance.availability_domain)
-        && query.allows("displayName", &instance.display_name)
-        && query.allows("lifecycleState", instance.lifecycle_state.word())
-        && query.allows("computeClusterId", cluster)
 }
 
 /// The direction of a list, by its usual one.

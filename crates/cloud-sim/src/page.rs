@@ -29,8 +29,7 @@ pub(crate) fn page<T: Item>(
     if descending {
         items.reverse();
     }
-    let size = size(query, usual)?;
-    let after = query.get("page").map(read_token).transpose()?;
+    let Window { size, after } = Window::read(query, usual)?;
     let rest = items.into_iter().filter(|item| {
         let key = || item.key();
         after.as_ref().is_none_or(|after| if descending { key() < *after } else { key() > *after })
@@ -45,6 +44,22 @@ pub(crate) fn page<T: Item>(
     })
 }
 
+/// What of a list a page shows.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// How many items at most.
+    pub(crate) size: usize,
+    /// The key of the last item of the page before.
+    pub(crate) after: Option<String>,
+}
+
+impl Window {
+    pub(crate) fn read(query: &Query, usual: usize) -> Result<Self, Refusal> {
+        let after = query.get("page").map(read_token).transpose()?;
+        Ok(Self { size: size(query, usual)?, after })
+    }
+}
+
 fn size(query: &Query, usual: usize) -> Result<usize, Refusal> {
     let Some(limit) = query.get("limit") else {
         return Ok(usual.clamp(1, MOST));
@@ -53,7 +68,8 @@ fn size(query: &Query, usual: usize) -> Result<usize, Refusal> {
     limit.ok_or_else(|| Refusal::invalid(format!("limit has to be from 1 to {MOST}")))
 }
 
-fn token(key: &str) -> String {
+/// The token of the page behind the item with this key.
+pub(crate) fn token(key: &str) -> String {
     STANDARD.encode(format!("after {key}"))
 }
 

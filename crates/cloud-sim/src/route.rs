@@ -4,7 +4,8 @@ use crate::answer::Outcome;
 use crate::query::{Call, decode};
 use crate::world::World;
 use crate::{
-    boot_volume, catalog, identity, image, launch, limits, network, operate, pool, work_request,
+    boot_volume, catalog, identity, image, launch, limits, listing, network, operate, pool,
+    work_request,
 };
 use hyper::Method;
 
@@ -42,7 +43,7 @@ const fn delete(path: &'static str, operation: &'static str, handler: Handler) -
 const ROUTES: &[Route] = &[
     // Instances.
     post("/20160918/instances", "LaunchInstance", launch::launch),
-    get("/20160918/instances", "ListInstances", operate::list),
+    get("/20160918/instances", "ListInstances", listing::list),
     get("/20160918/instances/{}", "GetInstance", operate::get),
     post("/20160918/instances/{}", "InstanceAction", operate::act),
     put("/20160918/instances/{}", "UpdateInstance", operate::update),

@@ -8,6 +8,7 @@ use crate::instance::Record;
 use crate::journal::{Journal, Row, Table};
 use crate::launch::TokenUse;
 use crate::lifecycle::Event;
+use crate::listing::Index;
 use crate::machine::Order;
 use crate::network::Addresses;
 use crate::settings::{Capacity, Limit, Settings, Shape};
@@ -35,6 +36,8 @@ pub(crate) struct World {
     pub(crate) capacity: Vec<Capacity>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) addresses: BTreeMap<String, Addresses>,
+    /// The instances in the order of lists.
+    pub(crate) index: Index,
     agenda: BTreeMap<(Moment, u64), Event>,
     last: u64,
     /// How many launches had a token that was used before with another body.
@@ -70,6 +73,7 @@ impl World {
             capacity: settings.capacity.clone(),
             limits: settings.limits.clone(),
             addresses,
+            index: Index::default(),
             agenda: BTreeMap::new(),
             last: 0,
             token_mismatches: 0,
@@ -108,6 +112,9 @@ impl World {
         for row in rows {
             self.put_row(row);
         }
+        for id in self.instances.keys() {
+            self.index.touch(id);
+        }
         self.journal = journal;
         let instances = self.instances.values().map(|record| record.number).max().unwrap_or(0);
         let used = [instances, self.last_image(), self.last_work()];
@@ -119,11 +126,15 @@ impl World {
 
     /// Notes that something changed, so that it is written down.
     pub(crate) fn touch(&mut self, table: Table, id: &str) {
+        if table == Table::Instances {
+            self.index.touch(id);
+        }
         self.journal.touch(table, id);
     }
 
     /// Writes down what changed.
     pub(crate) fn commit(&mut self) {
+        self.reindex();
         let touched = self.journal.touched();
         let rows: Vec<Row> =
             touched.into_iter().map(|(table, id)| self.row_of(table, id)).collect();
@@ -137,8 +148,11 @@ impl World {
         let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         let moment = self.clock.now().saturating_add(span);
         let number = self.next_number();
+        // Whoever sleeps until something earlier does not have to know.
+        if self.agenda.first_key_value().is_none_or(|(&(first, _), _)| moment < first) {
+            self.wake.notify_one();
+        }
         self.agenda.insert((moment, number), event);
-        self.wake.notify_one();
     }
 
     /// Lets everything happen that is due.

@@ -179,3 +179,18 @@ async fn a_kept_boot_volume_ends_with_the_next_instance_that_has_it() {
     let left: Vec<_> = left.as_array().unwrap().iter().map(|row| &row["id"]).collect();
     assert_eq!(left, ["ocid1.bootvolume.oc1.phx.bv1"]);
 }
+
+#[tokio::test]
+async fn an_end_that_came_twice_freed_the_label_of_another() {
+    let scene = Scene::frozen().await;
+    let mut body = launch_body("n1");
+    body["createVnicDetails"]["hostnameLabel"] = json!("N1");
+    let first = scene.launch_with(None, &body).await.ok().json()["id"].clone();
+    scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+    let first = first.as_str().unwrap();
+    assert!(scene.cloud.admin().set_state(first, State::Terminated));
+    body["createVnicDetails"]["hostnameLabel"] = json!("n1");
+    scene.launch_with(None, &body).await.ok();
+    assert!(scene.cloud.admin().set_state(first, State::Terminated));
+    scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+}

@@ -2,7 +2,7 @@
 
 use super::{HeaderName, Proxies, Retry};
 use crate::{Error, ErrorKind, Operation, Result};
-use reqwest::{Certificate, redirect, retry};
+use reqwest::{Certificate, ClientBuilder, redirect, retry};
 use std::time::Duration;
 
 /// How a [`Client`](super::Client) behaves; the defaults suit both clouds.
@@ -74,7 +74,34 @@ pub struct RequestIds {
 }
 
 impl Config {
-    pub(super) fn build(&self) -> Result<reqwest::Client> {
+    /// A client for `https` and for all that goes through a proxy. It reads the certificates of the
+    /// system, which takes as long as a hundred files take, so it is made when it is needed.
+    pub(super) fn secure(&self) -> Result<reqwest::Client> {
+        finish(self.trusting()?)
+    }
+
+    /// A client for `http` that trusts no certificate, because none is ever shown to it; none if
+    /// there are proxies, which may want to be spoken to in `https`. What is wrong with the
+    /// configuration is said here, before anything is asked.
+    pub(super) fn plain(&self) -> Result<Option<reqwest::Client>> {
+        let _ = self.trusting()?;
+        if self.proxies != Proxies::none() {
+            return Ok(None);
+        }
+        finish(self.builder()?.tls_certs_only([])).map(Some)
+    }
+
+    fn trusting(&self) -> Result<ClientBuilder> {
+        let builder = self.builder()?;
+        Ok(match &self.roots {
+            Roots::System => builder,
+            Roots::SystemAnd(pem) => builder.tls_certs_merge(certificates(pem)?),
+            Roots::Only(pem) => builder.tls_certs_only(certificates(pem)?),
+            Roots::Unchecked => builder.tls_danger_accept_invalid_certs(true),
+        })
+    }
+
+    fn builder(&self) -> Result<ClientBuilder> {
         let builder = reqwest::Client::builder()
             .user_agent(&self.user_agent)
             .connect_timeout(self.connect_timeout)
@@ -88,16 +115,12 @@ impl Config {
             .retry(retry::never())
             // Without this, reqwest reads the environment.
             .no_proxy();
-        let builder =
-            self.proxies.build()?.into_iter().fold(builder, reqwest::ClientBuilder::proxy);
-        let builder = match &self.roots {
-            Roots::System => builder,
-            Roots::SystemAnd(pem) => builder.tls_certs_merge(certificates(pem)?),
-            Roots::Only(pem) => builder.tls_certs_only(certificates(pem)?),
-            Roots::Unchecked => builder.tls_danger_accept_invalid_certs(true),
-        };
-        builder.build().map_err(|source| invalid("no TLS client").caused_by(source))
+        Ok(self.proxies.build()?.into_iter().fold(builder, ClientBuilder::proxy))
     }
+}
+
+fn finish(builder: ClientBuilder) -> Result<reqwest::Client> {
+    builder.build().map_err(|source| invalid("no TLS client").caused_by(source))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<Certificate>> {

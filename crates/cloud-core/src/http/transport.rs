@@ -1,29 +1,35 @@
 //! One request over the wire, and whether it was sent if that did not work.
 
 use super::retry::{Failure, Fate};
-use super::{Answer, Config, HeaderMap, HeaderName, Request};
+use super::{Answer, Config, HeaderMap, Request, Url};
 use crate::{ErrorKind, Result};
 use bytes::{Bytes, BytesMut};
 use std::error::Error as StdError;
 use std::io;
-use std::time::Duration;
+use std::sync::OnceLock;
 use tokio::time::timeout;
 
 pub(super) struct Transport {
-    client: reqwest::Client,
-    timeout: Duration,
-    largest_body: usize,
-    id_headers: Vec<HeaderName>,
+    plain: Option<reqwest::Client>,
+    secure: OnceLock<reqwest::Client>,
+    config: Config,
 }
 
 impl Transport {
     pub(super) fn new(config: &Config) -> Result<Self> {
-        Ok(Self {
-            client: config.build()?,
-            timeout: config.timeout,
-            largest_body: config.largest_body,
-            id_headers: config.request_ids.read.clone(),
-        })
+        let plain = config.plain()?;
+        Ok(Self { plain, secure: OnceLock::new(), config: config.clone() })
+    }
+
+    fn client(&self, url: &Url) -> Result<&reqwest::Client> {
+        if let Some(plain) = self.plain.as_ref().filter(|_| url.scheme() == "http") {
+            return Ok(plain);
+        }
+        if let Some(secure) = self.secure.get() {
+            return Ok(secure);
+        }
+        let secure = self.config.secure()?;
+        Ok(self.secure.get_or_init(|| secure))
     }
 
     /// Sends it with these headers and reads the whole answer, in bounded time and space.
@@ -33,20 +39,28 @@ impl Transport {
         headers: HeaderMap,
         id: Option<String>,
     ) -> Result<Answer, Failure> {
+        let client = self.client(&request.url).map_err(|cause| {
+            let error = request.error(ErrorKind::Invalid).because("no TLS client");
+            Failure { fate: Fate::Unasked, error: error.caused_by(cause) }
+        })?;
         let exchange = async {
-            let outgoing = self
-                .client
+            let outgoing = client
                 .request(request.method.clone(), request.url.clone())
                 .headers(headers)
                 .body(request.body.clone());
             let mut response = outgoing.send().await.map_err(Trouble::Broken)?;
             let body = self.read(&mut response).await?;
             let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
-            let theirs = self.id_headers.iter().find_map(|name| headers.get(name)?.to_str().ok());
+            let theirs = self
+                .config
+                .request_ids
+                .read
+                .iter()
+                .find_map(|name| headers.get(name)?.to_str().ok());
             let request_id = theirs.map(str::to_owned).or_else(|| id.clone());
             Ok(Answer { status, headers, body, request_id })
         };
-        let result = timeout(self.timeout, exchange).await.unwrap_or(Err(Trouble::TooSlow));
+        let result = timeout(self.config.timeout, exchange).await.unwrap_or(Err(Trouble::TooSlow));
         result.map_err(|trouble| {
             let Failure { fate, error } = self.explain(request, trouble);
             let error = if let Some(id) = id { error.with_request_id(id) } else { error };
@@ -58,7 +72,7 @@ impl Transport {
     async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, Trouble> {
         let mut body = BytesMut::new();
         while let Some(chunk) = response.chunk().await.map_err(Trouble::Broken)? {
-            let room = self.largest_body.saturating_sub(body.len());
+            let room = self.config.largest_body.saturating_sub(body.len());
             body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if chunk.len() > room && response.status().is_success() {
                 return Err(Trouble::TooLarge);
@@ -87,11 +101,11 @@ impl Transport {
                 (Fate::Unknown, ErrorKind::Unavailable, format!("no whole answer from {host}"))
             }
             Trouble::TooSlow => {
-                let why = format!("no whole answer from {host} in {:?}", self.timeout);
+                let why = format!("no whole answer from {host} in {:?}", self.config.timeout);
                 (Fate::Unknown, ErrorKind::Unavailable, why)
             }
             Trouble::TooLarge => {
-                let why = format!("body over {} bytes from {host}", self.largest_body);
+                let why = format!("body over {} bytes from {host}", self.config.largest_body);
                 (Fate::Unknown, ErrorKind::Protocol, why)
             }
         };

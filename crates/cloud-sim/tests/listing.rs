@@ -1,0 +1,71 @@
+//! Lists of instances: their order, their pages, and that they show what is now.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use serde_json::json;
+use support::{COMPARTMENT, Scene};
+
+/// The names on all pages of a list, with two on each.
+async fn names(scene: &Scene, query: &str) -> Vec<String> {
+    let list = format!("/20160918/instances?compartmentId={COMPARTMENT}&limit=2{query}");
+    let (mut names, mut page) = (Vec::new(), String::new());
+    loop {
+        let answer = scene.get(&format!("{list}{page}")).await.ok();
+        let rows = answer.json();
+        let rows = rows.as_array().unwrap();
+        assert!(rows.len() <= 2 && !rows.is_empty(), "{rows:?}");
+        names.extend(rows.iter().map(|row| row["displayName"].as_str().unwrap().to_owned()));
+        let Some(next) = answer.header("opc-next-page") else {
+            return names;
+        };
+        page = format!("&page={}", next.replace('+', "%2B").replace('=', "%3D"));
+    }
+}
+
+#[tokio::test]
+async fn every_order_shows_all_on_its_pages() {
+    let scene = Scene::frozen().await;
+    for name in ["b", "a", "c", "a", "a"] {
+        scene.launch(name).await;
+    }
+    let table = [
+        ("", "a a c a b"),
+        ("&sortOrder=ASC", "b a c a a"),
+        ("&sortBy=DISPLAYNAME", "a a a b c"),
+        ("&sortBy=DISPLAYNAME&sortOrder=DESC", "c b a a a"),
+        ("&displayName=a", "a a a"),
+        ("&displayName=a&sortBy=DISPLAYNAME", "a a a"),
+        ("&displayName=c&sortOrder=ASC", "c"),
+    ];
+    for (query, expected) in table {
+        assert_eq!(names(&scene, query).await.join(" "), expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_shows_what_has_changed_since_the_last() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("old").await;
+    let instance = format!("/20160918/instances/{id}");
+    let list = format!("/20160918/instances?compartmentId={COMPARTMENT}");
+    let seen = async || scene.get(&list).await.ok().json();
+    assert_eq!(seen().await[0]["lifecycleState"], "PROVISIONING");
+    scene.advance(10);
+    assert_eq!(seen().await[0]["lifecycleState"], "RUNNING", "it moved by itself");
+    scene.send("PUT", &instance, r#"{"displayName": "new"}"#).await.ok();
+    assert_eq!(seen().await[0]["displayName"], "new");
+    assert_eq!(seen().await, json!([scene.get(&instance).await.ok().json()]));
+    let named = async |name: &str| {
+        let answer = scene.get(&format!("{list}&displayName={name}")).await;
+        answer.ok().json().as_array().unwrap().len()
+    };
+    assert_eq!((named("old").await, named("new").await), (0, 1));
+    scene.send("DELETE", &instance, "").await.ok();
+    assert_eq!(seen().await[0]["lifecycleState"], "TERMINATING");
+    scene.advance(5);
+    assert_eq!(seen().await[0]["lifecycleState"], "TERMINATED");
+    scene.advance(3600);
+    assert_eq!((seen().await, named("new").await), (json!([]), 0));
+}
