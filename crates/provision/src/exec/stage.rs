@@ -185,6 +185,7 @@ impl<'a> Executor<'a> {
                 self.launch(wanted, &[Clear::Terminate(id.clone())], true)
             }
             Step::Adopt { node, id, address } => {
+                self.tools.note_node(EventKind::Adopted, node, id.as_str());
                 let mut work = self.up(node, Phase::Watch(id.clone()));
                 work.adopts(self.tools.now(), id, *address);
                 work
