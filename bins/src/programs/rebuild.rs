@@ -23,7 +23,7 @@ use target::Targets;
 /// Slurm calls it as RebootProgram, with a host list on the controller or with nothing on the node itself. The image is
 /// what the node's own file says (StackHPC's reboot vars), or its hostvars, or the reason (rebuild image:NAME), or the configuration.
 #[derive(Debug, Parser)]
-#[command(name = "rebuild", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
+#[command(name = "rebuild", version, after_help = EXAMPLES, subcommand_precedence_over_arg = true)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -55,7 +55,7 @@ Examples:
   rebuild submit --image rocky-9.5-v2 --batch 4 --canary 1   roll a new image over all nodes
   rebuild status                                             how far it is
   rebuild image n001 --name golden                           make an image of a running node
-  rebuild --dry-run 'n[001-004]'                             what Slurm's call for these nodes would do
+  rebuild --dry-run 'n[001-004]'                             what a call by Slurm would do
 
 In slurm.conf:
   RebootProgram=/usr/local/bin/rebuild

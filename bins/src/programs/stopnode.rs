@@ -26,7 +26,7 @@ pub struct Arguments {
     all: bool,
 
     /// Do not ask.
-    #[arg(long, requires = "all")]
+    #[arg(long, requires = "all", conflicts_with = "nodes")]
     force: bool,
 
     /// The nodes, such as n[001-004],gpu7.
