@@ -1,17 +1,14 @@
-//! A network of the test's own.
+//! The network of a scenario.
 
-use nix::sched::{CloneFlags, unshare};
 use std::process::Command;
 
 /// Where the controller and the cloud are; machines are in the same range.
 pub(crate) const CONTROLLER: &str = "10.77.0.1";
 
-/// Puts this thread, and all that it starts, into a network of its own with a bridge for machines.
+/// Makes a bridge for machines in the network that we are in.
 ///
-/// Ports and addresses are then free to choose, and many clusters can be side by side. Needs root.
-pub(crate) fn enter() {
-    unshare(CloneFlags::CLONE_NEWNET)
-        .expect("the system tests need root, for networks of their own");
+/// Ports and addresses are free to choose, and many clusters can be side by side with the same ones.
+pub(crate) fn make() {
     for command in [
         "link set lo up",
         "link add br0 type bridge",
