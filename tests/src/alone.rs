@@ -1,9 +1,10 @@
 //! A scenario in a world of its own: its processes and its network end with it, whatever happens.
 
 use crate::network;
-use std::env;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::{env, fs};
 use tempfile::TempDir;
 
 /// Names the scenario's directory, and says to a program that it is inside.
@@ -15,7 +16,7 @@ const INSIDE: &str = "SLURM_ELASTIC_SCENARIO";
 /// started, and nothing else: process numbers and ports are the scenario's own. Needs root.
 pub fn alone<F: FnOnce()>(scenario: F) {
     if directory().is_some() {
-        network::make();
+        enter();
         return scenario();
     }
     let name = test_name(std::any::type_name::<F>());
@@ -44,11 +45,33 @@ pub fn inside(arguments: &[&str]) -> ExitStatus {
     for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         command.env_remove(name);
     }
-    let status = command.status().expect("util-linux is installed");
+    let mut child = command.spawn().expect("util-linux is installed");
+    write_enter(dir.path(), child.id());
+    let status = child.wait().expect("our own child");
     if env::var_os("SLURM_ELASTIC_KEEP").is_some() {
         let _ = dir.keep();
     }
     status
+}
+
+/// Makes the network of a scenario, first thing inside.
+pub fn enter() {
+    network::make();
+}
+
+/// A script that runs a command inside, for whoever wants to look at a scenario, as `DIR/enter squeue`.
+fn write_enter(dir: &Path, unshare: u32) {
+    let at = dir.display();
+    let script = format!(
+        "#!/bin/sh
+read -r first others </proc/{unshare}/task/{unshare}/children
+export SLURM_CONF={at}/etc/slurm.conf PATH={at}/bin:{at}/slurm/bin:/usr/bin:/bin:/usr/sbin:/sbin
+exec nsenter --target \"$first\" --net --pid --mount -- \"$@\"
+"
+    );
+    let path = dir.join("enter");
+    fs::write(&path, script).expect("a directory of ours");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own file");
 }
 
 /// Where a scenario may write; none outside of one.

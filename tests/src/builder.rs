@@ -140,6 +140,7 @@ impl Builder {
     pub fn start(mut self) -> Cluster {
         let dir = directory().expect("a cluster is made in a scenario: see alone()");
         make_directories(&dir);
+        std::os::unix::fs::symlink(self.release.dir(), dir.join("slurm")).expect("our directory");
         let munged = munged(&self.release, &dir);
         self.settings.state = Some(dir.join("cloud"));
         self.settings.machine_up = vec![dir.join("bin/machine").display().to_string()];

@@ -2,7 +2,7 @@
 
 use crate::child::{Guard, wait};
 use crate::release::Release;
-use cloud_sim::{Admin, Cloud, Instance};
+use cloud_sim::{Admin, Cloud, Instance, State};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -213,6 +213,29 @@ impl Cluster {
         )
     }
 
+    /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never
+    /// boots.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come up.
+    #[must_use]
+    pub fn twin(&self, node: &str) -> String {
+        let id = || {
+            let machines = self.machines();
+            let of_node = machines.into_iter().find(|machine| machine.display_name == node);
+            of_node.map(|machine| machine.id).expect("it has a machine")
+        };
+        let first = id();
+        self.fate(node, "never");
+        self.cloud().set_state(&first, State::Terminated);
+        let _ = self.run("startnode", &[node]);
+        let second = id();
+        self.clear_fates();
+        self.cloud().set_state(&first, State::Running);
+        second
+    }
+
     /// Kills every process of one of our programs, and gives their number.
     #[expect(clippy::must_use_candidate, reason = "a test may know it")]
     pub fn kill(&self, program: &str) -> usize {
@@ -227,6 +250,22 @@ impl Cluster {
             let _ = Command::new("sh").args(["-c", &kill]).status();
         }
         pids.len()
+    }
+
+    /// Has idle nodes go after so many seconds from now on.
+    ///
+    /// # Panics
+    ///
+    /// If slurm.conf cannot be changed.
+    pub fn suspend_after(&self, seconds: u32) {
+        let path = self.dir().join("etc/slurm.conf");
+        let conf = fs::read_to_string(&path).expect("our own file");
+        let changed = conf.lines().map(|line| match line.strip_prefix("SuspendTime=") {
+            Some(_) => format!("SuspendTime={seconds}\n"),
+            None => format!("{line}\n"),
+        });
+        fs::write(&path, changed.collect::<String>()).expect("our own file");
+        self.scontrol("reconfigure");
     }
 
     /// Starts slurmctld, if it was stopped, and waits until it answers.
