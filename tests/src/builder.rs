@@ -4,7 +4,7 @@ use crate::alone::directory;
 use crate::child::{Guard, wait};
 use crate::cluster::Cluster;
 use crate::conf::{Addresses, Wishes, slurm_conf};
-use crate::network::CONTROLLER;
+use crate::network::{self, CONTROLLER};
 use crate::programs;
 use crate::release::Release;
 use cloud_sim::{Cloud, Settings, Timing};
@@ -23,6 +23,7 @@ pub struct Builder {
     settings: Settings,
     extra: String,
     elastic: String,
+    persistent: Vec<String>,
 }
 
 impl Cluster {
@@ -49,6 +50,7 @@ impl Cluster {
             settings,
             extra: String::new(),
             elastic: "cooldown: 3s".to_owned(),
+            persistent: Vec::new(),
         }
     }
 }
@@ -131,6 +133,13 @@ impl Builder {
         self
     }
 
+    /// The names, without numbers, of nodes that are always there.
+    #[must_use]
+    pub fn persistent(mut self, stems: &[&str]) -> Self {
+        self.persistent = stems.iter().map(|&stem| stem.to_owned()).collect();
+        self
+    }
+
     /// Starts it all and waits until slurmctld answers.
     ///
     /// # Panics
@@ -140,6 +149,7 @@ impl Builder {
     pub fn start(mut self) -> Cluster {
         let dir = directory().expect("a cluster is made in a scenario: see alone()");
         make_directories(&dir);
+        network::name(&dir, &self.persistent);
         std::os::unix::fs::symlink(self.release.dir(), dir.join("slurm")).expect("our directory");
         let munged = munged(&self.release, &dir);
         self.settings.state = Some(dir.join("cloud"));

@@ -1,5 +1,7 @@
 //! The network of a scenario.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Where the controller and the cloud are; machines are in the same range.
@@ -18,4 +20,19 @@ pub(crate) fn make() {
         let status = Command::new("ip").args(command.split(' ')).status();
         assert!(status.expect("iproute2 is installed").success(), "ip {command}");
     }
+}
+
+/// Has nodes that are always there be known by name, as a name server would: slurmctld asks for ten seconds for each name
+/// that is not. Where they really are it is told later, and the file is that of the scenario's own mount namespace.
+pub(crate) fn name(dir: &Path, stems: &[String]) {
+    let mut hosts = "127.0.0.1 localhost\n".to_owned();
+    for (group, stem) in stems.iter().enumerate() {
+        for number in 1..=16 {
+            hosts.push_str(&format!("10.77.{}.{number} {stem}-{number:04}\n", 200 + group));
+        }
+    }
+    let path = dir.join("hosts");
+    fs::write(&path, hosts).expect("a directory of ours");
+    let status = Command::new("mount").arg("--bind").arg(&path).arg("/etc/hosts").status();
+    assert!(status.expect("util-linux is installed").success(), "mount /etc/hosts");
 }

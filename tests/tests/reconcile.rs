@@ -81,7 +81,10 @@ fn a_node_down_and_powered_down_is_returned() {
     alone(|| {
         let cluster = cluster(1);
         let down = node(3);
-        cluster.scontrol(&format!("update nodename={down} state=down reason=ResumeTimeout"));
+        // What slurmctld says of a node that never came.
+        let node = format!("nodename={down}");
+        let reason = "reason=ResumeTimeout reached";
+        let _ = cluster.ask("scontrol", &["update", &node, "state=down", reason]);
         let states =
             |word: &str| cluster.nodes().get(&down).is_some_and(|state| state.contains(word));
         cluster.until("it is down", || states("DOWN+CLOUD"));

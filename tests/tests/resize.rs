@@ -2,18 +2,22 @@
 
 use e2e::{Cluster, USUAL, alone};
 
-const LIMITS: &str = "general: {shape: VM.Standard2.1, min: 2, max: 4, partition: compute}
-big: {shape: VM.Standard2.4, max: 2, partition: large}
+const LIMITS: &str = "general: {shape: VM.Standard2.1, zone: 1, min: 2, max: 4, partition: compute}
+big: {shape: VM.Standard2.4, zone: 1, max: 2, partition: large}
 ";
 
 #[test]
 fn up_and_down_with_elastic_nodes_beside() {
     alone(|| {
-        let cluster =
-            Cluster::builder(USUAL).limits(LIMITS).partitions("").suspend_time(600).start();
+        let cluster = Cluster::builder(USUAL)
+            .limits(LIMITS)
+            .persistent(&["c1-general"])
+            .partitions("")
+            .suspend_time(600)
+            .start();
         let persistent = |state: &&String| !state.contains("CLOUD");
         assert_eq!(cluster.nodes().values().filter(persistent).count(), 2);
-        let _ = cluster.well("startnode", &["general-[0001-0002]"]);
+        let _ = cluster.well("startnode", &["c1-general-[0001-0002]"]);
         let runs = |partition: &str, nodes: u32| {
             let nodes = format!("--nodes={nodes}");
             let job = cluster.submit(&["--partition", partition, &nodes], "srun hostname");

@@ -7,16 +7,19 @@ use std::time::{Duration, Instant};
 
 const JOBS: u32 = 200;
 
+/// How often all of it begins anew, with nodes that have gone in between.
+const WAVES: u32 = 5;
+
 /// Fifteen in a hundred: refused for want of room or quota, throttled, failed, or lost before or after they were done.
 fn faults() -> Vec<Rule> {
     let answer = Fault::answer;
     let kinds = [
-        ("*", 0.03, answer(503, "ServiceUnavailable", "try again")),
-        ("*", 0.03, answer(429, "TooManyRequests", "slow down")),
-        ("*", 0.03, Fault::DropBefore),
-        ("*", 0.03, Fault::DropAfter),
-        ("*", 0.03, answer(500, "InternalServerError", "oh")),
-        ("LaunchInstance", 0.03, Fault::out_of_capacity()),
+        ("*", 0.032, answer(503, "ServiceUnavailable", "try again")),
+        ("*", 0.032, answer(429, "TooManyRequests", "slow down")),
+        ("*", 0.032, Fault::DropBefore),
+        ("*", 0.032, Fault::DropAfter),
+        ("*", 0.032, answer(500, "InternalServerError", "oh")),
+        ("LaunchInstance", 0.032, Fault::out_of_capacity()),
     ];
     let rule =
         |(operation, probability, fault)| Rule { probability, ..Rule::always(operation, fault) };
@@ -38,21 +41,25 @@ fn two_hundred_jobs_on_a_faulty_cloud() {
     alone(|| {
         let cluster = Cluster::builder(USUAL)
             .nodes(16)
-            .suspend_time(4)
+            .suspend_time(1)
             .resume_timeout(30)
             .elastic("cooldown: 2s")
             .cloud(|cloud| cloud.faults = faults())
             .start();
         let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "2"]);
         let begun = Instant::now();
-        for number in 0..JOBS {
-            let nodes = format!("--nodes={}", 1 + number % 4);
-            let _ = cluster.submit(&[&nodes, "--exclusive"], "srun sleep 0.3");
+        for wave in 1..=WAVES {
+            for number in 0..JOBS / WAVES {
+                let nodes = format!("--nodes={}", 1 + number % 4);
+                let _ = cluster.submit(&[&nodes, "--exclusive"], "srun sleep 0.3");
+            }
+            let due = usize::try_from(JOBS / WAVES * wave).unwrap();
+            let all = || states(&cluster).get("COMPLETED") == Some(&due);
+            let done = wait_for(Duration::from_mins(3), || all().then_some(()));
+            assert!(done.is_some(), "{:?}\n{}", states(&cluster), cluster.story());
+            // The next wave finds no machines, and some that are on their way out.
+            cluster.until("the first machines go", || cluster.live().len() < 8);
         }
-        let all = usize::try_from(JOBS).unwrap();
-        let done = || states(&cluster).get("COMPLETED") == Some(&all);
-        let ended = wait_for(Duration::from_mins(8), || done().then_some(()));
-        assert!(ended.is_some(), "{:?}\n{}", states(&cluster), cluster.story());
         let took = begun.elapsed();
         cluster.cloud().clear_faults();
         let empty = wait_for(PATIENCE, || cluster.live().is_empty().then_some(()));

@@ -8,33 +8,45 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 #[test]
 fn all_of_ours_and_nothing_else_with_slurmctld_down() {
     alone(|| {
-        let cluster = Cluster::builder(USUAL).nodes(3).suspend_time(600).start();
+        let cluster = Cluster::builder(USUAL)
+            .nodes(3)
+            .suspend_time(600)
+            .config("image_id: ocid1.image.oc1.phx.img000")
+            .cloud(|cloud| {
+                // A name is taken only once in a subnet.
+                let mut other = cloud.subnets[0].clone();
+                other.id.push_str("other");
+                other.cidr = "10.78.0.0/16".to_owned();
+                cloud.subnets.push(other);
+            })
+            .start();
         let job = cluster.submit(&["--nodes=3"], "srun hostname");
         cluster.wait_job(job, "COMPLETED");
-        cluster.stop_slurmctld("TERM");
-
         // Another cluster in the same compartment has a node of the same name.
-        let config = fs::read_to_string(cluster.dir().join("etc/startnode.yaml")).unwrap();
-        let other =
-            config.replace("cluster_id: c1", "cluster_id: c2").replace("/elastic,", "/other,");
-        let path = cluster.dir().join("etc/other.yaml");
-        fs::write(&path, other).unwrap();
-        let mut theirs = cluster.begin("startnode", &["--config", path.to_str().unwrap(), NODE]);
-        let tagged = |machine: &cloud_sim::Instance, cluster: &str| {
-            machine.freeform_tags.get("cluster").is_some_and(|tag| tag == cluster)
-        };
+        let config = cluster.dir().join("etc/startnode.yaml");
+        let ours = fs::read_to_string(&config).unwrap();
+        let subnet = ours.lines().find(|line| line.starts_with("subnet_id: ")).unwrap();
+        let theirs = ours
+            .replace(subnet, &format!("{subnet}other"))
+            .replace("cluster_id: c1", "cluster_id: c2")
+            .replace("/elastic,", "/other,");
+        fs::write(&config, theirs).unwrap();
+        cluster.fate(NODE, "never");
+        let _ = cluster.well("startnode", &[NODE]);
+        fs::write(&config, &ours).unwrap();
         let foreign = || {
+            let tag = |machine: &cloud_sim::Instance| machine.freeform_tags.get("cluster").cloned();
             let mut machines = cluster.machines();
-            machines.retain(|machine| tagged(machine, "c2"));
+            machines.retain(|machine| tag(machine).is_some_and(|tag| tag == "c2"));
             machines
         };
-        cluster.until("their machine runs", || {
-            foreign().iter().any(|machine| machine.lifecycle_state == cloud_sim::State::Running)
-        });
-        cluster.kill("startnode");
-        cluster.until("their startnode has ended", || theirs.ended().is_some());
+        assert_eq!(foreign().len(), 1);
         assert_eq!(cluster.live().iter().filter(|name| *name == NODE).count(), 2);
 
+        // It waits for programs that it has begun.
+        cluster
+            .until("startnode has ended", || cluster.log("elastic.log").contains("end: start: 3"));
+        cluster.stop_slurmctld("TERM");
         let asked = cluster.run("stopnode", &["--all"]);
         assert!(!asked.status.success(), "nobody can answer, and that is a no: {asked:?}");
         assert_eq!(cluster.live().len(), 4);
