@@ -8,43 +8,45 @@ use std::path::PathBuf;
 /// Where the configuration is looked for.
 pub const CONFIG: &str = "/etc/citc/startnode.yaml";
 
+const HEADING: &str = "Options of all programs";
+
 /// The options that all programs have; they stand before the host list, as 26.05's PowerAction puts them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// The configuration [default: /etc/citc/startnode.yaml].
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     pub config: Option<PathBuf>,
 
     /// slurm.conf [default: $SLURM_CONF, else /etc/slurm/slurm.conf].
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     pub slurm_conf: Option<PathBuf>,
 
     /// Where locks, cool-downs and events are kept [default: /var/lib/slurm-elastic].
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, help_heading = HEADING)]
     pub state_dir: Option<PathBuf>,
 
     /// Print the plan and change nothing.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub dry_run: bool,
 
     /// Print for machines, as JSON.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub json: bool,
 
     /// The log [default: /var/log/slurm/elastic.log]; - for standard error.
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = HEADING)]
     pub log: Option<PathBuf>,
 
     /// How lines of the log look.
-    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    #[arg(long, value_name = "FORMAT", default_value = "text", global = true, help_heading = HEADING)]
     pub log_format: LogFormat,
 
     /// Say more.
-    #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet", help_heading = HEADING)]
     pub verbose: u8,
 
     /// Say nothing but errors.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = HEADING)]
     pub quiet: bool,
 }
 

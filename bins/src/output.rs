@@ -89,15 +89,18 @@ impl Output {
     }
 }
 
-/// An error with all its causes, as one text: `what: why: why`.
+/// An error with all its causes, as one text: `what: why: why`; an excerpt that it has comes last.
 #[must_use]
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
+    let whole = error.to_string();
+    let (first, excerpt) = whole.split_at(whole.find('\n').unwrap_or(whole.len()));
+    let mut text = first.to_owned();
     let mut cause = error.source();
     while let Some(error) = cause {
         text.push_str(": ");
         text.push_str(&error.to_string());
         cause = error.source();
     }
+    text.push_str(excerpt);
     text
 }

@@ -63,11 +63,17 @@ pub struct Paths {
     pub reboot_vars: Option<String>,
     /// The same, in the older place.
     pub hostvars: Option<String>,
+    /// Shapes besides those that are built in.
+    pub shapes: Option<String>,
+    /// The management node's shape, which the limits count, too.
+    pub management: Option<String>,
+    /// The directory with a flag for each host that is ready.
+    pub ready: Option<String>,
     /// What restarts slurmctld.
     pub restart: Vec<String>,
 }
 
-const COMMON: [&str; 18] = [
+const COMMON: [&str; 21] = [
     "csp",
     "cluster_id",
     "image_id",
@@ -81,6 +87,9 @@ const COMMON: [&str; 18] = [
     "slurm_bin",
     "reboot_vars",
     "hostvars",
+    "shapes_file",
+    "mgmt_shape_file",
+    "finalised_dir",
     "restart_command",
     // CitC's own tools read these; we need them for nothing.
     "ansible_repo",
@@ -156,6 +165,9 @@ impl Paths {
             slurm_bin: reader.text("slurm_bin"),
             reboot_vars: reader.text("reboot_vars"),
             hostvars: reader.text("hostvars"),
+            shapes: reader.text("shapes_file"),
+            management: reader.text("mgmt_shape_file"),
+            ready: reader.text("finalised_dir"),
             restart: reader.texts("restart_command"),
         }
     }

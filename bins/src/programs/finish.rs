@@ -6,6 +6,7 @@ mod inputs;
 
 pub(super) use inputs::marked;
 mod prove;
+mod settle;
 
 use crate::args::Common;
 use crate::context::Context;
@@ -17,11 +18,9 @@ use clap::{Parser, ValueEnum};
 use inputs::Inputs;
 use provision::plan::{self, Finish, Plan, Refusal, Step};
 use provision::run::{self, Run};
-use provision::state::replace_whole;
 use slurmconf::Style;
 use slurmctl::Controller as _;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Make the node section of slurm.conf from limits.yaml, and have slurmctld take it.
@@ -91,8 +90,7 @@ Examples:
   finish              do it; run it again whenever limits.yaml has changed
   finish --print      the node section on standard output
 
-Exit code: 0 all well (also: nothing to change), 1 something failed and nothing is changed (it says what), 2 wrong usage,
-limits or configuration (nothing done).";
+Exit code: 0 all well (also: nothing to change), 1 something failed and nothing is changed (it says what), 2 wrong usage, limits or configuration (nothing done).";
 
 /// Runs it.
 pub async fn run(arguments: Arguments) -> u8 {
@@ -106,7 +104,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let purpose = if arguments.check { Purpose::Launch } else { Purpose::Other };
     let context = Context::open("finish", &arguments.common, purpose).await?;
     if !arguments.force
-        && let Some(unready) = inputs::unready(&context.environment)
+        && let Some(unready) = inputs::unready(&context)
     {
         context.output.complain(unready);
         return Ok(SOME_FAILED);
@@ -153,16 +151,14 @@ async fn change(
             if refused(&context, inputs, &plan) {
                 return Ok(WRONG);
             }
-            rehearse(inputs)?;
+            settle::rehearse(inputs)?;
             if !arguments.no_prove && !proven(&context, inputs).await {
                 return Ok(SOME_FAILED);
             }
             let report = run::finish(run, &request).await.map_err(|e| Trouble::from_error(&e))?;
             let code = context.tell(common, &report);
-            if report.slurm_refused {
-                keep_slurm_up(&context, inputs).await;
-            }
-            Ok(code)
+            let settled = settle::settle(&context, inputs, &plan, &report).await;
+            Ok(if settled { code } else { SOME_FAILED })
         })
         .await
 }
@@ -231,48 +227,6 @@ fn refused(context: &Context, inputs: &Inputs, plan: &Plan) -> bool {
         inputs.limits.display()
     ));
     true
-}
-
-/// Writes the new text beside the file and removes it: a full disk or a directory that may not be written is found before
-/// anything is changed.
-fn rehearse(inputs: &Inputs) -> Result<(), Trouble> {
-    let path = std::fs::canonicalize(&inputs.path).unwrap_or_else(|_| inputs.path.clone());
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let trial = || {
-        let mut file = tempfile::Builder::new().prefix(".slurm-elastic-").tempfile_in(folder)?;
-        file.write_all(inputs.document.as_bytes())?;
-        file.write_all(inputs.cluster.to_string().as_bytes())?;
-        file.as_file().sync_all()
-    };
-    trial().map_err(|error| {
-        Trouble::new(format!(
-            "cannot write {}: {error}; nothing is changed: make room in {} or let it be written, and run finish again",
-            inputs.path.display(),
-            folder.display()
-        ))
-    })
-}
-
-/// Puts the previous file back where slurmctld did not take the new one, and starts it again if it does not answer.
-async fn keep_slurm_up(context: &Context, inputs: &Inputs) {
-    let (slurm, output) = (&context.slurm.controller, &context.output);
-    output.complain("slurmctld refuses the new file; putting the previous one back");
-    if let Err(error) = replace_whole(&inputs.path, inputs.document.as_bytes()) {
-        let beside = "the previous version is beside it";
-        output.complain(format_args!("{}: {beside}", chain(&error)));
-        return;
-    }
-    if slurm.ping().await.unwrap_or(false) {
-        output.complain("slurmctld runs on as before");
-        return;
-    }
-    match slurm.restart().await {
-        Ok(()) => output.complain("slurmctld runs again with the previous file"),
-        Err(error) => output.complain(format_args!(
-            "slurmctld does not start with the previous file either: {}",
-            chain(&error)
-        )),
-    }
 }
 
 impl From<StyleName> for Style {

@@ -55,7 +55,7 @@ Examples:
   rebuild submit --image rocky-9.5-v2 --batch 4 --canary 1   roll a new image over all nodes
   rebuild status                                             how far it is
   rebuild image n001 --name golden                           make an image of a running node
-  rebuild --dry-run 'n[001-004]'                             what Slurm's call for these nodes would do
+  rebuild --dry-run 'n[001-004]'                             what a call by Slurm would do
 
 In slurm.conf:
   RebootProgram=/usr/local/bin/rebuild

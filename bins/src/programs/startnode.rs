@@ -2,13 +2,14 @@
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::output::chain;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::ResumeRequest;
+use slurmctl::{ResumeRequest, Warning};
 use std::path::Path;
 
 /// Start the machines of nodes, and tell Slurm where they are.
@@ -35,7 +36,7 @@ Examples:
   startnode --dry-run 'n[001-004]'   say what would be done
   startnode n001                     start one node by hand
   startnode --failed n001            clean up after a node that never came up
-  startnode-failed n001              the same; the name for ResumeFailProgram, which can give no option
+  startnode-failed n001              the same by a name that ResumeFailProgram can have
 
 In slurm.conf:
   ResumeProgram=/usr/local/bin/startnode
@@ -68,8 +69,9 @@ async fn begin(
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }
-    for warning in &request.warnings {
-        context.warn(&warning.to_string());
+    // By hand there is none, and nothing is odd about that.
+    for warning in request.warnings.iter().filter(|it| !matches!(it, Warning::NoFile)) {
+        context.warn(&chain(warning));
     }
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits for an answer, and will get one for each node.

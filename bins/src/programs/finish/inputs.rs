@@ -3,7 +3,6 @@
 use super::Arguments;
 use crate::config::Cloud;
 use crate::context::Context;
-use crate::environment::Environment;
 use crate::trouble::Trouble;
 use slurmconf::{
     Cluster, Document, Flavor, Limits, Management, Markers, MemoryPolicy, Problem, Shapes, Site,
@@ -17,9 +16,11 @@ const MANAGEMENT: &str = "/etc/citc/mgmt_shape.yaml";
 const READY: &str = "/mnt/shared/finalised";
 
 /// Why the management node is not ready, by the flag that Cluster in the Cloud sets; without its folder, all is ready.
-pub(super) fn unready(environment: &Environment) -> Option<String> {
-    let flag = Path::new(READY).join(&environment.hostname);
-    let waiting = Path::new(READY).is_dir() && !flag.exists();
+pub(super) fn unready(context: &Context) -> Option<String> {
+    let folder = context.settings.paths.ready.as_deref().unwrap_or(READY);
+    let folder = context.environment.expand(folder);
+    let flag = folder.join(&context.environment.hostname);
+    let waiting = folder.is_dir() && !flag.exists();
     waiting.then(|| {
         format!(
             "the management node is not ready: {} is not there yet; see /root/ansible-pull.log, or use --force",
@@ -42,7 +43,7 @@ pub(super) struct Inputs {
 
 impl Inputs {
     pub(super) async fn read(arguments: &Arguments, context: &Context) -> Result<Self, Trouble> {
-        let limits = limits(&arguments.limits)?;
+        let limits = limits(&arguments.limits, context)?;
         let shapes = shapes(arguments, context).await?;
         let citc = arguments.style == super::StyleName::Citc;
         let site = Site {
@@ -65,16 +66,18 @@ fn memory(context: &Context, citc: bool) -> MemoryPolicy {
     }
 }
 
-fn limits(path: &Path) -> Result<Limits, Trouble> {
+fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         let remedy = "write one with a line such as `VM.Standard2.1: {1: 10}`, or name another with --limits";
         Trouble::new(format!("cannot read {}: {error}; {remedy}", path.display()))
     })?;
     let limits = Limits::read(&path.display().to_string(), &text);
     let limits = limits.map_err(|error| Trouble::from_error(&error))?;
-    match if_there(Path::new(MANAGEMENT))? {
+    let (management, text) =
+        named(context, context.settings.paths.management.as_deref(), MANAGEMENT)?;
+    match text {
         Some(text) => {
-            let management = Management::read(MANAGEMENT, &text);
+            let management = Management::read(&management.display().to_string(), &text);
             Ok(limits.without(&management.map_err(|error| Trouble::from_error(&error))?))
         }
         None => Ok(limits),
@@ -88,8 +91,8 @@ async fn shapes(arguments: &Arguments, context: &Context) -> Result<Shapes, Trou
         Cloud::OpenStack(_) => flavors(context).await?,
     };
     let (path, text) = match &arguments.shapes {
-        Some(path) => (path.as_path(), Some(read(path)?)),
-        None => (Path::new(SHAPES), if_there(Path::new(SHAPES))?),
+        Some(path) => (path.clone(), Some(read(path)?)),
+        None => named(context, context.settings.paths.shapes.as_deref(), SHAPES)?,
     };
     if let Some(text) = text {
         let read = shapes.read(&path.display().to_string(), &text);
@@ -144,6 +147,17 @@ fn document(path: &Path) -> Result<Document, Trouble> {
     let bytes = std::fs::read(path)
         .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))?;
     Ok(Document::parse(bytes).named(&path.display().to_string()))
+}
+
+/// A file that has to be there if the configuration names it, and may be there in its usual place.
+fn named(
+    context: &Context,
+    name: Option<&str>,
+    usual: &str,
+) -> Result<(PathBuf, Option<String>), Trouble> {
+    let path = context.environment.expand(name.unwrap_or(usual));
+    let text = if name.is_some() { Some(read(&path)?) } else { if_there(&path)? };
+    Ok((path, text))
 }
 
 fn read(path: &Path) -> Result<String, Trouble> {

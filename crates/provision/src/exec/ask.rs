@@ -25,6 +25,9 @@ const MOST_GENERATIONS: u32 = 24;
 /// How long a listing may be behind a launch.
 pub(crate) const DOUBT: Duration = Duration::from_secs(10);
 
+/// How long Slurm's word counts that a node is to go.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
 /// How long an instance on its way out is waited for before another is launched.
 pub(crate) use crate::state::LEAVING;
 
@@ -50,6 +53,13 @@ enum Next {
 }
 
 impl Work {
+    /// True if Slurm has yet to say that it does not want the node again: while the cloud was slow
+    /// to answer, the node may have come up, and run a job.
+    fn needs_word(&self) -> bool {
+        let fresh = |at: Instant| Instant::now().saturating_duration_since(at) < LAST_WORD;
+        self.confirms && !self.confirmed.is_some_and(fresh)
+    }
+
     /// True if there is a request to make, now or later.
     pub(super) fn can_ask(&self) -> bool {
         if self.asking || self.held || self.unheard {
@@ -89,11 +99,16 @@ impl Engine<'_> {
         let work = self.works.get_mut(node)?;
         match &mut work.phase {
             Phase::Remove { ids, .. } => {
-                let next = ids.last().cloned();
-                if next.is_none() {
+                let Some(next) = ids.last().cloned() else {
                     self.removed(node);
+                    return None;
+                };
+                if work.needs_word() {
+                    work.unheard = true;
+                    self.desk.confirm(node);
+                    return None;
                 }
-                next.map(Next::Terminate)
+                Some(Next::Terminate(next))
             }
             Phase::Start(id) => Some(Next::Start(id.clone())),
             Phase::Launch => self.next_place(node),

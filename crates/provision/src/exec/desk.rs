@@ -5,7 +5,7 @@ use super::tools::Tools;
 use super::work::{Aim, Failure, Life, Phase, Then, Word, Work};
 use super::{end::remove, groups};
 use crate::outcome::Outcome;
-use crate::plan::our_reason;
+use crate::plan::{Why, is_wanted_again, our_reason};
 use crate::report::Cause;
 use crate::state::EventKind;
 use futures_util::future::BoxFuture;
@@ -27,6 +27,8 @@ pub(super) struct Desk {
     /// Nodes of jobs that cannot get all of them, by reason.
     releases: BTreeMap<String, BTreeSet<NodeName>>,
     comments: VecDeque<(JobId, String)>,
+    /// Nodes that are to go, unless Slurm wants them again.
+    confirms: BTreeSet<NodeName>,
     tries: u32,
     not_before: Option<Instant>,
 }
@@ -38,6 +40,7 @@ pub(super) enum Message {
     GiveBack(Vec<NodeName>, String),
     Release(Vec<NodeName>, String),
     Comment(JobId, String),
+    Confirm(Vec<NodeName>),
 }
 
 /// A call that has ended; with the nodes that Slurm took back.
@@ -87,6 +90,7 @@ impl Desk {
             && self.backs.is_empty()
             && self.releases.is_empty()
             && self.comments.is_empty()
+            && self.confirms.is_empty()
     }
 
     pub(super) fn not_before(&self) -> Instant {
@@ -110,6 +114,10 @@ impl Desk {
         self.comments.push_back((job, text));
     }
 
+    pub(super) fn confirm(&mut self, node: &NodeName) {
+        self.confirms.insert(node.clone());
+    }
+
     /// Says nothing of nodes that are no longer ours.
     pub(super) fn forget(&mut self, nodes: &BTreeSet<NodeName>) {
         self.addresses.retain(|node, _| !nodes.contains(node));
@@ -125,6 +133,10 @@ impl Desk {
     fn next(&mut self) -> Option<Message> {
         if let Some((reason, nodes)) = self.backs.pop_first() {
             return Some(Message::GiveBack(nodes.into_iter().collect(), reason));
+        }
+        if !self.confirms.is_empty() {
+            let nodes = std::mem::take(&mut self.confirms);
+            return Some(Message::Confirm(nodes.into_iter().collect()));
         }
         if !self.addresses.is_empty() {
             let addresses = std::mem::take(&mut self.addresses);
@@ -148,6 +160,7 @@ impl Desk {
             Message::GiveBack(nodes, reason) => self.backs.entry(reason).or_default().extend(nodes),
             Message::Release(nodes, reason) => self.release(nodes, &reason),
             Message::Comment(job, text) => self.comments.push_front((job, text)),
+            Message::Confirm(nodes) => self.confirms.extend(nodes),
         }
     }
 
@@ -186,7 +199,9 @@ impl<'a> Engine<'a> {
                 taken
             }
             Err(error) => {
-                let passes = error.kind() == slurmctl::ErrorKind::Unavailable;
+                // What is to go does not wait for a slurmctld that is away.
+                let passes = error.kind() == slurmctl::ErrorKind::Unavailable
+                    && !matches!(message, Message::Confirm(_));
                 if passes && self.desk.retries() {
                     self.desk.again(message);
                     return;
@@ -214,6 +229,24 @@ impl<'a> Engine<'a> {
                 }
             }
             Message::Comment(..) => {}
+            Message::Confirm(nodes) => {
+                for node in &nodes {
+                    self.confirmed(node, taken.nodes.contains(node));
+                }
+            }
+        }
+    }
+
+    /// Slurm has said whether it wants a node again that is to go.
+    fn confirmed(&mut self, node: &NodeName, wanted: bool) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        (work.unheard, work.confirmed) = (false, Some(Instant::now()));
+        if wanted && matches!(work.phase, Phase::Remove { .. }) {
+            let words = Why::WantedAgain.to_string();
+            work.failure = Some(Failure::new(Cause::Conflict, words));
+            work.goes(Phase::Over(Outcome::Nothing));
         }
     }
 
@@ -268,6 +301,15 @@ impl<'a> Engine<'a> {
             Message::GiveBack(nodes, _) => (nodes.clone(), Some(Outcome::Failed)),
             Message::Release(nodes, _) => (nodes.clone(), None),
             Message::Comment(..) => (Vec::new(), None),
+            Message::Confirm(nodes) => {
+                for node in nodes {
+                    self.confirmed(node, false);
+                    if let Some(work) = self.works.get_mut(node) {
+                        work.confirms = false;
+                    }
+                }
+                return;
+            }
         };
         for node in nodes {
             let Some(work) = self.works.get_mut(&node) else {
@@ -350,6 +392,11 @@ async fn say(tools: &Tools<'_>, message: &Message) -> slurmctl::Result<Taken> {
         Message::Comment(job, text) => {
             tools.slurm.comment(*job, text).await?;
             Ok(Taken::default())
+        }
+        Message::Confirm(nodes) => {
+            let known = tools.slurm.nodes(Some(&nodes.iter().collect())).await?;
+            let wanted = known.into_iter().filter(|node| is_wanted_again(&node.state));
+            Ok(Taken { nodes: wanted.map(|node| node.name).collect(), ..Taken::default() })
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::outcome::{NodeReport, Outcome};
 use crate::plan::JobGroup;
 use crate::report::Cause;
 use crate::site::{Pool, Site};
-use crate::state::{EventKind, NodeLock};
+use crate::state::NodeLock;
 use cloud_core::InstanceId;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -163,7 +163,6 @@ impl<'a> Engine<'a> {
             _ => None,
         });
         for (node, id, address) in known.collect::<Vec<_>>() {
-            self.tools.note_node(EventKind::Adopted, &node, id.as_str());
             self.up(&node, &id, address);
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) report: Report,
     /// Where nodes were found to be, for when Slurm knows them.
     pub(super) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
+    /// Slurm is asked once more before instances are ended.
+    pub(crate) confirms: bool,
     /// slurm.conf as it was written by this plan.
     pub(super) written: Option<String>,
 }
@@ -51,6 +53,7 @@ impl<'a> Executor<'a> {
             cooldowns: Cooldowns::new(),
             report: Report::new(operation),
             addresses: BTreeMap::new(),
+            confirms: false,
             written: None,
         }
     }
@@ -185,6 +188,7 @@ impl<'a> Executor<'a> {
                 self.launch(wanted, &[Clear::Terminate(id.clone())], true)
             }
             Step::Adopt { node, id, address } => {
+                self.tools.note_node(EventKind::Adopted, node, id.as_str());
                 let mut work = self.up(node, Phase::Watch(id.clone()));
                 work.adopts(self.tools.now(), id, *address);
                 work
@@ -198,6 +202,7 @@ impl<'a> Executor<'a> {
                 let phase = remove(ids.clone(), Then::Over(Outcome::Down));
                 let mut work = self.gone(node, phase, false);
                 work.sweeps = stops(operation);
+                work.confirms = self.confirms;
                 work
             }
             Step::WaitGone { node, ids } => {
@@ -266,6 +271,7 @@ impl<'a> Executor<'a> {
             return None;
         }
         let mut work = self.gone(node, Phase::Launch, false);
+        work.confirms = self.confirms;
         work.begins_in_doubt();
         Some(work)
     }

@@ -138,6 +138,10 @@ pub(crate) struct Work {
     pub(crate) not_before: Instant,
     /// Nothing is ended before Slurm has said whether the node is in use.
     pub(crate) unheard: bool,
+    /// Slurm is asked whether it wants the node again before one of its instances is ended.
+    pub(crate) confirms: bool,
+    /// When it last said that it does not.
+    pub(crate) confirmed: Option<Instant>,
     /// A request is under way.
     pub(crate) asking: bool,
     /// Slurm is being told.
@@ -183,6 +187,8 @@ impl Work {
             launches: 0,
             not_before: now,
             unheard: false,
+            confirms: false,
+            confirmed: None,
             asking: false,
             telling: false,
             held: false,
@@ -350,6 +356,8 @@ impl Work {
             report.cause = Some(failure.cause);
             report.reason = Some(failure.text.clone());
             report.request_id.clone_from(&failure.request_id);
+        } else if let (Some(failure), Outcome::Nothing) = (&self.failure, outcome) {
+            report.reason = Some(failure.text.clone());
         }
         report
     }

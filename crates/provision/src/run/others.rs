@@ -3,10 +3,11 @@
 use super::Run;
 use super::look::Look;
 use super::pass::busy;
-use crate::outcome::Report;
+use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
     self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Step, Target,
 };
+use crate::report::Cause;
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,16 +17,27 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Gives nodes their image, or a reboot.
+///
+/// An instance that a node's file names is looked for by its id, so that one without our tags can be
+/// rebuilt, too. What cannot be looked at fails for its node, and for no other.
 pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions) -> Report {
     let begun = run.begun("rebuild");
     let deadline = run.deadline(begun);
     let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
-    let locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
-    let ours: Vec<Target> =
+    let mut locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
+    let mut ours: Vec<Target> =
         targets.iter().filter(|target| locked.locks.contains_key(&target.node)).cloned().collect();
-    let mut report = run
-        .pass(locked.locks, deadline, |look| plan::rebuild(&ours, options, look.world(run)))
-        .await;
+    let mut look = run.look_for(&mut locked.locks, deadline).await;
+    let unseen = run.look_for_named(&ours, &mut look, deadline).await;
+    ours.retain(|target| !unseen.contains_key(&target.node));
+    let plan = plan::rebuild(&ours, options, look.world(run));
+    let mut report = run.act(&plan, look, locked.locks, deadline).await;
+    for (node, error) in unseen {
+        let mut failed =
+            NodeReport::new(Outcome::Failed).because(Cause::from(error.kind()), error.to_string());
+        failed.request_id = error.request_id().map(str::to_owned);
+        report.note(node, failed);
+    }
     busy(&mut report, locked.busy);
     run.ended(report, begun)
 }

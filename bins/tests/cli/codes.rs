@@ -1,0 +1,154 @@
+//! Every program: what it says of itself, and its three exit codes.
+
+use crate::snapshot;
+use crate::stage::{Ended, PROGRAMS, Stage, program};
+use cloud_sim::{Fault, Rule};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
+
+fn bare(name: &str, arguments: &[&str]) -> Ended {
+    let mut command = Command::new(program(name));
+    let output = command.args(arguments).env_clear().stdin(Stdio::null()).output().unwrap();
+    Ended::of(&output, "/nowhere".as_ref())
+}
+
+#[test]
+fn help() {
+    for name in PROGRAMS {
+        let ended = bare(name, &["--help"]).with_code(0);
+        assert!(ended.stdout.contains("Examples:"), "{name}");
+        assert!(ended.stdout.contains("Exit code: 0"), "{name}");
+        snapshot::matches(&format!("help-{name}"), &ended.stdout);
+    }
+    for command in ["submit", "status", "image"] {
+        let ended = bare("rebuild", &[command, "--help"]).with_code(0);
+        snapshot::matches(&format!("help-rebuild-{command}"), &ended.stdout);
+    }
+}
+
+#[test]
+fn version() {
+    for name in PROGRAMS {
+        let ended = bare(name, &["--version"]).with_code(0);
+        assert_eq!(ended.stdout, format!("{name} {}\n", env!("CARGO_PKG_VERSION")));
+    }
+}
+
+#[test]
+fn wrong_usage() {
+    let calls: [(&str, &[&str]); 12] = [
+        ("startnode", &[]),
+        ("startnode", &["--frobnicate", "n1"]),
+        ("startnode", &["n1", "n2"]),
+        ("stopnode", &[]),
+        ("stopnode", &["--all", "n1"]),
+        ("stopnode", &["--force", "n1"]),
+        ("finish", &["--style", "roman"]),
+        ("finish", &["--check", "--print"]),
+        ("rebuild", &["image", "n1"]),
+        ("resize", &[]),
+        ("reconcile", &["--apply", "--dry-run"]),
+        ("listnodes", &["--csv", "--json"]),
+    ];
+    let mut all = String::new();
+    for (name, arguments) in calls {
+        let ended = bare(name, arguments).with_code(2);
+        assert_eq!(ended.stdout, "");
+        let words = arguments.join(" ");
+        writeln!(all, "$ {name} {words}\n{}", ended.stderr).unwrap();
+    }
+    snapshot::matches("usage", &all);
+}
+
+#[test]
+fn a_call_by_another_name() {
+    let stage = Stage::new().running();
+    let link = stage.path("startnode-failed");
+    std::os::unix::fs::symlink(program("startnode"), &link).unwrap();
+    let mut command = Command::new(&link);
+    command.arg("--config").arg(stage.path("startnode.yaml")).args(["--dry-run", NODE]);
+    let output = command.env_clear().env("HOME", stage.path("home")).output().unwrap();
+    let ended = Ended::of(&output, stage.dir.path()).with_code(0);
+    assert!(ended.stdout.starts_with("failed"), "{ended:?}");
+}
+
+/// All well.
+#[test]
+fn zero() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    let calls: [(&str, &[&str]); 9] = [
+        ("finish", &[]),
+        ("finish", &["--check"]),
+        ("listnodes", &[]),
+        ("listnodes", &["--json", "--all"]),
+        ("rebuild", &["status"]),
+        ("rebuild", &["image", NODE, "--name", "golden"]),
+        ("reconcile", &[]),
+        ("stopnode", &[NODE]),
+        ("stopnode", &["--all", "--force"]),
+    ];
+    for (name, arguments) in calls {
+        let ended = stage.run(name, arguments);
+        assert_eq!(ended.code, Some(0), "{name} {arguments:?}: {ended:#?}");
+    }
+    assert_eq!(stage.live(), Vec::<String>::new());
+}
+
+/// Some nodes failed, and each is named.
+#[test]
+fn one() {
+    let stage = Stage::new().running();
+    let answer = Fault::Answer {
+        status: 500,
+        code: "InternalError".to_owned(),
+        message: "Out of host capacity.".to_owned(),
+        headers: BTreeMap::new(),
+    };
+    let rule =
+        Rule { containing: Some(format!("{NODE}\"")), ..Rule::always("LaunchInstance", answer) };
+    stage.cloud().add_fault(rule);
+    let both = "vm-standard2-1-ad1-[0001-0002]";
+    let ended = stage.run("startnode", &[both]).with_code(1);
+    let ended = ended.saying(&[&format!("{NODE}: "), "Out of host capacity"]);
+    assert!(!ended.stderr.contains("0002"), "the other node has not failed: {ended:?}");
+    assert_eq!(stage.live(), ["vm-standard2-1-ad1-0002"]);
+    stage.run("startnode", &["nowhere7"]).with_code(1).saying(&["nowhere7: ", "not in slurm.conf"]);
+    stage.run("stopnode", &["nowhere7"]).with_code(1).saying(&["nowhere7: ", "not in slurm.conf"]);
+    stage.run("rebuild", &["nowhere7"]).with_code(1).saying(&["nowhere7: ", "not in slurm.conf"]);
+    stage.run("stopnode", &["--all"]).with_code(1).saying(&["--force"]);
+    assert_eq!(stage.live(), ["vm-standard2-1-ad1-0002"]);
+}
+
+/// A plan is printed, and nothing is touched.
+#[test]
+fn dry_runs() {
+    let stage = Stage::new().running();
+    let before = stage.files();
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
+    let calls: [(&str, &[&str]); 5] = [
+        ("startnode", &["vm-standard2-1-ad1-[0001-0002]"]),
+        ("startnode", &["--failed", NODE]),
+        ("stopnode", &[NODE]),
+        ("stopnode", &["--all"]),
+        ("finish", &[]),
+    ];
+    let mut all = String::new();
+    for (name, arguments) in calls {
+        let ended = stage.run(name, &[&["--dry-run"], arguments].concat()).with_code(0);
+        let lines: Vec<&str> =
+            ended.stdout.lines().map(|line| line.split(" until=").next().unwrap()).collect();
+        let words = arguments.join(" ");
+        writeln!(all, "$ {name} {words}\n{}\n", lines.join("\n")).unwrap();
+        let json = stage.run(name, &[&["--dry-run", "--json"], arguments].concat()).with_code(0);
+        let plan: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+        assert!(plan["operation"].is_string(), "{json:?}");
+    }
+    snapshot::matches("dry-runs", &all);
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 4}\n");
+    assert_eq!(stage.files(), before);
+    assert_eq!(stage.changes(), Vec::<String>::new());
+}

@@ -1,0 +1,19 @@
+//! The programs themselves, called as operators and slurmctld call them: against the loopback cloud and a real slurmctld.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests"
+)]
+
+mod broken;
+mod citc;
+mod codes;
+mod fit;
+mod refused;
+mod slurm;
+mod snapshot;
+mod stackhpc;
+mod stage;

@@ -1,0 +1,177 @@
+//! Bugs of our own, planted between the programs and what they remember or hear.
+
+use async_trait::async_trait;
+use cloud_core::memory::MemoryCloud;
+use hostlist::{Hostlist, NodeName};
+use provision::plan::FindingKind;
+use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
+use slurmconf::SlurmVersion;
+use slurmctl::memory::MemorySlurm;
+use slurmctl::{
+    BatchJob, Controller, ControllerConfig, Flag, Job, JobId, Jobs, Node, NodeAction, NodeAddress,
+    Reason,
+};
+use std::collections::BTreeSet;
+use std::time::SystemTime;
+
+/// What goes wrong with what is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slip {
+    /// A lock that does not lock.
+    NeverLocked,
+    /// What was asked of the cloud is not written down: neither launches nor their generation.
+    NeverKept,
+    /// Everything has been seen before.
+    AllSeen,
+    /// What a pool has refused is forgotten.
+    NeverCools,
+}
+
+/// A state with a bug in it.
+#[derive(Debug)]
+pub(crate) struct Slipping(pub(crate) MemoryState, pub(crate) MemoryCloud, pub(crate) Slip);
+
+/// A lock that is none, or that keeps nothing.
+#[derive(Debug)]
+struct Loose {
+    _held: Option<Box<dyn NodeLock>>,
+    record: NodeRecord,
+}
+
+impl NodeLock for Loose {
+    fn record(&self) -> NodeRecord {
+        self.record.clone()
+    }
+
+    fn keep(&mut self, record: &NodeRecord) -> Result<()> {
+        self.record = record.clone();
+        Ok(())
+    }
+}
+
+impl Slipping {
+    /// A sighting, long ago, of whatever can be seen.
+    fn all_seen(&self) -> String {
+        let mut seen = Vec::new();
+        for kind in [FindingKind::Orphan, FindingKind::Stuck, FindingKind::Ghost] {
+            for instance in self.1.instances() {
+                let node = instance.tags.get("node").unwrap_or_default();
+                seen.push((kind.as_str(), format!("{node} {}", instance.id), 0));
+                seen.push((kind.as_str(), node.to_owned(), 0));
+            }
+        }
+        serde_json::to_string(&seen).unwrap()
+    }
+}
+
+impl State for Slipping {
+    fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
+        let lock = self.0.try_lock(node)?;
+        Ok(match (self.2, lock) {
+            (Slip::NeverLocked, None) => {
+                Some(Box::new(Loose { _held: None, record: NodeRecord::default() }))
+            }
+            (Slip::NeverKept, Some(lock)) => {
+                Some(Box::new(Loose { _held: Some(lock), record: NodeRecord::default() }))
+            }
+            (_, lock) => lock,
+        })
+    }
+
+    fn load(&self, document: Document) -> Result<Option<String>> {
+        match (self.2, document) {
+            (Slip::AllSeen, Document::Sightings) => Ok(Some(self.all_seen())),
+            (Slip::NeverCools, Document::Cooldowns) => Ok(None),
+            _ => self.0.load(document),
+        }
+    }
+
+    fn change(
+        &self,
+        document: Document,
+        change: &mut dyn FnMut(Option<&str>) -> String,
+    ) -> Result<bool> {
+        self.0.change(document, change)
+    }
+
+    fn note(&self, event: &Event) -> Result<()> {
+        self.0.note(event)
+    }
+
+    fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()> {
+        self.0.ask_to_yield(nodes, until)
+    }
+
+    fn stop_asking(&self, nodes: &[NodeName]) -> Result<()> {
+        self.0.stop_asking(nodes)
+    }
+
+    fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>> {
+        self.0.asked_to_yield(now)
+    }
+}
+
+/// A controller whose answers are taken for what they were when the node was asked for: all nodes
+/// are still on their way up.
+#[derive(Debug)]
+pub(crate) struct Outdated(pub(crate) MemorySlurm);
+
+#[async_trait]
+impl Controller for Outdated {
+    fn version(&self) -> SlurmVersion {
+        self.0.version()
+    }
+
+    async fn nodes(&self, which: Option<&Hostlist>) -> slurmctl::Result<Vec<Node>> {
+        let mut nodes = self.0.nodes(which).await?;
+        for node in nodes.iter_mut().filter(|node| node.state.is_up()) {
+            node.state.flags.insert(Flag::PoweringUp);
+        }
+        Ok(nodes)
+    }
+
+    async fn jobs(&self, which: Jobs) -> slurmctl::Result<Vec<Job>> {
+        self.0.jobs(which).await
+    }
+
+    async fn config(&self) -> slurmctl::Result<ControllerConfig> {
+        self.0.config().await
+    }
+
+    async fn set_addresses(&self, addresses: &[NodeAddress]) -> slurmctl::Result<()> {
+        self.0.set_addresses(addresses).await
+    }
+
+    async fn set_state(
+        &self,
+        nodes: &Hostlist,
+        to: NodeAction,
+        reason: Option<&Reason>,
+    ) -> slurmctl::Result<()> {
+        self.0.set_state(nodes, to, reason).await
+    }
+
+    async fn comment(&self, job: JobId, text: &str) -> slurmctl::Result<()> {
+        self.0.comment(job, text).await
+    }
+
+    async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> slurmctl::Result<()> {
+        self.0.reboot(nodes, reason).await
+    }
+
+    async fn submit(&self, job: &BatchJob) -> slurmctl::Result<JobId> {
+        self.0.submit(job).await
+    }
+
+    async fn ping(&self) -> slurmctl::Result<bool> {
+        self.0.ping().await
+    }
+
+    async fn reconfigure(&self) -> slurmctl::Result<()> {
+        self.0.reconfigure().await
+    }
+
+    async fn restart(&self) -> slurmctl::Result<()> {
+        self.0.restart().await
+    }
+}
