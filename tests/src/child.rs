@@ -1,16 +1,21 @@
-//! Child processes that go when the test goes, and the one way to wait.
+//! Child processes, and the one way to wait.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Generous: a machine busy with other tests is no reason to fail.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Asks again and again, up to a deadline; none if it passed.
+pub fn wait<T>(look: impl FnMut() -> Option<T>) -> Option<T> {
+    wait_for(PATIENCE, look)
+}
+
+/// The same, with a deadline of its own.
 #[expect(clippy::disallowed_methods, reason = "the one place that sleeps, between two looks")]
-pub fn wait<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + PATIENCE;
+pub fn wait_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(found) = look() {
             return Some(found);
@@ -22,34 +27,33 @@ pub fn wait<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// A process group that ends with this value, and with the thread that started it.
+/// A process group that ends with this value.
 #[derive(Debug)]
-pub(crate) struct Guard(Child);
+pub struct Guard(Child);
 
 impl Guard {
-    pub(crate) fn spawn(command: &Command) -> Self {
-        let mut guarded = Command::new("setpriv");
-        guarded
-            .args(["--pdeathsig", "KILL", "--"])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0);
-        Self(guarded.spawn().expect("setpriv is installed"))
+    /// Starts a program, without its output.
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.0.try_wait().expect("our own child").is_some()
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.0.try_wait().expect("our own child")
+    }
+
+    /// Sends a signal, such as `STOP`, to the process group.
+    pub fn signal(&self, name: &str) {
+        // A shell has kill built in; not every machine has the program.
+        let group = format!("kill -s {name} -- -{}", self.0.id());
+        let _ = Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status();
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let group = format!("kill -s KILL -- -{}", self.0.id());
-        let _ = Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status();
+        self.signal("KILL");
         let _ = self.0.wait();
     }
 }

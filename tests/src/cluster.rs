@@ -1,268 +1,28 @@
 //! A cluster: munged, slurmctld and the loopback cloud, with our programs in between.
 
 use crate::child::{Guard, wait};
-use crate::conf::{Times, slurm_conf};
-use crate::network;
 use crate::release::Release;
-use cloud_sim::{Admin, Cloud, Settings, Timing};
+use cloud_sim::{Admin, Cloud, Instance, State};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tempfile::TempDir;
-
-/// What a cluster is to be.
-#[derive(Debug)]
-pub struct Builder {
-    release: Release,
-    limits: String,
-    times: Times,
-    settings: Settings,
-    extra: String,
-    boot: String,
-}
 
 /// A cluster that runs, until this value is dropped.
 #[derive(Debug)]
 pub struct Cluster {
     release: Release,
-    // Dropped in this order: the machines go with the cloud, slurmctld needs munged, and all their directory.
+    // Dropped in this order: slurmctld needs the cloud's answers and munged.
+    slurmctld: RefCell<Option<Guard>>,
     cloud: Cloud,
-    _slurmctld: Guard,
     _munged: Guard,
-    dir: TempDir,
-}
-
-impl Builder {
-    /// So many nodes in the first availability domain.
-    #[must_use]
-    pub fn nodes(self, count: u32) -> Self {
-        self.limits(&format!("VM.Standard2.1: {{1: {count}}}\n"))
-    }
-
-    /// What limits.yaml says.
-    #[must_use]
-    pub fn limits(mut self, text: &str) -> Self {
-        text.clone_into(&mut self.limits);
-        self
-    }
-
-    /// How many seconds a node is idle before it goes.
-    #[must_use]
-    pub fn suspend_time(mut self, seconds: u32) -> Self {
-        self.times.suspend = seconds;
-        self
-    }
-
-    /// How many seconds a node may take to come.
-    #[must_use]
-    pub fn resume_timeout(mut self, seconds: u32) -> Self {
-        self.times.resume_timeout = seconds;
-        self
-    }
-
-    /// How the cloud is made.
-    #[must_use]
-    pub fn cloud(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(&mut self.settings);
-        self
-    }
-
-    /// More lines for startnode.yaml.
-    #[must_use]
-    pub fn config(mut self, lines: &str) -> Self {
-        lines.clone_into(&mut self.extra);
-        self
-    }
-
-    /// Machines start, and never boot.
-    #[must_use]
-    pub fn never_boots(mut self) -> Self {
-        "never".clone_into(&mut self.boot);
-        self
-    }
-
-    /// Starts it all and waits until slurmctld answers.
-    #[must_use]
-    pub fn start(mut self) -> Cluster {
-        network::enter();
-        let dir = directories();
-        let munged = munged(&self.release, dir.path());
-        self.settings.state = Some(dir.path().join("cloud"));
-        self.settings.machine_up = vec![dir.path().join("bin/machine").display().to_string()];
-        self.programs(dir.path());
-        let cloud = start_cloud(self.settings.clone());
-        self.write(dir.path(), &cloud);
-        finish(dir.path(), &["--no-restart", "--quiet"]);
-        let slurmctld = slurmctld(&self.release, dir.path());
-        let mut cluster =
-            Cluster { release: self.release, cloud, _slurmctld: slurmctld, _munged: munged, dir };
-        cluster.wait_for_slurmctld();
-        cluster
-    }
-
-    fn write(&self, dir: &Path, cloud: &Cloud) {
-        cloud.credentials().write_config(&dir.join("oci")).expect("a directory of ours");
-        let text = slurm_conf(&self.release, dir, self.times, &dir.join("bin"));
-        fs::write(dir.join("etc/slurm.conf"), text).expect("a directory of ours");
-        // 22.05 knows no "disabled", and the later ones need no cgroups here.
-        let old = self.release.version() < slurmconf::SlurmVersion::new(23, 11);
-        let plugin = if old { "cgroup/v1" } else { "disabled" };
-        fs::write(dir.join("etc/cgroup.conf"), format!("CgroupPlugin={plugin}\n"))
-            .expect("a directory of ours");
-        fs::write(dir.join("limits.yaml"), &self.limits).expect("a directory of ours");
-        let (endpoint, dir_name) = (cloud.endpoint(), dir.display());
-        let slurm = self.release.dir().join("bin");
-        let text = format!(
-            "csp: oracle\nregion: us-phoenix-1\ncompartment_id: ocid1.compartment.oc1..aaaacomp\n\
-             subnet_id: ocid1.subnet.oc1.phx.test\nad_root: 'Uocm:PHX-AD-'\ncluster_id: c1\n\
-             endpoint: {endpoint}\nconfig_file: {dir_name}/oci/config\nslurm_conf: {dir_name}/etc/slurm.conf\n\
-             slurm_bin: {}\nrestart_command: [{dir_name}/bin/restart]\n{}\n\
-             elastic: {{state_dir: {dir_name}/elastic, log: {dir_name}/log/elastic.log, cooldown: 5s, requests_per_second: 200}}\n",
-            slurm.display(),
-            self.extra
-        );
-        fs::write(dir.join("etc/startnode.yaml"), text).expect("a directory of ours");
-    }
-
-    /// Wrappers that say where the configuration is; all else is as slurmctld has it.
-    fn programs(&self, dir: &Path) {
-        let config = dir.join("etc/startnode.yaml");
-        let names =
-            ["startnode", "stopnode", "rebuild", "finish", "resize", "reconcile", "listnodes"];
-        let mut scripts: BTreeMap<String, String> = names
-            .iter()
-            .map(|name| {
-                let program = program(name);
-                let call =
-                    format!("exec {} --config {} \"$@\"", program.display(), config.display());
-                ((*name).to_owned(), call)
-            })
-            .collect();
-        let call = format!(
-            "exec {} --config {} --failed \"$@\"",
-            program("startnode").display(),
-            config.display()
-        );
-        scripts.insert("startnode-failed".to_owned(), call);
-        let tree = self.release.dir().display();
-        let conf = dir.join("etc/slurm.conf");
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("slurm");
-        let environment = format!(
-            "export SLURM_TREE={tree} SLURM_CONF={} BOOT={} PATH=/usr/bin:/bin:/usr/sbin:/sbin\n",
-            conf.display(),
-            self.boot
-        );
-        for name in ["machine", "prolog"] {
-            let call = format!("{environment}exec {} \"$@\"", here.join(name).display());
-            scripts.insert(name.to_owned(), call);
-        }
-        let pid = dir.join("run/slurmctld.pid");
-        let restart = format!(
-            "kill \"$(cat {0})\" && while kill -0 \"$(cat {0})\" 2>/dev/null; do sleep 0.1; done",
-            pid.display()
-        );
-        scripts.insert("restart".to_owned(), restart);
-        // Starts slurmctld again whenever it ends, as systemd would.
-        let keep = format!("{environment}while :; do {tree}/sbin/slurmctld -D; sleep 0.2; done");
-        scripts.insert("slurmctld".to_owned(), keep);
-        for (name, text) in scripts {
-            let path = dir.join("bin").join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a directory of ours");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own file");
-        }
-    }
-}
-
-/// One of our programs, beside the test that runs.
-fn program(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test is a program");
-    let folder = test.parent().and_then(Path::parent).expect("target/debug/deps");
-    let path = folder.join(name);
-    assert!(path.is_file(), "no {}; run cargo build -p bins", path.display());
-    path
-}
-
-fn directories() -> TempDir {
-    // Short, because a socket's path is at most 107 bytes, and open to munged's strict eyes.
-    let dir = TempDir::with_prefix_in("se", "/tmp").expect("a temporary directory");
-    let mode = |path: &Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a directory of ours");
-    };
-    mode(dir.path(), 0o755);
-    for name in ["munge", "run", "state", "etc", "bin", "log", "spool", "cloud", "oci"] {
-        fs::create_dir(dir.path().join(name)).expect("a directory of ours");
-        mode(&dir.path().join(name), if name == "munge" { 0o700 } else { 0o755 });
-    }
-    dir
-}
-
-fn munged(release: &Release, dir: &Path) -> Guard {
-    let path = |name: &str| dir.join(name).display().to_string();
-    let mut key = [0; 128];
-    let mut random = fs::File::open("/dev/urandom").expect("Linux has it");
-    random.read_exact(&mut key).expect("it has no end");
-    fs::write(path("munge/key"), key).expect("a directory of ours");
-    fs::set_permissions(path("munge/key"), fs::Permissions::from_mode(0o600)).expect("our file");
-    let mut munged = Command::new(release.dir().join("sbin/munged"));
-    munged
-        .args(["--foreground", "--num-threads=4"])
-        .arg(format!("--key-file={}", path("munge/key")))
-        .arg(format!("--socket={}", path("run/munge")))
-        .arg(format!("--pid-file={}", path("munge/pid")))
-        .arg(format!("--log-file={}", path("munge/log")))
-        .arg(format!("--seed-file={}", path("munge/seed")));
-    let munged = Guard::spawn(&munged);
-    let socket = path("run/munge");
-    wait(|| fs::exists(&socket).unwrap_or(false).then_some(())).expect("munged's socket");
-    munged
-}
-
-fn start_cloud(settings: Settings) -> Cloud {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(Cloud::start(settings)).expect("the loopback cloud")
-}
-
-fn finish(dir: &Path, arguments: &[&str]) {
-    let output = Command::new(dir.join("bin/finish")).args(arguments).current_dir(dir).output();
-    let output = output.expect("our own script");
-    assert!(output.status.success(), "finish {arguments:?}: {output:?}");
-}
-
-fn slurmctld(release: &Release, dir: &Path) -> Guard {
-    let _ = release;
-    Guard::spawn(&Command::new(dir.join("bin/slurmctld")))
+    dir: PathBuf,
 }
 
 impl Cluster {
-    /// A cluster on a release such as `24.11`, whose nodes come and go within seconds.
-    #[must_use]
-    pub fn builder(series: &str) -> Builder {
-        let mut settings = Settings::default();
-        settings.subnets.truncate(1);
-        for subnet in &mut settings.subnets {
-            "ocid1.subnet.oc1.phx.test".clone_into(&mut subnet.id);
-            "10.77.1.0/24".clone_into(&mut subnet.cidr);
-        }
-        settings.timing = Timing {
-            vnic: 0.2,
-            provision: 0.5,
-            start: 0.5,
-            stop: 0.5,
-            terminate: 0.5,
-            fail: 0.5,
-            ..Timing::default()
-        };
-        Builder {
-            release: Release::find(series),
-            limits: String::new(),
-            times: Times { suspend: 3, resume_timeout: 60 },
-            settings,
-            extra: String::new(),
-            boot: "0".to_owned(),
-        }
+    pub(crate) fn new(release: Release, cloud: Cloud, munged: Guard, dir: PathBuf) -> Self {
+        Self { release, slurmctld: RefCell::new(None), cloud, _munged: munged, dir }
     }
 
     /// The cloud's other side.
@@ -274,7 +34,7 @@ impl Cluster {
     /// Where everything is.
     #[must_use]
     pub fn dir(&self) -> &Path {
-        self.dir.path()
+        &self.dir
     }
 
     /// The release it runs.
@@ -286,18 +46,25 @@ impl Cluster {
     /// Runs one of Slurm's programs.
     #[must_use]
     pub fn slurm(&self, program: &str, arguments: &[&str]) -> Output {
+        let bin = self.release.dir().join("bin");
         // Without a controller they try for minutes.
         Command::new("timeout")
             .arg("60")
-            .arg(self.release.dir().join("bin").join(program))
+            .arg(bin.join(program))
             .args(arguments)
             .env("SLURM_CONF", self.dir().join("etc/slurm.conf"))
+            // A job has the environment of its submission, and should find the same release.
+            .env("PATH", format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", bin.display()))
             .current_dir(self.dir().join("log"))
             .output()
             .expect("coreutils are installed")
     }
 
     /// What one of Slurm's programs prints.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
     #[must_use]
     pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.slurm(program, arguments);
@@ -306,59 +73,120 @@ impl Cluster {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Has scontrol do something.
+    pub fn scontrol(&self, words: &str) {
+        let _ = self.ask("scontrol", &words.split(' ').collect::<Vec<_>>());
+    }
+
     /// Runs one of our programs as an operator would.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such program.
     #[must_use]
     pub fn run(&self, program: &str, arguments: &[&str]) -> Output {
-        Command::new(self.dir().join("bin").join(program))
-            .args(arguments)
-            .current_dir(self.dir())
-            .output()
-            .expect("our own script")
+        self.command(program, arguments).output().expect("our own script")
     }
 
-    /// Submits a batch job and gives its number.
+    /// The same, and it has to succeed; what it prints.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
     #[must_use]
-    pub fn sbatch(&self, arguments: &[&str]) -> u32 {
-        let printed = self.ask("sbatch", &[&["--parsable"], arguments].concat());
-        printed.trim().parse().unwrap_or_else(|_| panic!("sbatch printed {printed:?}"))
+    pub fn well(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.run(program, arguments);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{program} {arguments:?}: {}\n{printed}{complaints}\n{}",
+            output.status,
+            self.story()
+        );
+        printed
     }
 
-    /// A field of what `scontrol show job` says.
+    /// Starts one of our programs and does not wait for it.
     #[must_use]
-    pub fn job(&self, id: u32, field: &str) -> String {
-        let text = self.ask("scontrol", &["show", "job", "-o", &id.to_string()]);
-        value(&text, field)
+    pub fn begin(&self, program: &str, arguments: &[&str]) -> Guard {
+        Guard::spawn(self.command(program, arguments))
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.dir().join("bin").join(program));
+        command.args(arguments).current_dir(self.dir());
+        command
+    }
+
+    /// What becomes of the machines of a name from now on: `never` boots, or `ends` at once.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be written.
+    pub fn fate(&self, node: &str, fate: &str) {
+        fs::write(self.dir().join("fate").join(node), fate).expect("a directory of ours");
+    }
+
+    /// Machines of all names boot again.
+    ///
+    /// # Panics
+    ///
+    /// If what was said before cannot be removed.
+    pub fn clear_fates(&self) {
+        let entries = fs::read_dir(self.dir().join("fate")).expect("a directory of ours");
+        for entry in entries.flatten() {
+            fs::remove_file(entry.path()).expect("our own file");
+        }
     }
 
     /// Each node's state.
     #[must_use]
     pub fn nodes(&self) -> BTreeMap<String, String> {
-        let text = self.ask("scontrol", &["show", "node", "-o"]);
-        text.lines().map(|line| (value(line, "NodeName"), value(line, "State"))).collect()
+        self.node_fields("State")
     }
 
-    /// Waits until a job is in a state; tells what went on if it never is.
-    pub fn wait_job(&self, id: u32, state: &str) {
-        let found = wait(|| (self.job(id, "JobState") == state).then_some(()));
-        assert!(found.is_some(), "job {id} is not {state}\n{}", self.story());
+    /// A field of each node.
+    #[must_use]
+    pub fn node_fields(&self, field: &str) -> BTreeMap<String, String> {
+        let text = self.ask("scontrol", &["show", "node", "-o"]);
+        text.lines().map(|line| (value(line, "NodeName"), value(line, field))).collect()
+    }
+
+    /// All that Slurm says of a node.
+    #[must_use]
+    pub fn node(&self, name: &str) -> String {
+        self.ask("scontrol", &["show", "node", "-o", name])
+    }
+
+    /// Waits until something is so; tells what went on if it never is.
+    ///
+    /// # Panics
+    ///
+    /// If it never is.
+    pub fn until(&self, what: &str, mut look: impl FnMut() -> bool) {
+        let found = wait(|| look().then_some(()));
+        assert!(found.is_some(), "never seen: {what}\n{}", self.story());
     }
 
     /// Waits until no node has a machine, in Slurm's eyes and the cloud's.
     pub fn wait_empty(&self) {
-        let down = |state: &String| state.contains("POWERED_DOWN") || state.contains("FUTURE");
-        let found = wait(|| {
-            let gone = self.live().is_empty() && self.nodes().values().all(down);
-            gone.then_some(())
-        });
-        assert!(found.is_some(), "machines are left\n{}", self.story());
+        let down = |state: &String| state.contains("POWERED_DOWN") && !state.contains("DOWN+CLOUD");
+        self.until("no machine left", || self.live().is_empty() && self.nodes().values().all(down));
     }
 
-    /// The names of the machines that are there.
+    /// The machines that are there.
+    #[must_use]
+    pub fn machines(&self) -> Vec<Instance> {
+        let mut all = self.cloud().instances();
+        all.retain(|instance| instance.lifecycle_state.is_live());
+        all
+    }
+
+    /// Their names.
     #[must_use]
     pub fn live(&self) -> Vec<String> {
-        let all = self.cloud().instances();
-        let live = all.iter().filter(|instance| instance.lifecycle_state.is_live());
-        live.map(|instance| instance.display_name.clone()).collect()
+        self.machines().into_iter().map(|instance| instance.display_name).collect()
     }
 
     /// The text of a log.
@@ -372,26 +200,105 @@ impl Cluster {
     pub fn story(&self) -> String {
         let machines =
             fs::read_to_string(self.dir().join("cloud/machines.log")).unwrap_or_default();
-        let nodes = self.slurm("scontrol", &["show", "node", "-o"]).stdout;
-        let jobs = self.slurm("scontrol", &["show", "job", "-o"]).stdout;
+        let show = |what| {
+            let output = self.slurm("scontrol", &["show", what, "-o"]);
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
         format!(
-            "nodes:\n{}jobs:\n{}elastic.log:\n{}machines.log:\n{machines}slurmctld.log:\n{}",
-            String::from_utf8_lossy(&nodes),
-            String::from_utf8_lossy(&jobs),
-            self.log("elastic.log"),
-            self.log("slurmctld.log")
+            "nodes:\n{}jobs:\n{}machines.log:\n{machines}slurmctld.log:\n{}elastic.log:\n{}",
+            show("node"),
+            show("job"),
+            self.log("slurmctld.log"),
+            self.log("elastic.log")
         )
     }
 
-    fn wait_for_slurmctld(&mut self) {
-        let ended = self._slurmctld.has_ended();
+    /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never
+    /// boots.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come up.
+    #[must_use]
+    pub fn twin(&self, node: &str) -> String {
+        let id = || {
+            let machines = self.machines();
+            let of_node = machines.into_iter().find(|machine| machine.display_name == node);
+            of_node.map(|machine| machine.id).expect("it has a machine")
+        };
+        let first = id();
+        self.fate(node, "never");
+        self.cloud().set_state(&first, State::Terminated);
+        let _ = self.run("startnode", &[node]);
+        let second = id();
+        self.clear_fates();
+        self.cloud().set_state(&first, State::Running);
+        second
+    }
+
+    /// Kills every process of one of our programs, and gives their number.
+    #[expect(clippy::must_use_candidate, reason = "a test may know it")]
+    pub fn kill(&self, program: &str) -> usize {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let of_program = processes.filter(|process| {
+            let exe = fs::read_link(process.path().join("exe")).unwrap_or_default();
+            exe.file_name().is_some_and(|name| name == program)
+        });
+        let pids: Vec<_> = of_program.map(|process| process.file_name()).collect();
+        for pid in &pids {
+            let kill = format!("kill -s KILL {}", pid.display());
+            let _ = Command::new("sh").args(["-c", &kill]).status();
+        }
+        pids.len()
+    }
+
+    /// Has idle nodes go after so many seconds from now on.
+    ///
+    /// # Panics
+    ///
+    /// If slurm.conf cannot be changed.
+    pub fn suspend_after(&self, seconds: u32) {
+        let path = self.dir().join("etc/slurm.conf");
+        let conf = fs::read_to_string(&path).expect("our own file");
+        let changed = conf.lines().map(|line| match line.strip_prefix("SuspendTime=") {
+            Some(_) => format!("SuspendTime={seconds}\n"),
+            None => format!("{line}\n"),
+        });
+        fs::write(&path, changed.collect::<String>()).expect("our own file");
+        self.scontrol("reconfigure");
+    }
+
+    /// Starts slurmctld, if it was stopped, and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn start_slurmctld(&self) {
+        let _ = fs::remove_file(self.dir().join("run/stopped"));
+        self.slurmctld
+            .borrow_mut()
+            .get_or_insert_with(|| Guard::spawn(self.command("slurmctld", &[])));
         let up = wait(|| self.slurm("scontrol", &["ping"]).status.success().then_some(()));
-        assert!(up.is_some() && !ended, "slurmctld does not answer\n{}", self.log("slurmctld.log"));
+        assert!(up.is_some(), "slurmctld does not answer\n{}", self.log("slurmctld.log"));
+    }
+
+    /// Ends slurmctld with a signal, such as `KILL`, and keeps it from starting again.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn stop_slurmctld(&self, signal: &str) {
+        fs::write(self.dir().join("run/stopped"), "").expect("a directory of ours");
+        let pid = fs::read_to_string(self.dir().join("run/slurmctld.pid")).expect("it runs");
+        let pid = pid.trim().to_owned();
+        let kill = format!("kill -s {signal} {pid}");
+        let _ = Command::new("sh").args(["-c", &kill]).status();
+        self.until("slurmctld has ended", || !Path::new("/proc").join(&pid).exists());
     }
 }
 
 /// The value of a field such as `State=IDLE`.
-fn value(line: &str, field: &str) -> String {
+pub(crate) fn value(line: &str, field: &str) -> String {
     let found =
         line.split_whitespace().find_map(|word| word.strip_prefix(field)?.strip_prefix('='));
     found.unwrap_or_default().to_owned()

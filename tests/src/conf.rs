@@ -2,18 +2,98 @@
 
 use crate::network::CONTROLLER;
 use crate::release::Release;
-use slurmconf::SlurmVersion;
 use std::path::Path;
 
+/// How Slurm learns where nodes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// We tell it.
+    Told,
+    /// Nodes say it themselves when they register; from 23.11 on they always do.
+    Registered,
+}
+
+/// What a test chooses of slurm.conf.
+#[derive(Clone, Debug)]
+pub(crate) struct Wishes {
+    /// Seconds until an idle node goes.
+    pub(crate) suspend: u32,
+    /// Seconds that a node may take to come.
+    pub(crate) resume_timeout: u32,
+    /// Seconds until a node that does not answer is down.
+    pub(crate) slurmd_timeout: u32,
+    pub(crate) addresses: Addresses,
+    /// True if slurmctld runs `RebootProgram`, and not the node.
+    pub(crate) reboot_from_controller: bool,
+    /// Lines behind the nodes.
+    pub(crate) partitions: String,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            suspend: 2,
+            resume_timeout: 90,
+            slurmd_timeout: 300,
+            addresses: Addresses::Registered,
+            reboot_from_controller: true,
+            partitions: "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
+                .to_owned(),
+        }
+    }
+}
+
 /// What slurm.conf says besides the nodes.
-pub(crate) fn slurm_conf(release: &Release, dir: &Path, times: Times, programs: &Path) -> String {
+pub(crate) fn slurm_conf(release: &Release, dir: &Path, wishes: &Wishes) -> String {
+    let mut parameters = vec!["idle_on_node_suspend", "power_save_interval=1"];
+    if wishes.reboot_from_controller {
+        parameters.push("reboot_from_controller");
+    }
+    if release.is_old() && wishes.addresses == Addresses::Registered {
+        parameters.push("cloud_reg_addrs");
+    }
+    let private = if release.is_old() { "PrivateData=cloud\n" } else { "" };
+    let (daemons, times) = (daemons(release, dir), times(wishes));
+    let (at, parameters) = (dir.display(), parameters.join(","));
+    format!(
+        "{daemons}{times}SlurmctldParameters={parameters}
+{private}PrologSlurmctld={at}/bin/prolog
+ResumeProgram={at}/bin/startnode
+SuspendProgram={at}/bin/stopnode
+ResumeFailProgram={at}/bin/startnode-failed
+RebootProgram={at}/bin/rebuild
+# STARTNODES
+# ENDNODES
+{}",
+        wishes.partitions
+    )
+}
+
+fn times(wishes: &Wishes) -> String {
+    let Wishes { suspend, resume_timeout, slurmd_timeout, .. } = wishes;
+    format!(
+        "SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0
+SlurmctldTimeout=10
+SlurmdTimeout={slurmd_timeout}
+MessageTimeout=10
+BatchStartTimeout=30
+KillWait=1
+InactiveLimit=0
+Waittime=0
+SuspendTime={suspend}
+SuspendTimeout=2
+ResumeTimeout={resume_timeout}
+SuspendRate=0
+ResumeRate=0
+"
+    )
+}
+
+fn daemons(release: &Release, dir: &Path) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = host.trim();
+    let (host, dir) = (host.trim(), dir.display());
     let plugins = release.dir().join("lib/slurm");
-    let old = release.version() < SlurmVersion::new(23, 11);
-    let (cloud, more) = if old { ("PrivateData=cloud\n", ",cloud_reg_addrs") } else { ("", "") };
-    let Times { suspend, resume_timeout } = times;
-    let (dir, programs, plugins) = (dir.display(), programs.display(), plugins.display());
+    let plugins = plugins.display();
     format!(
         "ClusterName=c1
 SlurmctldHost={host}({CONTROLLER})
@@ -22,7 +102,7 @@ SlurmdUser=root
 PluginDir={plugins}
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={dir}/run/munge,cred_expire=3
+AuthInfo=socket={dir}/run/munge,cred_expire=5
 StateSaveLocation={dir}/state
 SlurmdSpoolDir={dir}/spool/%n
 SlurmctldPidFile={dir}/run/slurmctld.pid
@@ -39,39 +119,10 @@ SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0
 ReturnToService=2
-SlurmctldParameters=idle_on_node_suspend,power_save_interval=1,reboot_from_controller{more}
-{cloud}SlurmdParameters=config_overrides
+SlurmdParameters=config_overrides
 TreeWidth=65533
 MailProg=/bin/true
-SlurmctldTimeout=10
-SlurmdTimeout=300
-MessageTimeout=10
-BatchStartTimeout=30
-KillWait=1
-InactiveLimit=0
-Waittime=0
-PrologSlurmctld={programs}/prolog
-ResumeProgram={programs}/startnode
-SuspendProgram={programs}/stopnode
-ResumeFailProgram={programs}/startnode-failed
-RebootProgram={programs}/rebuild
-SuspendTime={suspend}
-SuspendTimeout=2
-ResumeTimeout={resume_timeout}
-SuspendRate=0
-ResumeRate=0
-# STARTNODES
-# ENDNODES
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 "
     )
-}
-
-/// Seconds that a test chooses.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    pub(crate) suspend: u32,
-    pub(crate) resume_timeout: u32,
 }

@@ -1,11 +1,20 @@
 //! A testbed for the whole system: a real slurmctld decides, our real programs act, the machines are real slurmd.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+mod alone;
+mod builder;
 mod child;
 mod cluster;
 mod conf;
+mod jobs;
 mod network;
+mod programs;
 mod release;
 
-pub use child::{PATIENCE, wait};
-pub use cluster::{Builder, Cluster};
-pub use release::Release;
+pub use alone::{alone, directory, enter, inside};
+pub use builder::Builder;
+pub use child::{Guard, PATIENCE, wait, wait_for};
+pub use cluster::Cluster;
+pub use conf::Addresses;
+pub use release::{ALL, Release, USUAL};

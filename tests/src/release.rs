@@ -4,6 +4,12 @@ use slurmconf::SlurmVersion;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// The series that scenarios run on which tell them apart.
+pub const ALL: [&str; 3] = ["22.05", "24.11", "26.05"];
+
+/// The series of all other scenarios.
+pub const USUAL: &str = "24.11";
+
 /// A Slurm release.
 #[derive(Clone, Debug)]
 pub struct Release {
@@ -13,6 +19,10 @@ pub struct Release {
 
 impl Release {
     /// The release of a series such as `24.11`, or of what `SLURM_VERSION` says.
+    ///
+    /// # Panics
+    ///
+    /// If it was not fetched.
     #[must_use]
     pub fn find(series: &str) -> Self {
         let text = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
@@ -22,11 +32,13 @@ impl Release {
         let cache = || path("XDG_CACHE_HOME").unwrap_or_else(home).join("slurm-elastic");
         let dir = path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache).join("slurm").join(&series);
         let version = fs::read_to_string(dir.join("version")).unwrap_or_else(|error| {
-            panic!(
-                "no Slurm {series} in {}: {error}\nrun tests/slurm/fetch {series}",
-                dir.display()
-            )
+            let missing = dir.display();
+            panic!("no Slurm {series} in {missing}: {error}\nrun tests/slurm/fetch {series}")
         });
+        // A suite of Debian moves on; what it has now is as good, and said.
+        if !version.starts_with(&series) {
+            say(&format!("Slurm {series} has moved on: this is {}", version.trim()));
+        }
         Self { dir, version: version.parse().expect("the version that fetch wrote") }
     }
 
@@ -36,9 +48,20 @@ impl Release {
         self.version
     }
 
+    /// True if it is older than 23.11, which has learnt to add nodes and addresses by itself.
+    #[must_use]
+    pub fn is_old(&self) -> bool {
+        self.version < SlurmVersion::new(23, 11)
+    }
+
     /// Where it is.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
+}
+
+#[expect(clippy::print_stderr, reason = "for whoever reads the test's output")]
+fn say(text: &str) {
+    eprintln!("{text}");
 }

@@ -1,30 +1,37 @@
 //! The main job: sbatch, nodes come, the job runs on all of them, nodes go.
 
-use e2e::Cluster;
+use e2e::{Addresses, Cluster, alone};
+use std::collections::BTreeSet;
 
-fn loops(series: &str, nodes: u32) {
-    let cluster = Cluster::builder(series).nodes(nodes).start();
-    let count = nodes.to_string();
-    let output = cluster.dir().join("log/job.out");
-    let job = cluster.sbatch(&[
-        "--nodes",
-        &count,
-        "--output",
-        &output.display().to_string(),
-        "--wrap",
-        "srun --label hostname | sort",
-    ]);
+fn comes_and_goes(series: &str, nodes: u32, addresses: Addresses) {
+    let cluster = Cluster::builder(series).nodes(nodes).addresses(addresses).start();
+    let job = cluster.submit(&[&format!("--nodes={nodes}")], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
-    let printed = std::fs::read_to_string(&output).unwrap();
-    let mut hosts: Vec<&str> = printed.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    hosts.sort_unstable();
-    let expected: Vec<String> =
-        (1..=nodes).map(|number| format!("vm-standard2-1-ad1-{number:04}")).collect();
-    assert_eq!(hosts, expected, "{printed}");
+    let names = (1..=nodes).map(|number| format!("vm-standard2-1-ad1-{number:04}"));
+    assert_eq!(cluster.hosts(job), names.collect::<BTreeSet<_>>(), "{}", cluster.output(job));
     cluster.wait_empty();
+    let launches = cluster.cloud().counts().get("LaunchInstance").copied();
+    assert_eq!(launches, Some(nodes.into()), "each node has one machine, once");
 }
 
-#[test]
-fn four_nodes_come_and_go_on_24_11() {
-    loops("24.11", 4);
+macro_rules! loops {
+    ($($name:ident: $series:literal, $nodes:literal, $addresses:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            alone(|| comes_and_goes($series, $nodes, Addresses::$addresses));
+        }
+    )*};
+}
+
+loops! {
+    one_node_on_22_05: "22.05", 1, Told;
+    one_node_on_24_11: "24.11", 1, Registered;
+    one_node_on_26_05: "26.05", 1, Registered;
+    four_nodes_on_22_05: "22.05", 4, Registered;
+    four_nodes_told_on_22_05: "22.05", 4, Told;
+    four_nodes_on_24_11: "24.11", 4, Registered;
+    four_nodes_on_26_05: "26.05", 4, Registered;
+    many_nodes_on_22_05: "22.05", 32, Told;
+    many_nodes_on_24_11: "24.11", 32, Registered;
+    many_nodes_on_26_05: "26.05", 32, Registered;
 }

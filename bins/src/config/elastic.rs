@@ -17,6 +17,8 @@ pub struct Elastic {
     pub on_partial: Option<OnPartial>,
     /// How long a shape in a zone is left alone after the cloud said that it has none.
     pub cooldown: Option<Duration>,
+    /// How old a machine has to be before `reconcile` ends it.
+    pub grace: Option<Duration>,
     /// What becomes of a machine that is found stopped.
     pub stopped: Option<Stopped>,
     /// Where locks, cool-downs and events are kept.
@@ -25,12 +27,13 @@ pub struct Elastic {
     pub log: Option<String>,
 }
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "concurrency",
     "requests_per_second",
     "deadline",
     "on_partial",
     "cooldown",
+    "grace",
     "stopped",
     "state_dir",
     "log",
@@ -50,6 +53,7 @@ fn entries(reader: &mut Reader<'_>) -> Elastic {
         deadline: reader.duration("deadline"),
         on_partial: reader.choice("on_partial", &on_partial),
         cooldown: reader.duration("cooldown"),
+        grace: reader.duration("grace"),
         stopped: reader.choice("stopped", &stopped),
         state_dir: reader.text("state_dir"),
         log: reader.text("log"),

@@ -69,7 +69,7 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known() {
 #[test]
 fn what_is_ours_is_read() {
     let text = "compartment_id: c\nfallback: [{ad: 2}, {shape: VM.X, zone: z, preemptible: false}]\nrebuild: recreate\n\
-        elastic: {concurrency: 4, requests_per_second: 2.5, deadline: 8m, on_partial: keep, cooldown: 90, stopped: start}\n";
+        elastic: {concurrency: 4, requests_per_second: 2.5, deadline: 8m, on_partial: keep, cooldown: 90, grace: 2m, stopped: start}\n";
     let settings = settings(text);
     let zone = |zone: &str| Some(zone.to_owned());
     let expected = [
@@ -81,4 +81,5 @@ fn what_is_ours_is_read() {
     assert_eq!(settings.elastic.deadline, Some(Duration::from_mins(8)));
     assert_eq!(settings.elastic.requests_per_second, Some(2.5));
     assert_eq!(settings.elastic.cooldown, Some(Duration::from_secs(90)));
+    assert_eq!(settings.elastic.grace, Some(Duration::from_secs(120)));
 }

@@ -73,6 +73,9 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
+    if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
+        return Err(Trouble::new(format!("{nodes} before a command: name nodes behind it")));
+    }
     let mut context = Context::open("rebuild", common, Purpose::Launch).await?;
     wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
     match &arguments.command {
@@ -128,4 +131,18 @@ pub(super) async fn nodes(
             Ok(context.tell(common, &report))
         })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_may_stand_before_a_command() {
+        let parse = |words: &str| Arguments::try_parse_from(words.split(' ')).unwrap();
+        let submit = parse("rebuild --config c.yaml submit --jobs rebuild --image new");
+        assert!(matches!(submit.command, Some(Command::Submit(_))), "{submit:?}");
+        let nodes = parse("rebuild --config c.yaml n1,n2 feature");
+        assert!(nodes.command.is_none() && nodes.nodes.is_some(), "{nodes:?}");
+    }
 }

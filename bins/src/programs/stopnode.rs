@@ -25,6 +25,10 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "nodes")]
     all: bool,
 
+    /// Whatever Slurm says of the nodes, and whatever runs there.
+    #[arg(long, conflicts_with = "all")]
+    now: bool,
+
     /// Do not ask.
     #[arg(long, requires = "all", conflicts_with = "nodes")]
     force: bool,
@@ -37,7 +41,8 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   stopnode --dry-run 'n[001-004]'   say what would be done
-  stopnode n001                     terminate one node's machine by hand
+  stopnode n001                     terminate the machine of a node that Slurm has powered down
+  stopnode --now n001               the same whatever Slurm says of the node
   stopnode --all --force            terminate every machine of this cluster, as before terraform destroy
 
 In slurm.conf:
@@ -62,11 +67,16 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {
                 let look = run.look().await;
-                context.show(common, &plan::stop(&names, look.world(run)))
+                let plan = if arguments.now { plan::stop_now } else { plan::stop };
+                context.show(common, &plan(&names, look.world(run)))
             }
             Some(names) => {
                 context.begin(&names, "Stopping");
-                let report = run::stop(run, &names).await;
+                let report = if arguments.now {
+                    run::stop_now(run, &names).await
+                } else {
+                    run::stop(run, &names).await
+                };
                 left_alone(&context, &report);
                 context.tell(common, &report)
             }

@@ -92,6 +92,9 @@ fn policies(settings: &Settings, resume_timeout: Duration) -> Policies {
     if let Some(cooldown) = elastic.cooldown {
         policies.cooldown = cooldown;
     }
+    if let Some(grace) = elastic.grace {
+        policies.grace = grace;
+    }
     if let Some(concurrency) = elastic.concurrency.and_then(|most| usize::try_from(most).ok()) {
         policies.concurrency = concurrency;
     }

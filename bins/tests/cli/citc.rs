@@ -267,4 +267,6 @@ fn by_hand_a_node_in_service_is_left_alone_and_the_way_is_said() {
         .with_code(0)
         .saying(&["left alone", &format!("stopnode --now {NODE}")]);
     assert_eq!(stage.live(), [NODE]);
+    stage.run("stopnode", &["--now", NODE]).with_code(0);
+    assert_eq!(stage.live(), Vec::<String>::new());
 }

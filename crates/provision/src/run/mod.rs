@@ -40,7 +40,7 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// When the run has to be over, less what the last answers may take.
     fn deadline(&self, begun: Instant) -> Instant {
-        begun + self.site.policies.deadline.saturating_sub(Duration::from_secs(10))
+        begun + usable(self.site.policies.deadline)
     }
 
     fn begun(&self, what: &str) -> Instant {
@@ -54,5 +54,26 @@ impl Run<'_> {
         let words = format!("{}: {} nodes, {failed} failed", report.operation, report.nodes.len());
         self.tools.note(&self.tools.event(EventKind::Ended).because(words));
         report
+    }
+}
+
+/// What the last answers may take.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// How much of the time is used; of a short one half, as with nothing left no node could ever start.
+fn usable(deadline: Duration) -> Duration {
+    deadline - LAST_ANSWERS.min(deadline / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_deadline_leaves_time_to_start_a_node() {
+        let seconds = Duration::from_secs;
+        assert_eq!(usable(seconds(300)), seconds(290));
+        assert_eq!(usable(seconds(20)), seconds(10));
+        assert_eq!(usable(seconds(8)), seconds(4));
     }
 }

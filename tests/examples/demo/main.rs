@@ -1,0 +1,36 @@
+//! The main job, live: jobs come, machines come, one zone is full, a new image is rolled out, idle machines go.
+//!
+//! `./demo` of the workspace builds and runs it.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a program that shows something, and has nobody to give errors to"
+)]
+
+mod screen;
+mod show;
+
+use e2e::{directory, inside};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let keep = arguments.iter().any(|argument| argument == "--keep");
+    if directory().is_some() {
+        show::run(keep);
+        return ExitCode::SUCCESS;
+    }
+    // Ctrl-C reaches the one inside as well; we stay until it has ended, and clean up.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let _waits = runtime.block_on(async { signal(SignalKind::interrupt()) });
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let status = inside(&arguments);
+    match status.code() {
+        Some(0) => ExitCode::SUCCESS,
+        Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        None => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,254 @@
+//! What a cluster is to be.
+
+use crate::alone::directory;
+use crate::child::{Guard, wait};
+use crate::cluster::Cluster;
+use crate::conf::{Addresses, Wishes, slurm_conf};
+use crate::network::{self, CONTROLLER};
+use crate::programs;
+use crate::release::Release;
+use cloud_sim::{Cloud, Settings, Timing};
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a cluster is to be.
+#[derive(Debug)]
+pub struct Builder {
+    release: Release,
+    limits: String,
+    wishes: Wishes,
+    settings: Settings,
+    extra: String,
+    elastic: String,
+    persistent: Vec<String>,
+}
+
+impl Cluster {
+    /// A cluster on a release such as `24.11`, whose nodes come and go within seconds.
+    #[must_use]
+    pub fn builder(series: &str) -> Builder {
+        let mut settings = Settings { listen: format!("{CONTROLLER}:0"), ..Settings::default() };
+        for subnet in &mut settings.subnets {
+            "10.77.0.0/16".clone_into(&mut subnet.cidr);
+        }
+        settings.timing = Timing {
+            vnic: 0.1,
+            provision: 0.3,
+            start: 0.3,
+            stop: 0.3,
+            terminate: 0.3,
+            fail: 0.3,
+            ..Timing::default()
+        };
+        Builder {
+            release: Release::find(series),
+            limits: String::new(),
+            wishes: Wishes::default(),
+            settings,
+            extra: String::new(),
+            elastic: "cooldown: 3s".to_owned(),
+            persistent: Vec::new(),
+        }
+    }
+}
+
+impl Builder {
+    /// So many nodes in the first availability domain.
+    #[must_use]
+    pub fn nodes(self, count: u32) -> Self {
+        self.limits(&format!("VM.Standard2.1: {{1: {count}}}\n"))
+    }
+
+    /// What limits.yaml says.
+    #[must_use]
+    pub fn limits(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.limits);
+        self
+    }
+
+    /// How many seconds a node is idle before it goes.
+    #[must_use]
+    pub fn suspend_time(mut self, seconds: u32) -> Self {
+        self.wishes.suspend = seconds;
+        self
+    }
+
+    /// How many seconds a node may take to come.
+    #[must_use]
+    pub fn resume_timeout(mut self, seconds: u32) -> Self {
+        self.wishes.resume_timeout = seconds;
+        self
+    }
+
+    /// How many seconds a node may be silent.
+    #[must_use]
+    pub fn slurmd_timeout(mut self, seconds: u32) -> Self {
+        self.wishes.slurmd_timeout = seconds;
+        self
+    }
+
+    /// How Slurm learns where nodes are.
+    #[must_use]
+    pub fn addresses(mut self, addresses: Addresses) -> Self {
+        self.wishes.addresses = addresses;
+        self
+    }
+
+    /// Nodes run `RebootProgram` themselves.
+    #[must_use]
+    pub fn reboot_on_the_node(mut self) -> Self {
+        self.wishes.reboot_from_controller = false;
+        self
+    }
+
+    /// The lines of slurm.conf behind the nodes.
+    #[must_use]
+    pub fn partitions(mut self, lines: &str) -> Self {
+        lines.clone_into(&mut self.wishes.partitions);
+        self
+    }
+
+    /// How the cloud is made.
+    #[must_use]
+    pub fn cloud(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// More lines for startnode.yaml.
+    #[must_use]
+    pub fn config(mut self, lines: &str) -> Self {
+        self.extra.push_str(lines);
+        self.extra.push('\n');
+        self
+    }
+
+    /// More of what startnode.yaml says under `elastic`.
+    #[must_use]
+    pub fn elastic(mut self, words: &str) -> Self {
+        words.clone_into(&mut self.elastic);
+        self
+    }
+
+    /// The names, without numbers, of nodes that are always there.
+    #[must_use]
+    pub fn persistent(mut self, stems: &[&str]) -> Self {
+        self.persistent = stems.iter().map(|&stem| stem.to_owned()).collect();
+        self
+    }
+
+    /// Starts it all and waits until slurmctld answers.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a scenario, or if something does not start.
+    #[must_use]
+    pub fn start(mut self) -> Cluster {
+        let dir = directory().expect("a cluster is made in a scenario: see alone()");
+        make_directories(&dir);
+        network::name(&dir, &self.persistent);
+        std::os::unix::fs::symlink(self.release.dir(), dir.join("slurm")).expect("our directory");
+        let munged = munged(&self.release, &dir);
+        self.settings.state = Some(dir.join("cloud"));
+        self.settings.machine_up = vec![dir.join("bin/machine").display().to_string()];
+        programs::write(&self.release, &dir);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let cloud = runtime.expect("a runtime").block_on(Cloud::start(self.settings.clone()));
+        let cloud = cloud.expect("the loopback cloud");
+        self.write(&dir, &cloud);
+        let cluster = Cluster::new(self.release, cloud, munged, dir);
+        if self.wishes.addresses == Addresses::Told {
+            cluster.fate("told", "");
+        }
+        // Not by its own hand: it asks slurmctld, which is not there yet, and asks for half a minute.
+        let nodes = cluster.run("finish", &["--print"]);
+        assert!(nodes.status.success(), "finish: {nodes:?}");
+        fill_in(cluster.dir(), &String::from_utf8_lossy(&nodes.stdout));
+        cluster.start_slurmctld();
+        cluster
+    }
+
+    fn write(&self, dir: &Path, cloud: &Cloud) {
+        let write = |name: &str, text: String| {
+            fs::write(dir.join(name), text).expect("a directory of ours");
+        };
+        cloud.credentials().write_config(&dir.join("oci")).expect("a directory of ours");
+        write("etc/slurm.conf", slurm_conf(&self.release, dir, &self.wishes));
+        // 22.05 knows no "disabled", and the later ones need no cgroups here.
+        let plugin = if self.release.is_old() { "cgroup/v1" } else { "disabled" };
+        write("etc/cgroup.conf", format!("CgroupPlugin={plugin}\n"));
+        write("limits.yaml", self.limits.clone());
+        write("etc/startnode.yaml", self.startnode_yaml(dir, cloud));
+    }
+
+    fn startnode_yaml(&self, dir: &Path, cloud: &Cloud) -> String {
+        let (endpoint, at) = (cloud.endpoint(), dir.display());
+        let (slurm, Self { extra, elastic, .. }) = (self.release.dir().join("bin"), self);
+        let subnet = self.settings.subnets.first().map(|subnet| subnet.id.clone());
+        format!(
+            "csp: oracle
+region: us-phoenix-1
+compartment_id: ocid1.compartment.oc1..aaaacomp
+subnet_id: {}
+ad_root: 'Uocm:PHX-AD-'
+cluster_id: c1
+endpoint: {endpoint}
+config_file: {at}/oci/config
+slurm_conf: {at}/etc/slurm.conf
+slurm_bin: {}
+restart_command: [{at}/bin/restart]
+{extra}elastic: {{state_dir: {at}/elastic, log: {at}/log/elastic.log, requests_per_second: 200, {elastic}}}
+",
+            subnet.expect("the cloud has a subnet"),
+            slurm.display()
+        )
+    }
+}
+
+/// Puts the lines of nodes between the markers.
+fn fill_in(dir: &Path, section: &str) {
+    let conf = dir.join("etc/slurm.conf");
+    let text = fs::read_to_string(&conf).expect("our own file");
+    let lines: Vec<&str> = section.lines().filter(|line| !line.starts_with('#')).collect();
+    let lines = format!("# STARTNODES\n{}\n# ENDNODES", lines.join("\n"));
+    fs::write(&conf, text.replace("# STARTNODES\n# ENDNODES", &lines)).expect("our own file");
+}
+
+fn make_directories(dir: &Path) {
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a directory of ours");
+    };
+    // Open to munged's strict eyes.
+    mode(dir, 0o755);
+    for name in ["munge", "run", "state", "etc", "bin", "log", "spool", "cloud", "oci", "fate"] {
+        fs::create_dir(dir.join(name)).expect("a directory of ours");
+        mode(&dir.join(name), if name == "munge" { 0o700 } else { 0o755 });
+    }
+}
+
+fn munged(release: &Release, dir: &Path) -> Guard {
+    let path = |name: &str| -> PathBuf { dir.join(name) };
+    let mut key = [0; 128];
+    let mut random = fs::File::open("/dev/urandom").expect("Linux has it");
+    random.read_exact(&mut key).expect("it has no end");
+    fs::write(path("munge/key"), key).expect("a directory of ours");
+    fs::set_permissions(path("munge/key"), fs::Permissions::from_mode(0o600)).expect("our file");
+    let mut munged = Command::new(release.dir().join("sbin/munged"));
+    munged.args(["--foreground", "--num-threads=4"]);
+    for (name, file) in [
+        ("key-file", "munge/key"),
+        ("socket", "run/munge"),
+        ("pid-file", "munge/pid"),
+        ("log-file", "munge/log"),
+        ("seed-file", "munge/seed"),
+    ] {
+        munged.arg(format!("--{name}={}", path(file).display()));
+    }
+    let munged = Guard::spawn(munged);
+    let there = wait(|| path("run/munge").exists().then_some(()));
+    assert!(there.is_some(), "munged: {:?}", fs::read_to_string(path("munge/log")));
+    munged
+}

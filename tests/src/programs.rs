@@ -1,0 +1,61 @@
+//! The programs of a cluster: ours behind scripts that say where the configuration is, and Slurm's.
+
+use crate::release::Release;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Ours, all of them.
+const OURS: [&str; 7] =
+    ["startnode", "stopnode", "rebuild", "finish", "resize", "reconcile", "listnodes"];
+
+/// Where the scripts of a cluster are.
+pub(crate) fn write(release: &Release, dir: &Path) {
+    let config = dir.join("etc/startnode.yaml");
+    let config = config.display();
+    // Nothing is set for ours: they are to live with what slurmctld gives them.
+    let ours = OURS
+        .iter()
+        .map(|name| (*name, format!("exec {} --config {config} \"$@\"", program(name).display())));
+    let mut scripts: BTreeMap<&str, String> = ours.collect();
+    let start = program("startnode");
+    scripts.insert(
+        "startnode-failed",
+        format!("exec {} --config {config} --failed \"$@\"", start.display()),
+    );
+    let (tree, at) = (release.dir().display(), dir.display());
+    let environment = format!(
+        "export SLURM_TREE={tree} SLURM_CONF={at}/etc/slurm.conf FATE={at}/fate PATH={tree}/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
+    );
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("slurm");
+    for name in ["machine", "prolog"] {
+        let call = format!("{environment}exec {} \"$@\"", here.join(name).display());
+        scripts.insert(name, call);
+    }
+    // As systemd would: started again whenever it ends, unless somebody has stopped it.
+    scripts.insert(
+        "slurmctld",
+        format!(
+            "{environment}while :; do\n  while [ -e {at}/run/stopped ]; do sleep 0.05; done\n  {tree}/sbin/slurmctld -D\n  sleep 0.05\ndone"
+        ),
+    );
+    let pid = format!("\"$(cat {at}/run/slurmctld.pid)\"");
+    scripts.insert(
+        "restart",
+        format!("kill {pid} && while kill -0 {pid} 2>/dev/null; do sleep 0.05; done"),
+    );
+    for (name, text) in scripts {
+        let path = dir.join("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a directory of ours");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own file");
+    }
+}
+
+/// One of our programs, beside the program that runs.
+fn program(name: &str) -> PathBuf {
+    let own = env::current_exe().expect("this is a program");
+    let folders = own.ancestors().skip(1).take(2);
+    let found = folders.map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("no {name} beside {}: run cargo build -p bins", own.display()))
+}

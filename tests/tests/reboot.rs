@@ -1,0 +1,72 @@
+//! `scontrol reboot`, from the controller and on the node, and what a job with `--reboot` does.
+
+use e2e::{Cluster, alone};
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
+
+/// A cluster with one node up.
+fn cluster(series: &str, on_the_node: bool) -> Cluster {
+    let builder = Cluster::builder(series).nodes(1).suspend_time(600);
+    let builder = if on_the_node { builder.reboot_on_the_node() } else { builder };
+    let cluster = builder.start();
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    cluster
+}
+
+fn boots(cluster: &Cluster) -> Option<u64> {
+    let machines = cluster.machines();
+    let [machine] = &machines[..] else { panic!("not one machine\n{}", cluster.story()) };
+    cluster.cloud().boots(&machine.id)
+}
+
+fn reboots(series: &str, on_the_node: bool) {
+    let cluster = cluster(series, on_the_node);
+    let before = cluster.machines().remove(0);
+    assert_eq!(boots(&cluster), Some(1));
+    cluster.scontrol(&format!("reboot ASAP nextstate=RESUME {NODE}"));
+    cluster.until("the machine has booted again", || boots(&cluster) == Some(2));
+    cluster.until("the node is back", || {
+        let node = cluster.node(NODE);
+        node.contains("State=IDLE+CLOUD ") && !node.contains("REBOOT")
+    });
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    let after = cluster.machines().remove(0);
+    assert_eq!((after.id, after.image_id), (before.id, before.image_id), "the same machine");
+}
+
+/// 22.05 asks `ResumeProgram` to reboot; later releases run the job and ask nobody.
+fn job_with_reboot(series: &str) {
+    let cluster = cluster(series, false);
+    let job = cluster.submit(&["--nodes=1", "--reboot"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    let expected = if cluster.release().is_old() { 2 } else { 1 };
+    assert_eq!(boots(&cluster), Some(expected), "{}", cluster.story());
+    let refused = cluster.run("rebuild", &["submit", "--jobs", "main", "--image", "citc-ol9-new"]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success(), "{words}");
+    assert!(words.contains("elastic") || words.contains("CLOUD"), "it says why: {words}");
+    assert_eq!(boots(&cluster), Some(expected), "nothing was done");
+}
+
+macro_rules! on_all {
+    ($($name:ident: $call:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            alone(|| $call);
+        }
+    )*};
+}
+
+on_all! {
+    from_the_controller_on_22_05: reboots("22.05", false);
+    from_the_controller_on_24_11: reboots("24.11", false);
+    from_the_controller_on_26_05: reboots("26.05", false);
+    on_the_node_on_22_05: reboots("22.05", true);
+    on_the_node_on_24_11: reboots("24.11", true);
+    on_the_node_on_26_05: reboots("26.05", true);
+    a_job_with_reboot_on_22_05: job_with_reboot("22.05");
+    a_job_with_reboot_on_24_11: job_with_reboot("24.11");
+    a_job_with_reboot_on_26_05: job_with_reboot("26.05");
+}

@@ -1,0 +1,37 @@
+//! A machine that never boots: Slurm gives up on it, and we clean up behind it.
+
+use e2e::{Cluster, alone};
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
+
+fn never_boots(series: &str) {
+    let cluster = Cluster::builder(series).nodes(1).resume_timeout(6).start();
+    let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "1"]);
+    cluster.fate(NODE, "never");
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.until("the machine is there", || cluster.live() == [NODE]);
+    let first = cluster.machines()[0].id.clone();
+    cluster.until("ResumeTimeout", || cluster.log("slurmctld.log").contains("ResumeTimeout"));
+    cluster.clear_fates();
+    cluster.until("the machine that never booted is gone", || {
+        cluster.machines().iter().all(|machine| machine.id != first)
+    });
+    cluster.wait_job(job, "COMPLETED");
+    assert_ne!(cluster.job(job, "Restarts"), "0", "{}", cluster.story());
+    cluster.wait_empty();
+}
+
+#[test]
+fn a_machine_that_never_boots_on_22_05() {
+    alone(|| never_boots("22.05"));
+}
+
+#[test]
+fn a_machine_that_never_boots_on_24_11() {
+    alone(|| never_boots("24.11"));
+}
+
+#[test]
+fn a_machine_that_never_boots_on_26_05() {
+    alone(|| never_boots("26.05"));
+}

@@ -1,0 +1,94 @@
+//! Two hundred jobs over sixteen nodes, with a cloud that answers one request in seven wrongly.
+
+use cloud_sim::{Fault, Rule};
+use e2e::{Cluster, PATIENCE, USUAL, alone, wait_for};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const JOBS: u32 = 200;
+
+/// How often all of it begins anew, with nodes that have gone in between.
+const WAVES: u32 = 5;
+
+/// Fifteen in a hundred: refused for want of room or quota, throttled, failed, or lost before or after they were done.
+fn faults() -> Vec<Rule> {
+    let answer = Fault::answer;
+    let kinds = [
+        ("*", 0.032, answer(503, "ServiceUnavailable", "try again")),
+        ("*", 0.032, answer(429, "TooManyRequests", "slow down")),
+        ("*", 0.032, Fault::DropBefore),
+        ("*", 0.032, Fault::DropAfter),
+        ("*", 0.032, answer(500, "InternalServerError", "oh")),
+        ("LaunchInstance", 0.032, Fault::out_of_capacity()),
+    ];
+    let rule =
+        |(operation, probability, fault)| Rule { probability, ..Rule::always(operation, fault) };
+    kinds.into_iter().map(rule).collect()
+}
+
+/// How many jobs are in each state.
+fn states(cluster: &Cluster) -> BTreeMap<String, usize> {
+    let text = cluster.ask("squeue", &["--all", "--states=all", "--noheader", "--format=%T"]);
+    let mut states = BTreeMap::new();
+    for state in text.lines() {
+        *states.entry(state.to_owned()).or_default() += 1;
+    }
+    states
+}
+
+#[test]
+fn two_hundred_jobs_on_a_faulty_cloud() {
+    alone(|| {
+        let cluster = Cluster::builder(USUAL)
+            .nodes(16)
+            .suspend_time(1)
+            .resume_timeout(30)
+            .elastic("cooldown: 2s")
+            .cloud(|cloud| cloud.faults = faults())
+            .start();
+        let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "2"]);
+        let begun = Instant::now();
+        for wave in 1..=WAVES {
+            for number in 0..JOBS / WAVES {
+                let nodes = format!("--nodes={}", 1 + number % 4);
+                let _ = cluster.submit(&[&nodes, "--exclusive"], "srun sleep 0.3");
+            }
+            let due = usize::try_from(JOBS / WAVES * wave).unwrap();
+            let all = || states(&cluster).get("COMPLETED") == Some(&due);
+            let done = wait_for(Duration::from_mins(3), || all().then_some(()));
+            assert!(done.is_some(), "{:?}\n{}", states(&cluster), cluster.story());
+            // The next wave finds no machines, and some that are on their way out.
+            cluster.until("the first machines go", || cluster.live().len() < 8);
+        }
+        let took = begun.elapsed();
+        cluster.cloud().clear_faults();
+        let empty = wait_for(PATIENCE, || cluster.live().is_empty().then_some(()));
+        assert!(empty.is_some(), "machines are left\n{}", cluster.story());
+        cluster.wait_empty();
+        table(&cluster, took);
+    });
+}
+
+fn table(cluster: &Cluster, took: Duration) {
+    let counts = cluster.cloud().counts();
+    let requests: u64 = counts.values().sum();
+    let bad = |request: &cloud_sim::Recorded| request.status.is_none_or(|code| code >= 400);
+    let faulty = cluster.cloud().requests().iter().filter(|request| bad(request)).count();
+    let down = cluster.nodes().values().filter(|state| state.starts_with("DOWN")).count();
+    let rows = [
+        (
+            "jobs completed",
+            states(cluster).get("COMPLETED").copied().unwrap_or_default().to_string(),
+        ),
+        ("seconds", format!("{:.0}", took.as_secs_f64())),
+        ("machines started", cluster.cloud().instances().len().to_string()),
+        ("requests to the cloud", requests.to_string()),
+        ("of them answered wrongly", faulty.to_string()),
+        ("machines left", cluster.live().len().to_string()),
+        ("nodes DOWN", down.to_string()),
+    ];
+    for (what, number) in rows {
+        println!("{what:<26} {number:>6}");
+    }
+    assert_eq!(down, 0);
+}
