@@ -73,7 +73,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
-    let mut context = Context::open("rebuild", common, Purpose::Launch).await?;
+    let mut context = Context::open("rebuild", common, Purpose::Perhaps).await?;
     wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
     match &arguments.command {
         Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,
