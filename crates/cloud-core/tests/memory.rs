@@ -328,6 +328,29 @@ async fn storm(seed: u64, tokens: bool) -> (Vec<Event>, usize) {
     (cloud.history(), cloud.instances().len())
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watcher_sees_each_request_at_the_moment_it_is_carried_out() {
+    let cloud = MemoryCloud::new(exact());
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = std::sync::Arc::clone(&seen);
+    cloud.watch(move |moment| {
+        let before = moment.before.as_ref().map(|one| one.state.clone());
+        let after: Vec<_> = moment.instances().into_iter().map(|one| one.state).collect();
+        told.lock().expect("a lock").push((moment.event.clone(), before, after));
+    });
+    let id = cloud.launch(&spec("vm-1")).await.expect("a launch").id;
+    seconds(10).await;
+    cloud.script(Operation::Terminate, Trouble::LoseAnswer);
+    assert_eq!(kind(cloud.terminate(&id).await), ErrorKind::Ambiguous);
+    let seen = seen.lock().expect("a lock");
+    let [launch, end] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((&launch.1, &launch.2[..]), (&None, &[InstanceState::Pending][..]));
+    assert_eq!(end.1, Some(InstanceState::Running));
+    assert_eq!(end.2, [InstanceState::Terminating]);
+    assert_eq!(end.0.outcome, Outcome::DoneUnheard);
+    assert_eq!(cloud.history(), [launch.0.clone(), end.0.clone()]);
+}
+
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

@@ -1,6 +1,6 @@
 //! The cloud in memory: what a test does to it, and how it takes one request.
 
-use super::history::{Event, Outcome};
+use super::history::{Event, Moment, Outcome, Watcher};
 use super::settings::{Settings, Throttle};
 use super::trouble::Trouble;
 use super::world::World;
@@ -47,8 +47,8 @@ pub struct MemoryCloud(Arc<Mutex<World>>);
 /// One request, before it is known what comes of it.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
-    operation: Operation,
-    subject: Option<&'a str>,
+    pub(super) operation: Operation,
+    pub(super) subject: Option<&'a str>,
 }
 
 impl<'a> Ask<'a> {
@@ -131,6 +131,12 @@ impl MemoryCloud {
         self.world().history.clone()
     }
 
+    /// Has every request told to this watcher from now on, at the very moment when it is carried
+    /// out, refused or lost. The watcher must not ask the cloud itself: the moment shows it.
+    pub fn watch(&self, watcher: impl Fn(&Moment<'_>) + Send + Sync + 'static) {
+        self.world().watcher = Some(Watcher(Arc::new(watcher)));
+    }
+
     pub(super) fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,12 +173,14 @@ impl MemoryCloud {
 
     fn serve<T>(
         &self,
-        Ask { operation, subject }: Ask<'_>,
+        ask: Ask<'_>,
         trouble: Option<Trouble>,
         work: impl FnOnce(&mut World, Instant, Option<Trouble>) -> Result<T>,
     ) -> Result<T> {
         let now = Instant::now();
+        let operation = ask.operation;
         let world = &mut *self.world();
+        let before = world.watched(now, ask.subject);
         let (result, outcome) = match (world.admit(now), trouble) {
             (Err(pause), _) => {
                 let error = Error::new(ErrorKind::Throttled, operation).with_retry_after(pause);
@@ -194,7 +202,7 @@ impl MemoryCloud {
                 (result, outcome)
             }
         };
-        world.record(now, operation, subject, outcome);
+        world.record(now, ask, outcome, before);
         let id = format!("memory-{}", world.history.len());
         result.map_err(|error| error.with_request_id(id))
     }

@@ -13,6 +13,6 @@ mod trouble;
 mod world;
 
 pub use cloud::MemoryCloud;
-pub use history::{Event, Outcome};
+pub use history::{Event, Moment, Outcome};
 pub use settings::{Settings, Span, Throttle};
 pub use trouble::Trouble;

@@ -1,5 +1,7 @@
 //! All that a cloud in memory knows, and what each request does to it. No time passes here.
 
+use super::cloud::Ask;
+use super::history::{Moment, Watcher};
 use super::machine::Machine;
 use super::settings::{Settings, Throttle};
 use super::trouble::Troubles;
@@ -26,6 +28,7 @@ pub(super) struct World {
     tokens: BTreeMap<LaunchToken, Used>,
     capacity: BTreeMap<(ShapeName, Option<Zone>), u32>,
     bucket: Option<(f64, Instant)>,
+    pub(super) watcher: Option<Watcher>,
 }
 
 /// What a launch token was used for.
@@ -50,18 +53,30 @@ impl World {
             tokens: BTreeMap::new(),
             capacity: BTreeMap::new(),
             bucket: None,
+            watcher: None,
         }
     }
 
     pub(super) fn record(
         &mut self,
         now: Instant,
-        operation: Operation,
-        subject: Option<&str>,
+        Ask { operation, subject }: Ask<'_>,
         outcome: Outcome,
+        before: Option<Instance>,
     ) {
         let subject = subject.map(str::to_owned);
-        self.history.push(Event { at: now - self.begun, operation, subject, outcome });
+        let event = Event { at: now - self.begun, operation, subject, outcome };
+        if let Some(Watcher(watcher)) = &self.watcher {
+            watcher(&Moment::new(&event, before, self, now));
+        }
+        self.history.push(event);
+    }
+
+    /// What a request names, as it is, for whoever watches.
+    pub(super) fn watched(&self, now: Instant, subject: Option<&str>) -> Option<Instance> {
+        let subject = subject.filter(|_| self.watcher.is_some())?;
+        let named = |machine: &&Machine| machine.id.as_str() == subject;
+        self.machines.iter().find(named).and_then(|machine| machine.view(now))
     }
 
     /// Takes a request, or says how long to wait.

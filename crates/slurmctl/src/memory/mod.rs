@@ -13,7 +13,9 @@ mod schedule;
 mod settings;
 mod slurm;
 mod update;
+mod watch;
 mod world;
 
 pub use settings::{Call, JobSpec, NodeSpec, Registration, ReturnToService, Settings};
 pub use slurm::MemorySlurm;
+pub use watch::Told;

@@ -43,6 +43,8 @@ pub(super) struct NodeRecord {
     pub(super) reboot: Option<Reboot>,
     /// When slurmd was last heard before it fell silent.
     pub(super) lost: Option<Seconds>,
+    /// Since when slurmctld looks in vain for the machine that registered, at another address.
+    pub(super) missed: Option<Seconds>,
     pub(super) jobs: BTreeMap<JobId, u32>,
     pub(super) reason: Option<(String, Seconds)>,
     pub(super) address: String,
@@ -65,6 +67,7 @@ impl NodeRecord {
             wants_up: false,
             reboot: None,
             lost: None,
+            missed: None,
             jobs: BTreeMap::new(),
             reason: None,
             address: spec.name.to_string(),
@@ -98,6 +101,11 @@ impl NodeRecord {
     /// True if slurmctld can reach the machine that is there.
     pub(super) fn is_reached(&self) -> bool {
         !self.spec.cloud || self.seen_at.as_ref() == Some(&self.address)
+    }
+
+    /// Since when slurmctld has not heard from the machine.
+    pub(super) fn silent_since(&self) -> Option<Seconds> {
+        [self.lost, self.missed].into_iter().flatten().min()
     }
 
     /// True if a job may be given this many CPUs of it.

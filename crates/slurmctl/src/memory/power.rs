@@ -57,7 +57,7 @@ impl World {
                 node.wants_up = false;
                 node.power = Power::ComingUp { since: now };
                 node.not_responding = true;
-                node.lost = None;
+                (node.lost, node.missed) = (None, None);
                 resumed.push(node.name().as_str());
             }
         }
@@ -105,7 +105,7 @@ impl World {
             }
             node.wants_down = false;
             node.not_responding = false;
-            node.lost = None;
+            (node.lost, node.missed) = (None, None);
             node.power = Power::GoingDown { since: now };
             suspended.push(node.name().as_str());
         }

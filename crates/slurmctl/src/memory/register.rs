@@ -22,6 +22,7 @@ impl World {
         let rule = self.settings.return_to_service;
         let takes_address = self.settings.version.resets_addresses();
         let keeps_reason = self.settings.keeps_reasons();
+        let needs_address = self.settings.looks_for_nodes();
         let Some(node) = self.node(name) else {
             return Registration::Unheard;
         };
@@ -40,6 +41,8 @@ impl World {
             node.down = false;
             node.reason = node.reason.take().filter(|_| keeps_reason);
         }
+        let reached = !needs_address || node.is_reached();
+        node.missed = (!reached).then_some(now);
         let (stays_down, name) = (node.down, node.name().clone());
         self.dirty = true;
         if replaced {

@@ -77,8 +77,7 @@ impl World {
     /// Jobs whose nodes are all there begin to run.
     pub(super) fn start_jobs(&mut self, now: Seconds) {
         let nodes = &self.nodes;
-        let needs_address =
-            self.settings.needs_addresses && !self.settings.version.resets_addresses();
+        let needs_address = self.settings.looks_for_nodes();
         let up = |name: &NodeName| {
             let Some(node) = nodes.iter().find(|node| node.name() == name) else { return false };
             let reached = !needs_address || node.is_reached();

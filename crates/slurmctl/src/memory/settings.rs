@@ -40,7 +40,8 @@ pub struct Settings {
     /// `SlurmctldParameters=idle_on_node_suspend`.
     pub idle_on_node_suspend: bool,
     /// Before 23.11 and without `cloud_reg_addrs`, slurmctld knows where a cloud node is only if it was
-    /// told, and no job gets there before that. Off as it is by default, a registration is enough.
+    /// told, and no job gets there before that: a node that registered from elsewhere falls silent.
+    /// Off as it is by default, a registration is enough.
     pub needs_addresses: bool,
     /// `ReturnToService`.
     pub return_to_service: ReturnToService,
@@ -80,6 +81,11 @@ impl Settings {
 }
 
 impl Settings {
+    /// True if slurmctld has to be told where cloud nodes are.
+    pub(super) fn looks_for_nodes(&self) -> bool {
+        self.needs_addresses && !self.version.resets_addresses()
+    }
+
     /// True if slurmctld adds its reason to the one that is there; 22.05 writes over it.
     pub(super) fn appends_reasons(&self) -> bool {
         self.version >= SlurmVersion::new(23, 11)

@@ -2,6 +2,7 @@
 
 use super::{
     settings::{Call, JobSpec, NodeSpec, Registration, Settings},
+    watch::{Told, Watcher},
     world::World,
 };
 use crate::{Job, JobId, Node};
@@ -107,6 +108,12 @@ impl MemorySlurm {
     /// for the nodes that are powering up, and asks again.
     pub fn crash(&self) {
         self.with(|world, _| world.forget_resumes());
+    }
+
+    /// Has every change of a node's state by a call told to this watcher from now on, at the very
+    /// moment before it is made. The watcher must not ask this controller itself.
+    pub fn watch(&self, watcher: impl Fn(&Told<'_>) + Send + Sync + 'static) {
+        self.world().watcher = Some(Watcher(Arc::new(watcher)));
     }
 
     /// All nodes as they are now, without latency or trouble.

@@ -38,6 +38,7 @@ impl World {
             refused |= !allowed(node, to);
             if allowed(node, to) {
                 let name = node.name().clone();
+                self.tell_watcher(&name, to);
                 self.change(&name, to, now);
             }
         }
@@ -67,6 +68,10 @@ impl World {
             };
             if places {
                 node.address = item.address.to_string();
+                // It is found where it is, and answers.
+                if node.is_reached() && node.missed.take().is_some() {
+                    node.not_responding &= node.lost.is_some();
+                }
             }
             if let Some(hostname) = item.hostname.as_ref().filter(|_| places) {
                 node.hostname = hostname.to_string();

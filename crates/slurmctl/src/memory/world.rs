@@ -4,6 +4,7 @@ use super::{
     job::JobRecord,
     node::{NodeRecord, Power, Reboot, Seconds},
     settings::{Call, JobSpec, Settings},
+    watch::Watcher,
 };
 use crate::{Error, ErrorKind, JobId, JobState};
 use hostlist::NodeName;
@@ -32,6 +33,7 @@ pub(super) struct World {
     next_job: u32,
     /// Programs for jobs that want a reboot, found while scheduling.
     pub(super) calls: Vec<Call>,
+    pub(super) watcher: Option<Watcher>,
 }
 
 /// What Slurm says to a name that it does not know.
@@ -55,6 +57,7 @@ impl World {
             restarting: None,
             next_job: 1,
             calls: Vec::new(),
+            watcher: None,
         }
     }
 
@@ -152,7 +155,7 @@ impl World {
         };
         let silence =
             if node.not_responding { settings.slurmd_timeout } else { settings.slurmd_timeout / 2 };
-        let lost = node.lost.filter(|_| node.power == Power::Up && !node.down);
+        let lost = node.silent_since().filter(|_| node.power == Power::Up && !node.down);
         [
             power,
             idle.map(|(busy, time)| after(busy, time)),
@@ -177,8 +180,8 @@ impl World {
                 node.append_reason("reboot timed out", now);
                 continue;
             }
-            let Some(lost) = node.lost.filter(|_| node.power == Power::Up && node.reboot.is_none())
-            else {
+            let watched = node.power == Power::Up && node.reboot.is_none();
+            let Some(lost) = node.silent_since().filter(|_| watched) else {
                 continue;
             };
             node.not_responding |= now > lost + timeout / 2;

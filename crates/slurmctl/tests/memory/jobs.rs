@@ -1,6 +1,8 @@
 //! Jobs, and what is said about them.
 
-use super::{NEW, OLD, job, job_state, list, name, resumed, run, secs, settings, slurm, state, up};
+use super::{
+    NEW, OLD, job, job_state, list, name, resumed, run, running, secs, settings, slurm, state, up,
+};
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, Registration};
 use slurmctl::{
     Controller as _, ErrorKind, JobId, JobState, Jobs, NodeAction, NodeAddress, Reason,
@@ -134,4 +136,40 @@ async fn on_22_05_a_job_does_not_start_where_no_address_was_told() {
             assert_eq!(job_state(&slurm, id), state, "{address}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_22_05_a_node_at_another_address_falls_silent_and_is_found_again() {
+    let mut settings = settings(OLD);
+    settings.needs_addresses = true;
+    settings.slurmd_timeout = secs(20);
+    let slurm = MemorySlurm::new(settings);
+    let id = slurm.submit_job(job(1));
+    assert_eq!(resumed(&slurm.tick()), "n1");
+    assert_eq!(up(&slurm, "n1"), Registration::Accepted);
+    run(&slurm, 12).await;
+    assert!(slurm.node("n1").unwrap().state.is_not_responding());
+    assert_eq!(job_state(&slurm, id), JobState::Configuring);
+    let item = NodeAddress::new(name("n1"), "10.0.0.9".parse().unwrap());
+    slurm.set_addresses(&[item]).await.unwrap();
+    run(&slurm, 2).await;
+    assert!(slurm.node("n1").unwrap().state.is_up());
+    assert_eq!(job_state(&slurm, id), JobState::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_sees_which_jobs_a_change_of_state_would_hit() {
+    let slurm = slurm();
+    let id = running(&slurm, 2).await;
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = std::sync::Arc::clone(&seen);
+    slurm.watch(move |moment| {
+        let jobs: Vec<_> = moment.running.iter().map(|job| job.id).collect();
+        told.lock().unwrap().push((moment.node.name.to_string(), moment.action, jobs));
+    });
+    let why = Reason::new("off");
+    slurm.set_state(&list("n[2-3]"), NodeAction::PowerDownForce, Some(&why)).await.unwrap();
+    let force = NodeAction::PowerDownForce;
+    let wanted = [("n2".to_owned(), force, vec![id]), ("n3".to_owned(), force, vec![])];
+    assert_eq!(*seen.lock().unwrap(), wanted);
 }
