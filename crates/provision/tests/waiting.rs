@@ -1,6 +1,6 @@
 //! Who waits for whom, and for how long.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 mod common;
 
