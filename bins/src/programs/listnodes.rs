@@ -90,7 +90,7 @@ struct Row {
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong(&arguments.common, &trouble),
+        Err(trouble) => super::wrong("listnodes", &arguments.common, &trouble),
     }
 }
 
