@@ -85,6 +85,17 @@ fn settings(path: &Path) -> Result<(Settings, Vec<String>), Trouble> {
     Ok((loaded.settings, warnings))
 }
 
+/// Where the log is, as far as can be known before the configuration is known to be good.
+#[must_use]
+pub fn log_path(common: &Common) -> PathBuf {
+    let configured = || {
+        let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
+        let text = std::fs::read_to_string(path).ok()?;
+        Settings::read("", &text).ok()?.settings.elastic.log.map(PathBuf::from)
+    };
+    common.log.clone().or_else(configured).unwrap_or_else(|| PathBuf::from(LOG))
+}
+
 /// A log that cannot be opened stops nothing, but is said.
 fn open_log(program: &'static str, common: &Common, settings: &Settings, output: Output) -> Log {
     let configured = || settings.elastic.log.as_deref().map(PathBuf::from);

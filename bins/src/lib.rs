@@ -1,6 +1,4 @@
-//! What the programs of slurm-elastic have in common: arguments, configuration, log, output and wiring.
-//!
-//! The programs themselves are in [`programs`], one file each; `src/bin` has their `main`.
+#![doc = include_str!("../README.md")]
 
 pub mod alias;
 pub mod args;

@@ -102,7 +102,7 @@ Exit code: 0 all well (also: nothing to change), 1 something failed and nothing 
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong(&arguments.common, &trouble),
+        Err(trouble) => super::wrong("finish", &arguments.common, &trouble),
     }
 }
 

@@ -2,14 +2,16 @@
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::output::chain;
 use crate::table;
 use crate::trouble::Trouble;
 use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
+use cloud_core::{Instance, InstanceId};
 use hostlist::{Hostlist, NodeName};
-use provision::World;
 use provision::plan;
-use provision::run::Run;
+use provision::run::{Look, Run};
+use provision::{Fleet, World};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -88,7 +90,7 @@ struct Row {
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong(&arguments.common, &trouble),
+        Err(trouble) => super::wrong("listnodes", &arguments.common, &trouble),
     }
 }
 
@@ -100,7 +102,8 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 
 async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Trouble> {
     let wanted = wanted(arguments, run)?;
-    let look = run.look().await;
+    let mut look = run.look().await;
+    with_addresses(context, run, &mut look).await;
     let world = look.world(run);
     if let Some(format) = arguments.inventory {
         export(context, format, world);
@@ -119,6 +122,26 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
         print(context, arguments, &rows);
     }
     Ok(context.blind(&look))
+}
+
+/// Asks for the addresses of machines where the cloud does not list them with the machines.
+async fn with_addresses(context: &Context, run: &Run<'_>, look: &mut Look) {
+    let mut instances: Vec<Instance> = look.fleet.iter().cloned().collect();
+    let unknown = instances.iter().filter(|it| it.address.is_none() && it.state.is_live());
+    let unknown: Vec<InstanceId> = unknown.map(|instance| instance.id.clone()).collect();
+    if unknown.is_empty() {
+        return;
+    }
+    match context.cloud.addresses(&unknown).await {
+        Ok(found) => {
+            for instance in &mut instances {
+                instance.address = instance.address.or_else(|| found.get(&instance.id).copied());
+            }
+        }
+        Err(error) => look.warnings.push(chain(&error)),
+    }
+    let complete = look.fleet.is_complete();
+    look.fleet = Fleet::new(&run.site.identity, run.conf, instances, complete);
 }
 
 /// The nodes asked for: those named, or those of slurm.conf.

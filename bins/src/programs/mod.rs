@@ -9,8 +9,9 @@ pub mod startnode;
 pub mod stopnode;
 
 use crate::args::Common;
-use crate::context::output;
+use crate::context::{log_path, output};
 use crate::environment::Environment;
+use crate::log::{Entry, Level, Log};
 use crate::process::{SOME_FAILED, WRONG};
 use crate::trouble::Trouble;
 use clap::{Command, CommandFactory as _};
@@ -34,8 +35,13 @@ pub fn commands() -> Vec<Command> {
     ]
 }
 
-/// Says why the program could not begin.
-fn wrong(common: &Common, trouble: &Trouble) -> u8 {
+/// Says why the program could not begin: to people, and in the log, as slurmctld shows nobody what its programs say.
+fn wrong(program: &'static str, common: &Common, trouble: &Trouble) -> u8 {
     output(common, &Environment::read()).complain(trouble);
+    if let Ok(log) = Log::open(&log_path(common), common.log_format, program) {
+        for message in trouble.points() {
+            log.write(Entry { level: Level::Error, node: None, message });
+        }
+    }
     if trouble.passes() { SOME_FAILED } else { WRONG }
 }

@@ -67,7 +67,7 @@ Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or con
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong(&arguments.common, &trouble),
+        Err(trouble) => super::wrong("rebuild", &arguments.common, &trouble),
     }
 }
 
@@ -76,7 +76,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
         return Err(Trouble::new(format!("{nodes} before a command: name nodes behind it")));
     }
-    let mut context = Context::open("rebuild", common, Purpose::Launch).await?;
+    let mut context = Context::open("rebuild", common, Purpose::Perhaps).await?;
     wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
     match &arguments.command {
         Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,

@@ -40,7 +40,7 @@ Exit code: 0 all well, 1 something could not be put right or seen, 2 wrong usage
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong(&arguments.common, &trouble),
+        Err(trouble) => super::wrong("reconcile", &arguments.common, &trouble),
     }
 }
 

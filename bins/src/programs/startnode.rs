@@ -54,7 +54,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
     match begin(&arguments, &request, reboot).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong(&arguments.common, &trouble),
+        Err(trouble) => super::wrong("startnode", &arguments.common, &trouble),
     }
 }
 

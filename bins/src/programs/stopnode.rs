@@ -54,7 +54,7 @@ Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or con
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong(&arguments.common, &trouble),
+        Err(trouble) => super::wrong("stopnode", &arguments.common, &trouble),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Connected {
 pub enum Purpose {
     /// It may launch machines, and has to know where.
     Launch,
+    /// It may have to launch one, and has mostly other things to do.
+    Perhaps,
     /// It looks, changes or ends.
     Other,
 }

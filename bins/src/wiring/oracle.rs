@@ -45,11 +45,16 @@ pub(super) async fn connect(
     let cloud =
         Oci::connect(config, site, http(environment), super::pacer(&settings.elastic), clock).await;
     let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
+    let mut warnings = Vec::new();
     let subnet = match (purpose, &oracle.subnet_id) {
         (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
-        (Purpose::Launch, Some(_)) | (Purpose::Other, _) => None,
+        (Purpose::Perhaps, None) => {
+            let found = subnet(oracle, settings, &cloud).await;
+            found.map_err(|trouble| warnings.push(trouble.to_string())).ok()
+        }
+        (Purpose::Launch | Purpose::Perhaps, Some(_)) | (Purpose::Other, _) => None,
     };
-    Ok(Connected { cloud: Box::new(cloud), subnet, warnings: Vec::new() })
+    Ok(Connected { cloud: Box::new(cloud), subnet, warnings })
 }
 
 /// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or the one

@@ -136,6 +136,10 @@ fn a_start_launches_as_it_did_and_tells_slurm_the_address() {
     let address = stage.cloud().address(&machine.id).unwrap().to_string();
     assert_eq!(stage.slurm.node(NODE, "NodeAddr"), address);
     let log = stage.read("log/elastic.log");
+    let said = format!("{ended:?}{log}{}", stage.read("state/events.jsonl"));
+    for secret in ["systemctl start slurmd", "IyEvYmluL3No", "PRIVATE KEY", "AAAA operator"] {
+        assert!(!said.contains(secret), "{secret} in {said}");
+    }
     assert_in_order(
         &log,
         &[&format!("{NODE}:  Starting"), &format!("{NODE}:  Started, Private IP {address}")],

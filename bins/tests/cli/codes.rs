@@ -123,6 +123,52 @@ fn one() {
     assert_eq!(stage.live(), ["vm-standard2-1-ad1-0002"]);
 }
 
+/// How a rollout is begun: what is powered down gets its image when it starts.
+#[test]
+fn a_rollout_of_nodes_that_sleep_is_over_at_once() {
+    let stage = Stage::new().running();
+    let image = "ocid1.image.oc1.phx.img003";
+    let arguments = ["submit", "--image", "citc-ol9-3", "--batch", "2"];
+    let plan = stage.run("rebuild", &[&arguments[..], &["--dry-run"]].concat()).with_code(0);
+    assert!(plan.stdout.contains("powered down"), "{plan:?}");
+    let ended = stage.run("rebuild", &arguments).with_code(0);
+    assert!(
+        ended.stdout.contains("0 done, 0 under way, 0 left, 0 failed, 4 not touched"),
+        "{ended:?}"
+    );
+    stage.run("rebuild", &["submit", "--image", "nowhere"]).with_code(2).saying(&["nowhere"]);
+    let json = stage.run("rebuild", &["submit", "--json", "--image", image]).with_code(0);
+    let lines: Vec<serde_json::Value> =
+        json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["apart"] == 4), "{lines:?}");
+    assert_eq!(stage.read("state/rollout.json"), "", "it is over, and nothing is to be remembered");
+}
+
+#[test]
+fn what_listnodes_prints_and_exports() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    let table = stage.run("listnodes", &[]).with_code(0).stdout;
+    let row = table.lines().nth(1).unwrap();
+    assert!(row.starts_with(NODE) && row.contains("running"), "{table}");
+    assert_eq!(table.lines().count(), 2, "{table}");
+    let all = stage.run("listnodes", &["--all", "--csv"]).with_code(0).stdout;
+    assert_eq!(all.lines().count(), 5, "{all}");
+    let running = stage.run("listnodes", &["--json", "--state", "running"]).with_code(0).stdout;
+    let rows: serde_json::Value = serde_json::from_str(&running).unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), 1);
+    let address = rows[0]["address"].as_str().unwrap();
+    let ini = stage.run("listnodes", &["--inventory", "ini"]).with_code(0).stdout;
+    assert!(ini.contains(&format!("{NODE} ansible_host={address}")), "{ini}");
+    stage.write("hosts", "127.0.0.1 localhost\n");
+    let hosts = stage.path("hosts").display().to_string();
+    let hosts = stage.run("listnodes", &["--hosts", &hosts]).with_code(0).stdout;
+    assert!(hosts.starts_with("127.0.0.1 localhost\n") && hosts.contains(address), "{hosts}");
+    assert_eq!(stage.read("hosts"), "127.0.0.1 localhost\n", "it is printed, not written");
+    stage.run("listnodes", &["--partition", "nowhere"]).with_code(2).saying(&["nowhere"]);
+    stage.run("resize", &["--to", "2"]).with_code(2).saying(&["no persistent nodes"]);
+}
+
 /// A plan is printed, and nothing is touched.
 #[test]
 fn dry_runs() {

@@ -52,6 +52,9 @@ fn with_closed_descriptors() {
         );
     }
     assert!(stage.read("log/elastic.log").contains("Started"));
+    let script = "exec \"$1\" --config \"$2\" ../../etc <&- >&- 2>&-";
+    assert_eq!(shell(&stage, script).status().unwrap().code(), Some(2));
+    assert!(stage.read("log/elastic.log").contains("ERROR    node name `../../etc`"));
     let wrong = shell(&stage, "exec \"$1\" --config \"$2\" <&- >&- 2>&-").status().unwrap();
     assert_eq!(wrong.code(), Some(2));
 }

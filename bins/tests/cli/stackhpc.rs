@@ -118,6 +118,27 @@ fn hostvars_are_read_where_there_is_no_file_of_two_keys() {
     assert!(!said.contains("s3cr3t"), "{said}");
 }
 
+/// As the appliance's own nodes are, which another tool has made.
+#[test]
+fn a_machine_without_our_tags_that_the_file_names_is_rebuilt() {
+    let stage = appliance();
+    let text = stage.read("startnode.yaml");
+    stage.run("stopnode", &["--now", NODES[0]]).with_code(0);
+    let more = "image_id: ocid1.image.oc1.phx.img001\nsubnet_id: ocid1.subnet.oc1.phx.aaaasub\n";
+    let untagged = format!("{}{more}", text.replace("cluster_id: c1\n", ""));
+    stage.write("startnode.yaml", &untagged);
+    stage.run("startnode", &[NODES[0]]).with_code(0);
+    assert_eq!(stage.machine(NODES[0]).freeform_tags.get("cluster"), None);
+    stage.write("startnode.yaml", &text);
+    stage.cloud().clear_requests();
+    vars(&stage, NODES[0], NEW);
+    stage.run("rebuild", &[NODES[0]]).with_code(0);
+    let rebuilt = done(&stage, NODES[0]);
+    assert!(rebuilt.len() == 1 && rebuilt[0].starts_with("PUT "), "{rebuilt:?}");
+    stage.run("stopnode", &["--now", NODES[0]]).with_code(0);
+    assert_eq!(stage.live().len(), 4, "what is not ours is not ours to end");
+}
+
 #[test]
 fn a_file_that_names_another_machine_is_not_believed() {
     let stage = appliance();

@@ -1,6 +1,6 @@
 //! slurm.conf with other nodes, and what follows from that.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 mod common;
 

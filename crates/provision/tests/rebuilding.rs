@@ -1,6 +1,6 @@
 //! Machines that get another image, or a reboot.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 mod common;
 

@@ -17,6 +17,8 @@ use tokio::time::{Instant, sleep};
 
 /// How long slurmctld may take to read its file and answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may say nothing at all, while it makes way for itself.
+const SILENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Writes the new text beside the file and removes it: a full disk or a directory that may not be written is found before
@@ -66,9 +68,14 @@ async fn runs(context: &Context, inputs: &Inputs) -> bool {
     let gone: BTreeSet<String> = old.filter(|name| !wanted.contains(name)).collect();
     let until = Instant::now() + PATIENCE;
     let mut good = 0;
-    while good < 2 && Instant::now() < until {
+    let mut answered = Instant::now();
+    while good < 2 && Instant::now() < until && answered.elapsed() < SILENCE {
         sleep(PAUSE).await;
-        let nodes = context.slurm.controller.nodes(None).await.unwrap_or_default();
+        let Ok(nodes) = context.slurm.controller.nodes(None).await else {
+            good = 0;
+            continue;
+        };
+        answered = Instant::now();
         let has: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let fits = wanted.iter().all(|name| has.contains(name.as_str()))
             && !gone.iter().any(|name| has.contains(name.as_str()))

@@ -22,11 +22,11 @@ const MOST_DOUBTS: u32 = 3;
 /// How often a launch may turn out to be a repeat of one whose instance is gone.
 const MOST_GENERATIONS: u32 = 24;
 
+/// Most instances that are asked for by themselves at a time.
+const MOST_FOUND: usize = 8;
+
 /// How long a listing may be behind a launch.
 pub(crate) const DOUBT: Duration = Duration::from_secs(10);
-
-/// How long Slurm's word counts that a node is to go.
-const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// How long an instance on its way out is waited for before another is launched.
 pub(crate) use crate::state::LEAVING;
@@ -53,13 +53,6 @@ enum Next {
 }
 
 impl Work {
-    /// True if Slurm has yet to say that it does not want the node again: while the cloud was slow
-    /// to answer, the node may have come up, and run a job.
-    fn needs_word(&self) -> bool {
-        let fresh = |at: Instant| Instant::now().saturating_duration_since(at) < LAST_WORD;
-        self.confirms && !self.confirmed.is_some_and(fresh)
-    }
-
     /// True if there is a request to make, now or later.
     pub(super) fn can_ask(&self) -> bool {
         if self.asking || self.held || self.unheard {
@@ -181,9 +174,14 @@ impl Engine<'_> {
     }
 
     /// Asks for one instance that the listings do not show.
+    ///
+    /// Once at a time for a node, and for a few nodes at a time: the next look asks for the others.
     pub(super) fn ask_for(&mut self, node: &NodeName, id: InstanceId) {
         let cloud = self.tools.cloud;
         let node = node.clone();
+        if self.finding.len() >= MOST_FOUND || !self.finding.insert(node.clone()) {
+            return;
+        }
         self.requests.push(Box::pin(async move {
             let found = cloud.get(&id).await;
             Answer { node, what: Asked::Found(id, found) }
@@ -204,7 +202,10 @@ impl Engine<'_> {
                 self.no_longer_asking(&node);
                 self.started(&node, &id, result);
             }
-            Asked::Found(id, result) => self.found(&node, &id, result),
+            Asked::Found(id, result) => {
+                self.finding.remove(&node);
+                self.found(&node, &id, result);
+            }
         }
     }
 

@@ -59,7 +59,9 @@ impl Engine<'_> {
         let Phase::Doubt { until, looks, next_generation } = &mut work.phase else {
             return;
         };
-        *looks += 1;
+        // What was shown at once may be what was there before: listings are behind.
+        let settled = Instant::now() + DOUBT / 2 >= *until;
+        *looks += u32::from(settled);
         let (late, enough) = (Instant::now() >= *until, *looks >= ENOUGH_LOOKS);
         if let Some(id) = work.record.instance() {
             // Known by its id, and to ask for that is surer than a listing.

@@ -69,9 +69,11 @@ impl<'a> Executor<'a> {
             return;
         }
         let last = plan.stages.len();
+        let mut undo: &[Step] = &[];
         for (number, stage) in plan.stages.iter().enumerate() {
             if self.tools.cancel.is_cancelled() && number > 0 {
                 self.cancelled(plan.stages.get(number..).unwrap_or_default());
+                self.steps(undo.to_vec()).await;
                 return;
             }
             let all_well = self.report.is_success();
@@ -87,6 +89,7 @@ impl<'a> Executor<'a> {
                 self.steps(stage.undo.clone()).await;
                 return;
             }
+            undo = &stage.undo;
         }
     }
 

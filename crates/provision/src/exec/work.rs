@@ -152,6 +152,8 @@ pub(crate) struct Work {
     pub(crate) missed: u32,
     /// A look has shown it.
     pub(crate) seen: bool,
+    /// Looks that showed it stopped.
+    pub(crate) stalled: u32,
     pub(crate) instance: Option<InstanceId>,
     pub(crate) address: Option<IpAddr>,
     /// Slurm is told of what becomes of it.
@@ -194,6 +196,7 @@ impl Work {
             held: false,
             missed: 0,
             seen: false,
+            stalled: 0,
             instance: None,
             address: None,
             tells: true,
@@ -258,6 +261,7 @@ impl Work {
         self.tries = 0;
         self.missed = 0;
         self.seen = false;
+        self.stalled = 0;
     }
 
     /// Asks again later, a little later each time; false after too many times.

@@ -18,6 +18,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 /// How often a listing that did not succeed is tried again.
 const MOST_TRIES: u32 = 5;
 
+/// How often slurmctld is asked again that has just called us.
+const MOST_ASKED: u32 = 2;
+
 /// Everything that a planner looks at, at one moment.
 #[derive(Clone, Debug)]
 pub struct Look {
@@ -65,6 +68,9 @@ impl Run<'_> {
         until: Instant,
     ) -> Look {
         let mut warnings = Vec::new();
+        if let Some(trouble) = locks.values().find_map(|lock| lock.trouble()) {
+            warnings.push(format!("nodes cannot be locked: {trouble}"));
+        }
         let (listed, slurm) = tokio::join!(self.list(until), self.ask_slurm());
         let (mut listed, complete) = match listed {
             Ok(listed) => (listed, true),
@@ -168,6 +174,21 @@ impl Run<'_> {
         let nodes = self.tools.slurm.nodes(None).await?;
         let jobs = self.tools.slurm.jobs(Jobs::All).await?;
         Ok((nodes.into_iter().map(|node| (node.name.clone(), node)).collect(), jobs))
+    }
+
+    /// Asks Slurm again if it did not answer, a few times.
+    pub(super) async fn ask_slurm_again(&self, look: &mut Look, until: Instant) {
+        for _ in 0..MOST_ASKED {
+            if look.slurm.is_some() || self.tools.cancel.is_cancelled() {
+                return;
+            }
+            let Ok(answer) = timeout_at(until, self.ask_slurm()).await else {
+                return;
+            };
+            if let Ok((nodes, jobs)) = answer {
+                (look.slurm, look.jobs) = (Some(nodes), jobs);
+            }
+        }
     }
 
     /// Puts a listing right by what we remember: listings lag behind launches and ends, and flap.

@@ -56,7 +56,8 @@ pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Ref
 /// Makes persistent nodes be there: these, or all.
 pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
     let plan = |look: &Look| plan::deploy(nodes, look.world(run));
-    let report = twice(run, Operation::Deploy, |look| Ok::<_, Refusal>(plan(look))).await;
+    let asked = (Operation::Deploy, Duration::ZERO);
+    let report = twice(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Deploy))
 }
 
@@ -66,24 +67,27 @@ pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
 /// what we drained takes jobs again and nothing is deleted.
 pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
     let plan = |look: &Look| plan::resize(request, look.world(run));
-    let report = twice(run, Operation::Resize, |look| Ok::<_, Refusal>(plan(look))).await;
+    let asked = (Operation::Resize, request.patience);
+    let report = twice(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Resize))
 }
 
 /// Gives slurm.conf other nodes.
 pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
-    twice(run, Operation::Finish, |look| plan::finish(request, look.world(run))).await
+    let asked = (Operation::Finish, request.patience);
+    twice(run, asked, |look| plan::finish(request, look.world(run))).await
 }
 
 /// Plans, locks the nodes of the plan, and plans again: only then is it known that nobody else has
 /// changed anything in between. Nothing is done at all while another has one of the nodes in hand.
 async fn twice<E>(
     run: &Run<'_>,
-    operation: Operation,
+    (operation, patience): (Operation, Duration),
     plan: impl Fn(&Look) -> Result<Plan, E>,
 ) -> Result<Report, E> {
     let begun = run.begun(operation.as_str());
-    let deadline = run.deadline(begun);
+    // Nobody but an operator waits for it: jobs get all the time that they were given.
+    let deadline = run.deadline(begun + patience);
     let first = plan(&run.look().await)?;
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();

@@ -31,7 +31,9 @@ impl Run<'_> {
         deadline: Instant,
         plan: impl FnOnce(&Look) -> Plan,
     ) -> Report {
-        let look = self.look_for(&mut locks, deadline).await;
+        let mut look = self.look_for(&mut locks, deadline).await;
+        // It has called us, and so it was there a moment ago.
+        self.ask_slurm_again(&mut look, deadline).await;
         let plan = plan(&look);
         let answers = look.slurm.is_some();
         let mut executor = self.executor(&plan, look, locks, deadline);

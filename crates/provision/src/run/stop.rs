@@ -78,16 +78,12 @@ async fn yielded(
             run.pass(locks, deadline, mine).await
         }
     };
-    let ask = || run.tools.state.ask_to_yield(&wanted, run.tools.now() + PATIENCE);
     if wanted.is_empty() {
         return pass(free.locks, &[]).await;
     }
-    let _ = ask();
     let ours: Vec<NodeName> = free.locks.keys().cloned().collect();
     let first = if ours.is_empty() { None } else { Some(pass(free.locks, &wanted).await) };
-    let _ = ask();
-    let more = run.lock(&wanted, (Instant::now() + PATIENCE).min(deadline)).await;
-    let _ = run.tools.state.stop_asking(&wanted);
+    let more = run.lock_asking(&wanted, (Instant::now() + PATIENCE).min(deadline)).await;
     let left: Vec<NodeName> = ours.into_iter().chain(more.busy.iter().cloned()).collect();
     let mut report = pass(more.locks, &left).await;
     if let Some(first) = first {
@@ -108,9 +104,7 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
         let look = run.look().await;
         let nodes = look.fleet.nodes();
         let until = (Instant::now() + PATIENCE).min(deadline);
-        let _ = run.tools.state.ask_to_yield(&nodes, run.tools.now() + PATIENCE);
-        let locked = run.lock(&nodes, until).await;
-        let _ = run.tools.state.stop_asking(&nodes);
+        let locked = run.lock_asking(&nodes, until).await;
         // Who does not let go in time is ended all the same: nothing is to be left.
         let passed = run.pass(locked.locks, deadline, |look| plan::stop_all(look.world(run))).await;
         let complete = look.fleet.is_complete();

@@ -1,6 +1,7 @@
 //! The stage: a cloud, a controller and a cluster, all of them made from a seed.
 
 use crate::judge::Judge;
+use crate::line::Line;
 use crate::wire::Wire;
 use cloud_core::memory::{MemoryCloud, Settings as CloudSettings, Span, Throttle, Trouble};
 use cloud_core::{
@@ -14,7 +15,6 @@ use provision::run::Run;
 use provision::state::{MemoryState, State};
 use provision::{Fallback, Identity, Roster, Site};
 use slurmconf::{Config, SlurmVersion};
-use slurmctl::Controller;
 use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -31,7 +31,7 @@ pub(crate) struct Env {
     /// What the programs see of the cloud: the same, or one with a planted bug.
     pub(crate) seen: Box<dyn Provider>,
     pub(crate) slurm: MemorySlurm,
-    pub(crate) seen_slurm: Box<dyn Controller>,
+    pub(crate) seen_slurm: Line,
     pub(crate) state: MemoryState,
     pub(crate) seen_state: Box<dyn State>,
     pub(crate) site: Site,
@@ -71,7 +71,7 @@ impl Env {
         let clock = || self.now();
         let tools = Tools {
             cloud: &*self.seen,
-            slurm: &*self.seen_slurm,
+            slurm: &self.seen_slurm,
             state: &*self.seen_state,
             clock: &clock,
             progress: &(),
@@ -86,7 +86,6 @@ impl Env {
 /// What the programs get to see: the cloud and the controller as they are, or with a planted bug.
 pub(crate) struct Wrap {
     pub(crate) cloud: fn(MemoryCloud) -> Arc<dyn Provider>,
-    pub(crate) slurm: fn(MemorySlurm) -> Box<dyn Controller>,
     pub(crate) state: fn(MemoryState, MemoryCloud) -> Box<dyn State>,
     /// What the programs do wrong themselves.
     pub(crate) fault: Option<Fault>,
@@ -99,6 +98,8 @@ pub(crate) enum Fault {
     Idle,
     /// The program that stops nodes does not ask whether Slurm wants them again.
     StopsAll,
+    /// What Slurm said of a node when it was asked for is not asked again.
+    Outdated,
     /// Whatever has a node's name is taken for ours.
     OwnsAll,
 }
@@ -109,18 +110,7 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let list: Hostlist = format!("n[1-{count}]").parse().unwrap();
     let tokens = rng.bool();
     let cloud = MemoryCloud::new(cloud_settings(rng, tokens));
-    let mut slurm_settings = SlurmSettings::cloud(&list);
-    let versions = [(22, 5), (24, 11), (26, 5)].map(|(year, month)| SlurmVersion::new(year, month));
-    slurm_settings.version = *rng.choice(&versions).unwrap();
-    slurm_settings.needs_addresses = rng.bool();
-    slurm_settings.resume_rate = rng.bool().then(|| rng.usize(1..=3));
-    slurm_settings.epoch = SystemTime::UNIX_EPOCH + EPOCH;
-    slurm_settings.resume_timeout = Duration::from_secs(rng.u64(120..=240));
-    slurm_settings.suspend_time = Some(Duration::from_secs(rng.u64(30..=120)));
-    slurm_settings.suspend_timeout = Duration::from_secs(rng.u64(20..=40));
-    slurm_settings.slurmd_timeout = Duration::from_mins(1);
-    slurm_settings.requeue_delay = Duration::from_secs(rng.u64(5..=60));
-    slurm_settings.idle_on_node_suspend = rng.bool();
+    let slurm_settings = slurm_settings(rng, &list);
     let resume_timeout = slurm_settings.resume_timeout;
     let slurm = MemorySlurm::new(slurm_settings);
     let zoned = rng.bool();
@@ -136,7 +126,7 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     if wrap.fault == Some(Fault::OwnsAll) {
         site.identity = Identity::by_name();
     }
-    let judge = Judge::new(&cloud, &slurm, foreign, site.policies.cooldown);
+    let judge = Judge::new(&cloud, &slurm, foreign);
     let seen = Wire {
         cloud: (wrap.cloud)(cloud.clone()),
         judge: Arc::clone(&judge),
@@ -146,7 +136,11 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let state = MemoryState::new();
     Arc::new(Env {
         seen: Box::new(seen),
-        seen_slurm: (wrap.slurm)(slurm.clone()),
+        seen_slurm: Line {
+            slurm: slurm.clone(),
+            judge: Arc::clone(&judge),
+            outdated: wrap.fault == Some(Fault::Outdated),
+        },
         seen_state: (wrap.state)(state.clone(), cloud.clone()),
         cloud,
         slurm,
@@ -160,6 +154,22 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
         nodes: list.node_names().unwrap(),
         tokens,
     })
+}
+
+fn slurm_settings(rng: &mut Rng, nodes: &Hostlist) -> SlurmSettings {
+    let mut settings = SlurmSettings::cloud(nodes);
+    let versions = [(22, 5), (24, 11), (26, 5)].map(|(year, month)| SlurmVersion::new(year, month));
+    settings.version = *rng.choice(&versions).unwrap();
+    settings.needs_addresses = rng.bool();
+    settings.resume_rate = rng.bool().then(|| rng.usize(1..=3));
+    settings.epoch = SystemTime::UNIX_EPOCH + EPOCH;
+    settings.resume_timeout = Duration::from_secs(rng.u64(120..=240));
+    settings.suspend_time = Some(Duration::from_secs(rng.u64(30..=120)));
+    settings.suspend_timeout = Duration::from_secs(rng.u64(20..=40));
+    settings.slurmd_timeout = Duration::from_mins(1);
+    settings.requeue_delay = Duration::from_secs(rng.u64(5..=60));
+    settings.idle_on_node_suspend = rng.bool();
+    settings
 }
 
 fn cloud_settings(rng: &mut Rng, tokens: bool) -> CloudSettings {

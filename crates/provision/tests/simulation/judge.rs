@@ -10,9 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Most machines that are made for one node while one cool-down lasts.
-const MOST_MACHINES: usize = 4;
-
 /// What has changed in Slurm in the meantime is not held against whoever asked it before.
 const LAST_WORD: Duration = Duration::from_secs(3);
 
@@ -22,7 +19,8 @@ pub(crate) enum Who {
     /// The simulation's own: people, and fate.
     #[default]
     Nobody,
-    Program,
+    /// The program that slurmctld called as its so manieth.
+    Program(usize),
     /// A reconcile that began then.
     Reconcile(Instant),
 }
@@ -32,7 +30,6 @@ pub(crate) struct Judge {
     cloud: MemoryCloud,
     slurm: MemorySlurm,
     foreign: Vec<String>,
-    cooldown: Duration,
     begun: Instant,
     seen: Mutex<Seen>,
 }
@@ -43,28 +40,22 @@ struct Seen {
     verdict: Option<String>,
     /// Machines that Slurm takes for their nodes, by instance.
     machines: BTreeMap<String, NodeName>,
-    /// When which machine was made, by node.
-    made: BTreeMap<String, BTreeMap<String, Instant>>,
     /// Since when Slurm has the nodes of these machines powered down.
     orphans: BTreeMap<String, Instant>,
     /// When reconciles began, and ended.
     reconciles: BTreeMap<Instant, Option<Instant>>,
+    /// Those to whom slurmctld has not answered.
+    unheard: Vec<Who>,
     /// Since when jobs run.
     jobs: BTreeMap<JobId, Instant>,
 }
 
 impl Judge {
-    pub(crate) fn new(
-        cloud: &MemoryCloud,
-        slurm: &MemorySlurm,
-        foreign: Vec<String>,
-        cooldown: Duration,
-    ) -> Arc<Self> {
+    pub(crate) fn new(cloud: &MemoryCloud, slurm: &MemorySlurm, foreign: Vec<String>) -> Arc<Self> {
         let judge = Arc::new(Self {
             cloud: cloud.clone(),
             slurm: slurm.clone(),
             foreign,
-            cooldown,
             begun: Instant::now(),
             seen: Mutex::default(),
         });
@@ -109,6 +100,17 @@ impl Judge {
         Who::Reconcile(now)
     }
 
+    /// slurmctld has not answered: whoever asked cannot know.
+    pub(crate) fn unheard(&self) {
+        let who = self.who();
+        self.seen().unheard.push(who);
+    }
+
+    fn could_know(&self) -> bool {
+        let seen = self.seen();
+        !seen.unheard.contains(&seen.who)
+    }
+
     /// A process has ended, or was killed.
     pub(crate) fn ended(&self, who: Who) {
         if let Who::Reconcile(begun) = who {
@@ -130,7 +132,7 @@ impl Judge {
         let orphans: BTreeSet<&str> =
             all.iter().filter(asleep).map(|instance| instance.id.as_str()).collect();
         if let Err(what) = self.two_live(all).and_then(|()| self.others(all)) {
-            self.says(what);
+            self.says(&what);
         }
         let running: BTreeSet<JobId> = self
             .slurm
@@ -183,41 +185,19 @@ impl Judge {
         let event = moment.event;
         let subject = event.subject.as_deref().unwrap_or_default();
         if event.outcome != Outcome::Lost && self.is_foreign(subject) {
-            self.says(format!("foreign: {} was asked for {subject}", event.operation));
+            self.says(&format!("foreign: {} was asked for {subject}", event.operation));
         }
         if !matches!(event.outcome, Outcome::Done | Outcome::DoneUnheard) {
             return;
         }
         let judged = match event.operation {
-            Operation::Launch => {
-                let all = moment.instances();
-                self.two_live(&all).and_then(|()| self.made(subject, &all))
-            }
-            Operation::Start => self.two_live(&moment.instances()),
+            Operation::Launch | Operation::Start => self.two_live(&moment.instances()),
             Operation::Terminate => moment.before.as_ref().map_or(Ok(()), |one| self.hasty(one)),
             _ => Ok(()),
         };
         if let Err(what) = judged {
-            self.says(what);
+            self.says(&what);
         }
-    }
-
-    /// No loop of launches: few machines for a node while one cool-down lasts.
-    fn made(&self, node: &str, all: &[Instance]) -> Result<(), String> {
-        let now = Instant::now();
-        let made = &mut self.seen().made;
-        let made = made.entry(node.to_owned()).or_default();
-        for instance in all.iter().filter(|one| one.tags.get("node") == Some(node)) {
-            if !self.is_foreign(instance.id.as_str()) {
-                made.entry(instance.id.as_str().to_owned()).or_insert(now);
-            }
-        }
-        let lately = |at: &&Instant| now.saturating_duration_since(**at) < self.cooldown;
-        let count = made.values().filter(lately).count();
-        if count <= MOST_MACHINES {
-            return Ok(());
-        }
-        Err(format!("loop: {node} had {count} machines in {:?}", self.cooldown))
     }
 
     /// A machine is asked to go, or to reboot: never one on which a job runs.
@@ -231,8 +211,9 @@ impl Judge {
         let here = jobs.iter().filter(|job| job.nodes.contains(node.as_str()));
         if let Some(job) = here.map(|job| job.id).find(|job| self.has_begun(*job))
             && all.iter().any(runs)
+            && self.could_know()
         {
-            self.says(format!("disturbed: {operation} of {id}, job {job} runs on {node}"));
+            self.says(&format!("disturbed: {operation} of {id}, job {job} runs on {node}"));
         }
     }
 
@@ -282,11 +263,11 @@ impl Judge {
                 && machines.get(instance.id.as_str()) == Some(node)
         });
         if works {
-            self.says(format!("disturbed: job {} ran on {node}, told {}", job.id, told.action));
+            self.says(&format!("disturbed: job {} ran on {node}, told {}", job.id, told.action));
         }
     }
 
-    fn says(&self, what: String) {
+    fn says(&self, what: &str) {
         let at = Instant::now().saturating_duration_since(self.begun);
         self.seen().verdict.get_or_insert_with(|| format!("{what} (at {at:?})"));
     }

@@ -10,12 +10,14 @@
 //! A seed that fails prints itself. It runs again, alone and exactly alike, and tells its life, with
 //! `SIMULATION_SEED=<seed> cargo test -p provision --test simulation -- --exact seeds_from_0`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
 
 mod check;
 mod env;
+mod happening;
 mod judge;
 mod kill;
+mod line;
 mod planted;
 mod slips;
 mod wire;
@@ -26,12 +28,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 fn honest() -> Wrap {
-    Wrap {
-        cloud: |cloud| Arc::new(cloud),
-        slurm: |slurm| Box::new(slurm),
-        state: |state, _| Box::new(state),
-        fault: None,
-    }
+    Wrap { cloud: |cloud| Arc::new(cloud), state: |state, _| Box::new(state), fault: None }
 }
 
 /// Lives through one seed.

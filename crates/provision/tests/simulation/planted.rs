@@ -1,7 +1,7 @@
 //! Bugs planted on purpose: each has to be caught by the invariant that it breaks.
 
 use crate::env::{Fault, Wrap};
-use crate::slips::{Outdated, Slip, Slipping};
+use crate::slips::{Slip, Slipping};
 use crate::{honest, simulate};
 use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
@@ -151,12 +151,7 @@ fn a_stop_that_does_not_ask_slurm_is_caught() {
 
 #[test]
 fn a_give_back_of_a_node_that_came_up_is_caught() {
-    catches(&Wrap { slurm: |slurm| Box::new(Outdated(slurm)), ..honest() }, "disturbed");
-}
-
-#[test]
-fn pools_that_never_cool_down_are_caught() {
-    catches(&slipping!(Slip::NeverCools), "loop");
+    catches(&Wrap { fault: Some(Fault::Outdated), ..honest() }, "disturbed");
 }
 
 #[test]

@@ -1,16 +1,9 @@
 //! Bugs of our own, planted between the programs and what they remember or hear.
 
-use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
-use hostlist::{Hostlist, NodeName};
+use hostlist::NodeName;
 use provision::plan::FindingKind;
 use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
-use slurmconf::SlurmVersion;
-use slurmctl::memory::MemorySlurm;
-use slurmctl::{
-    BatchJob, Controller, ControllerConfig, Flag, Job, JobId, Jobs, Node, NodeAction, NodeAddress,
-    Reason,
-};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
@@ -23,8 +16,6 @@ pub(crate) enum Slip {
     NeverKept,
     /// Everything has been seen before.
     AllSeen,
-    /// What a pool has refused is forgotten.
-    NeverCools,
 }
 
 /// A state with a bug in it.
@@ -81,7 +72,6 @@ impl State for Slipping {
     fn load(&self, document: Document) -> Result<Option<String>> {
         match (self.2, document) {
             (Slip::AllSeen, Document::Sightings) => Ok(Some(self.all_seen())),
-            (Slip::NeverCools, Document::Cooldowns) => Ok(None),
             _ => self.0.load(document),
         }
     }
@@ -108,70 +98,5 @@ impl State for Slipping {
 
     fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>> {
         self.0.asked_to_yield(now)
-    }
-}
-
-/// A controller whose answers are taken for what they were when the node was asked for: all nodes
-/// are still on their way up.
-#[derive(Debug)]
-pub(crate) struct Outdated(pub(crate) MemorySlurm);
-
-#[async_trait]
-impl Controller for Outdated {
-    fn version(&self) -> SlurmVersion {
-        self.0.version()
-    }
-
-    async fn nodes(&self, which: Option<&Hostlist>) -> slurmctl::Result<Vec<Node>> {
-        let mut nodes = self.0.nodes(which).await?;
-        for node in nodes.iter_mut().filter(|node| node.state.is_up()) {
-            node.state.flags.insert(Flag::PoweringUp);
-        }
-        Ok(nodes)
-    }
-
-    async fn jobs(&self, which: Jobs) -> slurmctl::Result<Vec<Job>> {
-        self.0.jobs(which).await
-    }
-
-    async fn config(&self) -> slurmctl::Result<ControllerConfig> {
-        self.0.config().await
-    }
-
-    async fn set_addresses(&self, addresses: &[NodeAddress]) -> slurmctl::Result<()> {
-        self.0.set_addresses(addresses).await
-    }
-
-    async fn set_state(
-        &self,
-        nodes: &Hostlist,
-        to: NodeAction,
-        reason: Option<&Reason>,
-    ) -> slurmctl::Result<()> {
-        self.0.set_state(nodes, to, reason).await
-    }
-
-    async fn comment(&self, job: JobId, text: &str) -> slurmctl::Result<()> {
-        self.0.comment(job, text).await
-    }
-
-    async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> slurmctl::Result<()> {
-        self.0.reboot(nodes, reason).await
-    }
-
-    async fn submit(&self, job: &BatchJob) -> slurmctl::Result<JobId> {
-        self.0.submit(job).await
-    }
-
-    async fn ping(&self) -> slurmctl::Result<bool> {
-        self.0.ping().await
-    }
-
-    async fn reconfigure(&self) -> slurmctl::Result<()> {
-        self.0.reconfigure().await
-    }
-
-    async fn restart(&self) -> slurmctl::Result<()> {
-        self.0.restart().await
     }
 }

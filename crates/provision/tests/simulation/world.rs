@@ -2,6 +2,7 @@
 
 use crate::check;
 use crate::env::{self, Env, Fault, Wrap};
+use crate::happening::{Happening, happenings};
 use crate::judge::Who;
 use crate::kill::Killable;
 use cloud_core::{Instance, InstanceState};
@@ -13,8 +14,8 @@ use provision::Report;
 use provision::exec::Cancel;
 use provision::plan::JobGroup;
 use provision::run::{self, Run};
-use slurmctl::memory::{Call, JobSpec, Registration};
-use slurmctl::{NodeAction, ResumeRequest};
+use slurmctl::ResumeRequest;
+use slurmctl::memory::{Call, Registration};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,27 +32,6 @@ const RECONCILE: Duration = Duration::from_mins(1);
 /// How often machines that boot are looked at.
 const BOOTING: Duration = Duration::from_secs(3);
 
-/// Something that happens to the cluster.
-enum Happening {
-    Job(JobSpec),
-    Crash,
-    Unreachable(bool),
-    /// A machine disappears.
-    Vanish,
-    /// A machine is switched off.
-    SwitchOff,
-    /// Somebody powers a node down while it may be on its way up.
-    PowerDown,
-    /// One of the calls so far comes once more.
-    Repeat,
-    /// This call comes once more.
-    Again(Call),
-    /// The state directory is lost.
-    Forget,
-    /// slurmctld does as it is told, and its answers get lost.
-    LoseAnswers(usize),
-}
-
 /// A process that has ended.
 enum Ended {
     Reconcile(Who),
@@ -60,63 +40,33 @@ enum Ended {
     Killed(Call),
 }
 
-struct Sim {
-    rng: Rng,
-    env: Arc<Env>,
+pub(crate) struct Sim {
+    pub(crate) rng: Rng,
+    pub(crate) env: Arc<Env>,
     programs: FuturesUnordered<BoxFuture<'static, Ended>>,
-    happenings: BTreeMap<Instant, Vec<Happening>>,
-    reconciles: Instant,
-    reconciling: bool,
+    pub(crate) happenings: BTreeMap<Instant, Vec<Happening>>,
+    pub(crate) reconciles: Instant,
+    pub(crate) reconciling: bool,
+    /// How many programs have begun.
+    pub(crate) begun: usize,
     /// What slurmctld has called so far.
-    calls: Vec<Call>,
+    pub(crate) calls: Vec<Call>,
     /// Machines that have registered, by instance, with how often they had booted.
-    registered: BTreeMap<String, (NodeName, usize)>,
+    pub(crate) registered: BTreeMap<String, (NodeName, usize)>,
     /// Those of them that Slurm took for their nodes.
-    known: BTreeMap<String, NodeName>,
-    booted: BTreeMap<(String, usize), Instant>,
-    calm_at: Instant,
-    calm: bool,
-    fault: Option<Fault>,
+    pub(crate) known: BTreeMap<String, NodeName>,
+    pub(crate) booted: BTreeMap<(String, usize), Instant>,
+    pub(crate) calm_at: Instant,
+    pub(crate) calm: bool,
+    pub(crate) fault: Option<Fault>,
     /// How the nodes were seen by Slurm, and what it called, if anybody wants to know.
-    story: Option<Vec<(u64, String)>>,
-    nodes: BTreeMap<NodeName, String>,
+    pub(crate) story: Option<Vec<(u64, String)>>,
+    pub(crate) nodes: BTreeMap<NodeName, String>,
 }
 
 /// Lives through one seed; the error says what went wrong.
 pub(crate) async fn run(seed: u64, wrap: &Wrap) -> Result<(), String> {
     Sim::new(seed, wrap).await.live().await
-}
-
-fn happenings(rng: &mut Rng, env: &Env, until: Instant) -> BTreeMap<Instant, Vec<Happening>> {
-    let mut all: BTreeMap<Instant, Vec<Happening>> = BTreeMap::new();
-    let troubled = until.saturating_duration_since(env.begun).as_secs();
-    let mut add = |seconds: u64, what| {
-        all.entry(env.begun + Duration::from_secs(seconds)).or_default().push(what);
-    };
-    for _ in 0..rng.usize(1..=3) {
-        let mut job =
-            JobSpec::new(rng.usize(1..=env.nodes.len()), Duration::from_secs(rng.u64(5..120)));
-        job.cpus = rng.bool().then_some(1);
-        add(rng.u64(0..troubled / 2), Happening::Job(job));
-    }
-    for _ in 0..rng.usize(0..=3) {
-        let at = rng.u64(5..troubled);
-        match rng.u8(0..8) {
-            0 => add(at, Happening::Crash),
-            1 => {
-                add(at, Happening::Unreachable(true));
-                add(at + rng.u64(1..90), Happening::Unreachable(false));
-            }
-            2 => add(at, Happening::Vanish),
-            3 => add(at, Happening::SwitchOff),
-            4 => add(at, Happening::PowerDown),
-            5 => add(at, Happening::Repeat),
-            6 => add(at, Happening::LoseAnswers(rng.usize(1..=4))),
-            _ if env.tokens => add(at, Happening::Forget),
-            _ => add(at, Happening::Repeat),
-        }
-    }
-    all
 }
 
 impl Sim {
@@ -133,6 +83,7 @@ impl Sim {
             programs: FuturesUnordered::new(),
             happenings,
             reconciling: false,
+            begun: 0,
             calls: Vec::new(),
             registered: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -322,7 +273,7 @@ impl Sim {
         told.then(|| Duration::from_millis(self.rng.u64(0..60_000)))
     }
 
-    fn call(&mut self, call: Call, fresh: bool) {
+    pub(crate) fn call(&mut self, call: Call, fresh: bool) {
         if self.story.is_some() {
             self.note(format!("{call:?}"));
         }
@@ -343,21 +294,14 @@ impl Sim {
             .await
         };
         let judge = Arc::clone(&self.env.judge);
-        let process = Killable::new(process, self.kill(), judge, Who::Program);
+        self.begun += 1;
+        let process = Killable::new(process, self.kill(), judge, Who::Program(self.begun));
         self.programs.push(Box::pin(async move {
             match process.await {
                 Some(_) => Ended::Well,
                 None => Ended::Killed(call),
             }
         }));
-    }
-
-    /// Now and then a call comes twice, a moment later.
-    fn doubles(&mut self, call: &Call) {
-        if !self.calm && self.rng.u8(0..8) == 0 {
-            let at = Instant::now() + Duration::from_millis(self.rng.u64(1..5_000));
-            self.happenings.entry(at).or_default().push(Happening::Again(call.clone()));
-        }
     }
 
     /// A process has ended; one that was killed is called again, at times.
@@ -373,58 +317,6 @@ impl Sim {
                     self.call(call, false);
                 }
             }
-        }
-    }
-
-    async fn happen(&mut self) {
-        let now = Instant::now();
-        while let Some(entry) = self.happenings.first_entry() {
-            if *entry.key() > now {
-                return;
-            }
-            for what in entry.remove() {
-                self.happens(what).await;
-            }
-        }
-    }
-
-    async fn happens(&mut self, what: Happening) {
-        let env = Arc::clone(&self.env);
-        match what {
-            Happening::Job(spec) => {
-                let _ = env.slurm.submit_job(spec);
-            }
-            Happening::Crash => env.slurm.crash(),
-            Happening::Unreachable(gone) => env.slurm.set_unreachable(gone),
-            Happening::Vanish | Happening::SwitchOff => {
-                let running: Vec<_> = env
-                    .ours()
-                    .into_iter()
-                    .filter(|instance| instance.state == InstanceState::Running)
-                    .collect();
-                if let Some(instance) = self.rng.choice(&running) {
-                    let state = match what {
-                        Happening::Vanish => InstanceState::Terminated,
-                        _ => InstanceState::Stopped,
-                    };
-                    assert!(env.cloud.force(&instance.id, state));
-                }
-            }
-            Happening::PowerDown => {
-                let node = self.rng.choice(&env.nodes).cloned();
-                let list: Hostlist = node.iter().collect();
-                let action = NodeAction::PowerDownForce;
-                let slurm: &dyn slurmctl::Controller = &env.slurm;
-                let _ = slurm.set_state(&list, action, None).await;
-            }
-            Happening::Repeat => {
-                if let Some(call) = self.rng.choice(&self.calls).cloned() {
-                    self.call(call, false);
-                }
-            }
-            Happening::Again(call) => self.call(call, false),
-            Happening::Forget => env.state.forget(),
-            Happening::LoseAnswers(calls) => env.slurm.lose_answers(calls),
         }
     }
 }
