@@ -90,6 +90,13 @@ impl Builder {
         self
     }
 
+    /// For how many seconds clients try to reach slurmctld.
+    #[must_use]
+    pub fn slurmctld_timeout(mut self, seconds: u32) -> Self {
+        self.wishes.slurmctld_timeout = seconds;
+        self
+    }
+
     /// How Slurm learns where nodes are.
     #[must_use]
     pub fn addresses(mut self, addresses: Addresses) -> Self {

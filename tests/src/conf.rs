@@ -22,6 +22,8 @@ pub(crate) struct Wishes {
     pub(crate) resume_timeout: u32,
     /// Seconds until a node that does not answer is down.
     pub(crate) slurmd_timeout: u32,
+    /// Seconds for which clients try to reach slurmctld.
+    pub(crate) slurmctld_timeout: u32,
     pub(crate) addresses: Addresses,
     /// True if slurmctld runs `RebootProgram`, and not the node.
     pub(crate) reboot_from_controller: bool,
@@ -35,6 +37,7 @@ impl Default for Wishes {
             suspend: 2,
             resume_timeout: 90,
             slurmd_timeout: 300,
+            slurmctld_timeout: 10,
             addresses: Addresses::Registered,
             reboot_from_controller: true,
             partitions: "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
@@ -70,10 +73,10 @@ RebootProgram={at}/bin/rebuild
 }
 
 fn times(wishes: &Wishes) -> String {
-    let Wishes { suspend, resume_timeout, slurmd_timeout, .. } = wishes;
+    let Wishes { suspend, resume_timeout, slurmd_timeout, slurmctld_timeout, .. } = wishes;
     format!(
         "SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0
-SlurmctldTimeout=10
+SlurmctldTimeout={slurmctld_timeout}
 SlurmdTimeout={slurmd_timeout}
 MessageTimeout=10
 BatchStartTimeout=30

@@ -11,6 +11,7 @@ fn all_of_ours_and_nothing_else_with_slurmctld_down() {
         let cluster = Cluster::builder(USUAL)
             .nodes(3)
             .suspend_time(600)
+            .slurmctld_timeout(2)
             .config("image_id: ocid1.image.oc1.phx.img000")
             .cloud(|cloud| {
                 // A name is taken only once in a subnet.
