@@ -58,6 +58,9 @@ class Bed:
     def __init__(self, folder):
         self.folder, self.children = folder, []
         self.slurm = cache() / "slurm" / "24.11"
+
+    def up(self):
+        folder = self.folder
         for name in ["munge", "run", "state", "etc"]:
             (folder / name).mkdir()
         (folder / "munge").chmod(0o700)
@@ -146,11 +149,11 @@ def first_request(bed, name, *words):
 
 def main(venv):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="se", dir="/tmp"))
-    bed = None
+    bed = Bed(folder)
     try:
         for name in PROGRAMS:
             bar(f"{name}: size", os.path.getsize(built(name)) / 1e6, "MB", 8)
-        bed = Bed(folder)
+        bed.up()
         hosts = f"vm-standard2-1-ad1-[0001-{NODES:04}]"
         for name, words in [("startnode", [hosts]), ("stopnode", [hosts]), ("listnodes", [])]:
             bar(f"{name}: exec to first request", first_request(bed, name, *words), "ms", 15)
@@ -163,8 +166,7 @@ def main(venv):
             bar(f"{name}: memory for {NODES} nodes", memory, "MB", 15)
         oci(venv)
     finally:
-        if bed:
-            bed.stop()
+        bed.stop()
         shutil.rmtree(folder)
     print(f"\n{missed} bars missed")
 

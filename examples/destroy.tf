@@ -5,6 +5,11 @@ resource "null_resource" "stop_compute_nodes" {
     host = oci_core_instance.management.public_ip
   }
 
+  # A changed address would replace this resource, and that would stop the nodes of a cluster that is to go on.
+  lifecycle {
+    ignore_changes = [triggers]
+  }
+
   provisioner "remote-exec" {
     when   = destroy
     inline = ["sudo -u slurm /usr/local/bin/stopnode --all --force"]
