@@ -7,14 +7,14 @@ mod common;
 use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{Capability, Provider as _};
 use cloud_core::{
-    ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, ShapeName,
+    ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, ShapeName, Zone,
 };
 use common::{Bed, conf, groups, names, node};
 use provision::exec::Cancel;
 use provision::state::Launch;
-use provision::{Cause, Identity, Outcome, run};
-use slurmctl::JobState;
+use provision::{Cause, Fallback, Identity, Outcome, run};
 use slurmctl::memory::{Call, JobSpec};
+use slurmctl::{Controller as _, JobState, NodeAction};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -263,3 +263,129 @@ async fn a_node_does_not_wait_for_the_lock_of_another() {
     assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Busy);
     drop(lock);
 }
+
+/// The call that slurmctld makes for a job that runs for hours.
+async fn long_job(bed: &Bed) -> (slurmctl::JobId, slurmctl::ResumeRequest) {
+    let job = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(5)));
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for call in bed.slurm.tick() {
+            if let Call::Resume { request, .. } = call {
+                return (job, request);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_with_a_job_was_taken_for_the_dead_one_before_it() {
+    let mut settings = Settings::default();
+    settings.address = Span::millis(36_000_000, 36_000_000);
+    let mut bed = Bed::with("n1", settings);
+    let other = Fallback { zone: Some(Zone::new("zone-2")), ..Fallback::default() };
+    bed.site.fallback = vec![other];
+    let (job, request) = long_job(&bed).await;
+    // The first fails for want of room; of the second, no answer comes, and it is found.
+    bed.cloud.script(Operation::Launch, Trouble::FailLater(ErrorKind::Capacity));
+    bed.cloud.script(Operation::Launch, Trouble::LoseAnswer);
+    let (signal, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
+    let stop = async {
+        let runs = |bed: &Bed| {
+            bed.live().iter().any(|one| one.state == cloud_core::InstanceState::Running)
+        };
+        while !runs(&bed) {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        let _ = bed.slurm.register(&node("n1"), "10.0.0.9", Instant::now());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let _ = bed.slurm.tick();
+        assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Running);
+        signal.cancel();
+    };
+    let (report, ()) = tokio::join!(start, stop);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].launches, 2, "{report:?}");
+    assert_eq!(bed.live().len(), 1, "it runs a job");
+    assert_eq!(bed.slurm.job(job).unwrap().restarts, 0);
+}
+
+/// A node that has come up, and on which a job runs.
+async fn busy() -> (Bed, slurmctl::JobId) {
+    let bed = Bed::new("n1");
+    let (job, request) = long_job(&bed).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    let _ = bed.slurm.register(&node("n1"), "10.0.0.9", Instant::now());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let _ = bed.slurm.tick();
+    assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Running, "{report:?}");
+    (bed, job)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_could_not_stop_a_node_that_slurm_wants() {
+    let (bed, job) = busy().await;
+    let report = bed.run(async |run| run::stop(run, &names("n1")).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{report:?}");
+    assert_eq!(bed.live().len(), 1, "slurmctld's own call is too old");
+    assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Running);
+    let report = bed.run(async |run| run::stop_now(run, &names("n1")).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Down, "{report:?}");
+    assert_eq!(bed.live().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_stops_a_node_while_it_starts() {
+    let bed = Bed::new("n1");
+    let (_, request) = long_job(&bed).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
+    let stop = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        bed.run(async |run| run::stop_now(run, &nodes).await).await
+    };
+    let (started, stopped) = tokio::join!(start, stop);
+    assert_eq!(stopped.nodes[&node("n1")].outcome, Outcome::Down, "{stopped:?}");
+    assert_eq!(started.nodes[&node("n1")].outcome, Outcome::Yielded, "{started:?}");
+    assert_eq!(bed.live().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ended_a_node_that_came_up_while_the_cloud_was_slow() {
+    for lists in [true, false] {
+        let bed = Bed::new("n1");
+        let nodes = names("n1");
+        let (_, request) = bed.job(1).await;
+        let jobs = groups(&request);
+        bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+        let why = slurmctl::Reason::new("somebody wants it off");
+        let list = "n1".parse().unwrap();
+        bed.slurm.set_state(&list, NodeAction::PowerDownForce, Some(&why)).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(matches!(bed.slurm.tick()[..], [Call::Suspend { .. }]));
+        if lists {
+            bed.cloud.script(Operation::List, Trouble::Delay(Duration::from_secs(10)));
+        } else {
+            bed.cloud.script(Operation::Terminate, Trouble::Refuse(ErrorKind::Unavailable));
+            let trouble = Trouble::Refuse(ErrorKind::Unavailable);
+            bed.cloud.chance(Some(Operation::Terminate), trouble, 1.0);
+        }
+        let stop = bed.run(async |run| run::stop(run, &nodes).await);
+        let up = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let booted = Instant::now();
+            assert_eq!(bed.slurm.register(&node("n1"), "10.0.0.9", booted), ACCEPTED);
+            bed.cloud.calm();
+        };
+        let (report, ()) = tokio::join!(stop, up);
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{lists}: {report:?}");
+        assert!(report.nodes[&node("n1")].reason.is_some(), "{report:?}");
+        assert_eq!(bed.live().len(), 1, "Slurm has it in service again");
+    }
+}
+
+const ACCEPTED: slurmctl::memory::Registration = slurmctl::memory::Registration::Accepted;

@@ -8,9 +8,11 @@ use cloud_core::memory::Trouble;
 use cloud_core::{ErrorKind, ImageId, InstanceState, Operation, ShapeName, Zone};
 use common::{Bed, conf, groups, names, node};
 use hostlist::Hostlist;
-use provision::plan::{FindingKind, RebuildOptions, Rollout, Target, reconcile};
+use provision::plan::{
+    FindingKind, Finish, Gaps, RebuildOptions, Resize, Rollout, Target, reconcile,
+};
 use provision::state::StateDir;
-use provision::{Cooldowns, Fleet, Outcome, Roster, World, run};
+use provision::{Cause, Cooldowns, Fleet, Outcome, Roster, World, run};
 use slurmctl::{Controller as _, Node, NodeAction, NodeState, Reason, ResumeRequest};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -71,10 +73,11 @@ async fn no_name_is_dropped_without_a_word() {
 /// 5: while one partition was busy, the other's failures were not acted upon.
 #[tokio::test(start_paused = true)]
 async fn one_pool_in_use_does_not_shield_another_that_fails() {
-    let mut bed = Bed::new("a[1-2],b[1-2]");
+    let mut bed = Bed::new("a[1-2],b[1-2],c1");
     bed.config = conf(
         "NodeName=a[1-2] State=CLOUD Features=shape=small,ad=1\n\
-         NodeName=b[1-2] State=CLOUD Features=shape=small,ad=2",
+         NodeName=b[1-2] State=CLOUD Features=shape=small,ad=2\n\
+         NodeName=c1 State=CLOUD Features=shape=small,ad=3",
     );
     let report = bed.run(async |run| run::start(run, &names("a1"), &[]).await).await;
     assert!(report.is_success());
@@ -88,6 +91,13 @@ async fn one_pool_in_use_does_not_shield_another_that_fails() {
     let report = bed.run(async |run| run::start(run, &again, &[]).await).await;
     assert_eq!(bed.requests(Operation::Launch), launches, "both pools cool down");
     assert_eq!(report.exit_code(), 1);
+    for (name, zone) in [("a2", "zone-1"), ("b2", "zone-2")] {
+        let failed = &report.nodes[&node(name)];
+        assert_eq!(failed.cause, Some(Cause::Cooling), "{failed:?}");
+        assert!(failed.reason.as_ref().unwrap().contains(zone), "{failed:?}");
+    }
+    let report = bed.run(async |run| run::start(run, &names("c1"), &[]).await).await;
+    assert!(report.is_success(), "the third has room: {report:?}");
 }
 
 /// 6: a failure in scaling down ended all scaling up; a lock stayed behind after a kill.
@@ -179,7 +189,32 @@ async fn every_way_in_leads_somewhere() {
     let report = bed.run(async |run| run::failed(run, &names("n2")).await).await;
     assert!(report.is_success(), "{report:?}");
     assert!(bed.run(async |run| run::deploy(run, None).await).await.is_success());
+    let (plan, _) = bed.run(async |run| run::preview_reconcile(run).await).await;
+    assert!(plan.findings.iter().all(|found| found.kind != FindingKind::Blind), "{plan}");
+    let text = "# STARTNODES\nNodeName=n[1-2] State=CLOUD Features=shape=small,ad=1\n# ENDNODES\n";
+    let document = slurmconf::Document::parse(text.to_owned());
+    let version = slurmconf::SlurmVersion::new(24, 11);
+    let patience = Duration::from_mins(1);
+    let limits = slurmconf::Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
+    let site = slurmconf::Site::default();
+    let cluster = slurmconf::generate(&limits, &slurmconf::Shapes::oci(), &site).unwrap();
+    let finish = Finish {
+        document: &document,
+        cluster: &cluster,
+        version,
+        force: true,
+        tell: false,
+        patience,
+    };
+    let report = bed.run(async |run| run::finish(run, &finish).await).await.unwrap();
+    assert!(report.is_success(), "{report:?}");
+    let resize = Resize { groups: &[], gaps: Gaps::Keep, document: &document, version, patience };
+    let report = bed.run(async |run| run::resize(run, &resize).await).await;
+    assert!(report.is_success(), "{report:?}");
+    assert!(bed.run(async |run| run::start(run, &nodes, &[]).await).await.is_success());
     assert!(bed.run(async |run| run::stop(run, &nodes).await).await.is_success());
+    assert!(bed.run(async |run| run::start(run, &nodes, &[]).await).await.is_success());
+    assert!(bed.run(async |run| run::stop_now(run, &nodes).await).await.is_success());
     assert!(bed.run(async |run| run::stop_all(run).await).await.is_success());
     assert!(bed.live().is_empty());
 }

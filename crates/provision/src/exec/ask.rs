@@ -22,6 +22,9 @@ const MOST_DOUBTS: u32 = 3;
 /// How often a launch may turn out to be a repeat of one whose instance is gone.
 const MOST_GENERATIONS: u32 = 24;
 
+/// Most instances that are asked for by themselves at a time.
+const MOST_FOUND: usize = 8;
+
 /// How long a listing may be behind a launch.
 pub(crate) const DOUBT: Duration = Duration::from_secs(10);
 
@@ -89,11 +92,16 @@ impl Engine<'_> {
         let work = self.works.get_mut(node)?;
         match &mut work.phase {
             Phase::Remove { ids, .. } => {
-                let next = ids.last().cloned();
-                if next.is_none() {
+                let Some(next) = ids.last().cloned() else {
                     self.removed(node);
+                    return None;
+                };
+                if work.needs_word() {
+                    work.unheard = true;
+                    self.desk.confirm(node);
+                    return None;
                 }
-                next.map(Next::Terminate)
+                Some(Next::Terminate(next))
             }
             Phase::Start(id) => Some(Next::Start(id.clone())),
             Phase::Launch => self.next_place(node),
@@ -166,9 +174,14 @@ impl Engine<'_> {
     }
 
     /// Asks for one instance that the listings do not show.
+    ///
+    /// Once at a time for a node, and for a few nodes at a time: the next look asks for the others.
     pub(super) fn ask_for(&mut self, node: &NodeName, id: InstanceId) {
         let cloud = self.tools.cloud;
         let node = node.clone();
+        if self.finding.len() >= MOST_FOUND || !self.finding.insert(node.clone()) {
+            return;
+        }
         self.requests.push(Box::pin(async move {
             let found = cloud.get(&id).await;
             Answer { node, what: Asked::Found(id, found) }
@@ -189,7 +202,10 @@ impl Engine<'_> {
                 self.no_longer_asking(&node);
                 self.started(&node, &id, result);
             }
-            Asked::Found(id, result) => self.found(&node, &id, result),
+            Asked::Found(id, result) => {
+                self.finding.remove(&node);
+                self.found(&node, &id, result);
+            }
         }
     }
 

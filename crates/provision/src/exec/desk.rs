@@ -1,17 +1,8 @@
-//! What Slurm is told, one call at a time: whatever comes up during a call goes into the next.
+//! What is to be said to Slurm, one call at a time: whatever comes up during a call goes into the next.
 
-use super::engine::Engine;
-use super::tools::Tools;
-use super::work::{Aim, Failure, Life, Phase, Then, Word, Work};
-use super::{end::remove, groups};
-use crate::outcome::Outcome;
-use crate::plan::our_reason;
-use crate::report::Cause;
-use crate::state::EventKind;
-use futures_util::future::BoxFuture;
-use hostlist::{Hostlist, NodeName};
-use slurmctl::{JobId, NodeAction, NodeAddress, NodeState, Reason};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use hostlist::NodeName;
+use slurmctl::{JobId, NodeAddress};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -26,8 +17,14 @@ pub(super) struct Desk {
     backs: BTreeMap<String, BTreeSet<NodeName>>,
     /// Nodes of jobs that cannot get all of them, by reason.
     releases: BTreeMap<String, BTreeSet<NodeName>>,
-    comments: VecDeque<(JobId, String)>,
-    tries: u32,
+    /// What the owners of jobs are told: the first reason, once.
+    comments: BTreeMap<JobId, String>,
+    commented: BTreeSet<JobId>,
+    /// Nodes that are to go, unless Slurm wants them again.
+    confirms: BTreeSet<NodeName>,
+    /// Addresses that are told one by one, since one of them was refused.
+    singles: Vec<NodeAddress>,
+    pub(super) tries: u32,
     not_before: Option<Instant>,
 }
 
@@ -38,47 +35,7 @@ pub(super) enum Message {
     GiveBack(Vec<NodeName>, String),
     Release(Vec<NodeName>, String),
     Comment(JobId, String),
-}
-
-/// A call that has ended; with the nodes that Slurm took back.
-pub(super) struct Told {
-    message: Message,
-    result: slurmctl::Result<Taken>,
-}
-
-/// What Slurm took back, and what it did not because it is in use.
-#[derive(Debug, Default)]
-pub(super) struct Taken {
-    pub(super) nodes: BTreeSet<NodeName>,
-    in_use: BTreeSet<NodeName>,
-}
-
-impl Taken {
-    fn word(&self, node: &NodeName) -> Word {
-        if self.nodes.contains(node) {
-            Word::Taken
-        } else if self.in_use.contains(node) {
-            Word::InUse
-        } else {
-            Word::Idle
-        }
-    }
-}
-
-impl Work {
-    /// Goes on with a node that was given up: what may have jobs on it stays.
-    fn hears(&mut self, word: Word) {
-        self.unheard = false;
-        let Phase::Remove { ids, then, .. } = &mut self.phase else {
-            return;
-        };
-        if word != Word::Taken {
-            *then = Then::Over(Outcome::Failed);
-        }
-        if !self.life.may_end(word) {
-            ids.clear();
-        }
-    }
+    Confirm(Vec<NodeName>),
 }
 
 impl Desk {
@@ -87,6 +44,8 @@ impl Desk {
             && self.backs.is_empty()
             && self.releases.is_empty()
             && self.comments.is_empty()
+            && self.confirms.is_empty()
+            && self.singles.is_empty()
     }
 
     pub(super) fn not_before(&self) -> Instant {
@@ -107,12 +66,19 @@ impl Desk {
     }
 
     pub(super) fn comment(&mut self, job: JobId, text: String) {
-        self.comments.push_back((job, text));
+        if self.commented.insert(job) {
+            self.comments.insert(job, text);
+        }
+    }
+
+    pub(super) fn confirm(&mut self, node: &NodeName) {
+        self.confirms.insert(node.clone());
     }
 
     /// Says nothing of nodes that are no longer ours.
     pub(super) fn forget(&mut self, nodes: &BTreeSet<NodeName>) {
         self.addresses.retain(|node, _| !nodes.contains(node));
+        self.singles.retain(|address| !nodes.contains(&address.node));
         for queue in [&mut self.backs, &mut self.releases] {
             for waiting in queue.values_mut() {
                 waiting.retain(|node| !nodes.contains(node));
@@ -122,23 +88,42 @@ impl Desk {
     }
 
     /// The next call: what failed first, so that its job is requeued; then what is up.
-    fn next(&mut self) -> Option<Message> {
+    pub(super) fn next(&mut self) -> Option<Message> {
         if let Some((reason, nodes)) = self.backs.pop_first() {
             return Some(Message::GiveBack(nodes.into_iter().collect(), reason));
+        }
+        if !self.confirms.is_empty() {
+            let nodes = std::mem::take(&mut self.confirms);
+            return Some(Message::Confirm(nodes.into_iter().collect()));
+        }
+        if let Some(address) = self.singles.pop() {
+            return Some(Message::Addresses(vec![address]));
         }
         if !self.addresses.is_empty() {
             let addresses = std::mem::take(&mut self.addresses);
             return Some(Message::Addresses(addresses.into_values().collect()));
         }
-        if let Some((job, text)) = self.comments.pop_front() {
-            return Some(Message::Comment(job, text));
+        if let Some((reason, nodes)) = self.releases.pop_first() {
+            return Some(Message::Release(nodes.into_iter().collect(), reason));
         }
-        let (reason, nodes) = self.releases.pop_first()?;
-        Some(Message::Release(nodes.into_iter().collect(), reason))
+        let (job, text) = self.comments.pop_first()?;
+        Some(Message::Comment(job, text))
+    }
+
+    /// What is left to try of a call that was refused: each address by itself, so that one that
+    /// Slurm does not like is no matter for the others.
+    pub(super) fn one_by_one(&mut self, message: Message) -> Option<Message> {
+        match message {
+            Message::Addresses(addresses) if addresses.len() > 1 => {
+                self.singles.extend(addresses);
+                None
+            }
+            other => Some(other),
+        }
     }
 
     /// Puts a call back whose time will come.
-    fn again(&mut self, message: Message) {
+    pub(super) fn again(&mut self, message: Message) {
         match message {
             Message::Addresses(addresses) => {
                 for address in addresses {
@@ -147,12 +132,15 @@ impl Desk {
             }
             Message::GiveBack(nodes, reason) => self.backs.entry(reason).or_default().extend(nodes),
             Message::Release(nodes, reason) => self.release(nodes, &reason),
-            Message::Comment(job, text) => self.comments.push_front((job, text)),
+            Message::Comment(job, text) => {
+                self.comments.insert(job, text);
+            }
+            Message::Confirm(nodes) => self.confirms.extend(nodes),
         }
     }
 
     /// True if the call may be made again, after a pause.
-    fn retries(&mut self) -> bool {
+    pub(super) fn retries(&mut self) -> bool {
         if self.tries >= MOST_TRIES {
             self.tries = 0;
             return false;
@@ -161,217 +149,4 @@ impl Desk {
         self.tries += 1;
         true
     }
-}
-
-impl<'a> Engine<'a> {
-    pub(super) fn begin_call(&mut self) {
-        if self.call.is_some() || self.desk.not_before() > Instant::now() {
-            return;
-        }
-        let Some(message) = self.desk.next() else {
-            return;
-        };
-        let tools: &'a Tools<'a> = self.tools;
-        let call: BoxFuture<'a, Told> = Box::pin(async move {
-            let result = say(tools, &message).await;
-            Told { message, result }
-        });
-        self.call = Some(call);
-    }
-
-    pub(super) fn told(&mut self, Told { message, result }: Told) {
-        let taken = match result {
-            Ok(taken) => {
-                self.desk.tries = 0;
-                taken
-            }
-            Err(error) => {
-                let passes = error.kind() == slurmctl::ErrorKind::Unavailable;
-                if passes && self.desk.retries() {
-                    self.desk.again(message);
-                    return;
-                }
-                self.passed.warnings.insert(format!("slurm could not be told: {error}"));
-                self.untold(&message);
-                return;
-            }
-        };
-        match message {
-            Message::Addresses(addresses) => {
-                for address in addresses {
-                    self.knows_address(&address);
-                }
-            }
-            Message::GiveBack(nodes, reason) => {
-                for node in &nodes {
-                    self.given_back(node, taken.word(node), &reason);
-                }
-                self.release_groups(&nodes);
-            }
-            Message::Release(nodes, _) => {
-                for node in &nodes {
-                    self.released(node, taken.nodes.contains(node));
-                }
-            }
-            Message::Comment(..) => {}
-        }
-    }
-
-    fn knows_address(&mut self, address: &NodeAddress) {
-        self.tools.note_node(EventKind::Up, &address.node, &address.address.to_string());
-        if let Some(work) = self.works.get_mut(&address.node) {
-            work.telling = false;
-        }
-    }
-
-    fn given_back(&mut self, node: &NodeName, word: Word, reason: &str) {
-        if let Some(work) = self.works.get_mut(node) {
-            work.telling = false;
-            work.hears(word);
-        }
-        if word == Word::Taken {
-            self.tools.note_node(EventKind::GivenBack, node, reason);
-        }
-    }
-
-    /// Slurm has taken the node back, or another job uses it.
-    fn released(&mut self, node: &NodeName, taken: bool) {
-        if taken {
-            self.ends_probes(node);
-        }
-        if let Some(work) = self.works.get_mut(node) {
-            work.held = false;
-            if taken && !matches!(work.phase, Phase::Over(Outcome::Yielded)) {
-                work.failure =
-                    Some(Failure::new(Cause::JobIncomplete, Cause::JobIncomplete.words()));
-                (work.telling, work.unheard) = (false, false);
-                let ids = work.instance.clone().into_iter().collect();
-                work.goes(remove(ids, Then::Over(Outcome::Released)));
-            }
-        } else if taken && let Some(report) = self.passed.reports.get_mut(node) {
-            // Our stop program is called for it.
-            report.outcome = Outcome::Released;
-            report.cause = Some(Cause::JobIncomplete);
-        }
-        if taken {
-            self.tools.note_node(EventKind::GivenBack, node, Cause::JobIncomplete.words());
-        }
-    }
-
-    /// Slurm does not answer: what can be said later is said later by Slurm's own means.
-    fn untold(&mut self, message: &Message) {
-        let (nodes, outcome): (Vec<NodeName>, _) = match message {
-            Message::Addresses(addresses) => {
-                let nodes = addresses.iter().map(|address| address.node.clone()).collect();
-                (nodes, Some(Outcome::Untold))
-            }
-            Message::GiveBack(nodes, _) => (nodes.clone(), Some(Outcome::Failed)),
-            Message::Release(nodes, _) => (nodes.clone(), None),
-            Message::Comment(..) => (Vec::new(), None),
-        };
-        for node in nodes {
-            let Some(work) = self.works.get_mut(&node) else {
-                continue;
-            };
-            work.telling = false;
-            work.held = false;
-            if work.unheard {
-                work.hears(Word::None);
-            }
-            if let Some(outcome) = outcome
-                && let Phase::Over(Outcome::Up | Outcome::GivenBack) = work.phase
-            {
-                let untold = || Failure::new(Cause::Slurm, "slurmctld could not be told");
-                work.failure.get_or_insert_with(untold);
-                work.phase = Phase::Over(outcome);
-            }
-        }
-    }
-
-    /// The node cannot be had: what was launched for it goes, and Slurm gets it back.
-    pub(super) fn fail(&mut self, node: &NodeName, failure: Failure) {
-        self.ends_probes(node);
-        let Some(work) = self.works.get_mut(node) else {
-            return;
-        };
-        if matches!(work.phase, Phase::Over(_)) {
-            return;
-        }
-        let text = failure.text.clone();
-        work.failure = Some(failure);
-        match work.aim {
-            Aim::Gone { .. } => work.goes(Phase::Over(Outcome::Failed)),
-            Aim::Up(_) => {
-                let ids = work.instance.clone().into_iter().collect();
-                work.goes(remove(ids, Then::Over(Outcome::GivenBack)));
-                if work.tells {
-                    (work.telling, work.unheard) = (true, true);
-                    self.desk.give_back(node, &text);
-                    self.comment_jobs(node, &text);
-                } else {
-                    // Nobody waits for it, and nobody has been told where it is.
-                    work.hears(if work.life == Life::Ran { Word::Idle } else { Word::None });
-                }
-            }
-        }
-    }
-
-    /// Time is up for the node, or somebody told us to stop.
-    pub(super) fn abandon(&mut self, node: &NodeName, failure: &Failure) {
-        let Some(work) = self.works.get_mut(node) else {
-            return;
-        };
-        match &work.phase {
-            // To remove is what we would do anyway, if there is time.
-            Phase::Over(_) | Phase::Remove { then: Then::Over(_), .. } => {}
-            Phase::Remove { then: Then::Launch, .. }
-            | Phase::AwaitGone { .. }
-            | Phase::Doubt { .. }
-            | Phase::Launch
-            | Phase::Start(_)
-            | Phase::Watch(_) => self.fail(node, failure.clone()),
-        }
-    }
-}
-
-/// Makes one call.
-async fn say(tools: &Tools<'_>, message: &Message) -> slurmctl::Result<Taken> {
-    match message {
-        Message::Addresses(addresses) => {
-            tools.slurm.set_addresses(addresses).await?;
-            Ok(Taken::default())
-        }
-        Message::GiveBack(nodes, reason) => {
-            take_back(tools, nodes, &our_reason(reason), NodeState::is_powering_up).await
-        }
-        Message::Release(nodes, reason) => {
-            take_back(tools, nodes, &our_reason(reason), groups::is_free).await
-        }
-        Message::Comment(job, text) => {
-            tools.slurm.comment(*job, text).await?;
-            Ok(Taken::default())
-        }
-    }
-}
-
-/// Powers down those of the nodes that are as they should be for it; Slurm may have gone on.
-pub(super) async fn take_back(
-    tools: &Tools<'_>,
-    nodes: &[NodeName],
-    reason: &Reason,
-    wanted: fn(&NodeState) -> bool,
-) -> slurmctl::Result<Taken> {
-    let list: Hostlist = nodes.iter().collect();
-    let known = tools.slurm.nodes(Some(&list)).await?;
-    let (taken, left): (Vec<_>, Vec<_>) = known.into_iter().partition(|node| wanted(&node.state));
-    let in_use = |node: &slurmctl::Node| node.state.is_up() || node.state.has_job();
-    let taken = Taken {
-        nodes: taken.into_iter().map(|node| node.name).collect(),
-        in_use: left.into_iter().filter(in_use).map(|node| node.name).collect(),
-    };
-    if !taken.nodes.is_empty() {
-        let list: Hostlist = taken.nodes.iter().collect();
-        tools.slurm.set_state(&list, NodeAction::PowerDownForce, Some(reason)).await?;
-    }
-    Ok(taken)
 }

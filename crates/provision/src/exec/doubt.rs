@@ -3,7 +3,7 @@
 use super::ask::DOUBT;
 use super::end::remove;
 use super::engine::Engine;
-use super::work::{Aim, Failure, Phase, Then, Work};
+use super::work::{Aim, Failure, Life, Phase, Then, Work};
 use crate::outcome::Outcome;
 use crate::report::Cause;
 use crate::state::EventKind;
@@ -30,6 +30,8 @@ impl Engine<'_> {
             [] => self.nothing_found(node),
             [one] => {
                 work.notes_instance(now, &one.id);
+                // Whatever was launched before it: jobs may run on this one.
+                work.life = Life::Unknown;
                 match work.aim {
                     Aim::Up(_) => {
                         work.goes(Phase::Watch(one.id.clone()));
@@ -57,7 +59,9 @@ impl Engine<'_> {
         let Phase::Doubt { until, looks, next_generation } = &mut work.phase else {
             return;
         };
-        *looks += 1;
+        // What was shown at once may be what was there before: listings are behind.
+        let settled = Instant::now() + DOUBT / 2 >= *until;
+        *looks += u32::from(settled);
         let (late, enough) = (Instant::now() >= *until, *looks >= ENOUGH_LOOKS);
         if let Some(id) = work.record.instance() {
             // Known by its id, and to ask for that is surer than a listing.

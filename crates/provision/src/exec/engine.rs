@@ -4,8 +4,9 @@
 //! it, and requests under way are bounded by a number and not by the number of nodes.
 
 use super::ask::Answer;
-use super::desk::{Desk, Told};
+use super::desk::Desk;
 use super::look::Look;
+use super::tell::Told;
 use super::tools::Tools;
 use super::work::{Failure, Phase, Work};
 use crate::cooldown::Cooldowns;
@@ -52,6 +53,8 @@ pub(crate) struct Engine<'a> {
     pub(super) cooldowns: Cooldowns,
     /// Pools that one launch of ours is trying.
     pub(super) probing: BTreeMap<Pool, NodeName>,
+    /// Nodes with an instance that is being asked for by itself.
+    pub(super) finding: BTreeSet<NodeName>,
     pub(super) requests: FuturesUnordered<BoxFuture<'a, Answer>>,
     pub(super) look: Option<BoxFuture<'a, Look>>,
     pub(super) next_look: Instant,
@@ -89,6 +92,7 @@ impl<'a> Engine<'a> {
             groups: Vec::new(),
             cooldowns,
             probing: BTreeMap::new(),
+            finding: BTreeSet::new(),
             requests: FuturesUnordered::new(),
             look: None,
             next_look: Instant::now(),

@@ -19,9 +19,6 @@ use tokio::time::Instant;
 const MISSED: u32 = 2;
 const MISSED_NEW: u32 = 4;
 
-/// Most instances that are asked for by themselves after one look.
-const MOST_ASKED: usize = 8;
-
 /// What a look showed.
 pub(super) struct Look {
     listed: Result<Vec<Instance>, Error>,
@@ -82,11 +79,10 @@ impl<'a> Engine<'a> {
                 by_node.entry(node).or_default().push(instance);
             }
         }
-        let mut asked = 0;
         let nodes: Vec<NodeName> = self.works.keys().cloned().collect();
         for node in nodes {
             let shown = by_node.remove(&node).unwrap_or_default();
-            self.judge(&node, &shown, &mut asked);
+            self.judge(&node, &shown);
         }
     }
 
@@ -115,7 +111,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn judge(&mut self, node: &NodeName, shown: &[Instance], asked: &mut usize) {
+    fn judge(&mut self, node: &NodeName, shown: &[Instance]) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
@@ -124,10 +120,10 @@ impl<'a> Engine<'a> {
                 let id = id.clone();
                 match shown.iter().find(|instance| instance.id == id) {
                     Some(instance) => self.seen(node, instance),
-                    None => self.not_seen(node, &id, asked),
+                    None => self.not_seen(node, &id),
                 }
             }
-            Phase::AwaitGone { .. } => self.judge_leaving(node, shown, asked),
+            Phase::AwaitGone { .. } => self.judge_leaving(node, shown),
             Phase::Doubt { .. } => self.judge_doubt(node, shown),
             Phase::Remove { .. } | Phase::Launch | Phase::Start(_) | Phase::Over(_) => {}
         }
@@ -150,14 +146,26 @@ impl<'a> Engine<'a> {
             (InstanceState::Terminating | InstanceState::Terminated, _) => {
                 self.lost(node, instance);
             }
+            (InstanceState::Stopped, _) => self.stopped(node),
             (
                 InstanceState::Pending
                 | InstanceState::Running
                 | InstanceState::Stopping
-                | InstanceState::Stopped
                 | InstanceState::Other(_),
                 _,
             ) => {}
+        }
+    }
+
+    /// Stopped while it was started: the first looks may show what was before.
+    fn stopped(&mut self, node: &NodeName) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.stalled += 1;
+        if work.stalled > MISSED_NEW {
+            let text = "the instance stopped while it was started";
+            self.fail(node, Failure::new(Cause::Conflict, text));
         }
     }
 
@@ -210,15 +218,14 @@ impl<'a> Engine<'a> {
         self.elsewhere(node, failure);
     }
 
-    fn not_seen(&mut self, node: &NodeName, id: &InstanceId, asked: &mut usize) {
+    fn not_seen(&mut self, node: &NodeName, id: &InstanceId) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
         work.missed += 1;
         let patience = if work.seen { MISSED } else { MISSED_NEW };
-        if work.missed >= patience && *asked < MOST_ASKED {
+        if work.missed >= patience {
             work.missed = 0;
-            *asked += 1;
             self.ask_for(node, id.clone());
         }
     }
@@ -300,7 +307,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Instances on their way out: gone when the cloud says so, not when it says nothing.
-    fn judge_leaving(&mut self, node: &NodeName, shown: &[Instance], asked: &mut usize) {
+    fn judge_leaving(&mut self, node: &NodeName, shown: &[Instance]) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
@@ -335,7 +342,6 @@ impl<'a> Engine<'a> {
             self.fail(node, Failure::new(Cause::Timeout, text));
         } else {
             for id in hidden {
-                *asked += 1;
                 self.ask_for(node, id);
             }
         }

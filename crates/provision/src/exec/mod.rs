@@ -1,6 +1,7 @@
 //! The executor: carries plans out, and chooses nothing.
 
 mod ask;
+mod confirm;
 mod cool;
 mod desk;
 mod doubt;
@@ -12,9 +13,12 @@ mod look;
 mod machines;
 mod stage;
 mod steps;
+mod tell;
+
 mod tools;
 mod work;
 
 pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
 
 pub(crate) use stage::Executor;
+pub(crate) use steps::chain;

@@ -30,6 +30,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) report: Report,
     /// Where nodes were found to be, for when Slurm knows them.
     pub(super) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
+    /// Slurm is asked once more before instances are ended.
+    pub(crate) confirms: bool,
     /// slurm.conf as it was written by this plan.
     pub(super) written: Option<String>,
 }
@@ -51,6 +53,7 @@ impl<'a> Executor<'a> {
             cooldowns: Cooldowns::new(),
             report: Report::new(operation),
             addresses: BTreeMap::new(),
+            confirms: false,
             written: None,
         }
     }
@@ -66,9 +69,11 @@ impl<'a> Executor<'a> {
             return;
         }
         let last = plan.stages.len();
+        let mut undo: &[Step] = &[];
         for (number, stage) in plan.stages.iter().enumerate() {
             if self.tools.cancel.is_cancelled() && number > 0 {
                 self.cancelled(plan.stages.get(number..).unwrap_or_default());
+                self.steps(undo.to_vec()).await;
                 return;
             }
             let all_well = self.report.is_success();
@@ -84,6 +89,7 @@ impl<'a> Executor<'a> {
                 self.steps(stage.undo.clone()).await;
                 return;
             }
+            undo = &stage.undo;
         }
     }
 
@@ -198,6 +204,7 @@ impl<'a> Executor<'a> {
                 let phase = remove(ids.clone(), Then::Over(Outcome::Down));
                 let mut work = self.gone(node, phase, false);
                 work.sweeps = stops(operation);
+                work.confirms = self.confirms;
                 work
             }
             Step::WaitGone { node, ids } => {
@@ -264,6 +271,7 @@ impl<'a> Executor<'a> {
             return None;
         }
         let mut work = self.gone(node, Phase::Launch, false);
+        work.confirms = self.confirms;
         work.begins_in_doubt();
         Some(work)
     }

@@ -1,7 +1,7 @@
 //! The steps that are not the engine's: Slurm, files, and what is remembered.
 
-use super::desk::take_back;
 use super::stage::Executor;
+use super::tell::take_back;
 use crate::outcome::{NodeReport, Outcome};
 use crate::plan::{Finding, FindingKind, Return, Step, TellSlurm};
 use crate::report::Cause;
@@ -159,9 +159,13 @@ impl Executor<'_> {
                 () = sleep(left.min(DRAIN_PAUSE)) => {}
             }
         }
+        let (cause, words) = if cancel.is_cancelled() {
+            (Cause::Cancelled, Cause::Cancelled.words())
+        } else {
+            (Cause::Timeout, "its jobs did not end in time")
+        };
         for node in waiting {
-            let report = NodeReport::new(Outcome::Failed);
-            let report = report.because(Cause::Timeout, "its jobs did not end in time");
+            let report = NodeReport::new(Outcome::Failed).because(cause, words);
             self.report.note(node, report);
         }
     }

@@ -138,6 +138,10 @@ pub(crate) struct Work {
     pub(crate) not_before: Instant,
     /// Nothing is ended before Slurm has said whether the node is in use.
     pub(crate) unheard: bool,
+    /// Slurm is asked whether it wants the node again before one of its instances is ended.
+    pub(crate) confirms: bool,
+    /// When it last said that it does not.
+    pub(crate) confirmed: Option<Instant>,
     /// A request is under way.
     pub(crate) asking: bool,
     /// Slurm is being told.
@@ -148,6 +152,8 @@ pub(crate) struct Work {
     pub(crate) missed: u32,
     /// A look has shown it.
     pub(crate) seen: bool,
+    /// Looks that showed it stopped.
+    pub(crate) stalled: u32,
     pub(crate) instance: Option<InstanceId>,
     pub(crate) address: Option<IpAddr>,
     /// Slurm is told of what becomes of it.
@@ -183,11 +189,14 @@ impl Work {
             launches: 0,
             not_before: now,
             unheard: false,
+            confirms: false,
+            confirmed: None,
             asking: false,
             telling: false,
             held: false,
             missed: 0,
             seen: false,
+            stalled: 0,
             instance: None,
             address: None,
             tells: true,
@@ -252,6 +261,7 @@ impl Work {
         self.tries = 0;
         self.missed = 0;
         self.seen = false;
+        self.stalled = 0;
     }
 
     /// Asks again later, a little later each time; false after too many times.
@@ -350,6 +360,8 @@ impl Work {
             report.cause = Some(failure.cause);
             report.reason = Some(failure.text.clone());
             report.request_id.clone_from(&failure.request_id);
+        } else if let (Some(failure), Outcome::Nothing) = (&self.failure, outcome) {
+            report.reason = Some(failure.text.clone());
         }
         report
     }

@@ -1,5 +1,6 @@
 //! Other nodes in slurm.conf.
 
+use super::conf::with_exclusions;
 use super::deploy::with_files;
 use super::removal::removal;
 use super::resize::summary;
@@ -35,7 +36,8 @@ pub struct Finish<'a> {
 /// nothing else is done either.
 pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
     let mut new = request.document.clone();
-    new.replace_section(Markers::NODES, &request.cluster.to_string())?;
+    let section = with_exclusions(&request.cluster.to_string(), request.document, world)?;
+    new.replace_section(Markers::NODES, &section)?;
     let before = Config::parse(&request.document.section(Markers::NODES)?)?;
     let after = Config::parse(&new.section(Markers::NODES)?)?;
     let changes = diff(&before, &after);

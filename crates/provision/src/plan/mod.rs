@@ -37,6 +37,7 @@ pub use resize::{Gaps, GroupSize, Resize, resize};
 pub use rollout::{Rollout, RolloutHow, RolloutProgress, rollout, rollout_progress};
 pub use start::start;
 pub use step::{Clear, File, Return, Step, TellSlurm};
+pub(crate) use stop::is_wanted_again;
 pub use stop::{stop, stop_all, stop_now};
 
 use hostlist::NodeName;

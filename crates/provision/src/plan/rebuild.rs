@@ -42,6 +42,11 @@ impl Target {
         }
     }
 
+    /// The instance that the files name.
+    pub(crate) fn named(&self) -> Option<&InstanceId> {
+        self.vars()?.instance.as_ref()
+    }
+
     /// What the files say.
     fn vars(&self) -> Option<&Vars> {
         self.reboot_vars.as_ref().or(self.hostvars.as_ref())
@@ -161,7 +166,7 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
 
 /// The instance without our tags that the node's own file names.
 fn named<'a>(target: &Target, world: World<'a>) -> Option<&'a Instance> {
-    let id = target.vars()?.instance.as_ref()?;
+    let id = target.named()?;
     world.fleet.named(&target.node).filter(|instance| instance.id == *id)
 }
 
@@ -183,8 +188,7 @@ fn busy(instance: Option<&&Instance>) -> Refusal {
 
 /// The image that the node is to have, if it is this instance that the files speak of.
 fn image(target: &Target, instance: &Instance, world: World<'_>) -> Result<ImageId, Refusal> {
-    let named = target.vars().and_then(|vars| vars.instance.as_ref());
-    if let Some(named) = named.filter(|named| **named != instance.id) {
+    if let Some(named) = target.named().filter(|named| **named != instance.id) {
         let tagged = instance.id.clone();
         return Err(Refusal::OtherInstance { named: named.clone(), tagged });
     }

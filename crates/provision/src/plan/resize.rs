@@ -113,7 +113,7 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         return only_told(request.version, world);
     }
     let gone: Hostlist = remove.iter().collect();
-    let text = edited(request.document, &additions, &gone);
+    let text = edited(request.document, &additions, &gone, world);
     let removal = removal(&remove, request.patience, "resize", false, world);
     let untold = untold::untold(Some(request.version), world);
     let mut refused = untold::busy(&untold.left, world);

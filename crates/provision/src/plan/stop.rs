@@ -6,6 +6,7 @@ use crate::order::by_number;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
 use hostlist::NodeName;
+use slurmctl::NodeState;
 
 /// Plans the end of nodes: every instance that carries the node's name and the cluster's tags.
 ///
@@ -51,10 +52,14 @@ fn planned(
 
 /// Why the node is not to be ended any more, if Slurm says so.
 fn wanted_again(node: &NodeName, world: World<'_>) -> Option<Why> {
-    let state = &world.node(node)?.state;
+    is_wanted_again(&world.node(node)?.state).then_some(Why::WantedAgain)
+}
+
+/// True if Slurm has the node in service, or is bringing it up.
+pub(crate) fn is_wanted_again(state: &NodeState) -> bool {
     let going = state.is_powering_down() || state.is_to_power_down() || state.is_powered_down();
     let coming = state.is_powering_up() && !state.is_down();
-    (!going && (coming || state.is_up())).then_some(Why::WantedAgain)
+    !going && (coming || state.is_up())
 }
 
 /// Plans the end of every instance with the cluster's tags, known to slurm.conf or not, and in

@@ -1,6 +1,7 @@
 //! The locks of a run's nodes: what is free at once, and what becomes free in time.
 
 use super::Run;
+use crate::exec::chain;
 use crate::state::NodeLock;
 use hostlist::NodeName;
 use std::collections::BTreeMap;
@@ -10,6 +11,10 @@ use tokio::time::{Instant, sleep};
 /// How often a lock that another has is tried again.
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a wish for a lock lasts, and how often it is renewed.
+const WISH: Duration = Duration::from_secs(10);
+const RENEWAL: Duration = Duration::from_secs(3);
 
 /// The nodes that are ours, and those that another has in hand.
 pub(super) struct Locked {
@@ -26,6 +31,24 @@ impl Run<'_> {
     /// The same, and waits only until it has one: no node waits for the locks of others.
     pub(super) async fn lock_any(&self, nodes: &[NodeName], until: Instant) -> Locked {
         self.lock_enough(nodes, 1, until).await
+    }
+
+    /// The same, and asks whoever works on the nodes to let go of them.
+    ///
+    /// The wish is renewed while we wait, and so ends soon after us, however we end.
+    pub(super) async fn lock_asking(&self, nodes: &[NodeName], until: Instant) -> Locked {
+        let mut all = Locked { locks: BTreeMap::new(), busy: nodes.to_vec() };
+        loop {
+            let _ = self.tools.state.ask_to_yield(&all.busy, self.tools.now() + WISH);
+            let got = self.lock(&all.busy, (Instant::now() + RENEWAL).min(until)).await;
+            all.locks.extend(got.locks);
+            all.busy = got.busy;
+            let late = Instant::now() >= until || self.tools.cancel.is_cancelled();
+            if all.busy.is_empty() || late {
+                let _ = self.tools.state.stop_asking(nodes);
+                return all;
+            }
+        }
     }
 
     async fn lock_enough(&self, nodes: &[NodeName], enough: usize, until: Instant) -> Locked {
@@ -65,8 +88,8 @@ impl Run<'_> {
                 }
                 Ok(None) => left.push(node),
                 // A state that cannot be used is as good as none: the cloud's tags are the truth.
-                Err(_) => {
-                    locked.locks.insert(node, Box::new(NoLock));
+                Err(error) => {
+                    locked.locks.insert(node, Box::new(NoLock(chain(&error))));
                 }
             }
         }
@@ -76,7 +99,7 @@ impl Run<'_> {
 
 /// What stands for a lock where none can be had.
 #[derive(Debug)]
-struct NoLock;
+struct NoLock(String);
 
 impl NodeLock for NoLock {
     fn record(&self) -> crate::state::NodeRecord {
@@ -85,5 +108,9 @@ impl NodeLock for NoLock {
 
     fn keep(&mut self, _: &crate::state::NodeRecord) -> crate::state::Result<()> {
         Ok(())
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        Some(&self.0)
     }
 }

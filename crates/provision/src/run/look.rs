@@ -2,9 +2,12 @@
 
 use super::Run;
 use crate::cooldown::Cooldowns;
+use crate::plan::Target;
 use crate::state::{NodeLock, cooldowns};
 use crate::world::{Fleet, World};
-use cloud_core::{Advice, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState};
+use cloud_core::{
+    Advice, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Operation,
+};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
 use slurmctl::{Job, Jobs, Node};
@@ -14,6 +17,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// How often a listing that did not succeed is tried again.
 const MOST_TRIES: u32 = 5;
+
+/// How often slurmctld is asked again that has just called us.
+const MOST_ASKED: u32 = 2;
 
 /// Everything that a planner looks at, at one moment.
 #[derive(Clone, Debug)]
@@ -62,6 +68,9 @@ impl Run<'_> {
         until: Instant,
     ) -> Look {
         let mut warnings = Vec::new();
+        if let Some(trouble) = locks.values().find_map(|lock| lock.trouble()) {
+            warnings.push(format!("nodes cannot be locked: {trouble}"));
+        }
         let (listed, slurm) = tokio::join!(self.list(until), self.ask_slurm());
         let (mut listed, complete) = match listed {
             Ok(listed) => (listed, true),
@@ -88,16 +97,63 @@ impl Run<'_> {
         }
     }
 
+    /// Looks for the instances that the nodes' files name and that the listing does not show: they
+    /// need not carry our tags. What could not be looked at comes back.
+    pub(super) async fn look_for_named(
+        &self,
+        targets: &[Target],
+        look: &mut Look,
+        until: Instant,
+    ) -> BTreeMap<NodeName, Error> {
+        let hidden: Vec<(NodeName, InstanceId)> = targets
+            .iter()
+            .filter_map(|target| Some((target.node.clone(), target.named()?.clone())))
+            .filter(|(_, id)| look.fleet.get(id).is_none())
+            .collect();
+        let mut answers = stream::iter(hidden)
+            .map(|(node, id)| async move { (node, self.get(&id, until).await) })
+            .buffer_unordered(self.site.policies.concurrency.max(1));
+        let (mut named, mut unseen) = (Vec::new(), BTreeMap::new());
+        while let Some((node, answer)) = answers.next().await {
+            match answer {
+                Ok(instance) => named.push((node, instance)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    unseen.insert(node, error);
+                }
+            }
+        }
+        drop(answers);
+        let fleet = std::mem::take(&mut look.fleet);
+        look.fleet = fleet.with_named(&self.site.identity, named);
+        unseen
+    }
+
+    /// One instance, asked for again if need be.
+    async fn get(&self, id: &InstanceId, until: Instant) -> Result<Instance, Error> {
+        self.again(until, Operation::Get, || self.tools.cloud.get(id)).await
+    }
+
     async fn list(&self, until: Instant) -> Result<Vec<Instance>, Error> {
         let filter = InstanceFilter::tagged(self.site.identity.tags());
+        self.again(until, Operation::List, || self.tools.cloud.list(&filter)).await
+    }
+
+    /// Asks the cloud something that changes nothing, a few times if need be.
+    async fn again<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        until: Instant,
+        operation: Operation,
+        ask: impl Fn() -> F,
+    ) -> Result<T, Error> {
         let mut tries = 0;
         loop {
-            let error = match timeout_at(until, self.tools.cloud.list(&filter)).await {
-                Ok(Ok(listed)) => return Ok(listed),
+            let error = match timeout_at(until, ask()).await {
+                Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => error,
                 Err(_) => {
-                    return Err(Error::new(ErrorKind::Unavailable, cloud_core::Operation::List)
-                        .because("no answer in time"));
+                    let late = Error::new(ErrorKind::Unavailable, operation);
+                    return Err(late.because("no answer in time"));
                 }
             };
             let pause = Duration::from_millis(500 << tries);
@@ -118,6 +174,21 @@ impl Run<'_> {
         let nodes = self.tools.slurm.nodes(None).await?;
         let jobs = self.tools.slurm.jobs(Jobs::All).await?;
         Ok((nodes.into_iter().map(|node| (node.name.clone(), node)).collect(), jobs))
+    }
+
+    /// Asks Slurm again if it did not answer, a few times.
+    pub(super) async fn ask_slurm_again(&self, look: &mut Look, until: Instant) {
+        for _ in 0..MOST_ASKED {
+            if look.slurm.is_some() || self.tools.cancel.is_cancelled() {
+                return;
+            }
+            let Ok(answer) = timeout_at(until, self.ask_slurm()).await else {
+                return;
+            };
+            if let Ok((nodes, jobs)) = answer {
+                (look.slurm, look.jobs) = (Some(nodes), jobs);
+            }
+        }
     }
 
     /// Puts a listing right by what we remember: listings lag behind launches and ends, and flap.

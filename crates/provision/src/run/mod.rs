@@ -16,7 +16,7 @@ pub use look::Look;
 pub use others::{deploy, finish, rebuild, resize, rollout};
 pub use reconcile::{preview_reconcile, reconcile};
 pub use start::start;
-pub use stop::{failed, stop, stop_all};
+pub use stop::{failed, stop, stop_all, stop_now};
 
 use crate::exec::Tools;
 use crate::outcome::Report;

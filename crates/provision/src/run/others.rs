@@ -3,10 +3,11 @@
 use super::Run;
 use super::look::Look;
 use super::pass::busy;
-use crate::outcome::Report;
+use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
     self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Step, Target,
 };
+use crate::report::Cause;
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,16 +17,27 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Gives nodes their image, or a reboot.
+///
+/// An instance that a node's file names is looked for by its id, so that one without our tags can be
+/// rebuilt, too. What cannot be looked at fails for its node, and for no other.
 pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions) -> Report {
     let begun = run.begun("rebuild");
     let deadline = run.deadline(begun);
     let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
-    let locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
-    let ours: Vec<Target> =
+    let mut locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
+    let mut ours: Vec<Target> =
         targets.iter().filter(|target| locked.locks.contains_key(&target.node)).cloned().collect();
-    let mut report = run
-        .pass(locked.locks, deadline, |look| plan::rebuild(&ours, options, look.world(run)))
-        .await;
+    let mut look = run.look_for(&mut locked.locks, deadline).await;
+    let unseen = run.look_for_named(&ours, &mut look, deadline).await;
+    ours.retain(|target| !unseen.contains_key(&target.node));
+    let plan = plan::rebuild(&ours, options, look.world(run));
+    let mut report = run.act(&plan, look, locked.locks, deadline).await;
+    for (node, error) in unseen {
+        let mut failed =
+            NodeReport::new(Outcome::Failed).because(Cause::from(error.kind()), error.to_string());
+        failed.request_id = error.request_id().map(str::to_owned);
+        report.note(node, failed);
+    }
     busy(&mut report, locked.busy);
     run.ended(report, begun)
 }
@@ -43,7 +55,8 @@ pub async fn rollout(run: &Run<'_>, request: &Rollout) -> Result<Report, Refusal
 /// Makes persistent nodes be there: these, or all.
 pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
     let plan = |look: &Look| plan::deploy(nodes, look.world(run));
-    let report = twice(run, Operation::Deploy, |look| Ok::<_, Refusal>(plan(look))).await;
+    let asked = (Operation::Deploy, Duration::ZERO);
+    let report = twice(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Deploy))
 }
 
@@ -53,24 +66,27 @@ pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
 /// what we drained takes jobs again and nothing is deleted.
 pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
     let plan = |look: &Look| plan::resize(request, look.world(run));
-    let report = twice(run, Operation::Resize, |look| Ok::<_, Refusal>(plan(look))).await;
+    let asked = (Operation::Resize, request.patience);
+    let report = twice(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Resize))
 }
 
 /// Gives slurm.conf other nodes.
 pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
-    twice(run, Operation::Finish, |look| plan::finish(request, look.world(run))).await
+    let asked = (Operation::Finish, request.patience);
+    twice(run, asked, |look| plan::finish(request, look.world(run))).await
 }
 
 /// Plans, locks the nodes of the plan, and plans again: only then is it known that nobody else has
 /// changed anything in between. Nothing is done at all while another has one of the nodes in hand.
 async fn twice<E>(
     run: &Run<'_>,
-    operation: Operation,
+    (operation, patience): (Operation, Duration),
     plan: impl Fn(&Look) -> Result<Plan, E>,
 ) -> Result<Report, E> {
     let begun = run.begun(operation.as_str());
-    let deadline = run.deadline(begun);
+    // Nobody but an operator waits for it: jobs get all the time that they were given.
+    let deadline = run.deadline(begun + patience);
     let first = plan(&run.look().await)?;
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();

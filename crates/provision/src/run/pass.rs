@@ -24,6 +24,24 @@ impl Run<'_> {
         self.act(&plan, look, locks, deadline).await
     }
 
+    /// The same for nodes that Slurm wants to go: it is asked once more before each is ended.
+    pub(super) async fn pass_confirming(
+        &self,
+        mut locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+        deadline: Instant,
+        plan: impl FnOnce(&Look) -> Plan,
+    ) -> Report {
+        let mut look = self.look_for(&mut locks, deadline).await;
+        // It has called us, and so it was there a moment ago.
+        self.ask_slurm_again(&mut look, deadline).await;
+        let plan = plan(&look);
+        let answers = look.slurm.is_some();
+        let mut executor = self.executor(&plan, look, locks, deadline);
+        executor.confirms = answers;
+        executor.carry_out(&plan).await;
+        executor.report
+    }
+
     /// Carries out a plan that was made from a look.
     pub(super) async fn act(
         &self,
@@ -32,6 +50,18 @@ impl Run<'_> {
         locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
         deadline: Instant,
     ) -> Report {
+        let mut executor = self.executor(plan, look, locks, deadline);
+        executor.carry_out(plan).await;
+        executor.report
+    }
+
+    fn executor(
+        &self,
+        plan: &Plan,
+        look: Look,
+        locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+        deadline: Instant,
+    ) -> Executor<'_> {
         let mut executor =
             Executor::new(&self.tools, self.site, self.conf, plan.operation, deadline);
         executor.locks = locks;
@@ -39,8 +69,7 @@ impl Run<'_> {
         for warning in look.warnings {
             executor.report.warn(warning);
         }
-        executor.carry_out(plan).await;
-        executor.report
+        executor
     }
 }
 

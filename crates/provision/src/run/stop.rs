@@ -17,24 +17,50 @@ const MOST_ROUNDS: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Removes the instances of nodes, whether slurmctld answers or not.
+///
+/// A node that Slurm has in service, or is bringing up, is left alone: the call is older than that.
+/// [`stop_now`] ends it all the same.
 pub async fn stop(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    let begun = run.begun("stop");
-    let report = end(run, nodes, begun, |look| plan::stop(nodes, look.world(run)));
-    run.ended(report.await, begun)
+    end(run, nodes, End::STOP, |look| plan::stop(nodes, look.world(run))).await
+}
+
+/// Removes the instances of nodes by an operator's own decision, whatever Slurm says of the nodes.
+///
+/// Slurm is not told: jobs that run there end when slurmctld misses the node.
+pub async fn stop_now(run: &Run<'_>, nodes: &[NodeName]) -> Report {
+    end(run, nodes, End::NOW, |look| plan::stop_now(nodes, look.world(run))).await
 }
 
 /// Removes the instances of nodes that never came up, and lets the nodes rest.
 pub async fn failed(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    let begun = run.begun("failed");
-    let report = end(run, nodes, begun, |look| plan::failed(nodes, look.world(run)));
-    run.ended(report.await, begun)
+    end(run, nodes, End::FAILED, |look| plan::failed(nodes, look.world(run))).await
+}
+
+/// Why nodes are ended.
+#[derive(Clone, Copy)]
+struct End {
+    word: &'static str,
+    /// Slurm may want a node again by the time we come to it, and is asked.
+    confirms: bool,
+}
+
+impl End {
+    const STOP: Self = Self { word: "stop", confirms: true };
+    const NOW: Self = Self { word: "stop now", confirms: false };
+    const FAILED: Self = Self { word: "failed", confirms: true };
+}
+
+async fn end(run: &Run<'_>, nodes: &[NodeName], why: End, plan: impl Fn(&Look) -> Plan) -> Report {
+    let begun = run.begun(why.word);
+    let report = yielded(run, nodes, (why, begun), plan).await;
+    run.ended(report, begun)
 }
 
 /// Whoever starts these nodes is asked to let go of them, and then they are ended.
-async fn end(
+async fn yielded(
     run: &Run<'_>,
     nodes: &[NodeName],
-    begun: Instant,
+    (why, begun): (End, Instant),
     plan: impl Fn(&Look) -> Plan,
 ) -> Report {
     let deadline = run.deadline(begun);
@@ -46,18 +72,18 @@ async fn end(
             super::pass::without(&mut plan, left);
             plan
         };
-        run.pass(locks, deadline, mine).await
+        if why.confirms {
+            run.pass_confirming(locks, deadline, mine).await
+        } else {
+            run.pass(locks, deadline, mine).await
+        }
     };
-    let ask = || run.tools.state.ask_to_yield(&wanted, run.tools.now() + PATIENCE);
     if wanted.is_empty() {
         return pass(free.locks, &[]).await;
     }
-    let _ = ask();
     let ours: Vec<NodeName> = free.locks.keys().cloned().collect();
     let first = if ours.is_empty() { None } else { Some(pass(free.locks, &wanted).await) };
-    let _ = ask();
-    let more = run.lock(&wanted, (Instant::now() + PATIENCE).min(deadline)).await;
-    let _ = run.tools.state.stop_asking(&wanted);
+    let more = run.lock_asking(&wanted, (Instant::now() + PATIENCE).min(deadline)).await;
     let left: Vec<NodeName> = ours.into_iter().chain(more.busy.iter().cloned()).collect();
     let mut report = pass(more.locks, &left).await;
     if let Some(first) = first {
@@ -78,9 +104,7 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
         let look = run.look().await;
         let nodes = look.fleet.nodes();
         let until = (Instant::now() + PATIENCE).min(deadline);
-        let _ = run.tools.state.ask_to_yield(&nodes, run.tools.now() + PATIENCE);
-        let locked = run.lock(&nodes, until).await;
-        let _ = run.tools.state.stop_asking(&nodes);
+        let locked = run.lock_asking(&nodes, until).await;
         // Who does not let go in time is ended all the same: nothing is to be left.
         let passed = run.pass(locked.locks, deadline, |look| plan::stop_all(look.world(run))).await;
         let complete = look.fleet.is_complete();

@@ -7,10 +7,11 @@ use crate::site::Pool;
 use cloud_core::{ShapeName, Zone};
 use hostlist::NodeName;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-/// How often a document is tried that another process is about.
-const MOST_TRIES: u32 = 100;
+/// How long a document is tried that another process is about: it writes a small file, and waits for
+/// a disk.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Default, Serialize, Deserialize)]
 struct Stored {
@@ -107,15 +108,14 @@ pub(crate) fn change(state: &dyn State, change: impl Fn(&mut Cooldowns)) -> bool
         change(&mut all);
         write(&all)
     };
-    for _ in 0..MOST_TRIES {
+    let begun = Instant::now();
+    loop {
         match state.change(Document::Cooldowns, &mut work) {
             Ok(true) => return true,
-            // Whoever has it reads and writes a small file, and waits for nothing.
-            Ok(false) => std::thread::yield_now(),
-            Err(_) => return false,
+            Ok(false) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
+            Ok(false) | Err(_) => return false,
         }
     }
-    false
 }
 
 fn millis(time: SystemTime) -> u64 {

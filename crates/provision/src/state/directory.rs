@@ -46,6 +46,11 @@ impl StateDir {
     }
 }
 
+/// Does it for all nodes, and says what went wrong first.
+fn all(nodes: &[NodeName], work: impl Fn(&NodeName) -> Result<()>) -> Result<()> {
+    nodes.iter().map(work).fold(Ok(()), Result::and)
+}
+
 impl State for StateDir {
     fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
         let lock = FileLock::take(self.root.join("nodes").join(node.as_str()))?;
@@ -84,24 +89,24 @@ impl State for StateDir {
 
     fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()> {
         let until = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        for node in nodes {
+        let text = until.as_millis().to_string();
+        let write = |node: &NodeName| {
             let path = self.wish(node);
-            let text = until.as_millis().to_string();
-            fs::write(&path, text).map_err(Error::on("write", path))?;
-        }
-        Ok(())
+            fs::write(&path, &text).map_err(Error::on("write", path))
+        };
+        all(nodes, write)
     }
 
     fn stop_asking(&self, nodes: &[NodeName]) -> Result<()> {
-        for node in nodes {
+        let remove = |node: &NodeName| {
             let path = self.wish(node);
             match fs::remove_file(&path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(Error::on("remove", path)(source)),
+                Ok(()) => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(source) => Err(Error::on("remove", path)(source)),
             }
-        }
-        Ok(())
+        };
+        all(nodes, remove)
     }
 
     fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>> {

@@ -81,4 +81,10 @@ pub trait NodeLock: fmt::Debug + Send + Sync {
 
     /// Remembers what is asked of the cloud.
     fn keep(&mut self, record: &NodeRecord) -> Result<()>;
+
+    /// Why it is no lock at all, if it only stands for one: whoever has it works on the node as if it
+    /// were alone.
+    fn trouble(&self) -> Option<&str> {
+        None
+    }
 }

@@ -1,0 +1,216 @@
+//! slurm.conf with other nodes, and what follows from that.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+mod common;
+
+use cloud_core::Operation;
+use cloud_core::memory::Trouble;
+use common::{Bed, names, node};
+use hostlist::Hostlist;
+use provision::plan::{Finish, Gaps, GroupSize, Resize};
+use provision::{Outcome, Report, run};
+use slurmconf::{Cluster, Config, Document, Limits, NodeDef, Shapes, SlurmVersion, generate};
+use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use std::path::PathBuf;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::advance;
+
+const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
+
+/// A cluster whose slurm.conf has these persistent and elastic nodes.
+struct Site {
+    bed: Bed,
+    text: String,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+fn cluster(persistent: &str, elastic: &str) -> Cluster {
+    let line = |names: &str, state: &str| -> Option<NodeDef> {
+        let text = format!("NodeName={names} CPUs=2 Features=shape=small,ad=1 State={state}");
+        (!names.is_empty()).then(|| text.parse().unwrap())
+    };
+    let nodes = [line(persistent, "UNKNOWN"), line(elastic, "CLOUD")];
+    let limits = Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
+    let mut cluster = generate(&limits, &Shapes::oci(), &slurmconf::Site::default()).unwrap();
+    cluster.nodes = nodes.into_iter().flatten().collect();
+    cluster
+}
+
+fn specs(cluster: &Cluster) -> Vec<NodeSpec> {
+    let spec = |def: &NodeDef| -> Vec<NodeSpec> {
+        let names = def.names.node_names().unwrap().into_iter();
+        let make = if def.is_cloud() { NodeSpec::cloud } else { NodeSpec::fixed };
+        names.map(make).collect()
+    };
+    cluster.nodes.iter().flat_map(spec).collect()
+}
+
+impl Site {
+    fn new(persistent: &str, elastic: &str, before: &str) -> Self {
+        let cluster = cluster(persistent, elastic);
+        let text = format!(
+            "{before}# STARTNODES\n{cluster}# ENDNODES\nPartitionName=main Nodes=ALL Default=YES\n"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("slurm.conf");
+        std::fs::write(&path, &text).unwrap();
+        let all: Hostlist = "n1".parse().unwrap();
+        let mut settings = SlurmSettings::cloud(&all);
+        settings.nodes = specs(&cluster);
+        let mut bed = Bed::new("n1");
+        bed.slurm = MemorySlurm::new(settings);
+        bed.config = Config::parse(&text).unwrap();
+        bed.files.slurm_conf = Some(path.clone());
+        Self { bed, text, path, _directory: directory }
+    }
+
+    async fn finish(&self, cluster: &Cluster, force: bool) -> Report {
+        // What is to be written is what slurmctld will read.
+        self.bed.slurm.set_conf_nodes(specs(cluster));
+        let document = Document::parse(self.text.clone());
+        let request = Finish {
+            document: &document,
+            cluster,
+            version: SlurmVersion::new(24, 11),
+            force,
+            tell: true,
+            patience: Duration::from_mins(1),
+        };
+        self.bed.run(async |run| run::finish(run, &request).await).await.unwrap()
+    }
+
+    async fn resize(&self, size: usize) -> Report {
+        let document = Document::parse(self.text.clone());
+        let groups = [GroupSize { stem: "n".to_owned(), first: 1, width: 1, size }];
+        let request = Resize {
+            groups: &groups,
+            gaps: Gaps::Keep,
+            document: &document,
+            version: SlurmVersion::new(24, 11),
+            patience: Duration::from_mins(1),
+        };
+        self.bed.run(async |run| run::resize(run, &request).await).await
+    }
+
+    fn written(&self) -> String {
+        std::fs::read_to_string(&self.path).unwrap()
+    }
+
+    fn excluded(&self) -> Option<String> {
+        Config::parse(&self.written()).unwrap().power.suspend_exc_nodes
+    }
+
+    /// Takes up what was written.
+    fn reread(&mut self) {
+        self.text = self.written();
+        self.bed.config = Config::parse(&self.text).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slurmctld_hears_of_nodes_that_finish_has_added() {
+    let site = Site::new("", "n[1-2]", "");
+    let report = site.finish(&cluster("", "n[1-4]"), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(Config::parse(&site.written()).unwrap().nodes[0].names.to_string(), "n[1-4]");
+    assert_eq!(site.bed.slurm.all_nodes().len(), 4, "reconfigured");
+    assert!(site.bed.live().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn finish_writes_nothing_where_nothing_changes() {
+    let site = Site::new("", "n[1-2]", "");
+    let before = std::fs::metadata(&site.path).unwrap().modified().unwrap();
+    let report = site.finish(&cluster("", "n[1-2]"), false).await;
+    assert!(report.is_success() && report.nodes.is_empty(), "{report:?}");
+    assert_eq!(std::fs::metadata(&site.path).unwrap().modified().unwrap(), before);
+    assert!(!site.path.with_file_name("slurm.conf.previous").exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn finish_drops_a_node_only_when_its_instance_is_gone() {
+    let site = Site::new("", "n[1-2]", "");
+    let start = site.bed.run(async |run| run::start(run, &names("n[1-2]"), &[]).await).await;
+    assert!(start.is_success(), "{start:?}");
+    for _ in 0..5 {
+        let refused = Trouble::Refuse(cloud_core::ErrorKind::Forbidden);
+        site.bed.cloud.script(Operation::Terminate, refused);
+    }
+    let report = site.finish(&cluster("", "n1"), false).await;
+    assert!(!report.is_success(), "{report:?}");
+    assert_eq!(site.written(), site.text, "the node and its machine are still there");
+    site.bed.cloud.calm();
+    let report = site.finish(&cluster("", "n1"), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(Config::parse(&site.written()).unwrap().nodes[0].names.to_string(), "n1");
+    let left: Vec<String> = site.bed.live().iter().map(|one| one.name.to_string()).collect();
+    assert_eq!(left, ["n1"]);
+    assert_eq!(site.bed.slurm.all_nodes().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finish_leaves_a_node_with_a_job_alone_unless_forced() {
+    let site = Site::new("n[1-2]", "", "");
+    site.bed.run(async |run| run::deploy(run, None).await).await;
+    let _ = site.bed.slurm.submit_job(JobSpec::new(2, Duration::from_hours(5)));
+    advance(Duration::from_secs(2)).await;
+    let _ = site.bed.slurm.tick();
+    let report = site.finish(&cluster("n1", ""), false).await;
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Refused, "{report:?}");
+    assert_eq!((site.written(), site.bed.live().len()), (site.text.clone(), 2));
+    let report = site.finish(&cluster("n1", ""), true).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.bed.live().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_always_there_were_switched_off_when_idle() {
+    let mut site = Site::new("", "n[1-2]", POWER);
+    let report = site.finish(&cluster("n[1-2]", "n[3-4]"), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.excluded().as_deref(), Some("n[1-2]"));
+    site.reread();
+    let report = site.finish(&cluster("n[1-2]", "n[3-4]"), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.written(), site.text, "a second time changes nothing");
+    let report = site.finish(&cluster("n1", "n[3-4]"), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.excluded().as_deref(), Some("n1"));
+    site.reread();
+    let report = site.finish(&cluster("", "n[1-4]"), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.excluded(), None, "{}", site.written());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_forgot_which_nodes_are_never_switched_off() {
+    let before = format!("{POWER}NodeName=other State=UNKNOWN\n");
+    let mut site = Site::new("n[1-2]", "", &before);
+    let report = site.finish(&cluster("n[1-2]", ""), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.excluded().as_deref(), Some("n[1-2]"));
+    site.reread();
+    for (size, excluded) in [(4, "n[1-4]"), (1, "n1")] {
+        site.bed.slurm.set_conf_nodes(specs(&cluster(excluded, "")));
+        let report = site.resize(size).await;
+        assert!(report.is_success(), "{report:?}");
+        assert_eq!(site.excluded().as_deref(), Some(excluded), "{}", site.written());
+        site.reread();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_say_of_nodes_that_stay_on_is_theirs() {
+    for said in ["SuspendExcNodes=n[1-2]\n", "SuspendExcParts=main\n"] {
+        let site = Site::new("n[1-2]", "", &format!("{POWER}{said}"));
+        let report = site.finish(&cluster("n[1-2]", "n[3-4]"), false).await;
+        assert!(report.is_success(), "{report:?}");
+        assert_eq!(site.written().matches("SuspendExc").count(), 1, "{}", site.written());
+        let report = site.resize(3).await;
+        let refused = said.starts_with("SuspendExcNodes");
+        assert_eq!(report.with(Outcome::Refused).count(), usize::from(refused), "{report:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Machines that get another image, or a reboot.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+mod common;
+
+use cloud_core::memory::Trouble;
+use cloud_core::{
+    ErrorKind, ImageId, Instance, InstanceId, InstanceName, InstanceSpec, Operation, Provider as _,
+    ShapeName, Tags,
+};
+use common::{Bed, conf, groups, names, node};
+use provision::plan::{RebuildOptions, Target, Vars};
+use provision::{Cause, Outcome, Report, run};
+use slurmctl::memory::{Call, JobSpec};
+use slurmctl::{Controller as _, Reason};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Persistent nodes, as StackHPC's appliance has them.
+fn persistent(nodes: &str) -> Bed {
+    let mut bed = Bed::new(nodes);
+    bed.config = conf(&format!("NodeName={nodes} CPUs=2 State=UNKNOWN"));
+    bed
+}
+
+/// A machine that others made, with these tags.
+async fn server(bed: &Bed, name: &str, tags: Tags) -> InstanceId {
+    let (shape, image) = (ShapeName::new("small"), ImageId::new("image-1"));
+    let mut spec = InstanceSpec::new(InstanceName::new(name), shape, image);
+    spec.tags = tags;
+    let id = bed.cloud.launch(&spec).await.unwrap().id;
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    id
+}
+
+fn target(name: &str, id: &InstanceId, image: &str) -> Target {
+    let vars = Vars { image: ImageId::new(image), instance: Some(id.clone()) };
+    Target { reboot_vars: Some(vars), ..Target::new(node(name)) }
+}
+
+/// As slurmctld asks: it calls its reboot program.
+const ASKED: RebuildOptions =
+    RebuildOptions { slurm_asks: true, leave_same: false, launch_absent: false, force: false };
+
+async fn rebuild(bed: &Bed, targets: &[Target], options: RebuildOptions) -> Report {
+    bed.run(async |run| run::rebuild(run, targets, options).await).await
+}
+
+fn shown(bed: &Bed, id: &InstanceId) -> Instance {
+    bed.cloud.instances().into_iter().find(|one| one.id == *id).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_our_tags_is_rebuilt_where_its_file_names_it() {
+    let bed = persistent("n[1-2]");
+    let (one, two) =
+        (server(&bed, "a", Tags::new()).await, server(&bed, "b", Tags::from([("x", "y")])).await);
+    let other = server(&bed, "n2", Tags::new()).await;
+    let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-1")];
+    let report = rebuild(&bed, &targets, ASKED).await;
+    assert_eq!(report.with(Outcome::Done).count(), 2, "{report:?}");
+    assert_eq!(shown(&bed, &one).image, Some(ImageId::new("image-2")));
+    assert_eq!(bed.cloud.boots(&one), Some(2), "rebuilt");
+    assert_eq!(bed.cloud.boots(&two), Some(2), "had its image, and was rebooted");
+    assert_eq!(bed.cloud.boots(&other), Some(1), "has the name, and is not named");
+    assert_eq!(bed.requests(Operation::Launch), 3, "launched by us: none");
+    assert_eq!(bed.requests(Operation::Terminate), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_another_cluster_is_not_rebuilt_though_a_file_names_it() {
+    let bed = persistent("n1");
+    let theirs = server(&bed, "n1", Tags::from([("cluster", "red"), ("type", "compute")])).await;
+    let report = rebuild(&bed, &[target("n1", &theirs, "image-2")], ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Refused, "{report:?}");
+    assert_eq!(bed.requests(Operation::Rebuild) + bed.requests(Operation::Reboot), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_named_server_that_cannot_be_looked_at_fails_alone() {
+    let bed = persistent("n[1-2]");
+    let (one, two) = (server(&bed, "a", Tags::new()).await, server(&bed, "b", Tags::new()).await);
+    bed.cloud.script(Operation::Get, Trouble::Refuse(ErrorKind::Forbidden));
+    let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-2")];
+    let absent = RebuildOptions { launch_absent: true, ..ASKED };
+    let report = rebuild(&bed, &targets, absent).await;
+    let failed: Vec<_> = report.with(Outcome::Failed).collect();
+    assert_eq!(failed.len(), 1, "{report:?}");
+    assert_eq!(report.nodes[failed[0]].cause, Some(Cause::Forbidden));
+    assert_eq!(report.with(Outcome::Done).count(), 1, "{report:?}");
+    assert_eq!(bed.requests(Operation::Launch), 2, "nothing launched in its place");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_get_is_asked_again() {
+    let bed = persistent("n1");
+    let one = server(&bed, "a", Tags::new()).await;
+    bed.cloud.script(Operation::Get, Trouble::Refuse(ErrorKind::Throttled));
+    let report = rebuild(&bed, &[target("n1", &one, "image-2")], ASKED).await;
+    assert_eq!(report.with(Outcome::Done).count(), 1, "{report:?}");
+}
+
+/// An elastic node that is up and idle.
+async fn up() -> (Bed, Instance) {
+    let bed = Bed::new("n1");
+    let (_, request) = bed.job(1).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    assert!(report.is_success(), "{report:?}");
+    let instance = bed.live().remove(0);
+    let address = instance.address.unwrap().to_string();
+    let _ = bed.slurm.register(&node("n1"), &address, Instant::now());
+    while bed.slurm.node("n1").unwrap().state.has_job() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let _ = bed.slurm.tick();
+    }
+    (bed, instance)
+}
+
+/// What slurmctld calls its reboot program for.
+async fn reboot_call(bed: &Bed) -> Vec<Target> {
+    let reason = Reason::new("rebuild image:image-2");
+    bed.slurm.reboot(&"n1".parse().unwrap(), &reason).await.unwrap();
+    for _ in 0..10 {
+        for call in bed.slurm.tick() {
+            if let Call::Reboot { nodes } = call {
+                return nodes.node_names().unwrap().into_iter().map(Target::new).collect();
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    Vec::new()
+}
+
+#[tokio::test(start_paused = true)]
+async fn slurm_asks_for_a_rebuild_and_gets_its_node_back() {
+    let (mut bed, before) = up().await;
+    let targets = reboot_call(&bed).await;
+    assert_eq!(targets.len(), 1, "the reboot program is called");
+    bed.site.image = Some(ImageId::new("image-2"));
+    let report = rebuild(&bed, &targets, ASKED).await;
+    assert_eq!(report.with(Outcome::Done).count(), 1, "{report:?}");
+    let after = shown(&bed, &before.id);
+    assert_eq!(after.image, Some(ImageId::new("image-2")));
+    assert_eq!(bed.cloud.boots(&before.id), Some(2));
+    let address = after.address.unwrap().to_string();
+    let _ = bed.slurm.register(&node("n1"), &address, Instant::now());
+    let state = bed.slurm.node("n1").unwrap().state;
+    assert!(state.is_up() && !state.has_drain(), "{state}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slurm_asks_for_a_rebuild_and_goes_away() {
+    for asks in [true, false] {
+        let (mut bed, before) = up().await;
+        let targets = reboot_call(&bed).await;
+        bed.site.image = Some(ImageId::new("image-2"));
+        bed.slurm.set_unreachable(true);
+        let options = RebuildOptions { slurm_asks: asks, ..ASKED };
+        let report = rebuild(&bed, &targets, options).await;
+        let wanted = if asks { Outcome::Done } else { Outcome::Refused };
+        assert_eq!(report.nodes[&node("n1")].outcome, wanted, "{report:?}");
+        assert_eq!(bed.cloud.boots(&before.id), Some(if asks { 2 } else { 1 }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_s_word_rebuilds_a_node_with_another_job() {
+    let (mut bed, before) = up().await;
+    let _ = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(1)));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let _ = bed.slurm.tick();
+    assert!(bed.slurm.node("n1").unwrap().state.has_job());
+    bed.site.image = Some(ImageId::new("image-2"));
+    let report = rebuild(&bed, &[Target::new(node("n1"))], ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Refused, "{report:?}");
+    assert_eq!(bed.cloud.boots(&before.id), Some(1));
+}
