@@ -1,5 +1,8 @@
 //! The stage: a cloud, a controller and a cluster, all of them made from a seed.
 
+use crate::judge::Judge;
+use crate::line::Line;
+use crate::wire::Wire;
 use cloud_core::memory::{MemoryCloud, Settings as CloudSettings, Span, Throttle, Trouble};
 use cloud_core::{
     Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Operation, Provider,
@@ -9,32 +12,36 @@ use fastrand::Rng;
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, Files, Tools};
 use provision::run::Run;
-use provision::state::MemoryState;
+use provision::state::{MemoryState, State};
 use provision::{Fallback, Identity, Roster, Site};
 use slurmconf::{Config, SlurmVersion};
-use slurmctl::Controller;
 use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 /// What the cloud calls 1970, so that all clocks agree.
-const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+pub(crate) const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+
+/// How many instances are not ours, and look as if they were.
+const FOREIGN: usize = 4;
 
 pub(crate) struct Env {
     pub(crate) cloud: MemoryCloud,
     /// What the programs see of the cloud: the same, or one with a planted bug.
     pub(crate) seen: Box<dyn Provider>,
     pub(crate) slurm: MemorySlurm,
-    pub(crate) seen_slurm: Box<dyn Controller>,
+    pub(crate) seen_slurm: Line,
     pub(crate) state: MemoryState,
+    pub(crate) seen_state: Box<dyn State>,
     pub(crate) site: Site,
+    /// What is ours, whatever the programs take for it.
+    identity: Identity,
+    pub(crate) judge: Arc<Judge>,
     pub(crate) config: Config,
     pub(crate) files: Files,
     pub(crate) begun: Instant,
     pub(crate) nodes: Vec<NodeName>,
-    /// Instances that are not ours, and look as if they were.
-    pub(crate) foreign: Vec<String>,
     /// True if the cloud knows launch tokens.
     pub(crate) tokens: bool,
 }
@@ -44,25 +51,33 @@ impl Env {
         SystemTime::UNIX_EPOCH + EPOCH + Instant::now().saturating_duration_since(self.begun)
     }
 
+    pub(crate) fn owns(&self, instance: &Instance) -> bool {
+        self.identity.owns(instance)
+    }
+
     /// The instances that carry our tags.
     pub(crate) fn ours(&self) -> Vec<Instance> {
         let all = self.cloud.instances();
-        all.into_iter().filter(|instance| self.site.identity.owns(instance)).collect()
+        all.into_iter().filter(|instance| self.owns(instance)).collect()
     }
 
     /// Runs a program with all its tools.
-    pub(crate) async fn program<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+    pub(crate) async fn program<T>(
+        &self,
+        cancel: Cancel,
+        work: impl AsyncFnOnce(&Run<'_>) -> T,
+    ) -> T {
         let roster = Roster::new(&self.config);
         let clock = || self.now();
         let tools = Tools {
             cloud: &*self.seen,
-            slurm: &*self.seen_slurm,
-            state: &self.state,
+            slurm: &self.seen_slurm,
+            state: &*self.seen_state,
             clock: &clock,
             progress: &(),
             files: &self.files,
             run: "sim",
-            cancel: Cancel::never(),
+            cancel,
         };
         work(&Run { tools, site: &self.site, conf: &roster }).await
     }
@@ -70,8 +85,8 @@ impl Env {
 
 /// What the programs get to see: the cloud and the controller as they are, or with a planted bug.
 pub(crate) struct Wrap {
-    pub(crate) cloud: fn(MemoryCloud) -> Box<dyn Provider>,
-    pub(crate) slurm: fn(MemorySlurm) -> Box<dyn Controller>,
+    pub(crate) cloud: fn(MemoryCloud) -> Arc<dyn Provider>,
+    pub(crate) state: fn(MemoryState, MemoryCloud) -> Box<dyn State>,
     /// What the programs do wrong themselves.
     pub(crate) fault: Option<Fault>,
 }
@@ -81,6 +96,12 @@ pub(crate) struct Wrap {
 pub(crate) enum Fault {
     /// The program for nodes that never came up does nothing, and nothing is reconciled.
     Idle,
+    /// The program that stops nodes does not ask whether Slurm wants them again.
+    StopsAll,
+    /// What Slurm said of a node when it was asked for is not asked again.
+    Outdated,
+    /// Whatever has a node's name is taken for ours.
+    OwnsAll,
 }
 
 pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
@@ -89,15 +110,7 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let list: Hostlist = format!("n[1-{count}]").parse().unwrap();
     let tokens = rng.bool();
     let cloud = MemoryCloud::new(cloud_settings(rng, tokens));
-    let mut slurm_settings = SlurmSettings::cloud(&list);
-    slurm_settings.version = SlurmVersion::new(if rng.bool() { 22 } else { 26 }, 5);
-    slurm_settings.epoch = SystemTime::UNIX_EPOCH + EPOCH;
-    slurm_settings.resume_timeout = Duration::from_secs(rng.u64(120..=240));
-    slurm_settings.suspend_time = Some(Duration::from_secs(rng.u64(30..=120)));
-    slurm_settings.suspend_timeout = Duration::from_secs(rng.u64(20..=40));
-    slurm_settings.slurmd_timeout = Duration::from_mins(1);
-    slurm_settings.requeue_delay = Duration::from_secs(rng.u64(5..=60));
-    slurm_settings.idle_on_node_suspend = rng.bool();
+    let slurm_settings = slurm_settings(rng, &list);
     let resume_timeout = slurm_settings.resume_timeout;
     let slurm = MemorySlurm::new(slurm_settings);
     let zoned = rng.bool();
@@ -108,21 +121,55 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     ))
     .unwrap();
     let foreign = foreign(&cloud, &list).await;
-    let site = site(rng, zoned, resume_timeout);
+    let mut site = site(rng, zoned, resume_timeout);
+    let identity = site.identity.clone();
+    if wrap.fault == Some(Fault::OwnsAll) {
+        site.identity = Identity::by_name();
+    }
+    let judge = Judge::new(&cloud, &slurm, foreign);
+    let seen = Wire {
+        cloud: (wrap.cloud)(cloud.clone()),
+        judge: Arc::clone(&judge),
+        sends_on: rng.bool(),
+        shows_all: rng.bool() || wrap.fault == Some(Fault::OwnsAll),
+    };
+    let state = MemoryState::new();
     Arc::new(Env {
-        seen: (wrap.cloud)(cloud.clone()),
+        seen: Box::new(seen),
+        seen_slurm: Line {
+            slurm: slurm.clone(),
+            judge: Arc::clone(&judge),
+            outdated: wrap.fault == Some(Fault::Outdated),
+        },
+        seen_state: (wrap.state)(state.clone(), cloud.clone()),
         cloud,
-        seen_slurm: (wrap.slurm)(slurm.clone()),
         slurm,
-        state: MemoryState::new(),
+        state,
         site,
+        identity,
+        judge,
         config,
         files: Files::default(),
         begun,
         nodes: list.node_names().unwrap(),
-        foreign,
         tokens,
     })
+}
+
+fn slurm_settings(rng: &mut Rng, nodes: &Hostlist) -> SlurmSettings {
+    let mut settings = SlurmSettings::cloud(nodes);
+    let versions = [(22, 5), (24, 11), (26, 5)].map(|(year, month)| SlurmVersion::new(year, month));
+    settings.version = *rng.choice(&versions).unwrap();
+    settings.needs_addresses = rng.bool();
+    settings.resume_rate = rng.bool().then(|| rng.usize(1..=3));
+    settings.epoch = SystemTime::UNIX_EPOCH + EPOCH;
+    settings.resume_timeout = Duration::from_secs(rng.u64(120..=240));
+    settings.suspend_time = Some(Duration::from_secs(rng.u64(30..=120)));
+    settings.suspend_timeout = Duration::from_secs(rng.u64(20..=40));
+    settings.slurmd_timeout = Duration::from_mins(1);
+    settings.requeue_delay = Duration::from_secs(rng.u64(5..=60));
+    settings.idle_on_node_suspend = rng.bool();
+    settings
 }
 
 fn cloud_settings(rng: &mut Rng, tokens: bool) -> CloudSettings {
@@ -167,7 +214,7 @@ fn site(rng: &mut Rng, zoned: bool, resume_timeout: Duration) -> Site {
 /// Instances of others: with a node's name, with another cluster's tags, with half of ours.
 async fn foreign(cloud: &MemoryCloud, nodes: &Hostlist) -> Vec<String> {
     let name = nodes.iter().next().unwrap();
-    let tags = [
+    let tags: [Tags; FOREIGN] = [
         Tags::new(),
         Tags::from([("cluster", "other"), ("type", "compute"), ("node", name.as_str())]),
         Tags::from([("cluster", "sim"), ("type", "management"), ("node", name.as_str())]),
@@ -202,7 +249,7 @@ pub(crate) fn trouble(rng: &mut Rng, env: &Env) {
     chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Quota), 0.3);
     chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Capacity), 0.5);
     chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Unavailable), 0.2);
-    let foreign = u32::try_from(env.foreign.len()).unwrap();
+    let foreign = u32::try_from(FOREIGN).unwrap();
     if rng.u8(0..4) == 0 {
         cloud.set_quota(Some(foreign + rng.u32(0..3)));
     }

@@ -1,19 +1,23 @@
 //! A process that is killed: its future is dropped after so many waits.
 
+use crate::judge::{Judge, Who};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Ends with `None` when it is killed.
+/// Ends with `None` when it is killed. Whatever is done meanwhile is its doing.
 pub(crate) struct Killable<F> {
     process: Option<Pin<Box<F>>>,
     /// Waits that are left to it; none to live on.
     waits: Option<u32>,
+    judge: Arc<Judge>,
+    who: Who,
 }
 
 impl<F: Future> Killable<F> {
-    pub(crate) fn new(process: F, waits: Option<u32>) -> Self {
-        Self { process: Some(Box::pin(process)), waits }
+    pub(crate) fn new(process: F, waits: Option<u32>, judge: Arc<Judge>, who: Who) -> Self {
+        Self { process: Some(Box::pin(process)), waits, judge, who }
     }
 }
 
@@ -21,13 +25,17 @@ impl<F: Future> Future for Killable<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(process) = &mut self.process else {
+        let this = &mut *self;
+        let Some(process) = &mut this.process else {
             return Poll::Ready(None);
         };
-        if let Poll::Ready(output) = process.as_mut().poll(context) {
+        let before = this.judge.turn(this.who);
+        let polled = process.as_mut().poll(context);
+        this.judge.turn(before);
+        if let Poll::Ready(output) = polled {
             return Poll::Ready(Some(output));
         }
-        let Some(waits) = &mut self.waits else {
+        let Some(waits) = &mut this.waits else {
             return Poll::Pending;
         };
         if *waits > 0 {
@@ -35,7 +43,7 @@ impl<F: Future> Future for Killable<F> {
             return Poll::Pending;
         }
         // As kill -9 does it: nothing is said to anybody, and locks are open again.
-        self.process = None;
+        this.process = None;
         Poll::Ready(None)
     }
 }

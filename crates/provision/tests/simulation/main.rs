@@ -7,43 +7,57 @@
 //! directory that is lost, and processes killed at any of their waits. Then the troubles end, and
 //! all has to come right without a hand.
 //!
-//! A seed that fails prints itself. It runs again, alone and exactly alike, with
-//! `SIMULATION_SEED=<seed> cargo test -p provision --test simulation seeds`.
+//! A seed that fails prints itself. It runs again, alone and exactly alike, and tells its life, with
+//! `SIMULATION_SEED=<seed> cargo test -p provision --test simulation -- --exact seeds_from_0`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
 
 mod check;
 mod env;
+mod happening;
+mod judge;
 mod kill;
+mod line;
 mod planted;
+mod slips;
+mod wire;
 mod world;
 
 use env::Wrap;
 use std::ops::Range;
+use std::sync::Arc;
 
 fn honest() -> Wrap {
-    Wrap { cloud: |cloud| Box::new(cloud), slurm: |slurm| Box::new(slurm), fault: None }
+    Wrap { cloud: |cloud| Arc::new(cloud), state: |state, _| Box::new(state), fault: None }
 }
 
 /// Lives through one seed.
 fn simulate(seed: u64, wrap: &Wrap) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(world::run(seed, wrap))
+    runtime().block_on(world::run(seed, wrap))
 }
 
 fn all(seeds: Range<u64>) {
     let only = std::env::var("SIMULATION_SEED").ok().and_then(|seed| seed.parse().ok());
+    if let Some(seed) = only {
+        println!("{}", trace(seed).join("\n"));
+    }
     let seeds = only.map_or(seeds, |seed: u64| seed..seed + 1);
     for seed in seeds {
         if let Err(what) = simulate(seed, &honest()) {
-            let again = "cargo test -p provision --test simulation seeds";
+            let again = "cargo test -p provision --test simulation -- --exact seeds_from_0";
             panic!("seed {seed}: {what}\nagain: SIMULATION_SEED={seed} {again}");
         }
     }
+}
+
+/// One life, line by line.
+fn trace(seed: u64) -> Vec<String> {
+    runtime().block_on(world::trace(seed, &honest()))
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
 }
 
 macro_rules! seeds {
@@ -77,14 +91,6 @@ seeds! {
 /// The same seed lives the same life.
 #[test]
 fn a_seed_reproduces_itself() {
-    let trace = |seed| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(world::trace(seed, &honest()))
-    };
     for seed in 0..20 {
         let first = trace(seed);
         assert!(!first.is_empty());

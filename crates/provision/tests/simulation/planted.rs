@@ -1,6 +1,7 @@
 //! Bugs planted on purpose: each has to be caught by the invariant that it breaks.
 
 use crate::env::{Fault, Wrap};
+use crate::slips::{Slip, Slipping};
 use crate::{honest, simulate};
 use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
@@ -10,9 +11,10 @@ use cloud_core::{
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// The seeds that are tried; the bug has to show in one of them.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 600;
 
 /// What a cloud does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,12 +100,22 @@ impl Provider for Liar {
     }
 }
 
+/// Programs with a state that has this bug.
+macro_rules! slipping {
+    ($slip:expr) => {
+        Wrap { state: |state, cloud| Box::new(Slipping(state, cloud, $slip)), ..honest() }
+    };
+}
+
 /// The first seed of which the invariant says so, by the word that its errors begin with.
 fn catches(wrap: &Wrap, invariant: &str) {
     let mut others = Vec::new();
     for seed in 0..SEEDS {
         match simulate(seed, wrap) {
-            Err(error) if error.split(':').next() == Some(invariant) => return,
+            Err(error) if error.split(':').next() == Some(invariant) => {
+                println!("caught by seed {seed}: {error}");
+                return;
+            }
             Err(error) => others.push(error),
             Ok(()) => {}
         }
@@ -112,20 +124,50 @@ fn catches(wrap: &Wrap, invariant: &str) {
 }
 
 #[test]
-fn two_machines_for_a_node_are_caught() {
-    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::ShowsNothing)) };
+fn a_start_that_does_not_look_is_caught() {
+    let cloud = |cloud| -> Arc<dyn Provider> { Arc::new(Liar(cloud, Lie::ShowsNothing)) };
     catches(&Wrap { cloud, ..honest() }, "two live");
 }
 
 #[test]
+fn a_lock_that_does_not_lock_is_caught() {
+    catches(&slipping!(Slip::NeverLocked), "two live");
+}
+
+#[test]
+fn a_launch_that_is_not_written_down_is_caught() {
+    catches(&slipping!(Slip::NeverKept), "two live");
+}
+
+#[test]
+fn a_reconcile_that_ends_at_first_sight_is_caught() {
+    catches(&slipping!(Slip::AllSeen), "hasty");
+}
+
+#[test]
+fn a_stop_that_does_not_ask_slurm_is_caught() {
+    catches(&Wrap { fault: Some(Fault::StopsAll), ..honest() }, "disturbed");
+}
+
+#[test]
+fn a_give_back_of_a_node_that_came_up_is_caught() {
+    catches(&Wrap { fault: Some(Fault::Outdated), ..honest() }, "disturbed");
+}
+
+#[test]
+fn tags_that_are_not_checked_are_caught() {
+    catches(&Wrap { fault: Some(Fault::OwnsAll), ..honest() }, "foreign");
+}
+
+#[test]
 fn a_touched_instance_of_others_is_caught() {
-    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::ShowsOthers)) };
+    let cloud = |cloud| -> Arc<dyn Provider> { Arc::new(Liar(cloud, Lie::ShowsOthers)) };
     catches(&Wrap { cloud, ..honest() }, "foreign");
 }
 
 #[test]
 fn an_instance_that_nobody_ends_is_caught() {
-    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::KeepsAll)) };
+    let cloud = |cloud| -> Arc<dyn Provider> { Arc::new(Liar(cloud, Lie::KeepsAll)) };
     catches(&Wrap { cloud, ..honest() }, "leak");
 }
 
@@ -136,6 +178,6 @@ fn a_node_that_needs_a_human_is_caught() {
 
 #[test]
 fn a_job_that_never_runs_is_caught() {
-    let cloud = |cloud| -> Box<dyn Provider> { Box::new(Liar(cloud, Lie::LaunchesNone)) };
+    let cloud = |cloud| -> Arc<dyn Provider> { Arc::new(Liar(cloud, Lie::LaunchesNone)) };
     catches(&Wrap { cloud, ..honest() }, "job");
 }

@@ -2,20 +2,25 @@
 
 use crate::check;
 use crate::env::{self, Env, Fault, Wrap};
+use crate::happening::{Happening, happenings};
+use crate::judge::Who;
 use crate::kill::Killable;
 use cloud_core::{Instance, InstanceState};
 use fastrand::Rng;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::{Hostlist, NodeName};
+use provision::Report;
+use provision::exec::Cancel;
 use provision::plan::JobGroup;
-use provision::run;
-use slurmctl::memory::{Call, JobSpec, Registration};
-use slurmctl::{NodeAction, ResumeRequest};
+use provision::run::{self, Run};
+use slurmctl::ResumeRequest;
+use slurmctl::memory::{Call, Registration};
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long things go wrong, and how long they may take to come right.
 const TROUBLED: Duration = Duration::from_mins(12);
@@ -27,73 +32,41 @@ const RECONCILE: Duration = Duration::from_mins(1);
 /// How often machines that boot are looked at.
 const BOOTING: Duration = Duration::from_secs(3);
 
-/// Something that happens to the cluster.
-enum Happening {
-    Job(JobSpec),
-    Crash,
-    Unreachable(bool),
-    /// A machine disappears.
-    Vanish,
-    /// A machine is switched off.
-    SwitchOff,
-    /// Somebody powers a node down while it may be on its way up.
-    PowerDown,
-    /// The last call comes once more.
-    Repeat,
-    /// The state directory is lost.
-    Forget,
+/// A process that has ended.
+enum Ended {
+    Reconcile(Who),
+    /// By itself.
+    Well,
+    Killed(Call),
 }
 
-struct Sim {
-    rng: Rng,
-    env: Arc<Env>,
-    programs: FuturesUnordered<BoxFuture<'static, Option<Call>>>,
-    happenings: BTreeMap<Instant, Vec<Happening>>,
-    reconciles: Instant,
-    reconciling: bool,
-    last_call: Option<Call>,
+pub(crate) struct Sim {
+    pub(crate) rng: Rng,
+    pub(crate) env: Arc<Env>,
+    programs: FuturesUnordered<BoxFuture<'static, Ended>>,
+    pub(crate) happenings: BTreeMap<Instant, Vec<Happening>>,
+    pub(crate) reconciles: Instant,
+    pub(crate) reconciling: bool,
+    /// How many programs have begun.
+    pub(crate) begun: usize,
+    /// What slurmctld has called so far.
+    pub(crate) calls: Vec<Call>,
     /// Machines that have registered, by instance, with how often they had booted.
-    registered: BTreeMap<String, (NodeName, usize)>,
-    booted: BTreeMap<(String, usize), Instant>,
-    calm_at: Instant,
-    calm: bool,
-    fault: Option<Fault>,
+    pub(crate) registered: BTreeMap<String, (NodeName, usize)>,
+    /// Those of them that Slurm took for their nodes.
+    pub(crate) known: BTreeMap<String, NodeName>,
+    pub(crate) booted: BTreeMap<(String, usize), Instant>,
+    pub(crate) calm_at: Instant,
+    pub(crate) calm: bool,
+    pub(crate) fault: Option<Fault>,
+    /// How the nodes were seen by Slurm, and what it called, if anybody wants to know.
+    pub(crate) story: Option<Vec<(u64, String)>>,
+    pub(crate) nodes: BTreeMap<NodeName, String>,
 }
 
 /// Lives through one seed; the error says what went wrong.
 pub(crate) async fn run(seed: u64, wrap: &Wrap) -> Result<(), String> {
     Sim::new(seed, wrap).await.live().await
-}
-
-fn happenings(rng: &mut Rng, env: &Env, until: Instant) -> BTreeMap<Instant, Vec<Happening>> {
-    let mut all: BTreeMap<Instant, Vec<Happening>> = BTreeMap::new();
-    let troubled = until.saturating_duration_since(env.begun).as_secs();
-    let mut add = |seconds: u64, what| {
-        all.entry(env.begun + Duration::from_secs(seconds)).or_default().push(what);
-    };
-    for _ in 0..rng.usize(1..=3) {
-        let mut job =
-            JobSpec::new(rng.usize(1..=env.nodes.len()), Duration::from_secs(rng.u64(5..120)));
-        job.cpus = rng.bool().then_some(1);
-        add(rng.u64(0..troubled / 2), Happening::Job(job));
-    }
-    for _ in 0..rng.usize(0..=3) {
-        let at = rng.u64(5..troubled);
-        match rng.u8(0..7) {
-            0 => add(at, Happening::Crash),
-            1 => {
-                add(at, Happening::Unreachable(true));
-                add(at + rng.u64(1..90), Happening::Unreachable(false));
-            }
-            2 => add(at, Happening::Vanish),
-            3 => add(at, Happening::SwitchOff),
-            4 => add(at, Happening::PowerDown),
-            5 => add(at, Happening::Repeat),
-            _ if env.tokens => add(at, Happening::Forget),
-            _ => add(at, Happening::Repeat),
-        }
-    }
-    all
 }
 
 impl Sim {
@@ -110,12 +83,16 @@ impl Sim {
             programs: FuturesUnordered::new(),
             happenings,
             reconciling: false,
-            last_call: None,
+            begun: 0,
+            calls: Vec::new(),
             registered: BTreeMap::new(),
+            known: BTreeMap::new(),
             booted: BTreeMap::new(),
             calm_at,
             calm: false,
             fault: wrap.fault,
+            story: None,
+            nodes: BTreeMap::new(),
         }
     }
 
@@ -125,11 +102,16 @@ impl Sim {
             self.calm_down();
             self.happen().await;
             let all = self.env.cloud.instances();
-            check::always(&self.env, &all)?;
             let watched = self.machines(&all);
             for call in self.env.slurm.tick() {
                 self.call(call, true);
             }
+            self.tell();
+            if self.calm {
+                check::waiting_jobs(&self.env)?;
+            }
+            self.env.judge.look(&all);
+            self.env.judge.verdict()?;
             self.timer();
             let settled = self.calm && self.programs.is_empty() && self.happenings.is_empty();
             if settled && check::is_settled(&self.env, &all) {
@@ -145,6 +127,27 @@ impl Sim {
                     self.ended(ended);
                 }
                 () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    fn note(&mut self, line: String) {
+        let at = Instant::now().saturating_duration_since(self.env.begun).as_millis();
+        if let Some(story) = &mut self.story {
+            story.push((u64::try_from(at).unwrap(), line));
+        }
+    }
+
+    /// Writes down how Slurm sees its nodes, where that has changed.
+    fn tell(&mut self) {
+        if self.story.is_none() {
+            return;
+        }
+        for node in self.env.slurm.all_nodes() {
+            let now = format!("{} at {} ({})", node.state, node.address, node.reason_text());
+            if self.nodes.get(&node.name) != Some(&now) {
+                self.note(format!("{} is {now}", node.name));
+                self.nodes.insert(node.name, now);
             }
         }
     }
@@ -182,7 +185,7 @@ impl Sim {
     fn machines(&mut self, all: &[Instance]) -> bool {
         let mut up = BTreeSet::new();
         let mut watched = false;
-        for instance in all.iter().filter(|instance| self.env.site.identity.owns(instance)) {
+        for instance in all.iter().filter(|instance| self.env.owns(instance)) {
             watched |= match instance.state {
                 InstanceState::Pending => true,
                 InstanceState::Running => !self.registered.contains_key(instance.id.as_str()),
@@ -208,7 +211,11 @@ impl Sim {
             let booted = *self.booted.entry((id.clone(), boots)).or_insert(now);
             match self.env.slurm.register(&node, &address.to_string(), booted) {
                 Registration::Unheard => {}
-                Registration::Accepted | Registration::OldBoot | Registration::StaysDown => {
+                Registration::Accepted => {
+                    self.known.insert(id.clone(), node.clone());
+                    self.registered.insert(id, (node, boots));
+                }
+                Registration::OldBoot | Registration::StaysDown => {
                     self.registered.insert(id, (node, boots));
                 }
             }
@@ -222,6 +229,8 @@ impl Sim {
                 self.env.slurm.lost(&node);
             }
         }
+        self.known.retain(|id, _| up.contains(id));
+        self.env.judge.knows(self.known.clone());
         watched
     }
 
@@ -235,106 +244,111 @@ impl Sim {
         }
         self.reconciling = true;
         let env = Arc::clone(&self.env);
-        let process = async move { env.program(async |run| run::reconcile(run).await).await };
-        let process = Killable::new(process, self.kill());
+        let cancel = self.cancel();
+        let who = self.env.judge.reconciles();
+        let process = async move {
+            cancelled(cancel, async |cancel| {
+                env.program(cancel, async |run| run::reconcile(run).await).await
+            })
+            .await
+        };
+        let process = Killable::new(process, self.kill(), Arc::clone(&self.env.judge), who);
         self.programs.push(Box::pin(async move {
             let _ = process.await;
-            None
+            Ended::Reconcile(who)
         }));
     }
 
-    /// After how many waits the next process is killed, if it is.
+    /// After how many waits the next process is killed, if it is: as often early as late.
     fn kill(&mut self) -> Option<u32> {
-        (!self.calm && self.rng.u8(0..10) < 3).then(|| self.rng.u32(0..40))
+        (!self.calm && self.rng.u8(0..10) < 3).then(|| {
+            let most = 1 << self.rng.u32(1..10);
+            self.rng.u32(0..most)
+        })
     }
 
-    fn call(&mut self, call: Call, fresh: bool) {
+    /// When the next process is told to stop, if it is.
+    fn cancel(&mut self) -> Option<Duration> {
+        let told = !self.calm && self.rng.u8(0..10) == 0;
+        told.then(|| Duration::from_millis(self.rng.u64(0..60_000)))
+    }
+
+    pub(crate) fn call(&mut self, call: Call, fresh: bool) {
+        if self.story.is_some() {
+            self.note(format!("{call:?}"));
+        }
         if fresh {
-            self.last_call = Some(call.clone());
+            self.calls.push(call.clone());
+            self.doubles(&call);
         }
         let env = Arc::clone(&self.env);
         let called = call.clone();
         if self.fault == Some(Fault::Idle) && matches!(call, Call::ResumeFail { .. }) {
             return;
         }
+        let (cancel, fault) = (self.cancel(), self.fault);
         let process = async move {
-            env.program(async |run| match &called {
-                Call::Resume { nodes, request } => {
-                    run::start(run, &names(nodes), &groups(request)).await
-                }
-                Call::Suspend { nodes } => run::stop(run, &names(nodes)).await,
-                Call::ResumeFail { nodes } => run::failed(run, &names(nodes)).await,
-                Call::RebootJob { nodes, .. } | Call::Reboot { nodes } => {
-                    panic!("no reboots here: {nodes}")
-                }
+            cancelled(cancel, async |cancel| {
+                env.program(cancel, async |run| program(run, &called, fault).await).await
             })
             .await
         };
-        let process = Killable::new(process, self.kill());
+        let judge = Arc::clone(&self.env.judge);
+        self.begun += 1;
+        let process = Killable::new(process, self.kill(), judge, Who::Program(self.begun));
         self.programs.push(Box::pin(async move {
-            let ended = process.await;
-            ended.is_none().then_some(call)
+            match process.await {
+                Some(_) => Ended::Well,
+                None => Ended::Killed(call),
+            }
         }));
     }
 
     /// A process has ended; one that was killed is called again, at times.
-    fn ended(&mut self, killed: Option<Call>) {
-        match killed {
-            Some(call) if self.rng.bool() => self.call(call, false),
-            Some(_) => {}
-            None => self.reconciling = false,
-        }
-    }
-
-    async fn happen(&mut self) {
-        let now = Instant::now();
-        while let Some(entry) = self.happenings.first_entry() {
-            if *entry.key() > now {
-                return;
+    fn ended(&mut self, ended: Ended) {
+        match ended {
+            Ended::Reconcile(who) => {
+                self.env.judge.ended(who);
+                self.reconciling = false;
             }
-            for what in entry.remove() {
-                self.happens(what).await;
-            }
-        }
-    }
-
-    async fn happens(&mut self, what: Happening) {
-        let env = Arc::clone(&self.env);
-        match what {
-            Happening::Job(spec) => {
-                let _ = env.slurm.submit_job(spec);
-            }
-            Happening::Crash => env.slurm.crash(),
-            Happening::Unreachable(gone) => env.slurm.set_unreachable(gone),
-            Happening::Vanish | Happening::SwitchOff => {
-                let running: Vec<_> = env
-                    .ours()
-                    .into_iter()
-                    .filter(|instance| instance.state == InstanceState::Running)
-                    .collect();
-                if let Some(instance) = self.rng.choice(&running) {
-                    let state = match what {
-                        Happening::Vanish => InstanceState::Terminated,
-                        _ => InstanceState::Stopped,
-                    };
-                    assert!(env.cloud.force(&instance.id, state));
-                }
-            }
-            Happening::PowerDown => {
-                let node = self.rng.choice(&env.nodes).cloned();
-                let list: Hostlist = node.iter().collect();
-                let action = NodeAction::PowerDownForce;
-                let slurm: &dyn slurmctl::Controller = &env.slurm;
-                let _ = slurm.set_state(&list, action, None).await;
-            }
-            Happening::Repeat => {
-                if let Some(call) = self.last_call.clone() {
+            Ended::Well => {}
+            Ended::Killed(call) => {
+                if self.rng.bool() {
                     self.call(call, false);
                 }
             }
-            Happening::Forget => env.state.forget(),
         }
     }
+}
+
+/// The program that slurmctld calls.
+async fn program(run: &Run<'_>, call: &Call, fault: Option<Fault>) -> Report {
+    match call {
+        Call::Resume { nodes, request } => run::start(run, &names(nodes), &groups(request)).await,
+        Call::Suspend { nodes } if fault == Some(Fault::StopsAll) => {
+            run::stop_now(run, &names(nodes)).await
+        }
+        Call::Suspend { nodes } => run::stop(run, &names(nodes)).await,
+        Call::ResumeFail { nodes } => run::failed(run, &names(nodes)).await,
+        Call::RebootJob { nodes, .. } | Call::Reboot { nodes } => {
+            panic!("no reboots here: {nodes}")
+        }
+    }
+}
+
+/// A process that is told to stop after a while, if it is.
+async fn cancelled<T>(after: Option<Duration>, process: impl AsyncFnOnce(Cancel) -> T) -> T {
+    let Some(after) = after else {
+        return process(Cancel::never()).await;
+    };
+    let (signal, cancel) = Cancel::new();
+    let mut process = pin!(process(cancel));
+    tokio::select! {
+        biased;
+        ended = &mut process => return ended,
+        () = sleep(after) => signal.cancel(),
+    }
+    process.await
 }
 
 fn names(nodes: &Hostlist) -> Vec<NodeName> {
@@ -346,12 +360,23 @@ fn groups(request: &ResumeRequest) -> Vec<JobGroup> {
     request.jobs.iter().map(group).collect()
 }
 
-/// Everything that was asked of the cloud in a life, for comparison.
+/// A life, line by line: what was asked of the cloud, what programs noted, and how it ended.
 pub(crate) async fn trace(seed: u64, wrap: &Wrap) -> Vec<String> {
     let mut sim = Sim::new(seed, wrap).await;
+    sim.story = Some(Vec::new());
     let ended = sim.live().await;
-    let history = sim.env.cloud.history();
-    let mut lines: Vec<String> = history.iter().map(|event| format!("{event:?}")).collect();
-    lines.push(format!("{ended:?}"));
+    let asked = sim.env.cloud.history().into_iter();
+    let noted = sim.env.state.events().into_iter();
+    let epoch = u64::try_from(env::EPOCH.as_millis()).unwrap();
+    let mut lines: Vec<(u64, String)> = asked
+        .map(|event| (u64::try_from(event.at.as_millis()).unwrap(), format!("{event:?}")))
+        .chain(noted.map(|event| (event.at - epoch, event.to_line().trim_end().to_owned())))
+        .chain(sim.story.unwrap_or_default())
+        .collect();
+    lines.sort_by_key(|(at, _)| *at);
+    lines.push((u64::MAX, format!("{ended:?}")));
     lines
+        .into_iter()
+        .map(|(at, line)| format!("{:.3} {line}", Duration::from_millis(at).as_secs_f64()))
+        .collect()
 }

@@ -1,0 +1,278 @@
+//! Sees everything that programs do, at the very moment when it is done.
+
+use cloud_core::memory::{MemoryCloud, Moment, Outcome};
+use cloud_core::{Instance, InstanceId, InstanceState, Operation};
+use hostlist::NodeName;
+use slurmctl::memory::{MemorySlurm, Told};
+use slurmctl::{JobId, JobState, NodeAction};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What has changed in Slurm in the meantime is not held against whoever asked it before.
+const LAST_WORD: Duration = Duration::from_secs(3);
+
+/// Whose doing it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// The simulation's own: people, and fate.
+    #[default]
+    Nobody,
+    /// The program that slurmctld called as its so manieth.
+    Program(usize),
+    /// A reconcile that began then.
+    Reconcile(Instant),
+}
+
+#[derive(Debug)]
+pub(crate) struct Judge {
+    cloud: MemoryCloud,
+    slurm: MemorySlurm,
+    foreign: Vec<String>,
+    begun: Instant,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    who: Who,
+    verdict: Option<String>,
+    /// Machines that Slurm takes for their nodes, by instance.
+    machines: BTreeMap<String, NodeName>,
+    /// Since when Slurm has the nodes of these machines powered down.
+    orphans: BTreeMap<String, Instant>,
+    /// When reconciles began, and ended.
+    reconciles: BTreeMap<Instant, Option<Instant>>,
+    /// Those to whom slurmctld has not answered.
+    unheard: Vec<Who>,
+    /// Since when jobs run.
+    jobs: BTreeMap<JobId, Instant>,
+}
+
+impl Judge {
+    pub(crate) fn new(cloud: &MemoryCloud, slurm: &MemorySlurm, foreign: Vec<String>) -> Arc<Self> {
+        let judge = Arc::new(Self {
+            cloud: cloud.clone(),
+            slurm: slurm.clone(),
+            foreign,
+            begun: Instant::now(),
+            seen: Mutex::default(),
+        });
+        let watching = Arc::downgrade(&judge);
+        cloud.watch(move |moment| {
+            if let Some(judge) = watching.upgrade() {
+                judge.request(moment);
+            }
+        });
+        let watching = Arc::downgrade(&judge);
+        slurm.watch(move |told| {
+            if let Some(judge) = watching.upgrade() {
+                judge.told(told);
+            }
+        });
+        judge
+    }
+
+    /// What follows is this one's doing; returns whose doing it was before.
+    pub(crate) fn turn(&self, who: Who) -> Who {
+        std::mem::replace(&mut self.seen().who, who)
+    }
+
+    pub(crate) fn who(&self) -> Who {
+        self.seen().who
+    }
+
+    /// The first thing that went wrong.
+    pub(crate) fn verdict(&self) -> Result<(), String> {
+        self.seen().verdict.clone().map_or(Ok(()), Err)
+    }
+
+    /// Slurm takes these machines for their nodes.
+    pub(crate) fn knows(&self, machines: BTreeMap<String, NodeName>) {
+        self.seen().machines = machines;
+    }
+
+    /// A reconcile begins.
+    pub(crate) fn reconciles(&self) -> Who {
+        let now = Instant::now();
+        self.seen().reconciles.insert(now, None);
+        Who::Reconcile(now)
+    }
+
+    /// slurmctld has not answered: whoever asked cannot know.
+    pub(crate) fn unheard(&self) {
+        let who = self.who();
+        self.seen().unheard.push(who);
+    }
+
+    fn could_know(&self) -> bool {
+        let seen = self.seen();
+        !seen.unheard.contains(&seen.who)
+    }
+
+    /// A process has ended, or was killed.
+    pub(crate) fn ended(&self, who: Who) {
+        if let Who::Reconcile(begun) = who {
+            self.seen().reconciles.insert(begun, Some(Instant::now()));
+        }
+    }
+
+    /// Everything as it is between two steps.
+    pub(crate) fn look(&self, all: &[Instance]) {
+        let nodes = self.slurm.all_nodes();
+        let asleep = |instance: &&Instance| {
+            let name = instance.tags.get("node").unwrap_or_default();
+            let known = nodes.iter().find(|known| known.name.as_str() == name);
+            let off =
+                known.is_some_and(|one| one.state.is_powered_down() && !one.state.is_powering_up());
+            off && !instance.state.is_leaving()
+        };
+        let now = Instant::now();
+        let orphans: BTreeSet<&str> =
+            all.iter().filter(asleep).map(|instance| instance.id.as_str()).collect();
+        if let Err(what) = self.two_live(all).and_then(|()| self.others(all)) {
+            self.says(&what);
+        }
+        let running: BTreeSet<JobId> = self
+            .slurm
+            .all_jobs()
+            .into_iter()
+            .filter(|job| job.state == JobState::Running)
+            .map(|job| job.id)
+            .collect();
+        let seen = &mut *self.seen();
+        for id in orphans {
+            seen.orphans.entry(id.to_owned()).or_insert(now);
+        }
+        seen.jobs.retain(|job, _| running.contains(job));
+        for job in running {
+            seen.jobs.entry(job).or_insert(now);
+        }
+    }
+
+    /// Never two live instances of a node.
+    pub(crate) fn two_live(&self, all: &[Instance]) -> Result<(), String> {
+        let mut live: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for instance in all {
+            if !self.is_foreign(instance.id.as_str()) && !instance.state.is_leaving() {
+                let node = instance.tags.get("node").unwrap_or("none");
+                live.entry(node).or_default().push(instance.id.as_str());
+            }
+        }
+        match live.into_iter().find(|(_, ids)| ids.len() > 1) {
+            Some((node, ids)) => Err(format!("two live: {node} has {}", ids.join(" and "))),
+            None => Ok(()),
+        }
+    }
+
+    /// Never an instance of others touched.
+    fn others(&self, all: &[Instance]) -> Result<(), String> {
+        let well =
+            |one: &Instance| matches!(one.state, InstanceState::Pending | InstanceState::Running);
+        match all.iter().find(|one| self.is_foreign(one.id.as_str()) && !well(one)) {
+            Some(one) => Err(format!("foreign: {} is {}", one.id, one.state)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_foreign(&self, id: &str) -> bool {
+        self.foreign.iter().any(|foreign| foreign == id)
+    }
+
+    /// A request to the cloud.
+    fn request(&self, moment: &Moment<'_>) {
+        let event = moment.event;
+        let subject = event.subject.as_deref().unwrap_or_default();
+        if event.outcome != Outcome::Lost && self.is_foreign(subject) {
+            self.says(&format!("foreign: {} was asked for {subject}", event.operation));
+        }
+        if !matches!(event.outcome, Outcome::Done | Outcome::DoneUnheard) {
+            return;
+        }
+        let judged = match event.operation {
+            Operation::Launch | Operation::Start => self.two_live(&moment.instances()),
+            Operation::Terminate => moment.before.as_ref().map_or(Ok(()), |one| self.hasty(one)),
+            _ => Ok(()),
+        };
+        if let Err(what) = judged {
+            self.says(&what);
+        }
+    }
+
+    /// A machine is asked to go, or to reboot: never one on which a job runs.
+    pub(crate) fn sends(&self, operation: Operation, id: &InstanceId) {
+        let Some(node) = self.seen().machines.get(id.as_str()).cloned() else {
+            return;
+        };
+        let all = self.cloud.instances();
+        let runs = |one: &Instance| one.id == *id && one.state == InstanceState::Running;
+        let jobs = self.slurm.all_jobs();
+        let here = jobs.iter().filter(|job| job.nodes.contains(node.as_str()));
+        if let Some(job) = here.map(|job| job.id).find(|job| self.has_begun(*job))
+            && all.iter().any(runs)
+            && self.could_know()
+        {
+            self.says(&format!("disturbed: {operation} of {id}, job {job} runs on {node}"));
+        }
+    }
+
+    /// True if the job runs, and did so before anybody could have been asked about it.
+    fn has_begun(&self, job: JobId) -> bool {
+        let begun = self.seen().jobs.get(&job).copied();
+        begun.is_some_and(|at| Instant::now().saturating_duration_since(at) > LAST_WORD)
+    }
+
+    /// A reconcile ends nothing that an earlier one had no chance to see as it is.
+    fn hasty(&self, before: &Instance) -> Result<(), String> {
+        let ends = !before.state.is_leaving() && before.state != InstanceState::Failed;
+        let seen = self.seen();
+        let (Who::Reconcile(begun), true) = (seen.who, ends) else {
+            return Ok(());
+        };
+        let since = seen.orphans.get(before.id.as_str());
+        let earlier = |since: &Instant| {
+            let others = seen.reconciles.iter().filter(|(at, _)| **at < begun);
+            others.into_iter().any(|(_, ended)| ended.is_none_or(|ended| ended >= *since))
+        };
+        if since.is_some_and(earlier) {
+            return Ok(());
+        }
+        Err(format!("hasty: {} was ended at first sight", before.id))
+    }
+
+    /// A change of a node's state: never one that ends a job on a machine that works.
+    fn told(&self, told: &Told<'_>) {
+        let ends = match told.action {
+            NodeAction::PowerDownForce | NodeAction::Down => true,
+            NodeAction::PowerDown
+            | NodeAction::PowerDownAsap
+            | NodeAction::PowerUp
+            | NodeAction::Resume
+            | NodeAction::Drain
+            | NodeAction::Undrain => false,
+        };
+        let mut running = told.running.iter().filter(|job| self.has_begun(job.id));
+        let Some(job) = running.next().filter(|_| ends && self.who() != Who::Nobody) else {
+            return;
+        };
+        let node = &told.node.name;
+        let machines = self.seen().machines.clone();
+        let works = self.cloud.instances().iter().any(|instance| {
+            instance.state == InstanceState::Running
+                && machines.get(instance.id.as_str()) == Some(node)
+        });
+        if works {
+            self.says(&format!("disturbed: job {} ran on {node}, told {}", job.id, told.action));
+        }
+    }
+
+    fn says(&self, what: &str) {
+        let at = Instant::now().saturating_duration_since(self.begun);
+        self.seen().verdict.get_or_insert_with(|| format!("{what} (at {at:?})"));
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
