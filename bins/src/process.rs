@@ -7,6 +7,7 @@
 
 use crate::alias;
 use clap::Parser;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -22,6 +23,10 @@ pub const WRONG: u8 = 2;
 pub fn prepare() {
     // With TERM blocked, a run could not be ended in order. That it cannot be unblocked is no reason not to run.
     let _ = SigSet::all().thread_unblock();
+    // Each node's lock is an open file, and the usual limit is a thousand of them.
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// Runs a program: reads its arguments, and goes on to its exit code.
