@@ -79,7 +79,9 @@ fn finish_changes_what_is_between_the_markers_of_the_shared_file_and_nothing_els
     // slurmctld needs a node to run at all.
     stage.write(
         "etc/shared.conf",
-        &stage.read("etc/shared.conf").replace("# STARTNODES", "NodeName=x CPUs=1\n# STARTNODES"),
+        &stage
+            .read("etc/shared.conf")
+            .replace("# STARTNODES", "NodeName=x CPUs=1 State=CLOUD\n# STARTNODES"),
     );
     let before = stage.read("etc/shared.conf");
     let fixed = stage.read("etc/slurm.conf");
