@@ -5,10 +5,6 @@ use std::collections::BTreeSet;
 
 impl Cluster {
     /// Submits a batch job with these options, such as `--nodes=4`, and gives its number.
-    ///
-    /// # Panics
-    ///
-    /// If Slurm refuses it.
     #[must_use]
     pub fn submit(&self, options: &[&str], script: &str) -> u32 {
         let output = format!("--output={}", self.dir().join("log/job-%j.out").display());
