@@ -25,10 +25,6 @@ pub fn alone<F: FnOnce()>(scenario: F) {
 }
 
 /// Runs this program again, inside, with these arguments; `SLURM_ELASTIC_KEEP=1` leaves its directory to look at.
-///
-/// # Panics
-///
-/// If this is not Linux with util-linux, or without root.
 #[must_use]
 pub fn inside(arguments: &[&str]) -> ExitStatus {
     // Short, because a socket's path is at most 107 bytes.

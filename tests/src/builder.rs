@@ -148,10 +148,6 @@ impl Builder {
     }
 
     /// Starts it all and waits until slurmctld answers.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a scenario, or if something does not start.
     #[must_use]
     pub fn start(mut self) -> Cluster {
         let dir = directory().expect("a cluster is made in a scenario: see alone()");

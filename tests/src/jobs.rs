@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 
 impl Cluster {
     /// Submits a batch job with these options, such as `--nodes=4`, and gives its number.
-    ///
-    /// # Panics
-    ///
-    /// If Slurm refuses it.
     #[must_use]
     pub fn submit(&self, options: &[&str], script: &str) -> u32 {
         let output = format!("--output={}", self.dir().join("log/job-%j.out").display());
-        let words = [&["--parsable", &output], options, &["--wrap", script]].concat();
+        // What srun says of itself, as that it waits for the step before, is no output of the job.
+        let error = format!("--error={}", self.dir().join("log/job-%j.err").display());
+        let words = [&["--parsable", &output, &error], options, &["--wrap", script]].concat();
         let printed = self.ask("sbatch", &words);
         printed.trim().parse().unwrap_or_else(|_| panic!("sbatch printed {printed:?}"))
     }

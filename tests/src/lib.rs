@@ -1,6 +1,11 @@
 //! A testbed for the whole system: a real slurmctld decides, our real programs act, the machines are real slurmd.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::panic,
+    reason = "helpers of tests, whose way to say what is wrong is a panic"
+)]
 
 mod alone;
 mod builder;

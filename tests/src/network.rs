@@ -22,13 +22,19 @@ pub(crate) fn make() {
     }
 }
 
-/// Has nodes that are always there be known by name, as a name server would: slurmctld asks for ten seconds for each name
-/// that is not. Where they really are it is told later, and the file is that of the scenario's own mount namespace.
-pub(crate) fn name(dir: &Path, stems: &[String]) {
+/// Has all nodes be known by name: slurmctld asks for ten seconds for a name that is not, with all else waiting.
+///
+/// Nodes that are always there get the address that their machines have, as from a name server. Elastic ones have one that
+/// leads nowhere: where they are, Slurm has to be told. The file is that of the scenario's own mount namespace.
+pub(crate) fn name(dir: &Path, persistent: &[String]) {
     let mut hosts = "127.0.0.1 localhost\n".to_owned();
-    for (group, stem) in stems.iter().enumerate() {
-        for number in 1..=16 {
-            hosts.push_str(&format!("10.77.{}.{number} {stem}-{number:04}\n", 200 + group));
+    let elastic = ["vm-standard2-1-ad1", "vm-standard2-4-ad1", "c1-big"].map(str::to_owned);
+    let stems =
+        persistent.iter().map(|stem| (77, stem)).chain(elastic.iter().map(|stem| (79, stem)));
+    for (group, (range, stem)) in stems.enumerate() {
+        for number in 1..=40 {
+            let line = format!("10.{range}.{}.{number} {stem}-{number:04}\n", 200 + group);
+            hosts.push_str(&line);
         }
     }
     let path = dir.join("hosts");

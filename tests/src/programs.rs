@@ -40,10 +40,11 @@ pub(crate) fn write(release: &Release, dir: &Path) {
             "{environment}while :; do\n  while [ -e {at}/run/stopped ]; do sleep 0.05; done\n  {tree}/sbin/slurmctld -D\n  sleep 0.05\ndone"
         ),
     );
-    let pid = format!("\"$(cat {at}/run/slurmctld.pid)\"");
     scripts.insert(
         "restart",
-        format!("kill {pid} && while kill -0 {pid} 2>/dev/null; do sleep 0.05; done"),
+        format!(
+            "pid=$(cat {at}/run/slurmctld.pid) && kill $pid && while kill -0 $pid 2>/dev/null; do sleep 0.05; done"
+        ),
     );
     for (name, text) in scripts {
         let path = dir.join("bin").join(name);

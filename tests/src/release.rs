@@ -19,10 +19,6 @@ pub struct Release {
 
 impl Release {
     /// The release of a series such as `24.11`, or of what `SLURM_VERSION` says.
-    ///
-    /// # Panics
-    ///
-    /// If it was not fetched.
     #[must_use]
     pub fn find(series: &str) -> Self {
         let text = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());

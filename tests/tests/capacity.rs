@@ -1,8 +1,10 @@
 //! What the cloud refuses, loses or answers late: every job completes, or waits with a reason that its owner can read.
 
+#![expect(clippy::print_stdout, reason = "helpers of tests")]
+
 use cloud_sim::{Capacity, Fault, Limit, Rule, Throttle};
 use e2e::{Cluster, alone};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const FIRST: &str = "Uocm:PHX-AD-1";
 
@@ -78,7 +80,7 @@ fn bears_faults(series: &str) {
         cluster.cloud().add_fault(Rule { count: Some(2), ..Rule::always("LaunchInstance", fault) });
     }
     completes("lost answers");
-    let late = Fault::Delay { millis: u64::try_from(Duration::from_secs(2).as_millis()).unwrap() };
+    let late = Fault::Delay { millis: 2000 };
     cluster.cloud().add_fault(Rule { count: Some(3), ..Rule::always("*", late) });
     completes("late answers");
 }

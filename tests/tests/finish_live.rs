@@ -1,5 +1,7 @@
 //! `finish` on a cluster that works.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use e2e::{Cluster, alone};
 use std::fs;
 

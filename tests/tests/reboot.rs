@@ -1,5 +1,7 @@
 //! `scontrol reboot`, from the controller and on the node, and what a job with `--reboot` does.
 
+#![expect(clippy::panic, reason = "helpers of tests")]
+
 use e2e::{Cluster, alone};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";

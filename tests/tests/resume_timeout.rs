@@ -10,7 +10,7 @@ fn never_boots(series: &str) {
     cluster.fate(NODE, "never");
     let job = cluster.submit(&["--nodes=1"], "srun hostname");
     cluster.until("the machine is there", || cluster.live() == [NODE]);
-    let first = cluster.machines()[0].id.clone();
+    let first = cluster.machines().remove(0).id;
     cluster.until("ResumeTimeout", || cluster.log("slurmctld.log").contains("ResumeTimeout"));
     cluster.clear_fates();
     cluster.until("the machine that never booted is gone", || {

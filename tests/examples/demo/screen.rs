@@ -88,7 +88,8 @@ fn table(cluster: &Cluster) -> String {
         text.push_str(&row([node, &short(state), &cloud, zone, &address, image, job]));
     }
     if asleep > 0 {
-        text.push_str(&format!("  and {asleep} powered down\n"));
+        let rest = format!("  and {asleep} powered down\n");
+        text.push_str(&rest);
     }
     text
 }

@@ -6,6 +6,7 @@ use e2e::{Cluster, USUAL, wait};
 use std::time::Instant;
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
+const NEW: &str = "ocid1.image.oc1.phx.new";
 
 pub(crate) fn run(keep: bool) {
     let begun = Instant::now();
@@ -86,7 +87,7 @@ fn new_image(cluster: &Cluster, screen: &mut Screen) {
     let mut roll = cluster.begin("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "4"]);
     watch(cluster, screen, || roll.ended().is_some());
     let new = |machine: &cloud_sim::Instance| {
-        machine.image_id.as_deref().is_some_and(|image| image.ends_with(".new"))
+        machine.image_id.as_deref().is_some_and(|image| image == NEW)
     };
     let machines = cluster.machines();
     println!(
