@@ -6,8 +6,10 @@ use bins::{alias, programs};
 use clap::Command;
 use clap_complete::{Shell, generate_to};
 use clap_mangen::generate_to as pages_to;
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let folder = env::args_os().nth(1).map(PathBuf::from);
@@ -16,9 +18,8 @@ fn main() -> io::Result<()> {
         man(&folder.join("man"), command.clone())?;
         completions(&folder.join("completions"), command)?;
     }
-    let lines: String =
-        alias::ALL.iter().map(|alias| format!("{} {}\n", alias.name, alias.program)).collect();
-    fs::write(folder.join("aliases"), lines)
+    let mut aliases = File::create(folder.join("aliases"))?;
+    alias::ALL.iter().try_for_each(|alias| writeln!(aliases, "{} {}", alias.name, alias.program))
 }
 
 fn man(folder: &Path, command: Command) -> io::Result<()> {
