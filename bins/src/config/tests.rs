@@ -81,5 +81,5 @@ fn what_is_ours_is_read() {
     assert_eq!(settings.elastic.deadline, Some(Duration::from_mins(8)));
     assert_eq!(settings.elastic.requests_per_second, Some(2.5));
     assert_eq!(settings.elastic.cooldown, Some(Duration::from_secs(90)));
-    assert_eq!(settings.elastic.grace, Some(Duration::from_secs(120)));
+    assert_eq!(settings.elastic.grace, Some(Duration::from_mins(2)));
 }

@@ -62,7 +62,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
 /// How much of the time is used; of a short one half, as with nothing left no node could ever start.
 fn usable(deadline: Duration) -> Duration {
-    deadline - LAST_ANSWERS.min(deadline / 2)
+    deadline.saturating_sub(LAST_ANSWERS.min(deadline / 2))
 }
 
 #[cfg(test)]
