@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::output::{Volume, chain};
 use crate::process::{SOME_FAILED, WELL, WRONG};
 use crate::trouble::Trouble;
-use crate::wiring::Purpose;
+use crate::wiring::{self, Purpose};
 use clap::{Parser, ValueEnum};
 use inputs::Inputs;
 use provision::plan::{self, File, Finish, Plan, Refusal, Step};
@@ -161,6 +161,7 @@ async fn change(
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
     context.files.slurm_conf = Some(inputs.path.clone());
+    context.site.policies.deadline = wiring::unhurried(&context.settings);
     let request = request(arguments, &context, inputs);
     context
         .with_run(common, async |run: &Run<'_>| {

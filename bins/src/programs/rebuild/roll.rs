@@ -85,7 +85,7 @@ pub(super) async fn submit(
     context
         .with_run(common, async |run: &Run<'_>| {
             let mut request = request(submit, run).await?;
-            let memory = Memory::of(context.state.path());
+            let memory = Memory::of(&context.state_path);
             if !submit.anew {
                 memory.recall(&mut request);
             } else if !common.dry_run {
