@@ -42,7 +42,9 @@ pub fn written_out(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
         return rest;
     };
     // `slurm-openstack-resume HOSTLIST debug` only says what it would do.
-    let rehearsal = alias.name == "slurm-openstack-resume" && rest.len() == 2;
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let rehearsal = alias.name == "slurm-openstack-resume"
+        && matches!(&rest[..], words @ [_, _] if !words.iter().any(is_option));
     if rehearsal {
         rest.truncate(1);
     }
@@ -69,6 +71,8 @@ mod tests {
             ("startnode-failed n1", "startnode --failed n1"),
             ("slurm-openstack-resume n1", "startnode n1"),
             ("slurm-openstack-resume n1 debug", "startnode --dry-run n1"),
+            ("slurm-openstack-resume -v n1", "startnode -v n1"),
+            ("slurm-openstack-resume --config=/x n[1-4]", "startnode --config=/x n[1-4]"),
             ("kill_all_nodes --force", "stopnode --all --force"),
             ("/opt/slurm-tools/bin/slurm-openstack-rebuild n1,n2", "rebuild n1,n2"),
         ];

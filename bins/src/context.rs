@@ -12,7 +12,7 @@ use cloud_core::Provider;
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Look;
-use provision::state::StateDir;
+use provision::state::{MemoryState, State, StateDir};
 use std::path::{Path, PathBuf};
 
 const LOG: &str = "/var/log/slurm/elastic.log";
@@ -36,7 +36,9 @@ pub struct Context {
     /// What the operator decided.
     pub site: Site,
     /// Locks, cool-downs, events.
-    pub state: StateDir,
+    pub state: Box<dyn State>,
+    /// Where they are.
+    pub state_path: PathBuf,
     /// What plans write.
     pub files: Files,
 }
@@ -50,21 +52,38 @@ impl Context {
     ) -> Result<Self, Trouble> {
         let environment = Environment::read();
         let output = output(common, &environment);
-        let path = common.config.clone().unwrap_or_else(|| PathBuf::from(CONFIG));
-        let (settings, warnings) = settings(&path)?;
+        let (settings, warnings) = settings(common)?;
         let log = open_log(program, common, &settings, output);
-        let slurm = wiring::slurm(common, &settings.paths, &environment).await?;
-        let mut site = wiring::site(&settings, &environment, &slurm.config)?;
+        let found = wiring::slurm(common, &settings.paths, &environment).await;
+        let (slurm, missed) = match found {
+            // Without a cluster_id, slurm.conf alone says which machines are ours.
+            Err(trouble) if purpose == Purpose::EndAll && settings.cluster_id.is_some() => {
+                (wiring::no_slurm(common, &settings.paths, &environment), Some(trouble.to_string()))
+            }
+            found => (found?, None),
+        };
+        let mut site = wiring::site(&settings, &environment, &slurm.config, purpose)?;
         let connected = wiring::cloud(&settings, &environment, purpose).await?;
         site.subnet = site.subnet.or(connected.subnet);
-        for warning in warnings.iter().chain(&connected.warnings) {
+        let (state, state_path, lost) = state(common, &settings);
+        for warning in warnings.iter().chain(&connected.warnings).chain(&lost).chain(&missed) {
             output.complain(format_args!("warning: {warning}"));
             log.write(Entry { level: Level::Warning, node: None, message: warning });
         }
-        let state = state(common, &settings)?;
         let files = Files { slurm_conf: Some(slurm.path.clone()), ..Files::default() };
         let cloud = connected.cloud;
-        Ok(Self { environment, output, log, settings, slurm, cloud, site, state, files })
+        Ok(Self {
+            environment,
+            output,
+            log,
+            settings,
+            slurm,
+            cloud,
+            site,
+            state,
+            state_path,
+            files,
+        })
     }
 }
 
@@ -74,7 +93,9 @@ pub fn output(common: &Common, environment: &Environment) -> Output {
     Output::new(common.volume(), environment.get("NO_COLOR").is_some() || common.json)
 }
 
-fn settings(path: &Path) -> Result<(Settings, Vec<String>), Trouble> {
+/// What the configuration says, and what is odd about it.
+pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Trouble> {
+    let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
     let text = std::fs::read_to_string(path).map_err(|error| {
         let remedy = "write one (examples/ has them for each cloud) or name another with --config";
         Trouble::new(format!("cannot read the configuration {}: {error}; {remedy}", path.display()))
@@ -110,15 +131,23 @@ fn open_log(program: &'static str, common: &Common, settings: &Settings, output:
     }
 }
 
-fn state(common: &Common, settings: &Settings) -> Result<StateDir, Trouble> {
+/// A directory that cannot be used stops nothing, as what is in it may be lost; but it is said.
+fn state(common: &Common, settings: &Settings) -> (Box<dyn State>, PathBuf, Option<String>) {
     let configured = || settings.elastic.state_dir.as_deref().map(PathBuf::from);
     let path = common.state_dir.clone().or_else(configured);
     let path = path.unwrap_or_else(|| PathBuf::from(STATE));
-    StateDir::open(&path).map_err(|error| {
-        let remedy =
-            "make it, owned by the user that slurmctld runs as, or name another with --state-dir";
-        Trouble::new(format!("state directory {}: {}; {remedy}", path.display(), chain(&error)))
-    })
+    match StateDir::open(&path) {
+        Ok(state) => (Box::new(state), path, None),
+        Err(error) => {
+            let remedy = "make it, owned by the user that slurmctld runs as, or name another with --state-dir";
+            let lost = format!(
+                "no locks and no memory: state directory {}: {}; {remedy}",
+                path.display(),
+                chain(&error)
+            );
+            (Box::new(MemoryState::new()), path, Some(lost))
+        }
+    }
 }
 
 impl Context {

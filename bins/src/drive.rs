@@ -8,11 +8,14 @@ use crate::process::{SOME_FAILED, WELL};
 use hostlist::NodeName;
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
 use provision::plan::{Operation, Plan};
-use provision::run::Run;
+use provision::run::{Look, Run};
 use provision::state::{Event, EventKind};
 use provision::{NodeReport, Report, Roster};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The exit code of a program that a second Ctrl-C ends, as shells know it.
+const INTERRUPTED: i32 = 130;
 
 /// Logs what happens, in the words that operators' searches know, and shows it if asked to.
 #[derive(Debug)]
@@ -73,7 +76,7 @@ impl Context {
             tools: Tools {
                 cloud: &*self.cloud,
                 slurm: &self.slurm.controller,
-                state: &self.state,
+                state: &*self.state,
                 clock: &SystemTime::now,
                 progress: &told,
                 files: &self.files,
@@ -89,7 +92,11 @@ impl Context {
         tokio::pin!(work);
         tokio::select! {
             result = &mut work => result,
-            () = &mut watched => work.await,
+            () = &mut watched => tokio::select! {
+                result = &mut work => result,
+                // Whoever asks twice does not want to wait for order.
+                () = interrupted() => std::process::exit(INTERRUPTED),
+            },
         }
     }
 
@@ -109,6 +116,11 @@ impl Context {
             self.output.print(plan.to_string().trim_end());
         }
         WELL
+    }
+
+    /// The same for a plan made by a look, with what the look did not see and the exit code of that.
+    pub fn preview(&self, common: &Common, plan: &Plan, look: &Look) -> u8 {
+        self.show(common, plan).max(self.blind(look))
     }
 
     /// Tells what became of a run: on standard output, and what failed also in the log.
@@ -144,6 +156,15 @@ fn why(report: &NodeReport) -> String {
     format!("{}: {reason}{id}", report.outcome.as_str())
 }
 
+/// Waits, and returns true if we were told to end in the meantime.
+pub async fn rest(pause: Duration) -> bool {
+    let (stop, _cancel) = Cancel::new();
+    tokio::select! {
+        () = watch(stop) => true,
+        () = tokio::time::sleep(pause) => false,
+    }
+}
+
 /// Returns when somebody told us to end; what is under way is then ended in order.
 async fn watch(stop: CancelSignal) {
     let [mut terminate, mut interrupt] =
@@ -153,6 +174,11 @@ async fn watch(stop: CancelSignal) {
         () = heard(&mut interrupt) => {}
     }
     stop.cancel();
+}
+
+/// Returns at the next Ctrl-C.
+async fn interrupted() {
+    heard(&mut signal(SignalKind::interrupt()).ok()).await;
 }
 
 async fn heard(signal: &mut Option<Signal>) {

@@ -11,15 +11,15 @@ mod settle;
 
 use crate::args::Common;
 use crate::context::Context;
-use crate::output::chain;
+use crate::output::{Volume, chain};
 use crate::process::{SOME_FAILED, WELL, WRONG};
 use crate::trouble::Trouble;
-use crate::wiring::Purpose;
+use crate::wiring::{self, Purpose};
 use clap::{Parser, ValueEnum};
 use inputs::Inputs;
-use provision::plan::{self, Finish, Plan, Refusal, Step};
+use provision::plan::{self, File, Finish, Plan, Refusal, Step};
 use provision::run::{self, Run};
-use slurmconf::Style;
+use slurmconf::{Document, Markers, Style};
 use slurmctl::Controller as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,7 +96,7 @@ Examples:
   finish --print      the node section on standard output
   finish --print-power   what slurm.conf needs besides: programs, times, nodes that are never stopped
 
-Exit code: 0 all well (also: nothing to change), 1 something failed and nothing is changed (it says what), 2 wrong usage, limits or configuration (nothing done).";
+Exit code: 0 all well (also: nothing to change), 1 something failed (it says what), 2 wrong usage, limits or configuration (nothing done).";
 
 /// Runs it.
 pub async fn run(arguments: Arguments) -> u8 {
@@ -126,9 +126,32 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         return Ok(WELL);
     }
     if arguments.check {
-        return Ok(check::all(&context, &inputs).await);
+        return check(arguments, &context, &inputs).await;
     }
     change(arguments, context, &inputs).await
+}
+
+async fn check(arguments: &Arguments, context: &Context, inputs: &Inputs) -> Result<u8, Trouble> {
+    let request = request(arguments, context, inputs);
+    context
+        .with_run(&arguments.common, async |run: &Run<'_>| {
+            let look = run.look().await;
+            let plan =
+                plan::finish(&request, look.world(run)).map_err(|e| Trouble::from_error(&e))?;
+            Ok(check::all(context, inputs, &section(inputs, &plan)?).await)
+        })
+        .await
+}
+
+fn request<'a>(arguments: &Arguments, context: &Context, inputs: &'a Inputs) -> Finish<'a> {
+    Finish {
+        document: &inputs.document,
+        cluster: &inputs.cluster,
+        version: context.slurm.controller.version(),
+        force: arguments.force,
+        tell: !arguments.no_restart,
+        patience: Duration::ZERO,
+    }
 }
 
 async fn change(
@@ -138,14 +161,8 @@ async fn change(
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
     context.files.slurm_conf = Some(inputs.path.clone());
-    let request = Finish {
-        document: &inputs.document,
-        cluster: &inputs.cluster,
-        version: context.slurm.controller.version(),
-        force: arguments.force,
-        tell: !arguments.no_restart,
-        patience: Duration::ZERO,
-    };
+    context.site.policies.deadline = wiring::unhurried(&context.settings);
+    let request = request(arguments, &context, inputs);
     context
         .with_run(common, async |run: &Run<'_>| {
             let look = run.look().await;
@@ -155,7 +172,8 @@ async fn change(
                 context.output.say("nothing to change");
                 return Ok(WELL);
             }
-            show(arguments, &context, inputs, &plan)?;
+            let section = section(inputs, &plan)?;
+            show(arguments, &context, inputs, (&plan, &section))?;
             if common.dry_run {
                 return Ok(WELL);
             }
@@ -163,7 +181,7 @@ async fn change(
                 return Ok(WRONG);
             }
             settle::rehearse(inputs)?;
-            if !arguments.no_prove && !proven(&context, inputs).await {
+            if !arguments.no_prove && !proven(&context, inputs, &section).await {
                 return Ok(SOME_FAILED);
             }
             let report = run::finish(run, &request).await.map_err(|e| Trouble::from_error(&e))?;
@@ -178,7 +196,7 @@ fn show(
     arguments: &Arguments,
     context: &Context,
     inputs: &Inputs,
-    plan: &Plan,
+    (plan, section): (&Plan, &str),
 ) -> Result<(), Trouble> {
     if arguments.common.json {
         if arguments.common.dry_run {
@@ -186,15 +204,33 @@ fn show(
         }
         return Ok(());
     }
-    for line in difference::lines(inputs, context.output)? {
-        context.output.say(line);
+    // A dry run is for nothing but this.
+    let quiet = context.output.volume == Volume::Quiet && !arguments.common.dry_run;
+    let lines = difference::lines(inputs, section, context.output)?;
+    let plan = plan.to_string();
+    for line in lines.iter().map(String::as_str).chain([plan.trim_end()]).filter(|_| !quiet) {
+        context.output.print(line);
     }
-    context.output.say(plan.to_string().trim_end());
     Ok(())
 }
 
-async fn proven(context: &Context, inputs: &Inputs) -> bool {
-    match prove::prove(context, inputs).await {
+/// What stands between the markers when the plan is carried out: what a planner adds to the nodes is shown and tried, too.
+fn section(inputs: &Inputs, plan: &Plan) -> Result<String, Trouble> {
+    let written = plan.steps().find_map(|step| match step {
+        Step::WriteFile { which: File::SlurmConf, text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    let refuses = plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
+    let section = match written {
+        Some(text) => Document::parse(text).section(Markers::NODES),
+        None if refuses => Ok(inputs.cluster.to_string()),
+        None => inputs.document.section(Markers::NODES),
+    };
+    section.map_err(|error| Trouble::from_error(&error))
+}
+
+async fn proven(context: &Context, inputs: &Inputs, section: &str) -> bool {
+    match prove::prove(context, inputs, section).await {
         Ok(prove::Proof { complaints, tried: true }) => {
             for complaint in complaints {
                 context
@@ -207,10 +243,14 @@ async fn proven(context: &Context, inputs: &Inputs) -> bool {
             true
         }
         Err(why) => {
-            context.output.complain(format_args!(
-                "slurmctld refuses the new file, and nothing is changed: {}",
-                chain(&why)
-            ));
+            let what = match why {
+                prove::Failure::Untried(_) => "the new file could not be tried",
+                prove::Failure::Refused(_) | prove::Failure::Silent(_) => {
+                    "slurmctld refuses the new file"
+                }
+            };
+            let why = chain(&why);
+            context.output.complain(format_args!("{what}, and nothing is changed: {why}"));
             false
         }
     }

@@ -2,11 +2,14 @@
 
 use crate::args::Common;
 use crate::context::Context;
+use crate::drive::rest;
+use crate::log::{Entry, Level};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
-use provision::plan::Finding;
+use provision::plan::{Finding, Handling};
 use provision::run::{self, Run};
+use provision::state::replace_whole;
 use std::time::Duration;
 
 /// Compare the cloud, Slurm and slurm.conf, and put right what does not fit.
@@ -46,34 +49,49 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     loop {
-        // Opened anew each time: the configuration may have changed.
-        let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
-        match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
-            // What else does not fit is seen all the same.
-            Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-            done => done?,
-        }
-        let (code, cancelled) = context
-            .with_run(&arguments.common, async |run: &Run<'_>| {
-                let code = once(&context, arguments, run).await;
-                let Some(seconds) = arguments.watch else { return (code, true) };
-                let mut cancel = run.tools.cancel.clone();
-                tokio::select! {
-                    () = cancel.cancelled() => (code, true),
-                    () = tokio::time::sleep(Duration::from_secs(seconds)) => (code, false),
+        match round(arguments).await {
+            Ok((code, true)) => return Ok(code),
+            Ok((_, false)) => {}
+            // A cloud that is away, or a file that somebody is about to change, will not be so the next time.
+            Err(trouble) => {
+                let Some(seconds) = arguments.watch else { return Err(trouble) };
+                let code = super::wrong("reconcile", &arguments.common, &trouble);
+                if rest(Duration::from_secs(seconds)).await {
+                    return Ok(code);
                 }
-            })
-            .await;
-        if cancelled {
-            return Ok(code);
+            }
         }
     }
+}
+
+/// Does it once, and rests; true if it was the last time.
+async fn round(arguments: &Arguments) -> Result<(u8, bool), Trouble> {
+    // Opened anew each time: the configuration may have changed.
+    let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
+    match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
+        // What else does not fit is seen all the same.
+        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+        done => done?,
+    }
+    let ended = context
+        .with_run(&arguments.common, async |run: &Run<'_>| {
+            let code = once(&context, arguments, run).await;
+            let Some(seconds) = arguments.watch else { return (code, true) };
+            let mut cancel = run.tools.cancel.clone();
+            tokio::select! {
+                () = cancel.cancelled() => (code, true),
+                () = tokio::time::sleep(Duration::from_secs(seconds)) => (code, false),
+            }
+        })
+        .await;
+    Ok(ended)
 }
 
 async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
     let common = &arguments.common;
     if arguments.apply {
         let report = run::reconcile(run).await;
+        note(context, &report.findings);
         if !common.json {
             tell(context, &report.findings);
         }
@@ -91,5 +109,40 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
 fn tell(context: &Context, findings: &[Finding]) {
     for finding in findings {
         context.output.say(finding);
+    }
+}
+
+/// Logs what is only told: a timer shows nobody what we say. What was there the last time is not said again.
+fn note(context: &Context, findings: &[Finding]) {
+    let path = context.state_path.join("told.txt");
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let told = findings.iter().filter(|finding| finding.handling == Handling::Told);
+    let now: Vec<String> = told.map(|finding| finding.to_string().replace('\n', " ")).collect();
+    for message in new(&before, &now) {
+        context.log.write(Entry { level: Level::Warning, node: None, message });
+    }
+    let text = now.join("\n");
+    if text != before {
+        // Losing it costs some lines that are said twice.
+        let _ = replace_whole(&path, text.as_bytes());
+    }
+}
+
+fn new<'a>(before: &str, now: &'a [String]) -> Vec<&'a str> {
+    let is_new = |line: &&str| !before.lines().any(|known| known == *line);
+    now.iter().map(String::as_str).filter(is_new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_only_told_is_logged_once_and_again_when_it_comes_back() {
+        let now = ["two machines".to_owned(), "a stray drain".to_owned()];
+        assert_eq!(new("", &now), ["two machines", "a stray drain"]);
+        assert_eq!(new("two machines", &now), ["a stray drain"]);
+        assert_eq!(new("two machines\na stray drain", &now), Vec::<&str>::new());
+        assert_eq!(new("something else", &now).len(), 2);
     }
 }

@@ -35,9 +35,12 @@ pub struct Arguments {
     fill_gaps: bool,
 
     /// How long to wait for jobs to end, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(..=MOST_PATIENCE))]
     patience: u64,
 }
+
+/// A year: a time to which more can be added.
+const MOST_PATIENCE: u64 = 31_536_000;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,6 +60,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let mut context = Context::open("resize", common, Purpose::Launch).await?;
+    context.site.policies.deadline = wiring::unhurried(&context.settings);
     wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
     let (path, document) = super::finish::marked(&context.slurm.path)?;
     context.files.slurm_conf = Some(path);
@@ -72,7 +76,8 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
             };
             if common.dry_run {
                 let look = run.look().await;
-                return Ok(context.show(common, &plan::resize(&request, look.world(run))));
+                let plan = plan::resize(&request, look.world(run));
+                return Ok(context.preview(common, &plan, &look));
             }
             let report = run::resize(run, &request).await;
             if report.nodes.is_empty() && report.is_success() {

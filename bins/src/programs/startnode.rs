@@ -9,7 +9,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{ResumeRequest, Warning};
+use slurmctl::{Controller as _, NodeAction, NodeState, Reason, ResumeRequest, Warning};
 use std::path::Path;
 
 /// Start the machines of nodes, and tell Slurm where they are.
@@ -54,8 +54,47 @@ pub async fn run(arguments: Arguments) -> u8 {
     let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
     match begin(&arguments, &request, reboot).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong("startnode", &arguments.common, &trouble),
+        Err(trouble) => {
+            let code = super::wrong("startnode", &arguments.common, &trouble);
+            if !arguments.failed && !reboot && !arguments.common.dry_run {
+                give_back(&arguments, &trouble).await;
+            }
+            code
+        }
     }
+}
+
+/// Gives the nodes back to Slurm where not even the cloud could be opened: their jobs need not wait for ResumeTimeout.
+async fn give_back(arguments: &Arguments, trouble: &Trouble) {
+    // No node has such a name, and Slurm is not asked for it.
+    if arguments.nodes.node_names().is_err() {
+        return;
+    }
+    let environment = crate::environment::Environment::read();
+    // Without a configuration it is not known which Slurm is meant.
+    let Ok((settings, _)) = crate::context::settings(&arguments.common) else { return };
+    let Ok(slurm) = wiring::slurm(&arguments.common, &settings.paths, &environment).await else {
+        return;
+    };
+    let slurm = slurm.controller;
+    let Ok(known) = slurm.nodes(Some(&arguments.nodes)).await else { return };
+    let waiting: Hostlist =
+        known.iter().filter(|node| is_awaited(&node.state)).map(|node| &node.name).collect();
+    if waiting.is_empty() {
+        return;
+    }
+    let reason = Reason::new(trouble.points().first().map_or("", String::as_str));
+    let done = slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&reason)).await;
+    let output = crate::context::output(&arguments.common, &environment);
+    match done {
+        Ok(()) => output.complain(format_args!("given back to Slurm: {waiting}")),
+        Err(error) => output.complain(chain(&error)),
+    }
+}
+
+/// True if Slurm waits for the node, and no job of before is on it.
+fn is_awaited(state: &NodeState) -> bool {
+    state.is_powering_up() && !state.is_up()
 }
 
 async fn begin(
@@ -65,7 +104,9 @@ async fn begin(
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let names = arguments.nodes.node_names().map_err(|error| Trouble::from_error(&error))?;
-    let mut context = Context::open("startnode", common, Purpose::Launch).await?;
+    // What is left of a node is removed without knowing how to launch one.
+    let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
+    let mut context = Context::open("startnode", common, purpose).await?;
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }
@@ -86,7 +127,8 @@ async fn begin(
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
                 let look = run.look().await;
-                return context.show(common, &plan::start(&names, &jobs, look.world(run)));
+                let plan = plan::start(&names, &jobs, look.world(run));
+                return context.preview(common, &plan, &look);
             }
             context.begin(&names, "Starting");
             context.tell(common, &run::start(run, &names, &jobs).await)
@@ -104,7 +146,7 @@ async fn failed(context: &Context, common: &Common, names: &[NodeName]) -> u8 {
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
                 let look = run.look().await;
-                return context.show(common, &plan::failed(names, look.world(run)));
+                return context.preview(common, &plan::failed(names, look.world(run)), &look);
             }
             context.tell(common, &run::failed(run, names).await)
         })

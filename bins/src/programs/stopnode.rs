@@ -7,10 +7,12 @@ use crate::trouble::Trouble;
 use crate::wiring::Purpose;
 use clap::Parser;
 use hostlist::Hostlist;
+use provision::exec::Cancel;
 use provision::plan::{self, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use tokio::sync::oneshot;
 
 /// Terminate the machines of nodes.
 ///
@@ -62,13 +64,14 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
     let names = names.map_err(|error| Trouble::from_error(&error))?;
-    let context = Context::open("stopnode", common, Purpose::Other).await?;
+    let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
+    let context = Context::open("stopnode", common, purpose).await?;
     let code = context
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {
                 let look = run.look().await;
                 let plan = if arguments.now { plan::stop_now } else { plan::stop };
-                context.show(common, &plan(&names, look.world(run)))
+                context.preview(common, &plan(&names, look.world(run)), &look)
             }
             Some(names) => {
                 context.begin(&names, "Stopping");
@@ -106,14 +109,14 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
         let look = run.look().await;
         let plan = plan::stop_all(look.world(run));
         if common.dry_run {
-            return context.show(common, &plan);
+            return context.preview(common, &plan, &look);
         }
         if plan.is_idle() {
             context.output.say("no machines");
             return context.tell(common, &run::stop_all(run).await);
         }
         context.output.print(plan.to_string().trim_end());
-        if !confirmed() {
+        if !confirmed(run.tools.cancel.clone()).await {
             context.output.complain("nothing done; --force does not ask");
             return SOME_FAILED;
         }
@@ -121,13 +124,21 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
     context.tell(common, &run::stop_all(run).await)
 }
 
-/// Asks on a terminal; elsewhere nobody can answer, and that is a no.
-fn confirmed() -> bool {
+/// Asks on a terminal; elsewhere nobody can answer, and that is a no, as is Ctrl-C.
+async fn confirmed(mut cancel: Cancel) -> bool {
     if !io::stdin().is_terminal() {
         return false;
     }
     let _ = write!(io::stderr(), "terminate all of these? [y/N] ");
-    let mut answer = String::new();
-    let _ = io::stdin().lock().read_line(&mut answer);
-    matches!(answer.trim(), "y" | "Y" | "yes")
+    let (tell, answer) = oneshot::channel();
+    // On a thread of its own, which ends with the process: reading cannot be called off.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = io::stdin().lock().read_line(&mut line);
+        let _ = tell.send(line);
+    });
+    tokio::select! {
+        () = cancel.cancelled() => false,
+        line = answer => matches!(line.unwrap_or_default().trim(), "y" | "Y" | "yes"),
+    }
 }

@@ -5,8 +5,8 @@ mod oracle;
 mod site;
 mod slurm;
 
-pub use site::{images, site};
-pub use slurm::{Slurm, slurm};
+pub use site::{images, site, unhurried};
+pub use slurm::{Slurm, no_slurm, slurm};
 
 use crate::config::{Cloud, Elastic, Settings};
 use crate::environment::Environment;
@@ -36,6 +36,19 @@ pub enum Purpose {
     Perhaps,
     /// It looks, changes or ends.
     Other,
+    /// It ends every machine, whether there is a Slurm or not.
+    EndAll,
+}
+
+impl Purpose {
+    /// True if a machine may be launched.
+    #[must_use]
+    pub fn launches(self) -> bool {
+        match self {
+            Self::Launch | Self::Perhaps => true,
+            Self::Other | Self::EndAll => false,
+        }
+    }
 }
 
 /// The cloud that the configuration names.

@@ -52,7 +52,9 @@ pub(super) async fn connect(
             let found = subnet(oracle, settings, &cloud).await;
             found.map_err(|trouble| warnings.push(trouble.to_string())).ok()
         }
-        (Purpose::Launch | Purpose::Perhaps, Some(_)) | (Purpose::Other, _) => None,
+        (Purpose::Launch | Purpose::Perhaps, Some(_)) | (Purpose::Other | Purpose::EndAll, _) => {
+            None
+        }
     };
     Ok(Connected { cloud: Box::new(cloud), subnet, warnings })
 }

@@ -1,6 +1,6 @@
 //! What the operator decided, as `provision` takes it.
 
-use super::read;
+use super::{Purpose, read};
 use crate::config::{Cloud, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
@@ -17,12 +17,23 @@ const BOOTSTRAP: &str = "~/bootstrap.sh";
 /// How long before Slurm's own deadline a run ends: slurmctld kills it there.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// What the operator decided, with what slurm.conf says.
+/// How long an operator's program may take for what is not said otherwise: nobody kills it.
+const UNHURRIED: Duration = Duration::from_mins(30);
+
+/// The deadline of a program that slurmctld does not call: its own is none of it.
+#[must_use]
+pub fn unhurried(settings: &Settings) -> Duration {
+    settings.elastic.deadline.unwrap_or(UNHURRIED)
+}
+
+/// What the operator decided, with what slurm.conf says; what only a launch needs is read only for one.
 pub fn site(
     settings: &Settings,
     environment: &Environment,
     slurm: &Config,
+    purpose: Purpose,
 ) -> Result<Site, Trouble> {
+    let launches = purpose.launches();
     let identity = match &settings.cluster_id {
         Some(id) => Identity::cluster(id),
         None => Identity::by_name(),
@@ -34,7 +45,10 @@ pub fn site(
             site.zone_root.clone_from(&oracle.ad_root);
             site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
             site.preemptible = oracle.preemptible;
-            let keys = optional(settings.paths.ssh_keys.as_deref(), SSH_KEYS, environment)?;
+            let keys = launches
+                .then(|| optional(settings.paths.ssh_keys.as_deref(), SSH_KEYS, environment))
+                .transpose()?
+                .flatten();
             let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);
             site.ssh_keys = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
         }
@@ -45,8 +59,10 @@ pub fn site(
         }
     }
     site.fallback = settings.fallback.iter().map(|other| fallback(other, &site)).collect();
-    site.user_data =
-        optional(settings.paths.bootstrap.as_deref(), BOOTSTRAP, environment)?.map(Secret::new);
+    if launches {
+        let text = optional(settings.paths.bootstrap.as_deref(), BOOTSTRAP, environment)?;
+        site.user_data = text.map(Secret::new);
+    }
     site.policies = policies(settings, slurm.power.resume_timeout);
     Ok(site)
 }

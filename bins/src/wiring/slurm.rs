@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::config::Paths;
 use crate::environment::Environment;
 use crate::trouble::Trouble;
-use slurmconf::Config;
+use slurmconf::{Config, SlurmVersion};
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,20 @@ pub async fn slurm(
     let config = Config::load(&path, controller.version(), read)
         .map_err(|error| Trouble::from_error(&error))?;
     Ok(Slurm { controller, path, config })
+}
+
+/// What stands for a Slurm that is not there or whose file cannot be read: no nodes, and whatever is asked fails.
+#[must_use]
+pub fn no_slurm(common: &Common, paths: &Paths, environment: &Environment) -> Slurm {
+    let nowhere = |name: &str| Path::new("/nonexistent").join(name);
+    let programs = Programs {
+        scontrol: nowhere("scontrol"),
+        squeue: nowhere("squeue"),
+        sbatch: nowhere("sbatch"),
+    };
+    let controller = Scontrol::new(ScontrolConfig::new(programs), SlurmVersion::new(23, 11));
+    let path = conf_path(common, paths, environment);
+    Slurm { controller, path, config: Config::default() }
 }
 
 /// Where slurm.conf is: as told, as configured, as slurmctld says, or in its usual place.

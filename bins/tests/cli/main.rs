@@ -12,6 +12,7 @@ mod broken;
 mod citc;
 mod codes;
 mod fit;
+mod mended;
 mod refused;
 mod slurm;
 mod snapshot;

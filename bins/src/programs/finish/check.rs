@@ -24,12 +24,12 @@ enum Point {
 use Point::{Odd, Well, Wrong};
 
 /// Checks everything and says what it found.
-pub(super) async fn all(context: &Context, inputs: &Inputs) -> u8 {
+pub(super) async fn all(context: &Context, inputs: &Inputs, new: &str) -> u8 {
     let mut points = vec![Well("configuration and limits are readable".to_owned())];
     points.extend(cloud(context).await);
     points.push(quota(context, inputs).await);
     points.extend(power(&context.slurm.config));
-    points.push(section(inputs));
+    points.push(section(inputs, new));
     let mut code = WELL;
     for point in points {
         let line = match point {
@@ -157,13 +157,13 @@ fn program(key: &str, command: &str) -> Point {
     }
 }
 
-fn section(inputs: &Inputs) -> Point {
+fn section(inputs: &Inputs, new: &str) -> Point {
     let path = inputs.path.display();
     let old = inputs.document.section(Markers::NODES).unwrap_or_default();
     let writable = std::fs::OpenOptions::new().append(true).open(&inputs.path);
     match writable {
         Err(error) => Wrong(format!("{path} cannot be written: {error}")),
-        Ok(_) if old == inputs.cluster.to_string() => Well(format!("{path} is up to date")),
+        Ok(_) if old == new => Well(format!("{path} is up to date")),
         Ok(_) => Well(format!("{path} will change; finish --dry-run shows how")),
     }
 }

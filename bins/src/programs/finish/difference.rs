@@ -7,11 +7,10 @@ use similar::{ChangeTag, TextDiff};
 use slurmconf::Markers;
 
 /// The changed lines of the node section, with a little of what stands around them.
-pub(super) fn lines(inputs: &Inputs, output: Output) -> Result<Vec<String>, Trouble> {
+pub(super) fn lines(inputs: &Inputs, new: &str, output: Output) -> Result<Vec<String>, Trouble> {
     let old = inputs.document.section(Markers::NODES);
     let old = old.map_err(|error| Trouble::from_error(&error))?;
-    let new = inputs.cluster.to_string();
-    let diff = TextDiff::from_lines(&old, &new);
+    let diff = TextDiff::from_lines(old.as_str(), new);
     let mut lines = vec![output.paint(Colour::Bold, format!("--- {}", inputs.path.display()))];
     for group in diff.grouped_ops(1) {
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {

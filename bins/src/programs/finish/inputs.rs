@@ -102,7 +102,7 @@ async fn shapes(arguments: &Arguments, context: &Context) -> Result<Shapes, Trou
 }
 
 async fn flavors(context: &Context) -> Result<Shapes, Trouble> {
-    let offered = context.cloud.shapes().await.map_err(|error| Trouble::from_error(&error))?;
+    let offered = context.cloud.shapes().await.map_err(|error| Trouble::from_cloud(&error))?;
     let mut shapes = Shapes::new();
     for shape in offered {
         let gres = if shape.gpus > 0 { format!("gpu:{}", shape.gpus) } else { String::new() };

@@ -70,13 +70,20 @@ pub(super) enum Failure {
 }
 
 /// Tries the file with the new nodes in it.
-pub(super) async fn prove(context: &Context, inputs: &Inputs) -> Result<Proof, Failure> {
+pub(super) async fn prove(
+    context: &Context,
+    inputs: &Inputs,
+    section: &str,
+) -> Result<Proof, Failure> {
     let programs = context.slurm.controller.programs();
     let Some(slurmctld) = slurmctld(programs) else {
         return Ok(Proof { complaints: Vec::new(), tried: false });
     };
     let folder = TempDir::with_prefix("slurm-elastic-")?;
-    let conf = write(folder.path(), &context.slurm.path, inputs, &context.environment.hostname)?;
+    let mut new = inputs.document.clone();
+    new.replace_section(Markers::NODES, section).map_err(io::Error::other)?;
+    let files = Files { conf: &context.slurm.path, marked: &inputs.path, new };
+    let conf = write(folder.path(), files, &context.environment.hostname)?;
     let mut child = Command::new(slurmctld)
         .args(["-D", "-c", "-f"])
         .arg(&conf)
@@ -134,26 +141,37 @@ fn slurmctld(programs: &Programs) -> Option<PathBuf> {
     folders.map(|folder| folder.join("slurmctld")).find(|path| path.is_file())
 }
 
-/// Writes slurm.conf for the trial, and beside it what else stands beside the real one.
-fn write(folder: &Path, conf: &Path, inputs: &Inputs, host: &str) -> io::Result<PathBuf> {
-    let mut new = inputs.document.clone();
-    new.replace_section(Markers::NODES, &inputs.cluster.to_string()).map_err(io::Error::other)?;
+/// What the trial is made of.
+struct Files<'a> {
+    /// slurm.conf.
+    conf: &'a Path,
+    /// The file with the markers: the same, or one that it includes.
+    marked: &'a Path,
+    /// That file with the new nodes in it.
+    new: Document,
+}
+
+/// Writes slurm.conf for the trial, in a directory that has everything else that stands beside the real one: plugins look
+/// there for their files, whatever those are called.
+fn write(folder: &Path, files: Files<'_>, host: &str) -> io::Result<PathBuf> {
+    let Files { conf, marked, new } = files;
     let home = conf.parent().unwrap_or(Path::new("/"));
+    let etc = folder.join("etc");
+    std::fs::create_dir(&etc)?;
     for entry in std::fs::read_dir(home)?.flatten() {
         let path = entry.path();
-        let other = path.extension().is_some_and(|it| it == "conf") && path != conf;
-        if other && path != inputs.path && path.is_file() {
-            std::fs::copy(&path, folder.join(entry.file_name()))?;
+        if path != conf && path != marked {
+            std::os::unix::fs::symlink(&path, etc.join(entry.file_name()))?;
         }
     }
     let changed = folder.join("changed-nodes.conf");
-    let main = if conf == inputs.path {
+    let main = if conf == marked {
         new
     } else {
         std::fs::write(&changed, new.as_bytes())?;
         Document::parse(std::fs::read(conf)?)
     };
-    let mut text = kept(&main, home, &inputs.path, &changed);
+    let mut text = kept(&main, home, marked, &changed);
     let dir = folder.display();
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     std::fs::create_dir(folder.join("state"))?;
@@ -164,7 +182,7 @@ fn write(folder: &Path, conf: &Path, inputs: &Inputs, host: &str) -> io::Result<
         "\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={port}\nSlurmctldPidFile={dir}/pid\n\
          SlurmctldLogFile={dir}/log\nStateSaveLocation={dir}/state\nSlurmUser={user}\nSlurmctldDebug=info\n"
     );
-    let path = folder.join("slurm.conf");
+    let path = etc.join("slurm.conf");
     std::fs::write(&path, text)?;
     Ok(path)
 }
@@ -201,4 +219,31 @@ fn complaints(log: &str) -> Vec<String> {
         .filter(|line| !harmless.iter().any(|phrase| line.contains(phrase)))
         .map(|line| line.split_once("] ").map_or(line, |(_, words)| words).to_owned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_beside_slurm_conf_is_there_in_the_trial() {
+        let (real, trial) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let conf = real.path().join("slurm.conf");
+        // The names of the trial's own files take nothing from it.
+        for name in ["slurm.conf", "job_submit.lua", "cgroup.conf", "log", "state"] {
+            std::fs::write(real.path().join(name), "x=y\n").unwrap();
+        }
+        std::fs::create_dir(real.path().join("plugstack.conf.d")).unwrap();
+        let new = Document::parse("ClusterName=c\nSlurmctldHost=other\n");
+        let files = Files { conf: &conf, marked: &conf, new };
+        let written = write(trial.path(), files, "here").unwrap();
+        let beside = written.parent().unwrap();
+        for name in ["job_submit.lua", "cgroup.conf", "log", "state", "plugstack.conf.d"] {
+            assert!(beside.join(name).exists(), "{name}");
+        }
+        let text = std::fs::read_to_string(&written).unwrap();
+        assert!(text.contains("ClusterName=c\n") && text.contains("SlurmctldHost=here("), "{text}");
+        assert!(!text.contains("other"), "{text}");
+        assert_eq!(std::fs::read_to_string(&conf).unwrap(), "x=y\n");
+    }
 }

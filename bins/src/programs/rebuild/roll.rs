@@ -85,11 +85,12 @@ pub(super) async fn submit(
     context
         .with_run(common, async |run: &Run<'_>| {
             let mut request = request(submit, run).await?;
-            let memory = Memory::of(context.state.path());
-            if submit.anew {
+            let memory = Memory::of(&context.state_path);
+            if !submit.anew {
+                memory.recall(&mut request);
+            } else if !common.dry_run {
                 memory.forget().map_err(Trouble::new)?;
             }
-            memory.recall(&mut request);
             if common.dry_run {
                 let look = run.look().await;
                 let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
@@ -110,28 +111,36 @@ struct Drive<'a> {
 
 async fn drive(drive: Drive<'_>, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Trouble> {
     let Drive { context, common, submit, memory } = drive;
-    let deadline = Instant::now() + Duration::from_secs(submit.deadline);
-    let mut before = None;
+    // A time that cannot be reckoned never comes.
+    let deadline = Instant::now().checked_add(Duration::from_secs(submit.deadline));
+    let (mut before, mut was_blind) = (None, false);
     loop {
         let report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
         if let Err(why) = memory.keep(request) {
             context.warn(&format!("the next call will not know what this one has begun: {why}"));
         }
         let look = run.look().await;
+        let blind = is_blind(look.slurm.is_some(), look.fleet.is_complete());
         let progress =
             plan::rollout_progress(request, look.world(run)).map_err(|why| refused(&why))?;
-        if before.replace(progress) != Some(progress) {
+        if blind && !was_blind {
+            context.blind(&look);
+        } else if !blind && before.replace(progress) != Some(progress) {
             tell(context, common, progress);
         }
-        let jobs = submit.jobs.is_some();
-        if progress.is_over() {
-            memory.forget().map_err(Trouble::new)?;
+        was_blind = blind;
+        let over = is_over(progress, blind);
+        if over && let Err(why) = memory.forget() {
+            context.warn(&why);
         }
-        let over = progress.is_over() || submit.once || jobs || Instant::now() >= deadline;
-        if over || run.tools.cancel.is_cancelled() {
+        let leave = over || submit.once || submit.jobs.is_some();
+        let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if leave || late || run.tools.cancel.is_cancelled() {
             let code = context.tell(common, &report);
-            let unfinished = !progress.is_over() && !submit.once && !jobs;
-            return Ok(if progress.failed > 0 || unfinished { SOME_FAILED } else { code });
+            return Ok(if progress.failed > 0 || blind || !leave { SOME_FAILED } else { code });
+        }
+        for failure in &report.failures {
+            context.warn(failure);
         }
         let mut cancel = run.tools.cancel.clone();
         tokio::select! {
@@ -139,6 +148,16 @@ async fn drive(drive: Drive<'_>, run: &Run<'_>, request: &mut Rollout) -> Result
             () = sleep(PAUSE) => {}
         }
     }
+}
+
+/// True if a look does not show how the nodes stand.
+fn is_blind(slurm_answered: bool, listing_complete: bool) -> bool {
+    !(slurm_answered && listing_complete)
+}
+
+/// True if nothing more will happen; a look that shows no node shows no end either.
+fn is_over(progress: RolloutProgress, blind: bool) -> bool {
+    !blind && progress.is_over()
 }
 
 /// A line for each change, as JSON if asked for.
@@ -214,4 +233,22 @@ fn elastic(submit: &Submit, request: &Rollout, run: &Run<'_>) -> Result<(), Trou
         "--jobs is for nodes that are not elastic, and these are State=CLOUD: {elastic}; Slurm {version} calls no \
          RebootProgram for a job with --reboot there: leave --jobs out, or name other nodes"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_without_slurmctld_or_a_listing_is_not_the_end_of_a_rollout() {
+        // All that a look sees without slurmctld: nodes that are not touched.
+        let nothing = RolloutProgress { apart: 4, ..RolloutProgress::default() };
+        assert!(nothing.is_over());
+        for (slurm, listing) in [(false, true), (true, false), (false, false)] {
+            assert!(!is_over(nothing, is_blind(slurm, listing)), "{slurm} {listing}");
+        }
+        assert!(is_over(nothing, is_blind(true, true)));
+        let left = RolloutProgress { left: 1, ..nothing };
+        assert!(!is_over(left, is_blind(true, true)));
+    }
 }

@@ -34,6 +34,9 @@ pub(super) async fn make(
         .with_run(common, async |run: &Run<'_>| {
             let look = run.look().await;
             let here = look.fleet.standing(node).here;
+            if !look.fleet.is_complete() && here.is_empty() {
+                return Ok(context.blind(&look));
+            }
             let [instance] = here[..] else {
                 return Err(Trouble::new(format!("{node} has {} machines, not one", here.len())));
             };

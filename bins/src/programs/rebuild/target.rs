@@ -120,7 +120,13 @@ fn read(path: &Path) -> Result<Option<Vars>, String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
-    vars(&path.display().to_string(), &text).map_err(|error| crate::output::chain(&error))
+    vars(&path.display().to_string(), &text).map_err(|error| without_excerpt(&error))
+}
+
+/// Where and what is wrong, and not the line: hostvars hold passwords, too.
+fn without_excerpt(error: &slurmconf::Error) -> String {
+    let text = crate::output::chain(error);
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// All but the two keys is ignored: hostvars hold everything that Ansible knows, templates included.
@@ -147,5 +153,15 @@ mod tests {
         assert_eq!(vars("h.yml", text).unwrap(), Some(expected));
         assert_eq!(vars("h.yml", "instance_id: s-1\n").unwrap(), None);
         assert!(vars("h.yml", "image_id: [1]\n").is_err());
+    }
+
+    #[test]
+    fn a_line_of_hostvars_is_never_shown() {
+        let texts =
+            ["image_id: [hunter2]\n", "password: \"hunter2\n", "x: [hunter2\ny: }hunter2\n"];
+        for text in texts {
+            let said = without_excerpt(&vars("h.yml", text).unwrap_err());
+            assert!(said.contains("h.yml") && !said.contains("hunter2"), "{said}");
+        }
     }
 }

@@ -78,6 +78,10 @@ fn tell(changes: &Changes, version: SlurmVersion, world: World<'_>) -> Vec<Step>
     match changes.action(version) {
         Action::Nothing if untold::untold(Some(version), world).is_empty() => Vec::new(),
         Action::Nothing => vec![untold::take_up(version)],
+        // One that is down cannot be asked to read its file again: without a node it does not even start.
+        Action::Reconfigure | Action::Restart if world.slurm.is_none() => {
+            vec![Step::TellSlurm(TellSlurm::Restart)]
+        }
         Action::Reconfigure => vec![Step::TellSlurm(TellSlurm::Reconfigure)],
         Action::Restart => vec![Step::TellSlurm(TellSlurm::Restart)],
     }
