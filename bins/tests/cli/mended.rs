@@ -48,9 +48,9 @@ fn a_node_waited_for_its_timeout_as_the_cloud_could_not_be_opened() {
     let stage = Stage::new().running();
     let name = format!("nodename={NODE}");
     let _ = stage.slurm.ask("scontrol", &["update", &name, "state=power_up"]);
-    let state = || stage.slurm.node(NODE, "State");
-    wait("node on its way up", || state().contains("POWERING_UP").then_some(()), state);
+    let said = || stage.slurm.node(NODE, "State");
+    wait("node on its way up", || said().contains("POWERING_UP").then_some(()), said);
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config", "given back to Slurm"]);
-    wait("end of it", || (!state().contains("POWERING_UP")).then_some(()), state);
+    wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
 }
