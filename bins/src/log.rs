@@ -75,6 +75,8 @@ impl Log {
             return Ok(Self::with(Sink::StandardError, format, program));
         }
         let file = OpenOptions::new().append(true).create(true).open(path)?;
+        // So that slurmctld's user can go on with a log that root began.
+        provision::state::give_to_directory(path);
         Ok(Self::with(Sink::File(file), format, program))
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::lock::{self, FileLock};
-use super::{Document, Event, NodeLock, State, whole};
+use super::{Document, Event, NodeLock, State, owner, whole};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -30,7 +30,8 @@ impl StateDir {
         let root = root.into();
         for part in ["nodes", "yield"] {
             let path = root.join(part);
-            fs::create_dir_all(&path).map_err(Error::on("make", path))?;
+            fs::create_dir_all(&path).map_err(Error::on("make", &path))?;
+            owner::give_to_directory(&path);
         }
         Ok(Self { root })
     }
@@ -83,6 +84,7 @@ impl State for StateDir {
     fn note(&self, event: &Event) -> Result<()> {
         let path = self.root.join("events.jsonl");
         let file = OpenOptions::new().append(true).create(true).open(&path);
+        owner::give_to_directory(&path);
         let written = file.and_then(|mut file| file.write_all(event.to_line().as_bytes()));
         written.map_err(Error::on("append to", path))
     }
@@ -92,7 +94,9 @@ impl State for StateDir {
         let text = until.as_millis().to_string();
         let write = |node: &NodeName| {
             let path = self.wish(node);
-            fs::write(&path, &text).map_err(Error::on("write", path))
+            fs::write(&path, &text).map_err(Error::on("write", &path))?;
+            owner::give_to_directory(&path);
+            Ok(())
         };
         all(nodes, write)
     }

@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod lock;
 mod memory;
+mod owner;
 mod record;
 pub(crate) mod whole;
 
@@ -18,6 +19,7 @@ pub use directory::StateDir;
 pub use error::{Error, Result};
 pub use events::{Event, EventKind};
 pub use memory::MemoryState;
+pub use owner::give_to_directory;
 pub(crate) use record::LEAVING;
 pub use record::{Launch, NodeRecord};
 pub use whole::replace as replace_whole;

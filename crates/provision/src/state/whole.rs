@@ -1,6 +1,7 @@
 //! Files that are written whole: a temporary file beside them, fsync, rename.
 
 use super::error::{Error, Result};
+use super::owner::give_to_directory;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown};
@@ -52,6 +53,8 @@ fn write_new(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
         if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
             chown(temporary, Some(before.uid()), Some(before.gid()))?;
         }
+    } else {
+        give_to_directory(temporary);
     }
     file.sync_all()
 }

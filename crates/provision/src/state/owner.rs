@@ -1,0 +1,63 @@
+//! Whose the files are: those that root makes belong to the owner of the directory, as if that had made them.
+//!
+//! slurmctld's user has to lock and write what an operator's `sudo` left behind.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, lchown};
+use std::path::Path;
+
+/// Gives a file to the owner of the directory it is in; only root can, and nobody else has to.
+pub fn give_to_directory(path: &Path) {
+    let Some(directory) = path.parent().and_then(|directory| fs::metadata(directory).ok()) else {
+        return;
+    };
+    let Ok(file) = fs::symlink_metadata(path) else { return };
+    if (file.uid(), file.gid()) != (directory.uid(), directory.gid()) {
+        let _ = lchown(path, Some(directory.uid()), Some(directory.gid()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::state::{Document, Event, EventKind, State as _, StateDir};
+    use hostlist::NodeName;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    use std::path::{Path, PathBuf};
+    use std::time::SystemTime;
+
+    fn below(directory: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(directory).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                found.extend(below(&path));
+            }
+            found.push(path);
+        }
+        found
+    }
+
+    #[test]
+    fn what_root_had_made_was_of_no_use_to_slurms_user() {
+        let directory = tempfile::tempdir().unwrap();
+        let us = fs::metadata(directory.path()).unwrap().uid();
+        // Others than root can only be themselves, and find all their own.
+        let owner = if us == 0 { 12_345 } else { us };
+        chown(directory.path(), Some(owner), None).unwrap();
+        let state = StateDir::open(directory.path()).unwrap();
+        let node = NodeName::new("n1").unwrap();
+        let lock = state.try_lock(&node).unwrap();
+        assert!(lock.is_some());
+        state.note(&Event::new(SystemTime::now(), "r1", EventKind::Begun)).unwrap();
+        state.ask_to_yield(&[node], SystemTime::now()).unwrap();
+        for _ in 0..2 {
+            assert!(state.change(Document::Sightings, &mut |old| format!("{old:?}")).unwrap());
+        }
+        let found = below(directory.path());
+        assert!(found.len() >= 7, "{found:?}");
+        for path in found {
+            assert_eq!(fs::metadata(&path).unwrap().uid(), owner, "{}", path.display());
+        }
+    }
+}
