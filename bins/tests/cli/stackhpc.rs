@@ -1,6 +1,8 @@
 //! In the place of StackHPC's rebuild program: files name each node's image; the same means a reboot, another a rebuild.
 
+use crate::slurm::wait;
 use crate::stage::Stage;
+use cloud_sim::State;
 
 const NODES: [&str; 4] = [
     "vm-standard2-1-ad1-0001",
@@ -124,6 +126,13 @@ fn a_machine_without_our_tags_that_the_file_names_is_rebuilt() {
     let stage = appliance();
     let text = stage.read("startnode.yaml");
     stage.run("stopnode", &["--now", NODES[0]]).with_code(0);
+    // Until it is gone for good, its host name is taken.
+    let gone = || {
+        let all = stage.cloud().instances();
+        let mut own = all.iter().filter(|instance| instance.display_name == NODES[0]);
+        own.all(|instance| instance.lifecycle_state == State::Terminated).then_some(())
+    };
+    wait("end of the machine", gone, String::new);
     let more = "image_id: ocid1.image.oc1.phx.img001\nsubnet_id: ocid1.subnet.oc1.phx.aaaasub\n";
     let untagged = format!("{}{more}", text.replace("cluster_id: c1\n", ""));
     stage.write("startnode.yaml", &untagged);
