@@ -104,13 +104,6 @@ impl Builder {
         self
     }
 
-    /// Nodes run `RebootProgram` themselves.
-    #[must_use]
-    pub fn reboot_on_the_node(mut self) -> Self {
-        self.wishes.reboot_from_controller = false;
-        self
-    }
-
     /// The lines of slurm.conf behind the nodes.
     #[must_use]
     pub fn partitions(mut self, lines: &str) -> Self {

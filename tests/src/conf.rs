@@ -25,8 +25,6 @@ pub(crate) struct Wishes {
     /// Seconds for which clients try to reach slurmctld.
     pub(crate) slurmctld_timeout: u32,
     pub(crate) addresses: Addresses,
-    /// True if slurmctld runs `RebootProgram`, and not the node.
-    pub(crate) reboot_from_controller: bool,
     /// Lines behind the nodes.
     pub(crate) partitions: String,
 }
@@ -39,7 +37,6 @@ impl Default for Wishes {
             slurmd_timeout: 300,
             slurmctld_timeout: 10,
             addresses: Addresses::Registered,
-            reboot_from_controller: true,
             partitions: "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
                 .to_owned(),
         }
@@ -48,10 +45,8 @@ impl Default for Wishes {
 
 /// What slurm.conf says besides the nodes.
 pub(crate) fn slurm_conf(release: &Release, dir: &Path, wishes: &Wishes) -> String {
-    let mut parameters = vec!["idle_on_node_suspend", "power_save_interval=1"];
-    if wishes.reboot_from_controller {
-        parameters.push("reboot_from_controller");
-    }
+    let mut parameters =
+        vec!["idle_on_node_suspend", "power_save_interval=1", "reboot_from_controller"];
     if release.is_old() && wishes.addresses == Addresses::Registered {
         parameters.push("cloud_reg_addrs");
     }

@@ -1,4 +1,4 @@
-//! `scontrol reboot`, from the controller and on the node, and what a job with `--reboot` does.
+//! `scontrol reboot` from the controller, and what a job with `--reboot` does.
 
 #![expect(clippy::panic, reason = "helpers of tests")]
 
@@ -7,10 +7,8 @@ use e2e::{Cluster, alone};
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// A cluster with one node up.
-fn cluster(series: &str, on_the_node: bool) -> Cluster {
-    let builder = Cluster::builder(series).nodes(1).suspend_time(600);
-    let builder = if on_the_node { builder.reboot_on_the_node() } else { builder };
-    let cluster = builder.start();
+fn cluster(series: &str) -> Cluster {
+    let cluster = Cluster::builder(series).nodes(1).suspend_time(600).start();
     let job = cluster.submit(&["--nodes=1"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     cluster
@@ -22,8 +20,8 @@ fn boots(cluster: &Cluster) -> Option<u64> {
     cluster.cloud().boots(&machine.id)
 }
 
-fn reboots(series: &str, on_the_node: bool) {
-    let cluster = cluster(series, on_the_node);
+fn reboots(series: &str) {
+    let cluster = cluster(series);
     let before = cluster.machines().remove(0);
     assert_eq!(boots(&cluster), Some(1));
     cluster.scontrol(&format!("reboot ASAP nextstate=RESUME {NODE}"));
@@ -40,7 +38,7 @@ fn reboots(series: &str, on_the_node: bool) {
 
 /// 22.05 asks `ResumeProgram` to reboot; later releases run the job and ask nobody.
 fn job_with_reboot(series: &str) {
-    let cluster = cluster(series, false);
+    let cluster = cluster(series);
     let job = cluster.submit(&["--nodes=1", "--reboot"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     let expected = if cluster.release().is_old() { 2 } else { 1 };
@@ -62,12 +60,9 @@ macro_rules! on_all {
 }
 
 on_all! {
-    from_the_controller_on_22_05: reboots("22.05", false);
-    from_the_controller_on_24_11: reboots("24.11", false);
-    from_the_controller_on_26_05: reboots("26.05", false);
-    on_the_node_on_22_05: reboots("22.05", true);
-    on_the_node_on_24_11: reboots("24.11", true);
-    on_the_node_on_26_05: reboots("26.05", true);
+    from_the_controller_on_22_05: reboots("22.05");
+    from_the_controller_on_24_11: reboots("24.11");
+    from_the_controller_on_26_05: reboots("26.05");
     a_job_with_reboot_on_22_05: job_with_reboot("22.05");
     a_job_with_reboot_on_24_11: job_with_reboot("24.11");
     a_job_with_reboot_on_26_05: job_with_reboot("26.05");

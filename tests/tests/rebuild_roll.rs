@@ -1,4 +1,4 @@
-//! A new image for elastic nodes, a few at a time, while jobs run.
+//! A new image for elastic nodes, a few at a time.
 
 use e2e::{Cluster, alone};
 
@@ -23,45 +23,24 @@ fn on_image(cluster: &Cluster, image: &str) -> usize {
     machines.iter().filter(|machine| machine.image_id.as_deref() == Some(image)).count()
 }
 
-fn rolls(series: &str) {
-    let cluster = cluster(series, 8, 90);
-    assert_eq!(on_image(&cluster, OLD), 8);
-    let run = |_| cluster.submit(&["--nodes=2", "--exclusive"], "srun sleep 2 && srun hostname");
-    let jobs: Vec<u32> = (0..8).map(run).collect();
-    let printed = cluster
-        .well("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "4", "--canary", "1"]);
-    assert_eq!(on_image(&cluster, NEW), 8, "{printed}\n{}", cluster.story());
-    assert_eq!(cluster.machines().len(), 8);
-    for job in jobs {
-        cluster.wait_job(job, "COMPLETED");
-        assert_eq!(cluster.job(job, "Restarts"), "0", "no job was disturbed");
-        assert_eq!(cluster.hosts(job).len(), 2);
-    }
-    // All have it: nothing is done.
-    let boots = || -> Vec<_> {
-        cluster.machines().iter().map(|machine| cluster.cloud().boots(&machine.id)).collect()
-    };
-    let before = boots();
-    let _ = cluster.well("rebuild", &["submit", "--image", "citc-ol9-new"]);
-    assert_eq!(boots(), before);
-    let last = cluster.submit(&["--nodes=8"], "srun hostname");
-    cluster.wait_job(last, "COMPLETED");
-    assert_eq!(cluster.hosts(last).len(), 8);
-}
-
 #[test]
-fn eight_nodes_on_22_05() {
-    alone(|| rolls("22.05"));
-}
-
-#[test]
-fn eight_nodes_on_24_11() {
-    alone(|| rolls("24.11"));
-}
-
-#[test]
-fn eight_nodes_on_26_05() {
-    alone(|| rolls("26.05"));
+fn idle_nodes_get_the_image_and_those_that_have_it_nothing() {
+    alone(|| {
+        let cluster = cluster(e2e::USUAL, 3, 60);
+        let roll =
+            || cluster.well("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "2"]);
+        let printed = roll();
+        assert_eq!(on_image(&cluster, NEW), 3, "{printed}\n{}", cluster.story());
+        let boots = || -> Vec<_> {
+            cluster.machines().iter().map(|machine| cluster.cloud().boots(&machine.id)).collect()
+        };
+        let before = boots();
+        let _ = roll();
+        assert_eq!(boots(), before);
+        let last = cluster.submit(&["--nodes=3"], "srun hostname");
+        cluster.wait_job(last, "COMPLETED");
+        assert_eq!(cluster.hosts(last).len(), 3);
+    });
 }
 
 #[test]

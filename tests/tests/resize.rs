@@ -18,6 +18,10 @@ fn up_and_down_with_elastic_nodes_beside() {
         let persistent = |state: &&String| !state.contains("CLOUD");
         assert_eq!(cluster.nodes().values().filter(persistent).count(), 2);
         let _ = cluster.well("startnode", &["c1-general-[0001-0002]"]);
+        // Until they do, Slurm would rather start elastic ones.
+        cluster.until("the persistent nodes answer", || {
+            cluster.nodes().values().filter(persistent).all(|state| state == "IDLE")
+        });
         let runs = |partition: &str, nodes: u32| {
             let nodes = format!("--nodes={nodes}");
             let job = cluster.submit(&["--partition", partition, &nodes], "srun hostname");
