@@ -91,18 +91,3 @@ fn a_node_down_and_powered_down_is_returned() {
         applied(&cluster, "the node is back", || states("IDLE+CLOUD"));
     });
 }
-
-#[test]
-fn a_wrong_address_is_set_right() {
-    alone(|| {
-        let cluster = cluster(1);
-        let (name, right) = (node(1), cluster.machines().remove(0));
-        let right = cluster.cloud().address(&right.id).unwrap().to_string();
-        cluster.scontrol(&format!("update nodename={name} nodeaddr=10.77.99.99"));
-        let address = || cluster.node_fields("NodeAddr").remove(&name).unwrap_or_default();
-        assert_eq!(address(), "10.77.99.99");
-        applied(&cluster, "the address is right", || address() == right);
-        let job = cluster.submit(&["--nodes=1"], "srun hostname");
-        cluster.wait_job(job, "COMPLETED");
-    });
-}
