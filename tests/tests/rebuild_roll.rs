@@ -3,7 +3,6 @@
 use e2e::{Cluster, alone};
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
-const NEW: &str = "ocid1.image.oc1.phx.new";
 
 /// A cluster with all nodes up, on the old image.
 fn cluster(series: &str, nodes: u32, resume_timeout: u32) -> Cluster {
@@ -21,26 +20,6 @@ fn cluster(series: &str, nodes: u32, resume_timeout: u32) -> Cluster {
 fn on_image(cluster: &Cluster, image: &str) -> usize {
     let machines = cluster.machines();
     machines.iter().filter(|machine| machine.image_id.as_deref() == Some(image)).count()
-}
-
-#[test]
-fn idle_nodes_get_the_image_and_those_that_have_it_nothing() {
-    alone(|| {
-        let cluster = cluster(e2e::USUAL, 3, 60);
-        let roll =
-            || cluster.well("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "2"]);
-        let printed = roll();
-        assert_eq!(on_image(&cluster, NEW), 3, "{printed}\n{}", cluster.story());
-        let boots = || -> Vec<_> {
-            cluster.machines().iter().map(|machine| cluster.cloud().boots(&machine.id)).collect()
-        };
-        let before = boots();
-        let _ = roll();
-        assert_eq!(boots(), before);
-        let last = cluster.submit(&["--nodes=3"], "srun hostname");
-        cluster.wait_job(last, "COMPLETED");
-        assert_eq!(cluster.hosts(last).len(), 3);
-    });
 }
 
 #[test]
