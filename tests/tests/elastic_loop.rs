@@ -28,10 +28,9 @@ loops! {
     one_node_on_24_11: "24.11", 1, Registered;
     one_node_on_26_05: "26.05", 1, Registered;
     four_nodes_on_22_05: "22.05", 4, Registered;
-    four_nodes_told_on_22_05: "22.05", 4, Told;
     four_nodes_on_24_11: "24.11", 4, Registered;
     four_nodes_on_26_05: "26.05", 4, Registered;
-    many_nodes_on_22_05: "22.05", 32, Told;
+    many_nodes_on_22_05: "22.05", 32, Registered;
     many_nodes_on_24_11: "24.11", 32, Registered;
     many_nodes_on_26_05: "26.05", 32, Registered;
 }

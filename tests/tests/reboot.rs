@@ -1,10 +1,8 @@
-//! `scontrol reboot` from the controller, and what a job with `--reboot` does.
+//! What a job with `--reboot` does.
 
 #![expect(clippy::panic, reason = "helpers of tests")]
 
 use e2e::{Cluster, alone};
-
-const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// A cluster with one node up.
 fn cluster(series: &str) -> Cluster {
@@ -18,22 +16,6 @@ fn boots(cluster: &Cluster) -> Option<u64> {
     let machines = cluster.machines();
     let [machine] = &machines[..] else { panic!("not one machine\n{}", cluster.story()) };
     cluster.cloud().boots(&machine.id)
-}
-
-fn reboots(series: &str) {
-    let cluster = cluster(series);
-    let before = cluster.machines().remove(0);
-    assert_eq!(boots(&cluster), Some(1));
-    cluster.scontrol(&format!("reboot ASAP nextstate=RESUME {NODE}"));
-    cluster.until("the machine has booted again", || boots(&cluster) == Some(2));
-    cluster.until("the node is back", || {
-        let node = cluster.node(NODE);
-        node.contains("State=IDLE+CLOUD ") && !node.contains("REBOOT")
-    });
-    let job = cluster.submit(&["--nodes=1"], "srun hostname");
-    cluster.wait_job(job, "COMPLETED");
-    let after = cluster.machines().remove(0);
-    assert_eq!((after.id, after.image_id), (before.id, before.image_id), "the same machine");
 }
 
 /// 22.05 asks `ResumeProgram` to reboot; later releases run the job and ask nobody.
@@ -60,9 +42,6 @@ macro_rules! on_all {
 }
 
 on_all! {
-    from_the_controller_on_22_05: reboots("22.05");
-    from_the_controller_on_24_11: reboots("24.11");
-    from_the_controller_on_26_05: reboots("26.05");
     a_job_with_reboot_on_22_05: job_with_reboot("22.05");
     a_job_with_reboot_on_24_11: job_with_reboot("24.11");
     a_job_with_reboot_on_26_05: job_with_reboot("26.05");
