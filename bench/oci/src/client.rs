@@ -23,10 +23,22 @@ pub struct Spent {
     pub launching: f64,
     /// Seconds until all ran and had their addresses.
     pub all: f64,
-    /// Seconds of CPU.
+    /// Seconds of CPU until the last launch was accepted, without those before the first.
+    pub cpu_launching: f64,
+    /// Seconds of CPU from the start of the process to the last address.
     pub cpu: f64,
     /// The most memory that was held.
     pub megabytes: f64,
+}
+
+impl Spent {
+    /// What has no bar.
+    pub fn tell(&self) {
+        let (launching, all) = (self.launching, self.all);
+        println!("{:>30} {launching:.2} s launching, {all:.2} s in all", "wall");
+        let (launching, all) = (self.cpu_launching * 1e3, self.cpu * 1e3);
+        println!("{:>30} {launching:.1} ms launching, {all:.1} ms in all", "CPU");
+    }
 }
 
 /// Runs a client as a child.
@@ -43,6 +55,7 @@ pub fn spawn(count: u32, endpoint: &str, config: &Path) -> Spent {
     Spent {
         launching: number("launching"),
         all: number("all"),
+        cpu_launching: number("cpu_launching"),
         cpu: number("cpu"),
         megabytes: number("megabytes"),
     }
@@ -59,9 +72,9 @@ async fn work(count: u32, endpoint: &str, config: &str) -> Value {
     let filter = InstanceFilter::tagged(Tags::from([("cluster", "bench")]));
     let begin = Instant::now();
     cloud.list(&filter).await.expect("a listing");
-    let launch = Instant::now();
+    let (launch, cpu) = (Instant::now(), cpu_seconds());
     let ids = launch_all(&cloud, count).await;
-    let launching = launch.elapsed().as_secs_f64();
+    let (launching, cpu_launching) = (launch.elapsed().as_secs_f64(), cpu_seconds() - cpu);
     let waited = cloud.wait_running(&filter, &ids, Poll::until(DEADLINE)).await;
     let reached = waited.outcomes.values().filter(|o| matches!(o, WaitOutcome::Reached(_)));
     assert_eq!(reached.count(), ids.len(), "{:?}", waited.last_error);
@@ -71,6 +84,7 @@ async fn work(count: u32, endpoint: &str, config: &str) -> Value {
     json!({
         "launching": launching,
         "all": begin.elapsed().as_secs_f64(),
+        "cpu_launching": cpu_launching,
         "cpu": cpu_seconds(),
         "megabytes": peak_megabytes(),
     })
