@@ -1,7 +1,6 @@
 //! The programs themselves, called as operators and slurmctld call them: against the loopback cloud and a real slurmctld.
 
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,

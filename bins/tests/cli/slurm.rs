@@ -1,22 +1,14 @@
 //! A slurmctld of the test's own, from the cache that `tests/slurm/fetch` fills.
 
-use slurmconf::SlurmVersion;
+use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, free_port, munged};
 use std::fs;
-use std::io::Read as _;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// Generous: a machine busy with other tests is no reason to fail.
-const PATIENCE: Duration = Duration::from_mins(1);
+use std::process::Command;
 
 /// A release, and once it is started munged and slurmctld.
 pub(crate) struct Slurm {
-    release: PathBuf,
-    version: SlurmVersion,
+    release: Release,
     dir: PathBuf,
     port: u16,
     // Dropped in this order: slurmctld needs munged.
@@ -26,59 +18,38 @@ pub(crate) struct Slurm {
 
 impl Slurm {
     pub(crate) fn new(series: &str, dir: &Path) -> Self {
-        let release = release(series);
-        let version = fs::read_to_string(release.join("version")).unwrap_or_else(|error| {
-            panic!(
-                "no Slurm {series} in {}: {error}\nrun tests/slurm/fetch {series}",
-                release.display()
-            )
-        });
-        for name in ["munge", "run", "spool", "etc"] {
+        let release = Release::find(series);
+        for name in ["run", "state", "etc"] {
             fs::create_dir_all(dir.join(name)).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let version: SlurmVersion = version.parse().unwrap();
-        // 22.05 knows no "disabled", and the later ones need no cgroups for a controller.
-        let plugin = if version < SlurmVersion::new(23, 11) { "cgroup/v1" } else { "disabled" };
-        fs::write(dir.join("etc/cgroup.conf"), format!("CgroupPlugin={plugin}\n")).unwrap();
-        Self { release, version, dir: dir.to_owned(), port, slurmctld: None, munged: None }
+        fs::write(dir.join("etc/cgroup.conf"), cgroup(&release)).unwrap();
+        Self { release, dir: dir.to_owned(), port: free_port(), slurmctld: None, munged: None }
     }
 
     /// Where scontrol is.
     pub(crate) fn bin(&self) -> PathBuf {
-        self.release.join("bin")
+        self.release.bin()
     }
 
     /// slurm.conf with the markers and nothing between them; what slurmctld calls does nothing.
     pub(crate) fn conf_text(&self) -> String {
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-        let user = Command::new("id").arg("-un").output().unwrap().stdout;
-        let (dir, port) = (self.dir.display(), self.port);
-        let old = self.version < SlurmVersion::new(23, 11);
-        let cloud = if old { "PrivateData=cloud\n" } else { "" };
+        let daemons = daemons(&self.release, &self.dir, self.port);
+        let cloud = if self.release.is_old() { "PrivateData=cloud\n" } else { "" };
         format!(
-            "ClusterName=c1\nSlurmctldHost={}(127.0.0.1)\nSlurmUser={user}\nSlurmdUser={user}\n\
-             SlurmctldPort={port}\nPluginDir={}\nAuthType=auth/munge\nCredType=cred/munge\n\
-             AuthInfo=socket={dir}/run/munge\nStateSaveLocation={dir}/spool\nSlurmdSpoolDir={dir}/run/%n\n\
-             SlurmctldPidFile={dir}/run/slurmctld.pid\nSlurmctldLogFile={dir}/run/slurmctld.log\n\
-             ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/cons_tres\n\
-             SelectTypeParameters=CR_CPU\nMailProg=/bin/true\nReturnToService=2\nMessageTimeout=60\n{cloud}\
+            "ClusterName=c1\n{daemons}SelectTypeParameters=CR_CPU\nReturnToService=2\nMessageTimeout=60\n{cloud}\
              SlurmctldParameters=idle_on_node_suspend,power_save_interval=1,reboot_from_controller\n\
              SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0\n\
              ResumeProgram=/bin/true\nSuspendProgram=/bin/true\nResumeFailProgram=/bin/true\n\
              RebootProgram=/bin/true\nSuspendTime=86400\nSuspendTimeout=30\nResumeTimeout=600\n\
              # STARTNODES\n# This section will be replaced\n# ENDNODES\n\
              PartitionName=compute Nodes=ALL MaxTime=INFINITE State=UP Default=YES OverSubscribe=NO\n",
-            host.trim(),
-            self.release.join("lib/slurm").display(),
-            user = String::from_utf8_lossy(&user).trim(),
         )
     }
 
     /// Starts munged and slurmctld, and writes the program that starts slurmctld again.
     pub(crate) fn start(&mut self) {
         self.munged = Some(munged(&self.release, &self.dir));
-        let (dir, release) = (self.dir.display(), self.release.display());
+        let (dir, release) = (self.dir.display(), self.release.dir().display());
         let environment = format!("export PATH=/usr/bin:/bin SLURM_CONF={dir}/etc/slurm.conf\n");
         // Starts slurmctld again whenever it ends, as systemd would.
         self.script(
@@ -111,15 +82,8 @@ impl Slurm {
 
     /// What one of Slurm's programs prints.
     pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
-        // Without a controller they try for minutes.
-        let output = Command::new("timeout")
-            .arg("60")
-            .arg(self.bin().join(program))
-            .args(arguments)
-            .env("SLURM_CONF", self.dir.join("etc/slurm.conf"))
-            .current_dir(self.dir.join("run"))
-            .output()
-            .unwrap();
+        let mut command = self.release.client(program, &self.dir.join("etc/slurm.conf"));
+        let output = command.args(arguments).current_dir(self.dir.join("run")).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -146,78 +110,11 @@ impl Slurm {
 }
 
 /// Asks again and again, up to a deadline.
-#[expect(clippy::disallowed_methods, reason = "the one place that sleeps, between two looks")]
 pub(crate) fn wait<T>(
     what: &str,
-    mut look: impl FnMut() -> Option<T>,
+    look: impl FnMut() -> Option<T>,
     story: impl Fn() -> String,
 ) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "no {what} after {PATIENCE:?}\n{}", story());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn release(series: &str) -> PathBuf {
-    let path =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || path("HOME").expect("HOME is set").join(".cache");
-    let cache = || path("XDG_CACHE_HOME").unwrap_or_else(home).join("slurm-elastic");
-    path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache).join("slurm").join(series)
-}
-
-fn munged(release: &Path, dir: &Path) -> Guard {
-    let path = |name: &str| dir.join(name).display().to_string();
-    let mode = |name: &str, mode| {
-        fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
-    };
-    mode("munge", 0o700);
-    mode("run", 0o755);
-    let mut key = [0; 128];
-    fs::File::open("/dev/urandom").unwrap().read_exact(&mut key).unwrap();
-    fs::write(path("munge/key"), key).unwrap();
-    mode("munge/key", 0o600);
-    let mut munged = Command::new(release.join("sbin/munged"));
-    munged
-        .args(["--foreground", "--num-threads=2"])
-        .arg(format!("--key-file={}", path("munge/key")))
-        .arg(format!("--socket={}", path("run/munge")))
-        .arg(format!("--pid-file={}", path("munge/pid")))
-        .arg(format!("--log-file={}", path("munge/log")))
-        .arg(format!("--seed-file={}", path("munge/seed")));
-    let munged = Guard::spawn(&munged);
-    let socket = path("run/munge");
-    wait("munged's socket", || fs::exists(&socket).unwrap().then_some(()), String::new);
-    munged
-}
-
-/// A process group that ends with this value, and with the thread that started it.
-pub(crate) struct Guard(Child);
-
-impl Guard {
-    pub(crate) fn spawn(command: &Command) -> Self {
-        let mut guarded = Command::new("setpriv");
-        guarded
-            .args(["--pdeathsig", "KILL", "--"])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0);
-        Self(guarded.spawn().unwrap())
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let group = format!("kill -s KILL -- -{}", self.0.id());
-        let _ = Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status();
-        let _ = self.0.wait();
-    }
+    slurm_testbed::wait(PATIENCE, look)
+        .unwrap_or_else(|| panic!("no {what} after {PATIENCE:?}\n{}", story()))
 }

@@ -291,6 +291,26 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// True if the same may go better in a while, for what can be asked twice without harm.
+    #[must_use]
+    pub fn passes(self) -> bool {
+        match self {
+            Self::Throttled
+            | Self::Unavailable
+            | Self::Ambiguous
+            | Self::Conflict
+            // Half an answer, or a load balancer's page.
+            | Self::Protocol => true,
+            Self::Unauthenticated
+            | Self::Forbidden
+            | Self::NotFound
+            | Self::Invalid
+            | Self::Quota
+            | Self::Capacity
+            | Self::Unsupported => false,
+        }
+    }
+
     /// Every kind, for tables and tests.
     pub const ALL: [Self; 12] = [
         Self::Unauthenticated,

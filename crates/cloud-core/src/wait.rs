@@ -201,25 +201,6 @@ async fn wait<P: Provider + ?Sized>(
     round.finish(WaitOutcome::TimedOut)
 }
 
-/// True if the next look may go better.
-fn passes(kind: ErrorKind) -> bool {
-    match kind {
-        ErrorKind::Throttled
-        | ErrorKind::Unavailable
-        | ErrorKind::Ambiguous
-        | ErrorKind::Conflict
-        // Half an answer, or a load balancer's page.
-        | ErrorKind::Protocol => true,
-        ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::NotFound
-        | ErrorKind::Invalid
-        | ErrorKind::Quota
-        | ErrorKind::Capacity
-        | ErrorKind::Unsupported => false,
-    }
-}
-
 /// Who is still waited for, who was last seen how, and who is done.
 struct Round {
     waiting: BTreeSet<InstanceId>,
@@ -364,7 +345,7 @@ impl Round {
     }
 
     fn note(&mut self, error: Error) -> ControlFlow<()> {
-        let passes = passes(error.kind());
+        let passes = error.kind().passes();
         self.last_error = Some(error);
         if passes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }

@@ -4,13 +4,12 @@ use crate::answer::{Answer, Outcome, Refusal};
 use crate::error::Error;
 use crate::instance::{Record, Vnic};
 use crate::journal::Table;
-use crate::page::{Item, page};
+use crate::page::{Shown, page};
 use crate::query::Call;
 use crate::settings::Subnet;
 use crate::state::{Attachment, State};
 use crate::wish::Wish;
 use crate::world::World;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -160,23 +159,8 @@ impl World {
     }
 }
 
-/// A row of a list, with what it is sorted by.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Shown {
-    view: Value,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Item for Shown {
-    fn key(&self) -> String {
-        self.key.clone()
-    }
-}
-
 fn shown(record: &Record, view: Value) -> Shown {
-    Shown { view, key: format!("{:020}", record.number) }
+    Shown::numbered(record.number, view)
 }
 
 /// The id of the attachment that belongs to a VNIC.

@@ -5,6 +5,7 @@ use crate::query::Query;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use serde_json::Value;
 
 /// The most items that a page can have.
 const MOST: usize = 1000;
@@ -13,6 +14,28 @@ const MOST: usize = 1000;
 pub(crate) trait Item: Serialize {
     /// What lists are sorted by; no two items have the same.
     fn key(&self) -> String;
+}
+
+/// A row that is made for a list, in the order in which things came to be.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct Shown {
+    view: Value,
+    #[serde(skip)]
+    key: String,
+}
+
+impl Shown {
+    /// The row of the thing with this number.
+    pub(crate) fn numbered(number: u64, view: Value) -> Self {
+        Self { view, key: format!("{number:020}") }
+    }
+}
+
+impl Item for Shown {
+    fn key(&self) -> String {
+        self.key.clone()
+    }
 }
 
 /// One page of the items, which are in the order of their keys (or the reverse of it).

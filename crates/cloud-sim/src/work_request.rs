@@ -4,7 +4,7 @@ use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Failure;
 use crate::journal::Table;
 use crate::lifecycle::Event;
-use crate::page::{Item, page};
+use crate::page::{Shown, page};
 use crate::query::Call;
 use crate::world::World;
 use serde::{Deserialize, Serialize};
@@ -66,21 +66,6 @@ impl WorkRequest {
             "timeStarted": self.accepted,
             "timeFinished": self.finished,
         })
-    }
-}
-
-/// A row of a list of work requests.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Shown {
-    view: Value,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Item for Shown {
-    fn key(&self) -> String {
-        self.key.clone()
     }
 }
 
@@ -158,9 +143,7 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     let wanted = world.work_requests.values().filter(|request| {
         request.compartment == compartment && call.query.allows("resourceId", &request.resource.2)
     });
-    let shown = wanted
-        .map(|request| Shown { view: request.view(), key: format!("{:020}", request.number) })
-        .collect();
+    let shown = wanted.map(|request| Shown::numbered(request.number, request.view())).collect();
     page(shown, &call.query, world.settings.page_size, true)
 }
 

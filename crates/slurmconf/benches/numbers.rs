@@ -3,7 +3,6 @@
 //! The last part starts real slurmctlds, from the cache that `tests/slurm/fetch 22.05 24.11 26.05` fills. A number
 //! past its limit is printed and no more: on a machine that others use too, it would often be their fault.
 #![expect(
-    clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -107,7 +106,7 @@ fn memory(lines: &str) {
 /// From the start of the process to the first answered `scontrol ping`.
 fn slurmctld() {
     for series in ["22.05", "24.11", "26.05"] {
-        let mut bed = common::Testbed::new(common::Release::find(series));
+        let mut bed = common::Testbed::new(slurm_testbed::Release::find(series));
         for (style, name) in [(Style::Folded, "folded"), (Style::Citc, "one line a node")] {
             let nodes = limits(style, 10_000);
             let conf = format!("ClusterName=test\n{nodes}PartitionName=p Nodes=ALL Default=YES\n");

@@ -1,16 +1,8 @@
 //! Lines of every kind of disorder: refused here if and only if Slurm refuses them.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a helper that fails fails its test"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-#[expect(dead_code, reason = "no controller is needed to read a file")]
-mod common;
-
-use common::Release;
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
+use slurm_testbed::Release;
 use slurmconf::Document;
 use std::{collections::BTreeSet, fmt::Write as _, fs};
 

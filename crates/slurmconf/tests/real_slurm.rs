@@ -1,6 +1,5 @@
 //! What this crate writes and reads, judged by real slurmctlds.
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
@@ -9,8 +8,9 @@
 
 mod common;
 
-use common::{Release, Testbed, wait};
+use common::{Testbed, wait};
 use hostlist::Hostlist;
+use slurm_testbed::Release;
 use slurmconf::{
     Action, Cluster, Config, Document, ElasticSettings, Features, GresList, Limits, NodeState,
     PartitionDef, Program, Shapes, Site, SlurmVersion, Style, SuspendTime, diff, generate,

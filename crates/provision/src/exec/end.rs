@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::work::{Aim, Failure, Phase, Then};
 use crate::outcome::Outcome;
 use crate::state::EventKind;
-use cloud_core::{Error, ErrorKind, InstanceId};
+use cloud_core::{Error, InstanceId};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use tokio::time::Instant;
@@ -37,20 +37,7 @@ impl Engine<'_> {
                 self.tools.note(&event.with(id.as_str()));
             }
             Err(error) => {
-                let again = match error.kind() {
-                    ErrorKind::Throttled
-                    | ErrorKind::Unavailable
-                    | ErrorKind::Ambiguous
-                    | ErrorKind::Conflict
-                    | ErrorKind::Protocol => work.retries(MOST_TRIES, error.retry_after()),
-                    ErrorKind::Unauthenticated
-                    | ErrorKind::Forbidden
-                    | ErrorKind::NotFound
-                    | ErrorKind::Invalid
-                    | ErrorKind::Quota
-                    | ErrorKind::Capacity
-                    | ErrorKind::Unsupported => false,
-                };
+                let again = error.kind().passes() && work.retries(MOST_TRIES, error.retry_after());
                 if !again {
                     self.stays(node, id, Failure::of(&error, None));
                 }

@@ -309,31 +309,10 @@ impl Step {
 
     /// What is launched.
     pub(super) fn wanted(&self) -> Option<&Wanted> {
-        match self {
-            Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } => Some(wanted),
-            Self::Adopt { .. }
-            | Self::StartStopped { .. }
-            | Self::Terminate { .. }
-            | Self::TerminateNameless { .. }
-            | Self::WaitGone { .. }
-            | Self::Rebuild { .. }
-            | Self::Reboot { .. }
-            | Self::GiveBack { .. }
-            | Self::ReturnToService { .. }
-            | Self::Rest { .. }
-            | Self::Drain { .. }
-            | Self::WaitDrained { .. }
-            | Self::Undrain { .. }
-            | Self::RebootBySlurm { .. }
-            | Self::Submit { .. }
-            | Self::SetAddress { .. }
-            | Self::TellAddresses { .. }
-            | Self::Comment { .. }
-            | Self::WriteFile { .. }
-            | Self::Refresh { .. }
-            | Self::TellSlurm(_)
-            | Self::Refuse { .. }
-            | Self::Nothing { .. } => None,
+        if let Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } = self {
+            Some(wanted)
+        } else {
+            None
         }
     }
 

@@ -1,6 +1,6 @@
 //! Against real controllers of three versions.
 
-#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
 mod testbed;
 mod twin;

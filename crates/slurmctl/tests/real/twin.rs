@@ -159,7 +159,7 @@ async fn compare(series: &str, resume_timeout: u64, steps: &'static [(Step, u64)
             // A port that was free when it was chosen may be in use for a moment. Only a slurmd that is
             // to come up is started again: one that ends with its node must stay away.
             if let Step::Up(node) = step
-                && machines.get(node).is_some_and(Guard::has_ended)
+                && machines.get(node).and_then(Guard::ended).is_some()
             {
                 machines.insert(*node, bed.slurmd(node));
             }

@@ -1,0 +1,67 @@
+//! Child processes, and the one way to wait.
+
+use std::cell::RefCell;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Generous: a machine busy with other tests is no reason to fail.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Asks again and again, up to a deadline; none if it passed.
+#[expect(clippy::disallowed_methods, reason = "the one place that sleeps, between two looks")]
+pub fn wait<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A process group that ends with this value, and with the thread that started it.
+#[derive(Debug)]
+pub struct Guard(RefCell<Child>);
+
+impl Guard {
+    /// Starts a program, without its output.
+    #[must_use]
+    pub fn spawn(command: &Command) -> Self {
+        let mut guarded = Command::new("setpriv");
+        guarded
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
+        let child = guarded.spawn().unwrap_or_else(|error| panic!("{guarded:?}: {error}"));
+        Self(RefCell::new(child))
+    }
+
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn ended(&self) -> Option<ExitStatus> {
+        self.0.borrow_mut().try_wait().expect("our own child")
+    }
+
+    /// Sends a signal, such as `STOP`, to the process group.
+    pub fn signal(&self, name: &str) {
+        // A shell has kill built in; not every machine has the program.
+        let group = format!("kill -s {name} -- -{}", self.0.borrow().id());
+        let _ = Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status();
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.signal("KILL");
+        let _ = self.0.borrow_mut().wait();
+    }
+}
