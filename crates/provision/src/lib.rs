@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod addresses;
 mod cooldown;
 pub mod exec;
 mod order;

@@ -8,6 +8,7 @@ use hostlist::{Hostlist, NodeName};
 use slurmconf::{Config, NodeDef};
 use slurmctl::{Job, Node};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::SystemTime;
 
 /// The cloud, Slurm, slurm.conf and what we remember, at one moment.
@@ -226,6 +227,13 @@ impl Fleet {
     /// All instances that are ours.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
         self.by_node.values().flatten().chain(&self.nameless)
+    }
+
+    /// Takes over addresses that the listing did not show.
+    pub(crate) fn set_addresses(&mut self, addresses: &BTreeMap<InstanceId, IpAddr>) {
+        for instance in self.by_node.values_mut().flatten().chain(&mut self.nameless) {
+            instance.address = instance.address.or_else(|| addresses.get(&instance.id).copied());
+        }
     }
 
     /// The instance of ours with this id.

@@ -37,6 +37,7 @@ impl Provider for MemoryCloud {
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
         self.ask(Ask::new(Operation::Get, Some(id.as_str())), |world, now, _| {
             let found = world.find(now, id).and_then(|machine| machine.view(now));
+            let found = found.map(|instance| world.shown(instance));
             found.ok_or(Error::new(ErrorKind::NotFound, Operation::Get))
         })
         .await

@@ -61,6 +61,8 @@ pub struct Settings {
     pub boot: Span,
     /// From running to an address.
     pub address: Span,
+    /// Instances are shown with their addresses; else these have to be asked for, as with OCI.
+    pub shows_addresses: bool,
     /// From terminating to terminated.
     pub terminate: Span,
     /// How long a reboot, a rebuild, a start or a snapshot takes.
@@ -98,6 +100,7 @@ impl Default for Settings {
             latency: Span::millis(20, 80),
             boot: Span::millis(20_000, 40_000),
             address: Span::millis(500, 3_000),
+            shows_addresses: true,
             terminate: Span::millis(5_000, 15_000),
             work: Span::millis(10_000, 20_000),
             linger: Duration::from_hours(1),

@@ -118,9 +118,15 @@ impl World {
             if instances.len() >= self.settings.page.max(1) {
                 return (instances, Some(place));
             }
-            instances.extend(then.and_then(|then| machine.view(then)));
+            instances.extend(then.and_then(|then| machine.view(then)).map(|one| self.shown(one)));
         }
         (instances, None)
+    }
+
+    /// An instance as an answer shows it.
+    pub(super) fn shown(&self, mut instance: Instance) -> Instance {
+        instance.address = instance.address.filter(|_| self.settings.shows_addresses);
+        instance
     }
 
     /// Everything as it is, for assertions.

@@ -13,21 +13,23 @@ pub(crate) struct MemoryStage(pub(crate) MemoryCloud);
 
 const PAGE: usize = 3;
 
-/// As OCI: tokens, and what is terminated is shown for a while.
+/// As OCI: tokens, addresses apart, and what is terminated is shown for a while.
 pub(crate) fn like_oci(seed: u64) -> Settings {
     let mut settings = Settings::default();
     settings.seed = seed;
     settings.page = PAGE;
+    settings.shows_addresses = false;
     settings
 }
 
-/// As Nova: no tokens, no fault domains, and what is deleted is gone at once.
+/// As Nova: addresses with the instances, no tokens, no fault domains, and what is deleted is gone at once.
 pub(crate) fn like_nova(seed: u64) -> Settings {
     let mut settings = like_oci(seed);
     settings.capabilities = Capabilities::all()
         .without(Capability::LaunchToken)
         .without(Capability::FaultDomain)
         .without(Capability::Preemptible);
+    settings.shows_addresses = true;
     settings.linger = Duration::ZERO;
     settings.late_capacity = true;
     settings

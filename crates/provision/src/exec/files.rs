@@ -3,11 +3,12 @@
 use super::engine::LAST_ANSWERS;
 use super::stage::Executor;
 use super::steps::chain;
+use crate::addresses;
 use crate::cooldown::Cooldowns;
 use crate::plan::{File, hosts, inventory_ini, inventory_json, machines};
 use crate::state::whole;
 use crate::world::{Fleet, Roster, World};
-use cloud_core::InstanceFilter;
+use cloud_core::{Error, InstanceFilter};
 use slurmconf::Config;
 use std::path::{Path, PathBuf};
 use tokio::time::timeout_at;
@@ -45,9 +46,15 @@ impl Executor<'_> {
             return;
         };
         let filter = InstanceFilter::tagged(self.site.identity.tags());
-        let list = timeout_at(self.deadline + LAST_ANSWERS, self.tools.cloud.list(&filter));
-        let listed = match list.await {
-            Ok(Ok(listed)) => listed,
+        let cloud = self.tools.cloud;
+        let list = async {
+            let listed = cloud.list(&filter).await?;
+            let ours = listed.iter().filter(|one| self.site.identity.owns(one));
+            let addresses = addresses::look_up(cloud, ours).await?;
+            Ok::<_, Error>((listed, addresses))
+        };
+        let (listed, addresses) = match timeout_at(self.deadline + LAST_ANSWERS, list).await {
+            Ok(Ok(found)) => found,
             Err(late) => {
                 self.report.failures.push(format!("{}: {late}", path.display()));
                 return;
@@ -61,7 +68,8 @@ impl Executor<'_> {
         let roster = written.as_ref().map(Roster::new);
         let conf = roster.as_ref().unwrap_or(self.conf);
         let cooldowns = Cooldowns::new();
-        let fleet = Fleet::new(&self.site.identity, conf, listed, true);
+        let mut fleet = Fleet::new(&self.site.identity, conf, listed, true);
+        fleet.set_addresses(&addresses);
         let world = World {
             site: self.site,
             conf,

@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use super::work::{Failure, Life, Phase, Then};
 use super::{end::remove, tools::Tools};
+use crate::addresses;
 use crate::outcome::Outcome;
 use crate::report::Cause;
 use crate::state::EventKind;
@@ -40,19 +41,12 @@ impl<'a> Engine<'a> {
             .collect();
         Box::pin(async move {
             let listed = tools.cloud.list(&filter).await;
-            let bare: Vec<InstanceId> = listed
+            let running = listed
                 .iter()
                 .flatten()
                 .filter(|instance| watched.contains(&instance.id))
-                .filter(|instance| instance.state == InstanceState::Running)
-                .filter(|instance| instance.address.is_none())
-                .map(|instance| instance.id.clone())
-                .collect();
-            let addresses = if bare.is_empty() {
-                Ok(BTreeMap::new())
-            } else {
-                tools.cloud.addresses(&bare).await
-            };
+                .filter(|instance| instance.state == InstanceState::Running);
+            let addresses = addresses::look_up(tools.cloud, running).await;
             Look { listed, addresses }
         })
     }

@@ -1,6 +1,7 @@
 //! One look at the cloud, at Slurm, and at what we remember.
 
 use super::Run;
+use crate::addresses;
 use crate::cooldown::Cooldowns;
 use crate::plan::Target;
 use crate::state::{NodeLock, cooldowns};
@@ -11,7 +12,7 @@ use cloud_core::{
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
 use slurmctl::{Job, Jobs, Node};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -94,6 +95,30 @@ impl Run<'_> {
             cooldowns: cooldowns::load(self.tools.state),
             now: self.tools.now(),
             warnings,
+        }
+    }
+
+    /// Asks for the addresses of all instances, where the cloud does not list them.
+    pub async fn look_up_addresses(&self, look: &mut Look) {
+        self.look_up(look, |_| true).await;
+    }
+
+    /// The same for nodes that Slurm does not hear: it may have the wrong address.
+    pub(super) async fn look_up_silent(&self, look: &mut Look) {
+        let silent = look.slurm.iter().flatten().filter(|(_, known)| !known.state.is_up());
+        let silent: BTreeSet<NodeName> = silent.map(|(name, _)| name.clone()).collect();
+        let node_of = |one: &Instance| self.site.identity.node_of(one);
+        self.look_up(look, |one| node_of(one).is_some_and(|node| silent.contains(&node))).await;
+    }
+
+    async fn look_up(&self, look: &mut Look, wanted: impl Fn(&Instance) -> bool) {
+        let instances = look.fleet.iter().filter(|instance| wanted(instance));
+        match addresses::look_up(self.tools.cloud, instances).await {
+            Ok(found) => look.fleet.set_addresses(&found),
+            Err(error) => {
+                let text = format!("the addresses of instances could not be had: {error}");
+                look.warnings.push(text);
+            }
         }
     }
 

@@ -19,7 +19,8 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
     let begun = run.begun("reconcile");
     let deadline = run.deadline(begun);
     let before = load(run);
-    let look = run.look().await;
+    let mut look = run.look().await;
+    run.look_up_silent(&mut look).await;
     let (first, seen) = plan::reconcile(&before, look.world(run));
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
@@ -29,7 +30,8 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
         return run.ended(report, begun);
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
-    let look = run.look_for(&mut locked.locks, deadline).await;
+    let mut look = run.look_for(&mut locked.locks, deadline).await;
+    run.look_up_silent(&mut look).await;
     let (mut plan, seen) = plan::reconcile(&before, look.world(run));
     store(run, &seen);
     let ours = |node: &NodeName| locked.locks.contains_key(node);
@@ -42,7 +44,8 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
 
 /// What reconcile would do now, and remembers nothing.
 pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Look) {
-    let look = run.look().await;
+    let mut look = run.look().await;
+    run.look_up_silent(&mut look).await;
     let (plan, _) = plan::reconcile(&load(run), look.world(run));
     (plan, look)
 }
