@@ -1,11 +1,6 @@
 //! A cloud that lists instances without their addresses, as OCI does.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "helpers of tests"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 

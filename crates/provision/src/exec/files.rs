@@ -45,66 +45,59 @@ impl Executor<'_> {
         let Some(path) = self.path(which) else {
             return;
         };
-        let filter = InstanceFilter::tagged(self.site.identity.tags());
-        let cloud = self.tools.cloud;
-        let list = async {
-            let listed = cloud.list(&filter).await?;
-            let ours = listed.iter().filter(|one| self.site.identity.owns(one));
-            let addresses = addresses::look_up(cloud, ours).await?;
-            Ok::<_, Error>((listed, addresses))
-        };
-        let (listed, addresses) = match timeout_at(self.deadline + LAST_ANSWERS, list).await {
-            Ok(Ok(found)) => found,
-            Err(late) => {
-                self.report.failures.push(format!("{}: {late}", path.display()));
-                return;
-            }
-            Ok(Err(error)) => {
+        let new = match self.anew(which, &path).await {
+            Ok(Some(new)) => new,
+            Ok(None) => return,
+            Err(error) => {
                 self.report.failures.push(format!("{}: {error}", path.display()));
                 return;
             }
         };
+        self.replace(&path, &new);
+    }
+
+    /// What the file is to hold, unless it does.
+    async fn anew(
+        &self,
+        which: File,
+        path: &Path,
+    ) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
         let written = self.written.as_deref().and_then(|text| Config::parse(text).ok());
         let roster = written.as_ref().map(Roster::new);
         let conf = roster.as_ref().unwrap_or(self.conf);
-        let cooldowns = Cooldowns::new();
-        let mut fleet = Fleet::new(&self.site.identity, conf, listed, true);
-        fleet.set_addresses(&addresses);
+        let fleet = timeout_at(self.deadline + LAST_ANSWERS, self.fleet(conf)).await??;
         let world = World {
             site: self.site,
             conf,
             fleet: &fleet,
             slurm: None,
             jobs: &[],
-            cooldowns: &cooldowns,
+            cooldowns: &Cooldowns::new(),
             now: self.tools.now(),
         };
-        let old = match std::fs::read(&path) {
-            Ok(old) => old,
+        let machines = machines(world);
+        let old = match std::fs::read(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             // What cannot be read may hold more than what is ours.
-            Err(error) => {
-                self.report.failures.push(format!("{}: {error}", path.display()));
-                return;
-            }
+            read => read?,
         };
-        let machines = machines(world);
         let new = match which {
-            File::SlurmConf => return,
-            File::Hosts => match hosts(&old, &machines, None) {
-                Ok(new) => new,
-                Err(error) => {
-                    self.report.failures.push(format!("{}: {error}", path.display()));
-                    return;
-                }
-            },
+            File::SlurmConf => return Ok(None),
+            File::Hosts => hosts(&old, &machines, None)?,
             File::Inventory if path.extension().is_some_and(|end| end == "json") => {
                 format!("{:#}\n", inventory_json(&machines, conf)).into_bytes()
             }
             File::Inventory => inventory_ini(&machines, conf).into_bytes(),
         };
-        if new != old {
-            self.replace(&path, &new);
-        }
+        Ok((new != old).then_some(new))
+    }
+
+    /// Our instances with their addresses, as they are now.
+    async fn fleet(&self, conf: &Roster<'_>) -> Result<Fleet, Error> {
+        let identity = &self.site.identity;
+        let listed = self.tools.cloud.list(&InstanceFilter::tagged(identity.tags())).await?;
+        let mut fleet = Fleet::new(identity, conf, listed, true);
+        fleet.set_addresses(&addresses::look_up(self.tools.cloud, fleet.iter()).await?);
+        Ok(fleet)
     }
 }
