@@ -191,12 +191,22 @@ impl Cluster {
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
         format!(
-            "nodes:\n{}jobs:\n{}machines.log:\n{machines}slurmctld.log:\n{}elastic.log:\n{}",
+            "nodes:\n{}jobs:\n{}machines.log:\n{machines}slurmctld.log:\n{}elastic.log:\n{}{}",
             show("node"),
             show("job"),
             self.log("slurmctld.log"),
-            self.log("elastic.log")
+            self.log("elastic.log"),
+            self.complaints()
         )
+    }
+
+    /// What jobs have said on their error output.
+    fn complaints(&self) -> String {
+        let entries = fs::read_dir(self.dir().join("log")).expect("a directory of ours");
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".err")).collect();
+        names.sort();
+        names.iter().map(|name| format!("{name}:\n{}", self.log(name))).collect()
     }
 
     /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never
