@@ -184,11 +184,16 @@ impl<'a> Look<'a> {
                     here.into_iter().partition(|instance| is_usable(instance));
                 if !broken.is_empty() {
                     self.broken(node, broken);
-                } else if known.state.is_down() {
-                    self.silent(known, node, usable);
                 } else if let [one] = usable[..] {
-                    self.address(known, node, one);
-                    self.image(node, one);
+                    match known.state.is_down() {
+                        // It may well answer where it is.
+                        true if is_misplaced(known, one) => self.address(known, node, one),
+                        true => self.silent(known, node, usable),
+                        false => {
+                            self.address(known, node, one);
+                            self.image(node, one);
+                        }
+                    }
                 }
             }
             _ => self.duplicate(node, here),
@@ -295,6 +300,12 @@ impl<'a> Look<'a> {
 fn down(known: &Node) -> String {
     let reason = known.reason_text();
     if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") }
+}
+
+/// True if Slurm was told another address than the instance has.
+fn is_misplaced(known: &Node, one: &Instance) -> bool {
+    let told = known.address.parse::<IpAddr>().ok();
+    told.zip(one.address).is_some_and(|(told, address)| told != address)
 }
 
 /// True if the instance could be the node, now or soon.
