@@ -110,7 +110,7 @@ fn write_enter(dir: &Path, unshare: u32) {
         "#!/bin/sh
 read -r first others </proc/{unshare}/task/{unshare}/children
 export SLURM_CONF={at}/etc/slurm.conf PATH={at}/bin:{at}/slurm/bin:/usr/bin:/bin:/usr/sbin:/sbin
-exec nsenter --target \"$first\"{user} --net --pid --mount -- \"$@\"
+exec nsenter --target \"$first\"{user} --net --pid --mount -- sh -c 'cd {at} && exec \"$@\"' sh \"$@\"
 "
     );
     let path = dir.join("enter");

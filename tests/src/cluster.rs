@@ -203,10 +203,12 @@ impl Cluster {
     /// What jobs have said on their error output.
     fn complaints(&self) -> String {
         let entries = fs::read_dir(self.dir().join("log")).expect("a directory of ours");
-        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<String> = names.filter(|name| name.ends_with(".err")).collect();
-        names.sort();
-        names.iter().map(|name| format!("{name}:\n{}", self.log(name))).collect()
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "err"));
+        paths.sort();
+        let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let texts = paths.iter().map(|path| format!("{}:\n{}", path.display(), text(path)));
+        texts.collect::<Vec<_>>().concat()
     }
 
     /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never

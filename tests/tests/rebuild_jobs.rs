@@ -1,5 +1,7 @@
 //! Rebuild jobs on nodes that are always there: they go before all other jobs, and each node is rebuilt before its own runs.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use e2e::{Cluster, alone};
 use std::fs;
 
@@ -16,7 +18,8 @@ PriorityWeightPartition=1000
 PartitionName=rebuild Nodes=ALL Hidden=YES RootOnly=YES DisableRootJobs=NO PreemptMode=OFF OverSubscribe=EXCLUSIVE PriorityJobFactor=65533 MaxTime=INFINITE
 ";
 
-fn go_before_waiting_jobs(series: &str) {
+/// Two nodes in each of two partitions, all up.
+fn cluster(series: &str) -> Cluster {
     let cluster = Cluster::builder(series)
         .limits(LIMITS)
         .persistent(&["c1-standard", "c1-extra"])
@@ -26,6 +29,11 @@ fn go_before_waiting_jobs(series: &str) {
         .start();
     let _ = cluster.well("startnode", &["c1-standard-[0001-0002],c1-extra-[0001-0002]"]);
     cluster.until("all nodes answer", || cluster.nodes().values().all(|state| state == "IDLE"));
+    cluster
+}
+
+fn go_before_waiting_jobs(series: &str) {
+    let cluster = cluster(series);
     let until = |name: &str| {
         format!("until [ -e {} ]; do sleep 0.1; done", cluster.dir().join(name).display())
     };

@@ -100,7 +100,7 @@ fn a_node_down_and_powered_down_is_returned() {
 fn a_wrong_address_is_set_right() {
     alone(|| {
         // Not so soon down that Slurm is first: what it does then is another scenario's.
-        let cluster = cluster_with(1, 60);
+        let cluster = cluster_with(1, 30);
         let (name, right) = (node(1), cluster.machines().remove(0));
         let right = cluster.cloud().address(&right.id).unwrap().to_string();
         cluster.scontrol(&format!("update nodename={name} nodeaddr=10.77.99.99"));
