@@ -185,15 +185,13 @@ impl<'a> Look<'a> {
                 if !broken.is_empty() {
                     self.broken(node, broken);
                 } else if let [one] = usable[..] {
-                    match known.state.is_down() {
-                        // It may well answer where it is.
-                        true if is_misplaced(known, one) => self.address(known, node, one),
-                        true => self.silent(known, node, usable),
-                        false => {
-                            self.address(known, node, one);
-                            self.image(node, one);
-                        }
+                    // Slurm may look for it where it is not.
+                    if known.state.is_down() && !is_misplaced(known, one) {
+                        self.silent(known, node, usable);
+                        return;
                     }
+                    self.address(known, node, one);
+                    self.image(node, one);
                 }
             }
             _ => self.duplicate(node, here),
