@@ -1,7 +1,8 @@
 //! A scenario in a world of its own: its processes and its network end with it, whatever happens.
 
 use crate::network;
-use std::os::unix::fs::PermissionsExt as _;
+use crate::release::Release;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::{env, fs};
@@ -13,7 +14,8 @@ const INSIDE: &str = "SLURM_ELASTIC_SCENARIO";
 /// Runs a test's scenario in process and network namespaces of its own.
 ///
 /// The test runs itself again there. When either ends, also by a kill, the kernel ends everything that the scenario has
-/// started, and nothing else: process numbers and ports are the scenario's own. Needs root.
+/// started, and nothing else: process numbers and ports are the scenario's own. Needs root, or a kernel that lets ordinary
+/// users make user namespaces.
 pub fn alone<F: FnOnce()>(scenario: F) {
     if directory().is_some() {
         enter();
@@ -24,18 +26,63 @@ pub fn alone<F: FnOnce()>(scenario: F) {
     assert!(status.success(), "{name}: {status}; what went wrong stands above");
 }
 
+/// The same, and never as root: root runs the test again as the user `daemon`.
+pub fn alone_as_user<F: FnOnce()>(scenario: F) {
+    if !is_root() {
+        return alone(scenario);
+    }
+    let name = test_name(std::any::type_name::<F>());
+    let status = as_user(&[name, "--exact", "--nocapture", "--include-ignored"]);
+    assert!(status.success(), "{name}: {status}; what went wrong stands above");
+}
+
+/// True if we are root, who needs no user namespace to make the others.
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Runs this program again as an ordinary user, with what it needs of root's home.
+fn as_user(arguments: &[&str]) -> ExitStatus {
+    let aside = TempDir::with_prefix_in("se", "/tmp").expect("a temporary directory");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "--", "unshare", "--mount", "--"])
+        .arg(here.join("slurm/as-user"))
+        .arg(aside.path())
+        .args([&Release::cache().join("slurm"), here])
+        // Our other programs are beside it or above.
+        .args(program().ancestors().nth(2))
+        .arg("--")
+        .arg(program())
+        .args(arguments)
+        .status()
+        .expect("util-linux is installed")
+}
+
+/// The program that runs.
+fn program() -> PathBuf {
+    env::current_exe().expect("a test is a program")
+}
+
 /// Runs this program again, inside, with these arguments; `SLURM_ELASTIC_KEEP=1` leaves its directory to look at.
 #[must_use]
 pub fn inside(arguments: &[&str]) -> ExitStatus {
     // Short, because a socket's path is at most 107 bytes.
     let dir = TempDir::with_prefix_in("se", "/tmp").expect("a temporary directory");
-    let program = env::current_exe().expect("a test is a program");
-    let mut command = Command::new("setpriv");
+    // In a user namespace of their own, ordinary users may make the others. It comes first, as the kernel forgets the
+    // signal for the parent's end when a process gains rights.
+    let mut command = if is_root() {
+        Command::new("setpriv")
+    } else {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-current-user", "--keep-caps", "--", "setpriv"]);
+        command
+    };
     command
         .args(["--pdeathsig", "KILL", "--", "unshare", "--net", "--pid", "--mount-proc", "--fork"])
         // The shell is the first process there, and reaps those that nobody waits for.
         .args(["--kill-child=KILL", "--", "sh", "-c", "\"$0\" \"$@\"; exit $?"])
-        .arg(program)
+        .arg(program())
         .args(arguments)
         .env(INSIDE, dir.path());
     for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
@@ -58,11 +105,12 @@ pub fn enter() {
 /// A script that runs a command inside, for whoever wants to look at a scenario, as `DIR/enter squeue`.
 fn write_enter(dir: &Path, unshare: u32) {
     let at = dir.display();
+    let user = if is_root() { "" } else { " --user --preserve-credentials" };
     let script = format!(
         "#!/bin/sh
 read -r first others </proc/{unshare}/task/{unshare}/children
 export SLURM_CONF={at}/etc/slurm.conf PATH={at}/bin:{at}/slurm/bin:/usr/bin:/bin:/usr/sbin:/sbin
-exec nsenter --target \"$first\" --net --pid --mount -- \"$@\"
+exec nsenter --target \"$first\"{user} --net --pid --mount -- sh -c 'cd {at} && exec \"$@\"' sh \"$@\"
 "
     );
     let path = dir.join("enter");

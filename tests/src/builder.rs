@@ -1,6 +1,6 @@
 //! What a cluster is to be.
 
-use crate::alone::directory;
+use crate::alone::{directory, is_root};
 use crate::child::{Guard, wait};
 use crate::cluster::Cluster;
 use crate::conf::{Addresses, Wishes, slurm_conf};
@@ -101,6 +101,13 @@ impl Builder {
     #[must_use]
     pub fn addresses(mut self, addresses: Addresses) -> Self {
         self.wishes.addresses = addresses;
+        self
+    }
+
+    /// Has Slurm run our reboot program on the node itself instead of the controller.
+    #[must_use]
+    pub fn reboot_on_the_node(mut self) -> Self {
+        self.wishes.reboot_on_the_node = true;
         self
     }
 
@@ -234,6 +241,10 @@ fn munged(release: &Release, dir: &Path) -> Guard {
     fs::set_permissions(path("munge/key"), fs::Permissions::from_mode(0o600)).expect("our file");
     let mut munged = Command::new(release.dir().join("sbin/munged"));
     munged.args(["--foreground", "--num-threads=4"]);
+    if !is_root() {
+        // In a user namespace, what is root's is nobody's, which munged takes for insecure.
+        munged.arg("--force");
+    }
     for (name, file) in [
         ("key-file", "munge/key"),
         ("socket", "run/munge"),

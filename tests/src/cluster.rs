@@ -191,12 +191,24 @@ impl Cluster {
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
         format!(
-            "nodes:\n{}jobs:\n{}machines.log:\n{machines}slurmctld.log:\n{}elastic.log:\n{}",
+            "nodes:\n{}jobs:\n{}machines.log:\n{machines}slurmctld.log:\n{}elastic.log:\n{}{}",
             show("node"),
             show("job"),
             self.log("slurmctld.log"),
-            self.log("elastic.log")
+            self.log("elastic.log"),
+            self.complaints()
         )
+    }
+
+    /// What jobs have said on their error output.
+    fn complaints(&self) -> String {
+        let entries = fs::read_dir(self.dir().join("log")).expect("a directory of ours");
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "err"));
+        paths.sort();
+        let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let texts = paths.iter().map(|path| format!("{}:\n{}", path.display(), text(path)));
+        texts.collect::<Vec<_>>().concat()
     }
 
     /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never

@@ -3,6 +3,7 @@
 use crate::network::CONTROLLER;
 use crate::release::Release;
 use std::path::Path;
+use std::process::Command;
 
 /// How Slurm learns where nodes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) struct Wishes {
     /// Seconds for which clients try to reach slurmctld.
     pub(crate) slurmctld_timeout: u32,
     pub(crate) addresses: Addresses,
+    /// Slurm runs the reboot program on the node itself.
+    pub(crate) reboot_on_the_node: bool,
     /// Lines behind the nodes.
     pub(crate) partitions: String,
 }
@@ -37,6 +40,7 @@ impl Default for Wishes {
             slurmd_timeout: 300,
             slurmctld_timeout: 10,
             addresses: Addresses::Registered,
+            reboot_on_the_node: false,
             partitions: "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
                 .to_owned(),
         }
@@ -45,8 +49,10 @@ impl Default for Wishes {
 
 /// What slurm.conf says besides the nodes.
 pub(crate) fn slurm_conf(release: &Release, dir: &Path, wishes: &Wishes) -> String {
-    let mut parameters =
-        vec!["idle_on_node_suspend", "power_save_interval=1", "reboot_from_controller"];
+    let mut parameters = vec!["idle_on_node_suspend", "power_save_interval=1"];
+    if !wishes.reboot_on_the_node {
+        parameters.push("reboot_from_controller");
+    }
     if release.is_old() && wishes.addresses == Addresses::Registered {
         parameters.push("cloud_reg_addrs");
     }
@@ -90,13 +96,16 @@ ResumeRate=0
 fn daemons(release: &Release, dir: &Path) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let (host, dir) = (host.trim(), dir.display());
+    let user = Command::new("id").arg("-un").output().expect("coreutils are installed");
+    let user = String::from_utf8_lossy(&user.stdout);
+    let user = user.trim();
     let plugins = release.dir().join("lib/slurm");
     let plugins = plugins.display();
     format!(
         "ClusterName=c1
 SlurmctldHost={host}({CONTROLLER})
-SlurmUser=root
-SlurmdUser=root
+SlurmUser={user}
+SlurmdUser={user}
 PluginDir={plugins}
 AuthType=auth/munge
 CredType=cred/munge
@@ -107,7 +116,7 @@ SlurmctldPidFile={dir}/run/slurmctld.pid
 SlurmdPidFile={dir}/run/slurmd.%n.pid
 SlurmctldLogFile={dir}/log/slurmctld.log
 SlurmdLogFile={dir}/log/slurmd.%n.log
-SlurmctldDebug=verbose
+SlurmctldDebug=debug
 DebugFlags=Power
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none

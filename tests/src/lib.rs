@@ -17,7 +17,7 @@ mod network;
 mod programs;
 mod release;
 
-pub use alone::{alone, directory, enter, inside};
+pub use alone::{alone, alone_as_user, directory, enter, inside};
 pub use builder::Builder;
 pub use child::{Guard, PATIENCE, wait, wait_for};
 pub use cluster::Cluster;

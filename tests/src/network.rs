@@ -9,11 +9,13 @@ pub(crate) const CONTROLLER: &str = "10.77.0.1";
 
 /// Makes a bridge for machines in the network that we are in.
 ///
-/// Ports and addresses are free to choose, and many clusters can be side by side with the same ones.
+/// Ports and addresses are free to choose, and many clusters can be side by side with the same ones. The bridge has a
+/// hardware address of its own: else it has the lowest of its links', and when a machine comes or goes it may have another,
+/// which the other machines learn only when they have not reached the controller for half a minute.
 pub(crate) fn make() {
     for command in [
         "link set lo up",
-        "link add br0 type bridge",
+        "link add br0 address 02:00:0a:4d:00:01 type bridge",
         "address add 10.77.0.1/16 dev br0",
         "link set br0 up",
     ] {

@@ -21,12 +21,8 @@ impl Release {
     /// The release of a series such as `24.11`, or of what `SLURM_VERSION` says.
     #[must_use]
     pub fn find(series: &str) -> Self {
-        let text = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let series = text("SLURM_VERSION").unwrap_or_else(|| series.to_owned());
-        let path = |name: &str| text(name).map(PathBuf::from);
-        let home = || path("HOME").expect("HOME is set").join(".cache");
-        let cache = || path("XDG_CACHE_HOME").unwrap_or_else(home).join("slurm-elastic");
-        let dir = path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache).join("slurm").join(&series);
+        let dir = Self::cache().join("slurm").join(&series);
         let version = fs::read_to_string(dir.join("version")).unwrap_or_else(|error| {
             let missing = dir.display();
             panic!("no Slurm {series} in {missing}: {error}\nrun tests/slurm/fetch {series}")
@@ -36,6 +32,14 @@ impl Release {
             say(&format!("Slurm {series} has moved on: this is {}", version.trim()));
         }
         Self { dir, version: version.parse().expect("the version that fetch wrote") }
+    }
+
+    /// Where the project keeps what it has fetched.
+    pub(crate) fn cache() -> PathBuf {
+        let path = |name: &str| text(name).map(PathBuf::from);
+        let home = || path("HOME").expect("HOME is set").join(".cache");
+        let cache = || path("XDG_CACHE_HOME").unwrap_or_else(home).join("slurm-elastic");
+        path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache)
     }
 
     /// Its version.
@@ -55,6 +59,11 @@ impl Release {
     pub fn dir(&self) -> &Path {
         &self.dir
     }
+}
+
+/// A variable of the environment, if it says something.
+fn text(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 #[expect(clippy::print_stderr, reason = "for whoever reads the test's output")]

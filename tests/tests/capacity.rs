@@ -112,6 +112,7 @@ on_all! {
     no_room_and_no_quota_on_26_05: waits_for_room "26.05";
     faulty_answers_on_22_05: bears_faults "22.05";
     faulty_answers_on_24_11: bears_faults "24.11";
+    faulty_answers_on_26_05: bears_faults "26.05";
     another_zone_on_22_05: goes_elsewhere "22.05";
     another_zone_on_24_11: goes_elsewhere "24.11";
     another_zone_on_26_05: goes_elsewhere "26.05";

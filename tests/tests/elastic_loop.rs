@@ -1,6 +1,6 @@
 //! The main job: sbatch, nodes come, the job runs on all of them, nodes go.
 
-use e2e::{Addresses, Cluster, alone};
+use e2e::{Addresses, Cluster, USUAL, alone, alone_as_user};
 use std::collections::BTreeSet;
 
 fn comes_and_goes(series: &str, nodes: u32, addresses: Addresses) {
@@ -12,6 +12,11 @@ fn comes_and_goes(series: &str, nodes: u32, addresses: Addresses) {
     cluster.wait_empty();
     let launches = cluster.cloud().counts().get("LaunchInstance").copied();
     assert_eq!(launches, Some(nodes.into()), "each node has one machine, once");
+}
+
+#[test]
+fn four_nodes_as_an_ordinary_user() {
+    alone_as_user(|| comes_and_goes(USUAL, 4, Addresses::Registered));
 }
 
 macro_rules! loops {
@@ -28,9 +33,10 @@ loops! {
     one_node_on_24_11: "24.11", 1, Registered;
     one_node_on_26_05: "26.05", 1, Registered;
     four_nodes_on_22_05: "22.05", 4, Registered;
+    four_nodes_told_on_22_05: "22.05", 4, Told;
     four_nodes_on_24_11: "24.11", 4, Registered;
     four_nodes_on_26_05: "26.05", 4, Registered;
-    many_nodes_on_22_05: "22.05", 32, Registered;
+    many_nodes_on_22_05: "22.05", 32, Told;
     many_nodes_on_24_11: "24.11", 32, Registered;
     many_nodes_on_26_05: "26.05", 32, Registered;
 }

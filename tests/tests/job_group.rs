@@ -47,6 +47,10 @@ fn the_fourth_comes_from_another_zone() {
         cluster.wait_job(job, "COMPLETED");
         assert_eq!(cluster.hosts(job).len(), 4);
         assert_eq!(cluster.job(job, "Restarts"), "0");
+        let instances = cluster.cloud().instances();
+        let of =
+            |zone: &str| instances.iter().filter(|one| one.availability_domain == zone).count();
+        assert_eq!((of("Uocm:PHX-AD-1"), of("Uocm:PHX-AD-2")), (3, 1), "{}", cluster.story());
         cluster.wait_empty();
     });
 }

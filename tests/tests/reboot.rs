@@ -1,12 +1,14 @@
-//! What a job with `--reboot` does.
+//! `scontrol reboot` on the node and from the controller, and what a job with `--reboot` does.
 
 #![expect(clippy::panic, reason = "helpers of tests")]
 
-use e2e::{Cluster, alone};
+use e2e::{Builder, Cluster, alone};
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// A cluster with one node up.
-fn cluster(series: &str) -> Cluster {
-    let cluster = Cluster::builder(series).nodes(1).suspend_time(600).start();
+fn cluster(builder: Builder) -> Cluster {
+    let cluster = builder.nodes(1).suspend_time(600).start();
     let job = cluster.submit(&["--nodes=1"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     cluster
@@ -18,9 +20,26 @@ fn boots(cluster: &Cluster) -> Option<u64> {
     cluster.cloud().boots(&machine.id)
 }
 
+fn reboots(builder: Builder) {
+    let cluster = cluster(builder);
+    let before = cluster.machines().remove(0);
+    assert_eq!(boots(&cluster), Some(1));
+    cluster.scontrol(&format!("reboot ASAP nextstate=RESUME {NODE}"));
+    cluster.until("the machine has booted again", || boots(&cluster) == Some(2));
+    cluster.until("the node is back", || {
+        let node = cluster.node(NODE);
+        node.contains("State=IDLE+CLOUD ") && !node.contains("REBOOT")
+    });
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    let after = cluster.machines().remove(0);
+    assert_eq!((after.id, after.image_id), (before.id, before.image_id), "the same machine");
+    assert_eq!(boots(&cluster), Some(2), "once is enough");
+}
+
 /// 22.05 asks `ResumeProgram` to reboot; later releases run the job and ask nobody.
 fn job_with_reboot(series: &str) {
-    let cluster = cluster(series);
+    let cluster = cluster(Cluster::builder(series));
     let job = cluster.submit(&["--nodes=1", "--reboot"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     let expected = if cluster.release().is_old() { 2 } else { 1 };
@@ -42,6 +61,12 @@ macro_rules! on_all {
 }
 
 on_all! {
+    on_the_node_on_22_05: reboots(Cluster::builder("22.05").reboot_on_the_node());
+    on_the_node_on_24_11: reboots(Cluster::builder("24.11").reboot_on_the_node());
+    on_the_node_on_26_05: reboots(Cluster::builder("26.05").reboot_on_the_node());
+    from_the_controller_on_22_05: reboots(Cluster::builder("22.05"));
+    from_the_controller_on_24_11: reboots(Cluster::builder("24.11"));
+    from_the_controller_on_26_05: reboots(Cluster::builder("26.05"));
     a_job_with_reboot_on_22_05: job_with_reboot("22.05");
     a_job_with_reboot_on_24_11: job_with_reboot("24.11");
     a_job_with_reboot_on_26_05: job_with_reboot("26.05");

@@ -1,8 +1,9 @@
-//! A new image for elastic nodes, a few at a time.
+//! A new image for elastic nodes, a few at a time, while jobs run.
 
 use e2e::{Cluster, alone};
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
+const NEW: &str = "ocid1.image.oc1.phx.new";
 
 /// A cluster with all nodes up, on the old image.
 fn cluster(series: &str, nodes: u32, resume_timeout: u32) -> Cluster {
@@ -20,6 +21,47 @@ fn cluster(series: &str, nodes: u32, resume_timeout: u32) -> Cluster {
 fn on_image(cluster: &Cluster, image: &str) -> usize {
     let machines = cluster.machines();
     machines.iter().filter(|machine| machine.image_id.as_deref() == Some(image)).count()
+}
+
+fn rolls(series: &str) {
+    let cluster = cluster(series, 8, 90);
+    assert_eq!(on_image(&cluster, OLD), 8);
+    let run = |_| cluster.submit(&["--nodes=2", "--exclusive"], "srun sleep 2 && srun hostname");
+    let jobs: Vec<u32> = (0..8).map(run).collect();
+    let printed = cluster
+        .well("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "4", "--canary", "1"]);
+    assert_eq!(on_image(&cluster, NEW), 8, "{printed}\n{}", cluster.story());
+    assert_eq!(cluster.machines().len(), 8);
+    for job in jobs {
+        cluster.wait_job(job, "COMPLETED");
+        assert_eq!(cluster.job(job, "Restarts"), "0", "no job was disturbed");
+        assert_eq!(cluster.hosts(job).len(), 2);
+    }
+    // All have it: nothing is done.
+    let boots = || -> Vec<_> {
+        cluster.machines().iter().map(|machine| cluster.cloud().boots(&machine.id)).collect()
+    };
+    let before = boots();
+    let _ = cluster.well("rebuild", &["submit", "--image", "citc-ol9-new"]);
+    assert_eq!(boots(), before);
+    let last = cluster.submit(&["--nodes=8"], "srun hostname");
+    cluster.wait_job(last, "COMPLETED");
+    assert_eq!(cluster.hosts(last).len(), 8);
+}
+
+#[test]
+fn eight_nodes_on_22_05() {
+    alone(|| rolls("22.05"));
+}
+
+#[test]
+fn eight_nodes_on_24_11() {
+    alone(|| rolls("24.11"));
+}
+
+#[test]
+fn eight_nodes_on_26_05() {
+    alone(|| rolls("26.05"));
 }
 
 #[test]

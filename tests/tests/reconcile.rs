@@ -7,17 +7,21 @@ fn node(number: u32) -> String {
     format!("vm-standard2-1-ad1-{number:04}")
 }
 
-/// Four possible nodes, of which so many are up.
-fn cluster(up: u32) -> Cluster {
+/// Four possible nodes, of which so many are up; one that is silent for so many seconds is down.
+fn cluster_with(up: u32, slurmd_timeout: u32) -> Cluster {
     let cluster = Cluster::builder(USUAL)
         .nodes(4)
         .suspend_time(600)
-        .slurmd_timeout(6)
+        .slurmd_timeout(slurmd_timeout)
         .elastic("cooldown: 3s, grace: 0s")
         .start();
     let job = cluster.submit(&[&format!("--nodes={up}")], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     cluster
+}
+
+fn cluster(up: u32) -> Cluster {
+    cluster_with(up, 6)
 }
 
 /// Runs it until something is so: what ends a machine or a job is done only when it is seen a second time.
@@ -89,5 +93,21 @@ fn a_node_down_and_powered_down_is_returned() {
             |word: &str| cluster.nodes().get(&down).is_some_and(|state| state.contains(word));
         cluster.until("it is down", || states("DOWN+CLOUD"));
         applied(&cluster, "the node is back", || states("IDLE+CLOUD"));
+    });
+}
+
+#[test]
+fn a_wrong_address_is_set_right() {
+    alone(|| {
+        // Not so soon down that Slurm is first: what it does then is another scenario's.
+        let cluster = cluster_with(1, 30);
+        let (name, right) = (node(1), cluster.machines().remove(0));
+        let right = cluster.cloud().address(&right.id).unwrap().to_string();
+        cluster.scontrol(&format!("update nodename={name} nodeaddr=10.77.99.99"));
+        let address = || cluster.node_fields("NodeAddr").remove(&name).unwrap_or_default();
+        assert_eq!(address(), "10.77.99.99");
+        applied(&cluster, "the address is right", || address() == right);
+        let job = cluster.submit(&["--nodes=1"], "srun hostname");
+        cluster.wait_job(job, "COMPLETED");
     });
 }

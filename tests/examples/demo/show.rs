@@ -105,11 +105,13 @@ fn idle_nodes_go(cluster: &Cluster, screen: &mut Screen) {
 }
 
 fn stay(cluster: &Cluster, screen: &mut Screen) {
+    let at = cluster.dir().display();
     let enter = cluster.dir().join("enter");
     let enter = enter.display();
     screen.say("The cluster stays up until Ctrl-C. To use it, from another terminal:");
     println!("  {enter} sbatch --nodes=2 --wrap 'srun hostname'");
     println!("  {enter} squeue");
+    println!("  cat {at}/slurm-*.out");
     println!("  {enter} listnodes");
     cluster.suspend_after(30);
     loop {

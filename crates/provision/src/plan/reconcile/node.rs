@@ -184,9 +184,12 @@ impl<'a> Look<'a> {
                     here.into_iter().partition(|instance| is_usable(instance));
                 if !broken.is_empty() {
                     self.broken(node, broken);
-                } else if known.state.is_down() {
-                    self.silent(known, node, usable);
                 } else if let [one] = usable[..] {
+                    // Slurm may look for it where it is not.
+                    if known.state.is_down() && !is_misplaced(known, one) {
+                        self.silent(known, node, usable);
+                        return;
+                    }
                     self.address(known, node, one);
                     self.image(node, one);
                 }
@@ -295,6 +298,12 @@ impl<'a> Look<'a> {
 fn down(known: &Node) -> String {
     let reason = known.reason_text();
     if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") }
+}
+
+/// True if Slurm was told another address than the instance has.
+fn is_misplaced(known: &Node, one: &Instance) -> bool {
+    let told = known.address.parse::<IpAddr>().ok();
+    told.zip(one.address).is_some_and(|(told, address)| told != address)
 }
 
 /// True if the instance could be the node, now or soon.
