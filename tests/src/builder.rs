@@ -7,6 +7,7 @@ use crate::conf::{Addresses, Wishes, slurm_conf};
 use crate::network::{self, CONTROLLER};
 use crate::programs;
 use crate::release::Release;
+use crate::site::Site;
 use cloud_sim::{Cloud, Settings, Timing};
 use std::fs;
 use std::io::Read as _;
@@ -150,18 +151,36 @@ impl Builder {
     /// Starts it all and waits until slurmctld answers.
     #[must_use]
     pub fn start(mut self) -> Cluster {
+        let (dir, munged) = self.prepare("");
+        self.settings.state = Some(dir.join("cloud"));
+        self.settings.machine_up = vec![dir.join("bin/machine").display().to_string()];
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let cloud = runtime.expect("a runtime").block_on(Cloud::start(self.settings.clone()));
+        let cloud = cloud.expect("the loopback cloud");
+        let yaml = self.oracle_yaml(&dir, &cloud);
+        self.begin(cloud, munged, dir, &yaml)
+    }
+
+    /// All that the cloud does not matter to; the programs run with this text, lines of a shell, before them.
+    pub(crate) fn prepare(&self, before: &str) -> (PathBuf, Guard) {
         let dir = directory().expect("a cluster is made in a scenario: see alone()");
         make_directories(&dir);
         network::name(&dir, &self.persistent);
         std::os::unix::fs::symlink(self.release.dir(), dir.join("slurm")).expect("our directory");
         let munged = munged(&self.release, &dir);
-        self.settings.state = Some(dir.join("cloud"));
-        self.settings.machine_up = vec![dir.join("bin/machine").display().to_string()];
-        programs::write(&self.release, &dir);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let cloud = runtime.expect("a runtime").block_on(Cloud::start(self.settings.clone()));
-        let cloud = cloud.expect("the loopback cloud");
-        self.write(&dir, &cloud);
+        programs::write(&self.release, &dir, before);
+        (dir, munged)
+    }
+
+    /// Starts slurmctld with a cloud, of which startnode.yaml says this.
+    pub(crate) fn begin<C: Site>(
+        self,
+        cloud: C,
+        munged: Guard,
+        dir: PathBuf,
+        yaml: &str,
+    ) -> Cluster<C> {
+        self.write(&dir, yaml);
         let cluster = Cluster::new(self.release, cloud, munged, dir);
         if self.wishes.addresses == Addresses::Told {
             cluster.fate("told", "");
@@ -174,11 +193,10 @@ impl Builder {
         cluster
     }
 
-    fn write(&self, dir: &Path, cloud: &Cloud) {
+    fn write(&self, dir: &Path, cloud: &str) {
         let write = |name: &str, text: String| {
             fs::write(dir.join(name), text).expect("a directory of ours");
         };
-        cloud.credentials().write_config(&dir.join("oci")).expect("a directory of ours");
         write("etc/slurm.conf", slurm_conf(&self.release, dir, &self.wishes));
         // 22.05 knows no "disabled", and the later ones need no cgroups here.
         let plugin = if self.release.is_old() { "cgroup/v1" } else { "disabled" };
@@ -187,9 +205,22 @@ impl Builder {
         write("etc/startnode.yaml", self.startnode_yaml(dir, cloud));
     }
 
-    fn startnode_yaml(&self, dir: &Path, cloud: &Cloud) -> String {
-        let (endpoint, at) = (cloud.endpoint(), dir.display());
-        let (slurm, Self { extra, elastic, .. }) = (self.release.dir().join("bin"), self);
+    fn startnode_yaml(&self, dir: &Path, cloud: &str) -> String {
+        let (slurm, at) = (self.release.dir().join("bin"), dir.display());
+        let (slurm, Self { extra, elastic, .. }) = (slurm.display(), self);
+        format!(
+            "{cloud}cluster_id: c1
+slurm_conf: {at}/etc/slurm.conf
+slurm_bin: {slurm}
+restart_command: [{at}/bin/restart]
+{extra}elastic: {{state_dir: {at}/elastic, log: {at}/log/elastic.log, requests_per_second: 200, {elastic}}}
+"
+        )
+    }
+
+    fn oracle_yaml(&self, dir: &Path, cloud: &Cloud) -> String {
+        let (endpoint, credentials) = (cloud.endpoint(), dir.join("oci"));
+        cloud.credentials().write_config(&credentials).expect("a directory of ours");
         let subnet = self.settings.subnets.first().map(|subnet| subnet.id.clone());
         format!(
             "csp: oracle
@@ -197,16 +228,11 @@ region: us-phoenix-1
 compartment_id: ocid1.compartment.oc1..aaaacomp
 subnet_id: {}
 ad_root: 'Uocm:PHX-AD-'
-cluster_id: c1
 endpoint: {endpoint}
-config_file: {at}/oci/config
-slurm_conf: {at}/etc/slurm.conf
-slurm_bin: {}
-restart_command: [{at}/bin/restart]
-{extra}elastic: {{state_dir: {at}/elastic, log: {at}/log/elastic.log, requests_per_second: 200, {elastic}}}
+config_file: {}/config
 ",
             subnet.expect("the cloud has a subnet"),
-            slurm.display()
+            credentials.display()
         )
     }
 }

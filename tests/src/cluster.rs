@@ -1,7 +1,8 @@
-//! A cluster: munged, slurmctld and the loopback cloud, with our programs in between.
+//! A cluster: munged, slurmctld and a cloud, with our programs in between.
 
 use crate::child::{Guard, wait};
 use crate::release::Release;
+use crate::site::{Machine, Site};
 use cloud_sim::{Admin, Cloud, Instance, State};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,24 +12,61 @@ use std::process::{Command, Output};
 
 /// A cluster that runs, until this value is dropped.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct Cluster<C = Cloud> {
     release: Release,
     // Dropped in this order: slurmctld needs the cloud's answers and munged.
     slurmctld: RefCell<Option<Guard>>,
-    cloud: Cloud,
+    cloud: C,
     _munged: Guard,
     dir: PathBuf,
 }
 
+/// In the loopback cloud.
 impl Cluster {
-    pub(crate) fn new(release: Release, cloud: Cloud, munged: Guard, dir: PathBuf) -> Self {
-        Self { release, slurmctld: RefCell::new(None), cloud, _munged: munged, dir }
-    }
-
     /// The cloud's other side.
     #[must_use]
     pub fn cloud(&self) -> Admin {
         self.cloud.admin()
+    }
+
+    /// The machines that are there.
+    #[must_use]
+    pub fn machines(&self) -> Vec<Instance> {
+        let mut all = self.cloud().instances();
+        all.retain(|instance| instance.lifecycle_state.is_live());
+        all
+    }
+
+    /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never
+    /// boots.
+    #[must_use]
+    pub fn twin(&self, node: &str) -> String {
+        let id = || {
+            let machines = self.machines();
+            let of_node = machines.into_iter().find(|machine| machine.display_name == node);
+            of_node.map(|machine| machine.id).expect("it has a machine")
+        };
+        let first = id();
+        self.fate(node, "never");
+        self.cloud().set_state(&first, State::Terminated);
+        let _ = self.run("startnode", &[node]);
+        let second = id();
+        self.clear_fates();
+        self.cloud().set_state(&first, State::Running);
+        second
+    }
+}
+
+/// In any cloud.
+impl<C: Site> Cluster<C> {
+    pub(crate) fn new(release: Release, cloud: C, munged: Guard, dir: PathBuf) -> Self {
+        Self { release, slurmctld: RefCell::new(None), cloud, _munged: munged, dir }
+    }
+
+    /// The cloud.
+    #[must_use]
+    pub fn site(&self) -> &C {
+        &self.cloud
     }
 
     /// Where everything is.
@@ -158,21 +196,19 @@ impl Cluster {
     /// Waits until no node has a machine, in Slurm's eyes and the cloud's.
     pub fn wait_empty(&self) {
         let down = |state: &String| state.contains("POWERED_DOWN") && !state.contains("DOWN+CLOUD");
-        self.until("no machine left", || self.live().is_empty() && self.nodes().values().all(down));
+        self.until("no machine left", || self.nodes().values().all(down) && self.live().is_empty());
     }
 
-    /// The machines that are there.
+    /// The machines that are there, as all clouds can tell of them.
     #[must_use]
-    pub fn machines(&self) -> Vec<Instance> {
-        let mut all = self.cloud().instances();
-        all.retain(|instance| instance.lifecycle_state.is_live());
-        all
+    pub fn present(&self) -> Vec<Machine> {
+        self.cloud.present()
     }
 
     /// Their names.
     #[must_use]
     pub fn live(&self) -> Vec<String> {
-        self.machines().into_iter().map(|instance| instance.display_name).collect()
+        self.present().into_iter().map(|machine| machine.name).collect()
     }
 
     /// The text of a log.
@@ -209,25 +245,6 @@ impl Cluster {
         let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
         let texts = paths.iter().map(|path| format!("{}:\n{}", path.display(), text(path)));
         texts.collect::<Vec<_>>().concat()
-    }
-
-    /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never
-    /// boots.
-    #[must_use]
-    pub fn twin(&self, node: &str) -> String {
-        let id = || {
-            let machines = self.machines();
-            let of_node = machines.into_iter().find(|machine| machine.display_name == node);
-            of_node.map(|machine| machine.id).expect("it has a machine")
-        };
-        let first = id();
-        self.fate(node, "never");
-        self.cloud().set_state(&first, State::Terminated);
-        let _ = self.run("startnode", &[node]);
-        let second = id();
-        self.clear_fates();
-        self.cloud().set_state(&first, State::Running);
-        second
     }
 
     /// Kills every process of one of our programs, and gives their number.

@@ -1,9 +1,10 @@
 //! Jobs of a test's cluster.
 
 use crate::cluster::{Cluster, value};
+use crate::site::Site;
 use std::collections::BTreeSet;
 
-impl Cluster {
+impl<C: Site> Cluster<C> {
     /// Submits a batch job with these options, such as `--nodes=4`, and gives its number.
     #[must_use]
     pub fn submit(&self, options: &[&str], script: &str) -> u32 {

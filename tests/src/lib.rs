@@ -14,12 +14,16 @@ mod cluster;
 mod conf;
 mod jobs;
 mod network;
+mod openstack;
 mod programs;
 mod release;
+mod site;
 
 pub use alone::{alone, alone_as_user, directory, enter, inside};
 pub use builder::Builder;
 pub use child::{Guard, PATIENCE, wait, wait_for};
 pub use cluster::Cluster;
 pub use conf::Addresses;
+pub use openstack::OpenStack;
 pub use release::{ALL, Release, USUAL};
+pub use site::{Machine, Site};

@@ -30,7 +30,8 @@ pub(crate) fn make() {
 /// leads nowhere: where they are, Slurm has to be told. The file is that of the scenario's own mount namespace.
 pub(crate) fn name(dir: &Path, persistent: &[String]) {
     let mut hosts = "127.0.0.1 localhost\n".to_owned();
-    let elastic = ["vm-standard2-1-ad1", "vm-standard2-4-ad1", "c1-big"].map(str::to_owned);
+    let elastic =
+        ["vm-standard2-1-ad1", "vm-standard2-4-ad1", "c1-big", "c1-m1-tiny"].map(str::to_owned);
     let stems =
         persistent.iter().map(|stem| (77, stem)).chain(elastic.iter().map(|stem| (79, stem)));
     for (group, (range, stem)) in stems.enumerate() {

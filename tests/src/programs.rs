@@ -11,18 +11,19 @@ const OURS: [&str; 7] =
     ["startnode", "stopnode", "rebuild", "finish", "resize", "reconcile", "listnodes"];
 
 /// Where the scripts of a cluster are.
-pub(crate) fn write(release: &Release, dir: &Path) {
+/// The text, lines of a shell, is run before ours.
+pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
     let config = dir.join("etc/startnode.yaml");
     let config = config.display();
-    // Nothing is set for ours: they are to live with what slurmctld gives them.
-    let ours = OURS
-        .iter()
-        .map(|name| (*name, format!("exec {} --config {config} \"$@\"", program(name).display())));
+    // Nothing more is set for ours: they are to live with what slurmctld gives them.
+    let ours = OURS.iter().map(|name| {
+        (*name, format!("{before}exec {} --config {config} \"$@\"", program(name).display()))
+    });
     let mut scripts: BTreeMap<&str, String> = ours.collect();
     let start = program("startnode");
     scripts.insert(
         "startnode-failed",
-        format!("exec {} --config {config} --failed \"$@\"", start.display()),
+        format!("{before}exec {} --config {config} --failed \"$@\"", start.display()),
     );
     let (tree, at) = (release.dir().display(), dir.display());
     let environment = format!(

@@ -1,4 +1,4 @@
-//! The main job, live: jobs come, machines come, one zone is full, a new image is rolled out, idle machines go.
+//! The main job, live: jobs come, machines come, the cloud has no room, a new image is rolled out, idle machines go.
 //!
 //! `./demo` of the workspace builds and runs it.
 
@@ -8,6 +8,8 @@
     reason = "a program that shows something, and has nobody to give errors to"
 )]
 
+mod loopback;
+mod openstack;
 mod screen;
 mod show;
 
@@ -19,7 +21,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let keep = arguments.iter().any(|argument| argument == "--keep");
     if directory().is_some() {
-        show::run(keep);
+        e2e::enter();
+        if arguments.iter().any(|argument| argument == "--openstack") {
+            openstack::run(keep);
+        } else {
+            loopback::run(keep);
+        }
         return ExitCode::SUCCESS;
     }
     // Ctrl-C reaches the one inside as well; we stay until it has ended, and clean up.

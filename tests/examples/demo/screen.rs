@@ -1,6 +1,6 @@
 //! A table of nodes that is drawn over itself on a terminal, and printed when it has changed elsewhere.
 
-use e2e::Cluster;
+use e2e::{Cluster, Machine, Site};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, stdout};
 use std::time::{Duration, Instant};
@@ -16,11 +16,19 @@ pub(crate) struct Screen {
     drawn: usize,
     last: String,
     when: Option<Instant>,
+    /// What the images are called that the table has the ids of.
+    images: BTreeMap<String, &'static str>,
 }
 
 impl Screen {
     pub(crate) fn new() -> Self {
-        Self { terminal: stdout().is_terminal(), drawn: 0, last: String::new(), when: None }
+        let images = BTreeMap::new();
+        Self { terminal: stdout().is_terminal(), drawn: 0, last: String::new(), when: None, images }
+    }
+
+    /// What an image is called.
+    pub(crate) fn name_image(&mut self, id: &str, name: &'static str) {
+        self.images.insert(id.to_owned(), name);
     }
 
     /// A line of its own; the table goes on below it.
@@ -32,8 +40,8 @@ impl Screen {
     }
 
     /// Shows how things stand, if that is new.
-    pub(crate) fn show(&mut self, cluster: &Cluster) {
-        let table = table(cluster);
+    pub(crate) fn show<C: Site>(&mut self, cluster: &Cluster<C>) {
+        let table = self.table(cluster);
         let soon = self.when.is_some_and(|when| when.elapsed() < PAUSE);
         if table == self.last || (soon && !self.terminal) {
             return;
@@ -50,48 +58,42 @@ impl Screen {
     }
 
     /// Shows the last state, however soon after the one before.
-    pub(crate) fn settle(&mut self, cluster: &Cluster) {
+    pub(crate) fn settle<C: Site>(&mut self, cluster: &Cluster<C>) {
         self.when = None;
         self.show(cluster);
     }
+
+    /// Node, Slurm's state, the cloud's, the zone, the address, the image and the job of each node that has any.
+    fn table<C: Site>(&self, cluster: &Cluster<C>) -> String {
+        let (states, jobs, machines) = (cluster.nodes(), jobs(cluster), cluster.present());
+        let mut text = row(["NODE", "SLURM", "CLOUD", "ZONE", "ADDRESS", "IMAGE", "JOB"]);
+        let mut asleep = 0;
+        for (node, state) in &states {
+            let machine = machines.iter().find(|machine| machine.name == *node);
+            let job = jobs.get(node).map(String::as_str).unwrap_or_default();
+            let Some(Machine { state: cloud, zone, address, image, .. }) = machine else {
+                if state.contains("POWERED_DOWN") && job.is_empty() {
+                    asleep += 1;
+                } else {
+                    text.push_str(&row([node, &short(state), "-", "-", "-", "-", job]));
+                }
+                continue;
+            };
+            let zone = zone.rsplit(':').next().unwrap_or_default().trim_start_matches("PHX-");
+            let image = self.images.get(image).copied().unwrap_or_default();
+            text.push_str(&row([node, &short(state), cloud, zone, address, image, job]));
+        }
+        if asleep > 0 {
+            let rest = format!("  and {asleep} powered down\n");
+            text.push_str(&rest);
+        }
+        text
+    }
 }
 
-/// Node, Slurm's state, the cloud's, the zone, the address, the image and the job of each node that has any.
-fn table(cluster: &Cluster) -> String {
-    let states = cluster.nodes();
-    let jobs = jobs(cluster);
-    let machines = cluster.machines();
-    let row = |columns: [&str; 7]| {
-        let [node, slurm, cloud, zone, address, image, job] = columns;
-        format!("  {node:<24} {slurm:<28} {cloud:<13} {zone:<5} {address:<11} {image:<7} {job}\n")
-    };
-    let mut text = row(["NODE", "SLURM", "CLOUD", "ZONE", "ADDRESS", "IMAGE", "JOB"]);
-    let mut asleep = 0;
-    for (node, state) in &states {
-        let machine = machines.iter().find(|machine| machine.display_name == *node);
-        let job = jobs.get(node).map(String::as_str).unwrap_or_default();
-        let Some(machine) = machine else {
-            if state.contains("POWERED_DOWN") && job.is_empty() {
-                asleep += 1;
-            } else {
-                text.push_str(&row([node, &short(state), "-", "-", "-", "-", job]));
-            }
-            continue;
-        };
-        let address = cluster.cloud().address(&machine.id).map(|address| address.to_string());
-        let cloud = format!("{:?}", machine.lifecycle_state).to_uppercase();
-        let zone = machine.availability_domain.rsplit(':').next().unwrap_or_default();
-        let zone = zone.trim_start_matches("PHX-");
-        let image = machine.image_id.as_deref().unwrap_or_default();
-        let image = image.rsplit('.').next().unwrap_or_default();
-        let address = address.unwrap_or_default();
-        text.push_str(&row([node, &short(state), &cloud, zone, &address, image, job]));
-    }
-    if asleep > 0 {
-        let rest = format!("  and {asleep} powered down\n");
-        text.push_str(&rest);
-    }
-    text
+fn row(columns: [&str; 7]) -> String {
+    let [node, slurm, cloud, zone, address, image, job] = columns;
+    format!("  {node:<24} {slurm:<28} {cloud:<13} {zone:<5} {address:<11} {image:<7} {job}\n")
 }
 
 /// Without what all of them are.
@@ -100,7 +102,7 @@ fn short(state: &str) -> String {
 }
 
 /// The job on each node.
-fn jobs(cluster: &Cluster) -> BTreeMap<String, String> {
+fn jobs<C: Site>(cluster: &Cluster<C>) -> BTreeMap<String, String> {
     let text = cluster.ask("squeue", &["--noheader", "--format=%i %j %N"]);
     let mut jobs = BTreeMap::new();
     for line in text.lines() {

@@ -2,7 +2,8 @@
 
 Before each step it reads DIR/STEP (or DIR/STEP-NAME, for the server of that name alone), where DIR is the run's
 `hypervisor` directory and STEP is spawn, rebuild, destroy or reboot. A line `delay 2.5` lets it take that many seconds, or
-until the file is removed; a line `error TEXT` makes it fail. Each boot of a server adds a line to DIR/boots-ID.
+until the file is removed; a line `error TEXT` makes it fail. Each boot of a server adds a line to DIR/boots-ID that says
+how it came about: spawn, rebuild, reboot SOFT, reboot HARD or power_on.
 """
 import io
 import os
@@ -38,9 +39,9 @@ def _obey(step, instance):
                 raise exception.BuildAbortException(instance_uuid=instance.uuid, reason=rest)
 
 
-def _booted(instance):
+def _booted(instance, how):
     with open(_ORDERS / f'boots-{instance.uuid}', 'a') as boots:
-        boots.write('boot\n')
+        boots.write(f'{how}\n')
 
 
 def _node_id(name):
@@ -51,22 +52,25 @@ def _node_id(name):
 class SteeredDriver(fake.FakeDriver):
     def spawn(self, context, instance, *args, **kwargs):
         # A rebuild spawns too.
-        _obey('rebuild' if instance.task_state == 'rebuild_spawning' else 'spawn', instance)
+        step = 'rebuild' if instance.task_state == 'rebuild_spawning' else 'spawn'
+        _obey(step, instance)
         super().spawn(context, instance, *args, **kwargs)
-        _booted(instance)
+        _booted(instance, step)
 
     def destroy(self, context, instance, *args, **kwargs):
         _obey('destroy', instance)
         super().destroy(context, instance, *args, **kwargs)
 
-    def reboot(self, context, instance, *args, **kwargs):
+    def reboot(self, context, instance, network_info, reboot_type, *args, **kwargs):
         _obey('reboot', instance)
-        super().reboot(context, instance, *args, **kwargs)
-        _booted(instance)
+        super().reboot(context, instance, network_info, reboot_type, *args, **kwargs)
+        _booted(instance, f'reboot {reboot_type}')
 
     def power_on(self, context, instance, *args, **kwargs):
         super().power_on(context, instance, *args, **kwargs)
-        _booted(instance)
+        # The plain driver's reboot is a power_on.
+        if not (instance.task_state or '').startswith('reboot'):
+            _booted(instance, 'power_on')
 
     def snapshot(self, context, instance, image_id, update_task_state):
         super().snapshot(context, instance, image_id, update_task_state)

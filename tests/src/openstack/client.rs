@@ -1,0 +1,115 @@
+//! A client of OpenStack that has nothing in common with ours.
+
+use crate::site::Machine;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// What our listings of servers ask for, and no other does.
+pub(super) const MARK: &str = "all_tenants=1";
+
+/// Longer than an answer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// One user's requests.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    ports: BTreeMap<String, u16>,
+    token: String,
+}
+
+impl Client {
+    /// A user of the project of the same name.
+    pub(super) fn new(facts: &Value, user: &str) -> Self {
+        let ports = facts.pointer("/ports").cloned().unwrap_or_default();
+        let ports = serde_json::from_value(ports).expect("each service has a port");
+        let mut client = Self { ports, token: String::new() };
+        let domain = json!({"name": "Default"});
+        let identity = json!({"methods": ["password"], "password": {
+            "user": {"name": user, "domain": domain, "password": "secret"}}});
+        let scope = json!({"project": {"name": user, "domain": domain}});
+        let body = json!({"auth": {"identity": identity, "scope": scope}});
+        let answer = client.ask("POST", "keystone", "/v3/auth/tokens", &body);
+        let (head, text) = answer.expect("Keystone answers");
+        let token = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("x-subject-token").then(|| value.to_owned())
+        });
+        client.token = token.unwrap_or_else(|| panic!("no token for {user}: {head}\n{text}"));
+        client
+    }
+
+    /// Asks for something and gives the answer, if it is a good one.
+    pub(super) fn call(
+        &self,
+        method: &str,
+        service: &str,
+        path: &str,
+        body: &Value,
+    ) -> io::Result<Value> {
+        let (head, text) = self.ask(method, service, path, body)?;
+        let status = head.split(' ').nth(1).unwrap_or_default();
+        if !status.starts_with('2') {
+            return Err(io::Error::other(format!("{method} {path}: {head}\n{text}")));
+        }
+        Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    /// All servers.
+    pub(super) fn servers(&self) -> io::Result<Vec<Machine>> {
+        let path = format!("/v2.1/servers/detail?{MARK}");
+        let answer = self.call("GET", "nova", &path, &Value::Null)?;
+        let servers = answer.get("servers").and_then(Value::as_array);
+        let servers = servers.ok_or_else(|| io::Error::other(format!("no servers: {answer}")))?;
+        Ok(servers.iter().map(machine).collect())
+    }
+
+    fn ask(
+        &self,
+        method: &str,
+        service: &str,
+        path: &str,
+        body: &Value,
+    ) -> io::Result<(String, String)> {
+        let port = self.ports.get(service).copied().expect("a service");
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let token = match &self.token[..] {
+            "" => String::new(),
+            token => format!("X-Auth-Token: {token}\r\n"),
+        };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nOpenStack-API-Version: compute 2.90\r\n\
+             Content-Length: {}\r\n{token}\r\n{body}",
+            body.len()
+        );
+        let mut socket = TcpStream::connect(("127.0.0.1", port))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer)?;
+        let (head, text) = answer.split_once("\r\n\r\n").ok_or_else(|| {
+            io::Error::other(format!("{method} {path}: an answer without a body: {answer}"))
+        })?;
+        Ok((head.to_owned(), text.to_owned()))
+    }
+}
+
+fn machine(server: &Value) -> Machine {
+    let text =
+        |path: &str| server.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let networks = server.get("addresses").and_then(Value::as_object);
+    let address = networks.into_iter().flat_map(serde_json::Map::values).find_map(|addresses| {
+        addresses.pointer("/0/addr").and_then(Value::as_str).map(str::to_owned)
+    });
+    Machine {
+        id: text("/id"),
+        name: text("/name"),
+        state: text("/status"),
+        zone: text("/OS-EXT-AZ:availability_zone"),
+        address: address.unwrap_or_default(),
+        image: text("/image/id"),
+    }
+}
