@@ -62,7 +62,7 @@ impl Counted {
         if let Some(line) = &self.line {
             output.draw(line);
         } else if all > 0 {
-            output.draw(&format!("{} {over}/{all} nodes", bar(over, all)));
+            output.draw(format!("{} {over}/{all} nodes", bar(over, all)));
         }
     }
 }

@@ -74,7 +74,7 @@ impl Output {
     }
 
     /// What makes room for a line where progress may stand.
-    fn room(&self, terminal: bool) -> &'static str {
+    fn room(self, terminal: bool) -> &'static str {
         if self.draws && terminal { OVER } else { "" }
     }
 

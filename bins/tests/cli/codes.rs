@@ -1,9 +1,8 @@
 //! Every program: what it says of itself, and its three exit codes.
 
 use crate::snapshot;
-use crate::stage::{Ended, PROGRAMS, Stage, program};
-use cloud_sim::{Fault, Rule};
-use std::collections::BTreeMap;
+use crate::stage::{Ended, PROGRAMS, Stage, answer, program};
+use cloud_sim::Rule;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
@@ -103,12 +102,7 @@ fn zero() {
 #[test]
 fn one() {
     let stage = Stage::new().running();
-    let answer = Fault::Answer {
-        status: 500,
-        code: "InternalError".to_owned(),
-        message: "Out of host capacity.".to_owned(),
-        headers: BTreeMap::new(),
-    };
+    let answer = answer(500, "InternalError", "Out of host capacity.");
     let rule =
         Rule { containing: Some(format!("{NODE}\"")), ..Rule::always("LaunchInstance", answer) };
     stage.cloud().add_fault(rule);
@@ -128,12 +122,7 @@ fn one() {
 #[test]
 fn one_for_a_cloud_that_does_not_list() {
     let stage = Stage::new().running();
-    let answer = Fault::Answer {
-        status: 404,
-        code: "NotAuthorizedOrNotFound".to_owned(),
-        message: "Authorization failed".to_owned(),
-        headers: BTreeMap::new(),
-    };
+    let answer = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::always("ListInstances", answer));
     let ended = stage.run("listnodes", &["--all"]).with_code(1).saying(&["Authorization failed"]);
     assert!(ended.stdout.contains(NODE), "{ended:?}");

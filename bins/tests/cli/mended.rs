@@ -3,6 +3,7 @@
 use crate::slurm::{Fake, wait};
 use crate::stage::Stage;
 use std::fs;
+use std::process::{Command, Stdio};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -66,6 +67,27 @@ fn a_home_was_whoever_called() {
     stage.write("startnode.yaml", &more);
     let ended = stage.run("startnode", &[NODE]).with_code(2);
     ended.saying(&["/usr/sbin/nowhere/elastic.log"]);
+}
+
+#[test]
+fn a_watch_ended_at_the_first_moment_without_the_cloud() {
+    let stage = Stage::new().running();
+    let key = stage.path("home/.oci/config");
+    let text = fs::read(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    let call = stage.command("reconcile", &["--watch", "1"]);
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(call.get_program()).args(call.get_args());
+    command.env_clear().env("HOME", stage.path("home")).stdin(Stdio::null());
+    command.stdout(fs::File::create(stage.path("said")).unwrap()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let log = || stage.read("log/elastic.log");
+    wait("a round that sees nothing", || log().contains(".oci/config").then_some(()), log);
+    fs::write(&key, text).unwrap();
+    let said = || stage.read("said");
+    wait("a round that sees all", || said().contains("all is well").then_some(()), said);
+    Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! More or fewer nodes: as limits say, or as many as told.
 
-use crate::stage::{Ended, Stage};
-use cloud_sim::{Fault, Rule};
-use std::collections::BTreeMap;
+use crate::stage::{Ended, Stage, answer};
+use cloud_sim::Rule;
 
 const CONF: &str = "etc/slurm.conf";
 
@@ -28,12 +27,7 @@ fn limits(stage: &Stage, min: u32, max: u32) {
 
 /// The cloud has no room for this node.
 fn full_for(stage: &Stage, node: &str) {
-    let answer = Fault::Answer {
-        status: 500,
-        code: "InternalError".to_owned(),
-        message: "Out of host capacity.".to_owned(),
-        headers: BTreeMap::new(),
-    };
+    let answer = answer(500, "InternalError", "Out of host capacity.");
     let containing = Some(format!("{node}\""));
     stage.cloud().add_fault(Rule { containing, ..Rule::always("LaunchInstance", answer) });
 }
@@ -44,6 +38,8 @@ fn a_cluster_comes_to_edited_limits_and_back() {
     resize(&stage, &[]).with_code(0);
     assert!(stage.read(CONF).contains("SuspendExcNodes=c1-general-0001\n"), "{}", stage.read(CONF));
     assert_eq!(resize(&stage, &[]).with_code(0).stdout, "nothing to change\n");
+    let check = stage.run("finish", &["--check"]).with_code(0).stdout;
+    assert!(check.contains("slurm.conf is up to date"), "{check}");
 
     limits(&stage, 2, 4);
     let before = stage.files();

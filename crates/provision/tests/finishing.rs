@@ -15,7 +15,7 @@ use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::time::advance;
+use tokio::time::{advance, sleep};
 
 const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
 
@@ -179,7 +179,17 @@ async fn a_resize_to_limits_waits_for_jobs_and_ends_none() {
         let job = site.bed.slurm.submit_job(JobSpec::new(2, runs));
         advance(Duration::from_secs(2)).await;
         let _ = site.bed.slurm.tick();
-        let report = site.resize_to(&cluster("n1", "n3")).await;
+        let ticks = async {
+            loop {
+                sleep(Duration::from_secs(1)).await;
+                let _ = site.bed.slurm.tick();
+            }
+        };
+        let cluster = cluster("n1", "n3");
+        let report = tokio::select! {
+            report = site.resize_to(&cluster) => report,
+            () = ticks => panic!("never"),
+        };
         assert_eq!(report.is_success(), ends_in_time, "{report:?}");
         let state = site.bed.slurm.node("n2").map(|node| node.state);
         if ends_in_time {

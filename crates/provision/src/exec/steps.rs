@@ -66,10 +66,7 @@ impl Executor<'_> {
             }
             Step::Rest { node, cause, until } => self.rest(&node, cause, until),
             Step::TellSlurm(how) => self.tell_slurm(how).await,
-            Step::WriteFile { which, text, drops, .. } => {
-                self.write(which, text);
-                self.dropped.extend(drops);
-            }
+            Step::WriteFile { which, text, drops, .. } => self.write(which, text, drops),
             Step::Refresh { which } => self.refresh(which).await,
             Step::TerminateNameless { ids } => self.terminate_nameless(ids).await,
             Step::Refuse { node, why } => {
