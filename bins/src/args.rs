@@ -41,7 +41,7 @@ pub struct Common {
     #[arg(long, value_name = "FORMAT", default_value = "text", global = true, help_heading = HEADING)]
     pub log_format: LogFormat,
 
-    /// Say more.
+    /// Say more: the log also has everything that the cloud is asked.
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet", help_heading = HEADING)]
     pub verbose: u8,
 

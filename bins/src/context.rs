@@ -1,19 +1,22 @@
 //! Everything that a program works with, opened from its arguments.
 
 use crate::args::{CONFIG, Common};
+use crate::bar::Bar;
 use crate::config::Settings;
 use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume, chain};
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
-use crate::wiring::{self, Purpose};
+use crate::wiring::{self, Connected, Purpose, Traced};
 use cloud_core::Provider;
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Look;
 use provision::state::{MemoryState, State, StateDir};
+use slurmctl::Controller as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const LOG: &str = "/var/log/slurm/elastic.log";
 const STATE: &str = "/var/lib/slurm-elastic";
@@ -26,7 +29,7 @@ pub struct Context {
     /// Where to write for people.
     pub output: Output,
     /// Where to write for later.
-    pub log: Log,
+    pub log: Arc<Log>,
     /// What `startnode.yaml` says.
     pub settings: Settings,
     /// Slurm.
@@ -41,6 +44,10 @@ pub struct Context {
     pub state_path: PathBuf,
     /// What plans write.
     pub files: Files,
+    /// What is wrong with the subnet that the configuration names, if that was to be found out.
+    pub no_subnet: Option<String>,
+    /// How far it is.
+    pub bar: Bar,
 }
 
 impl Context {
@@ -53,7 +60,8 @@ impl Context {
         let environment = Environment::read();
         let output = output(common, &environment);
         let (settings, warnings) = settings(common)?;
-        let log = open_log(program, common, &settings, output);
+        let environment = own_environment(common, &settings, environment);
+        let log = Arc::new(open_log(program, common, (&settings, &environment), output));
         let found = wiring::slurm(common, &settings.paths, &environment).await;
         let (slurm, missed) = match found {
             // Without a cluster_id, slurm.conf alone says which machines are ours.
@@ -65,13 +73,19 @@ impl Context {
         let mut site = wiring::site(&settings, &environment, &slurm.config, purpose)?;
         let connected = wiring::cloud(&settings, &environment, purpose).await?;
         site.subnet = site.subnet.or(connected.subnet);
-        let (state, state_path, lost) = state(common, &settings);
+        let (state, state_path, lost) = state(common, &settings, &environment);
         for warning in warnings.iter().chain(&connected.warnings).chain(&lost).chain(&missed) {
             output.complain(format_args!("warning: {warning}"));
             log.write(Entry { level: Level::Warning, node: None, message: warning });
         }
         let files = Files { slurm_conf: Some(slurm.path.clone()), ..Files::default() };
-        let cloud = connected.cloud;
+        let Connected { mut cloud, no_subnet, .. } = connected;
+        if common.volume() == Volume::Verbose {
+            cloud = Box::new(Traced::new(cloud, Arc::clone(&log)));
+            let (conf, version) = (slurm.path.display(), slurm.controller.version());
+            let message = format!("slurm.conf: {conf}, Slurm {version}");
+            log.write(Entry { level: Level::Debug, node: None, message: &message });
+        }
         Ok(Self {
             environment,
             output,
@@ -83,6 +97,8 @@ impl Context {
             state,
             state_path,
             files,
+            no_subnet,
+            bar: Bar::default(),
         })
     }
 }
@@ -90,7 +106,15 @@ impl Context {
 /// How to write for people.
 #[must_use]
 pub fn output(common: &Common, environment: &Environment) -> Output {
-    Output::new(common.volume(), environment.get("NO_COLOR").is_some() || common.json)
+    let output = Output::new(common.volume(), environment.get("NO_COLOR").is_some() || common.json);
+    if common.json { output.without_progress() } else { output }
+}
+
+/// The environment with the home of the user that slurmctld runs as.
+#[must_use]
+pub fn own_environment(common: &Common, settings: &Settings, read: Environment) -> Environment {
+    let user = wiring::slurm_user(common, &settings.paths, &read);
+    read.on_behalf_of(user.as_deref())
 }
 
 /// What the configuration says, and what is odd about it.
@@ -110,17 +134,25 @@ pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Trouble> {
 #[must_use]
 pub fn log_path(common: &Common) -> PathBuf {
     let configured = || {
-        let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
-        let text = std::fs::read_to_string(path).ok()?;
-        Settings::read("", &text).ok()?.settings.elastic.log.map(PathBuf::from)
+        let settings = settings(common).ok()?.0;
+        let environment = own_environment(common, &settings, Environment::read());
+        settings.elastic.log.map(|log| environment.expand(&log))
     };
     common.log.clone().or_else(configured).unwrap_or_else(|| PathBuf::from(LOG))
 }
 
 /// A log that cannot be opened stops nothing, but is said.
-fn open_log(program: &'static str, common: &Common, settings: &Settings, output: Output) -> Log {
-    let configured = || settings.elastic.log.as_deref().map(PathBuf::from);
+fn open_log(
+    program: &'static str,
+    common: &Common,
+    (settings, environment): (&Settings, &Environment),
+    output: Output,
+) -> Log {
+    let configured = || settings.elastic.log.as_deref().map(|path| environment.expand(path));
     let path = common.log.clone().or_else(configured).unwrap_or_else(|| PathBuf::from(LOG));
+    if common.dry_run && !path.exists() && path != Path::new("-") {
+        return Log::nowhere(program);
+    }
     match Log::open(&path, common.log_format, program) {
         Ok(log) => log.verbose(common.volume() == Volume::Verbose),
         Err(error) => {
@@ -132,10 +164,17 @@ fn open_log(program: &'static str, common: &Common, settings: &Settings, output:
 }
 
 /// A directory that cannot be used stops nothing, as what is in it may be lost; but it is said.
-fn state(common: &Common, settings: &Settings) -> (Box<dyn State>, PathBuf, Option<String>) {
-    let configured = || settings.elastic.state_dir.as_deref().map(PathBuf::from);
+fn state(
+    common: &Common,
+    settings: &Settings,
+    environment: &Environment,
+) -> (Box<dyn State>, PathBuf, Option<String>) {
+    let configured = || settings.elastic.state_dir.as_deref().map(|path| environment.expand(path));
     let path = common.state_dir.clone().or_else(configured);
     let path = path.unwrap_or_else(|| PathBuf::from(STATE));
+    if common.dry_run && !path.exists() {
+        return (Box::new(MemoryState::new()), path, None);
+    }
     match StateDir::open(&path) {
         Ok(state) => (Box::new(state), path, None),
         Err(error) => {

@@ -1,6 +1,7 @@
 //! From an opened context to a report: the plan printed, or carried out and told.
 
 use crate::args::Common;
+use crate::bar::Bar;
 use crate::context::Context;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Colour, Output};
@@ -24,6 +25,8 @@ pub struct Told<'a> {
     pub log: &'a Log,
     /// Where to write for people.
     pub output: Output,
+    /// How far it is.
+    pub bar: &'a Bar,
     /// True to print each event as JSON.
     pub json: bool,
 }
@@ -37,6 +40,7 @@ impl Progress for Told<'_> {
         } else if let Some(node) = &event.node {
             self.output.say(format_args!("{node}: {words}"));
         }
+        self.bar.event(self.output, event);
     }
 }
 
@@ -70,7 +74,8 @@ impl Context {
     /// Runs `work` with everything it needs, and stops it in order when we are told to end.
     pub async fn with_run<T>(&self, common: &Common, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         let (stop, cancel) = Cancel::new();
-        let told = Told { log: &self.log, output: self.output, json: common.json };
+        let (log, output, bar) = (&*self.log, self.output, &self.bar);
+        let told = Told { log, output, bar, json: common.json };
         let roster = Roster::new(&self.slurm.config);
         let run = Run {
             tools: Tools {
@@ -102,6 +107,7 @@ impl Context {
 
     /// Logs that work on each of these nodes begins, before anything else is said of it.
     pub fn begin(&self, names: &[NodeName], word: &str) {
+        self.bar.expect(self.output, names.len());
         for name in names {
             let node = Some(name.as_str());
             self.log.write(Entry { level: Level::Info, node, message: word });
@@ -125,6 +131,7 @@ impl Context {
 
     /// Tells what became of a run: on standard output, and what failed also in the log.
     pub fn tell(&self, common: &Common, report: &Report) -> u8 {
+        self.bar.clear(self.output);
         let troubles = report.warnings.iter().map(|text| (Level::Warning, text));
         let troubles = troubles.chain(report.failures.iter().map(|text| (Level::Error, text)));
         for (level, message) in troubles {

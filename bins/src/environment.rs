@@ -1,6 +1,6 @@
 //! What the programs know from outside: variables, home, host name. Read here and nowhere else.
 
-use nix::unistd::{User, gethostname, getuid};
+use nix::unistd::{Uid, User, gethostname, getuid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub struct Environment {
     /// Variables that are text.
     pub variables: BTreeMap<String, String>,
-    /// The user's own directory.
+    /// The home of the user that slurmctld runs as, or of whoever calls.
     pub home: Option<PathBuf>,
     /// The machine's name, without its domain.
     pub hostname: String,
@@ -31,13 +31,27 @@ impl Environment {
         Self { home: home.or_else(home_of_user), hostname, variables }
     }
 
+    /// The same for root, with the home of the user that slurmctld runs as: what is in it is that user's, whoever calls.
+    ///
+    /// `user` is what slurm.conf says; root where it says nothing.
+    #[must_use]
+    pub fn on_behalf_of(self, user: Option<&str>) -> Self {
+        let Some(user) = user.filter(|user| getuid().is_root() && *user != "root") else {
+            return self;
+        };
+        let by_number =
+            || user.parse().ok().and_then(|id| User::from_uid(Uid::from_raw(id)).ok()?);
+        let home = User::from_name(user).ok().flatten().or_else(by_number).map(|user| user.dir);
+        Self { home: home.or(self.home), ..self }
+    }
+
     /// A variable that is set to something.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Where a file is that is usually at `path`; `~` is the user's own directory.
+    /// Where a file is that is usually at `path`; `~` is [`home`](Self::home).
     #[must_use]
     pub fn expand(&self, path: &str) -> PathBuf {
         match (path.strip_prefix("~/"), &self.home) {

@@ -2,6 +2,7 @@
 
 pub mod alias;
 pub mod args;
+pub mod bar;
 pub mod config;
 pub mod context;
 pub mod drive;

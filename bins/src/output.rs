@@ -5,6 +5,9 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 
+/// To the beginning of the line, and nothing more in it.
+const OVER: &str = "\r\x1b[K";
+
 /// Where to write, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
@@ -12,8 +15,10 @@ pub struct Output {
     pub volume: Volume,
     /// True if standard output takes colours.
     pub colour: bool,
-    /// True if standard error is a terminal, where progress can be drawn.
-    pub interactive: bool,
+    /// True if standard output is a terminal.
+    terminal: bool,
+    /// True if standard error is a terminal, on which progress is drawn.
+    pub draws: bool,
 }
 
 /// How much to say.
@@ -50,26 +55,45 @@ impl Output {
         Self {
             volume,
             colour: !no_color && io::stdout().is_terminal(),
-            interactive: io::stderr().is_terminal(),
+            terminal: io::stdout().is_terminal(),
+            draws: volume >= Volume::Normal && io::stderr().is_terminal(),
         }
+    }
+
+    /// The same without progress, as where lines are for machines.
+    #[must_use]
+    pub fn without_progress(self) -> Self {
+        Self { draws: false, ..self }
+    }
+
+    /// A line on the terminal that the next one takes the place of; nothing elsewhere.
+    pub fn draw(&self, line: impl Display) {
+        if self.draws {
+            let _ = write!(io::stderr(), "{OVER}{line}");
+        }
+    }
+
+    /// What makes room for a line where progress may stand.
+    fn room(self, terminal: bool) -> &'static str {
+        if self.draws && terminal { OVER } else { "" }
     }
 
     /// A line on standard output, whatever the volume: it was asked for.
     pub fn print(&self, line: impl Display) {
         // Nobody there to read it is no error.
-        let _ = writeln!(io::stdout(), "{line}");
+        let _ = writeln!(io::stdout(), "{}{line}", self.room(self.terminal));
     }
 
     /// A line about what was done.
     pub fn say(&self, line: impl Display) {
         if self.volume >= Volume::Normal {
-            let _ = writeln!(io::stdout(), "{line}");
+            self.print(line);
         }
     }
 
     /// A line on standard error that is always shown.
     pub fn complain(&self, line: impl Display) {
-        let _ = writeln!(io::stderr(), "{line}");
+        let _ = writeln!(io::stderr(), "{}{line}", self.room(true));
     }
 
     /// The text in a colour, where there are colours.

@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::conf::{Addresses, Wishes, slurm_conf};
 use crate::network::{self, CONTROLLER};
 use crate::programs;
-use crate::release::Release;
+use crate::release::{self, Release};
 use crate::site::Site;
 use cloud_sim::{Cloud, Settings, Timing};
 use std::fs;
@@ -45,7 +45,7 @@ impl Cluster {
             ..Timing::default()
         };
         Builder {
-            release: Release::find(series),
+            release: release::find(series),
             limits: String::new(),
             wishes: Wishes::default(),
             settings,

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Generous: a machine busy with other tests is no reason to fail, nor is slurmctld, which does some things every 30 seconds.
 pub const PATIENCE: Duration = Duration::from_mins(3);
@@ -13,18 +13,8 @@ pub fn wait<T>(look: impl FnMut() -> Option<T>) -> Option<T> {
 }
 
 /// The same, with a deadline of its own.
-#[expect(clippy::disallowed_methods, reason = "the one place that sleeps, between two looks")]
-pub fn wait_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + patience;
-    loop {
-        if let Some(found) = look() {
-            return Some(found);
-        }
-        if Instant::now() >= deadline {
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+pub fn wait_for<T>(patience: Duration, look: impl FnMut() -> Option<T>) -> Option<T> {
+    slurm_testbed::wait(patience, look)
 }
 
 /// A process group that ends with this value.

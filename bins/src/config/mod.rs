@@ -168,7 +168,7 @@ impl Paths {
             shapes: reader.text("shapes_file"),
             management: reader.text("mgmt_shape_file"),
             ready: reader.text("finalised_dir"),
-            restart: reader.texts("restart_command"),
+            restart: reader.words("restart_command"),
         }
     }
 }

@@ -79,6 +79,19 @@ impl<'a> Reader<'a> {
         self.text(key)
     }
 
+    /// The words of a command: a list of them, or one text, of which spaces part them.
+    pub(super) fn words(&mut self, key: &str) -> Vec<String> {
+        match self.get(key).map(|node| &node.value) {
+            Some(Value::List(_)) => self.texts(key),
+            _ => self
+                .text(key)
+                .iter()
+                .flat_map(|text| text.split_whitespace())
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
     /// One text, or a list of them.
     pub(super) fn texts(&mut self, key: &str) -> Vec<String> {
         let Some(node) = self.get(key) else { return Vec::new() };

@@ -83,3 +83,14 @@ fn what_is_ours_is_read() {
     assert_eq!(settings.elastic.cooldown, Some(Duration::from_secs(90)));
     assert_eq!(settings.elastic.grace, Some(Duration::from_mins(2)));
 }
+
+#[test]
+fn a_restart_command_as_one_text_was_one_word() {
+    let words = ["systemctl", "restart", "slurmctld"];
+    for text in ["systemctl restart slurmctld", "[systemctl, restart, slurmctld]"] {
+        let settings = settings(&format!("compartment_id: c\nrestart_command: {text}\n"));
+        assert_eq!(settings.paths.restart, words, "{text}");
+    }
+    let spaced = settings("compartment_id: c\nrestart_command: ['/opt/my tools/x']\n");
+    assert_eq!(spaced.paths.restart, ["/opt/my tools/x"]);
+}

@@ -1,27 +1,27 @@
 //! `finish`: limits become the node section of slurm.conf.
 
+mod change;
 mod check;
 mod difference;
 mod inputs;
 mod power;
-
-pub(super) use inputs::marked;
 mod prove;
 mod settle;
+mod sources;
+
+pub(super) use change::{Change, How};
+pub(super) use inputs::{Inputs, marked};
+pub(super) use sources::Sources;
 
 use crate::args::Common;
 use crate::context::Context;
-use crate::output::{Volume, chain};
-use crate::process::{SOME_FAILED, WELL, WRONG};
+use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
-use clap::{Parser, ValueEnum};
-use inputs::Inputs;
-use provision::plan::{self, File, Finish, Plan, Refusal, Step};
-use provision::run::{self, Run};
-use slurmconf::{Document, Markers, Style};
+use clap::Parser;
+use provision::plan::{self, Finish};
+use provision::run::Run;
 use slurmctl::Controller as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Make the node section of slurm.conf from limits.yaml, and have slurmctld take it.
@@ -36,21 +36,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// What may be used.
-    #[arg(long, value_name = "FILE", default_value = "limits.yaml")]
-    limits: PathBuf,
-
-    /// Shapes besides those that are built in [default: /etc/citc/shapes.yaml, if it is there].
-    #[arg(long, value_name = "FILE")]
-    shapes: Option<PathBuf>,
-
-    /// How nodes are written.
-    #[arg(long, value_name = "STYLE", default_value = "folded")]
-    style: StyleName,
-
-    /// The partition that gets Default=YES, of those that limits.yaml names.
-    #[arg(long, value_name = "NAME")]
-    default_partition: Option<String>,
+    #[command(flatten)]
+    sources: Sources,
 
     /// Check configuration, credentials, image, limits and Slurm's parameters; write nothing.
     #[arg(long, conflicts_with_all = ["print", "force"])]
@@ -77,17 +64,6 @@ pub struct Arguments {
     force: bool,
 }
 
-/// How nodes are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StyleName {
-    /// Ranges, which slurmctld reads far faster.
-    Folded,
-    /// A line for each node, as Cluster in the Cloud writes it.
-    Citc,
-    /// Ranges with a node set for each group, as StackHPC writes them.
-    NodeGroups,
-}
-
 const EXAMPLES: &str = "\
 Examples:
   finish --check      is everything in place?
@@ -107,15 +83,15 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
-    let purpose = if arguments.check { Purpose::Launch } else { Purpose::Other };
-    let context = Context::open("finish", &arguments.common, purpose).await?;
+    let purpose = if arguments.check { Purpose::Check } else { Purpose::Other };
+    let mut context = Context::open("finish", &arguments.common, purpose).await?;
     if !arguments.force
         && let Some(unready) = inputs::unready(&context)
     {
         context.output.complain(unready);
         return Ok(SOME_FAILED);
     }
-    let inputs = Inputs::read(arguments, &context).await?;
+    let inputs = Inputs::read(&arguments.sources, &context).await?;
     if arguments.print {
         context.output.print(inputs.cluster.to_string().trim_end());
         return Ok(WELL);
@@ -126,9 +102,19 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         return Ok(WELL);
     }
     if arguments.check {
+        // What cannot be listed is a point of its own.
+        let _ = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await;
         return check(arguments, &context, &inputs).await;
     }
-    change(arguments, context, &inputs).await
+    let request = request(arguments, &context, &inputs);
+    let change = Change {
+        common: &arguments.common,
+        inputs: &inputs,
+        request,
+        prove: !arguments.no_prove,
+        how: How::Finish,
+    };
+    change.make(context).await
 }
 
 async fn check(arguments: &Arguments, context: &Context, inputs: &Inputs) -> Result<u8, Trouble> {
@@ -138,7 +124,8 @@ async fn check(arguments: &Arguments, context: &Context, inputs: &Inputs) -> Res
             let look = run.look().await;
             let plan =
                 plan::finish(&request, look.world(run)).map_err(|e| Trouble::from_error(&e))?;
-            Ok(check::all(context, inputs, &section(inputs, &plan)?).await)
+            Ok(check::all(context, &arguments.common, inputs, &change::section(inputs, &plan)?)
+                .await)
         })
         .await
 }
@@ -151,141 +138,5 @@ fn request<'a>(arguments: &Arguments, context: &Context, inputs: &'a Inputs) -> 
         force: arguments.force,
         tell: !arguments.no_restart,
         patience: Duration::ZERO,
-    }
-}
-
-async fn change(
-    arguments: &Arguments,
-    mut context: Context,
-    inputs: &Inputs,
-) -> Result<u8, Trouble> {
-    let common = &arguments.common;
-    context.files.slurm_conf = Some(inputs.path.clone());
-    context.site.policies.deadline = wiring::unhurried(&context.settings);
-    let request = request(arguments, &context, inputs);
-    context
-        .with_run(common, async |run: &Run<'_>| {
-            let look = run.look().await;
-            let plan =
-                plan::finish(&request, look.world(run)).map_err(|e| Trouble::from_error(&e))?;
-            if plan.is_idle() && plan.steps().next().is_none() {
-                context.output.say("nothing to change");
-                return Ok(WELL);
-            }
-            let section = section(inputs, &plan)?;
-            show(arguments, &context, inputs, (&plan, &section))?;
-            if common.dry_run {
-                return Ok(WELL);
-            }
-            if refused(&context, inputs, &plan) {
-                return Ok(WRONG);
-            }
-            settle::rehearse(inputs)?;
-            if !arguments.no_prove && !proven(&context, inputs, &section).await {
-                return Ok(SOME_FAILED);
-            }
-            let report = run::finish(run, &request).await.map_err(|e| Trouble::from_error(&e))?;
-            let code = context.tell(common, &report);
-            let settled = settle::settle(&context, inputs, &plan, &report).await;
-            Ok(if settled { code } else { SOME_FAILED })
-        })
-        .await
-}
-
-fn show(
-    arguments: &Arguments,
-    context: &Context,
-    inputs: &Inputs,
-    (plan, section): (&Plan, &str),
-) -> Result<(), Trouble> {
-    if arguments.common.json {
-        if arguments.common.dry_run {
-            context.show(&arguments.common, plan);
-        }
-        return Ok(());
-    }
-    // A dry run is for nothing but this.
-    let quiet = context.output.volume == Volume::Quiet && !arguments.common.dry_run;
-    let lines = difference::lines(inputs, section, context.output)?;
-    let plan = plan.to_string();
-    for line in lines.iter().map(String::as_str).chain([plan.trim_end()]).filter(|_| !quiet) {
-        context.output.print(line);
-    }
-    Ok(())
-}
-
-/// What stands between the markers when the plan is carried out: what a planner adds to the nodes is shown and tried, too.
-fn section(inputs: &Inputs, plan: &Plan) -> Result<String, Trouble> {
-    let written = plan.steps().find_map(|step| match step {
-        Step::WriteFile { which: File::SlurmConf, text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    let refuses = plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
-    let section = match written {
-        Some(text) => Document::parse(text).section(Markers::NODES),
-        None if refuses => Ok(inputs.cluster.to_string()),
-        None => inputs.document.section(Markers::NODES),
-    };
-    section.map_err(|error| Trouble::from_error(&error))
-}
-
-async fn proven(context: &Context, inputs: &Inputs, section: &str) -> bool {
-    match prove::prove(context, inputs, section).await {
-        Ok(prove::Proof { complaints, tried: true }) => {
-            for complaint in complaints {
-                context
-                    .warn(&format!("a throw-away slurmctld took the file, but said: {complaint}"));
-            }
-            true
-        }
-        Ok(prove::Proof { tried: false, .. }) => {
-            context.warn("the new file was not tried: no slurmctld is installed here");
-            true
-        }
-        Err(why) => {
-            let what = match why {
-                prove::Failure::Untried(_) => "the new file could not be tried",
-                prove::Failure::Refused(_) | prove::Failure::Silent(_) => {
-                    "slurmctld refuses the new file"
-                }
-            };
-            let why = chain(&why);
-            context.output.complain(format_args!("{what}, and nothing is changed: {why}"));
-            false
-        }
-    }
-}
-
-/// Says which nodes may not go, if that is all that the plan says.
-fn refused(context: &Context, inputs: &Inputs, plan: &Plan) -> bool {
-    let refusal = |step: &Step| match step {
-        Step::Refuse { node, why: why @ (Refusal::Job(_) | Refusal::InUse) } => {
-            Some(format!("{node}: {why}"))
-        }
-        _ => None,
-    };
-    let refusals: Vec<String> = plan.steps().filter_map(refusal).collect();
-    if refusals.is_empty() {
-        return false;
-    }
-    for line in refusals {
-        context.output.complain(line);
-    }
-    context.output.complain(format_args!(
-        "{} is left as it is: {} would remove these nodes; wait for their jobs (scontrol update nodename=... \
-         state=drain reason=...), raise the limits, or use --force",
-        inputs.path.display(),
-        inputs.limits.display()
-    ));
-    true
-}
-
-impl From<StyleName> for Style {
-    fn from(name: StyleName) -> Self {
-        match name {
-            StyleName::Folded => Self::Folded,
-            StyleName::Citc => Self::Citc,
-            StyleName::NodeGroups => Self::NodeGroups,
-        }
     }
 }

@@ -2,16 +2,14 @@
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
-use crate::output::chain;
 use crate::table;
 use crate::trouble::Trouble;
 use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
-use cloud_core::{Instance, InstanceId};
 use hostlist::{Hostlist, NodeName};
-use provision::plan;
-use provision::run::{Look, Run};
-use provision::{Fleet, World};
+use provision::World;
+use provision::plan::{self, Machine};
+use provision::run::Run;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -40,11 +38,11 @@ pub struct Arguments {
     all: bool,
 
     /// The hosts file with a line for each machine, instead of the table.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "inventory"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "json", "inventory"])]
     hosts: Option<std::path::PathBuf>,
 
     /// An inventory for Ansible instead of the table.
-    #[arg(long, value_name = "FORMAT", conflicts_with = "csv")]
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["csv", "json"])]
     inventory: Option<Inventory>,
 
     /// Only these nodes, such as n[001-004],gpu7.
@@ -103,45 +101,25 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Trouble> {
     let wanted = wanted(arguments, run)?;
     let mut look = run.look().await;
-    with_addresses(context, run, &mut look).await;
+    run.look_up_addresses(&mut look).await;
     let world = look.world(run);
+    let rows = wanted.into_iter().map(|node| row(node, world)).filter(|row| fits(row, arguments));
+    let rows: Vec<Row> = rows.collect();
+    let chosen: BTreeSet<&NodeName> = rows.iter().map(|row| &row.node).collect();
+    let mut machines = plan::machines(world);
+    machines.retain(|machine| chosen.contains(&machine.node));
     if let Some(format) = arguments.inventory {
-        export(context, format, world);
+        export(context, format, &machines, world);
     } else if let Some(path) = &arguments.hosts {
         let old = std::fs::read(path)
             .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))?;
-        let new = plan::hosts(&old, &plan::machines(world), None);
+        let new = plan::hosts(&old, &machines, None);
         let new = new.map_err(|error| Trouble::from_error(&error))?;
         context.output.print(String::from_utf8_lossy(&new).trim_end());
     } else {
-        let rows: Vec<Row> = wanted
-            .into_iter()
-            .map(|node| row(node, world))
-            .filter(|row| fits(row, arguments))
-            .collect();
         print(context, arguments, &rows);
     }
     Ok(context.blind(&look))
-}
-
-/// Asks for the addresses of machines where the cloud does not list them with the machines.
-async fn with_addresses(context: &Context, run: &Run<'_>, look: &mut Look) {
-    let mut instances: Vec<Instance> = look.fleet.iter().cloned().collect();
-    let unknown = instances.iter().filter(|it| it.address.is_none() && it.state.is_live());
-    let unknown: Vec<InstanceId> = unknown.map(|instance| instance.id.clone()).collect();
-    if unknown.is_empty() {
-        return;
-    }
-    match context.cloud.addresses(&unknown).await {
-        Ok(found) => {
-            for instance in &mut instances {
-                instance.address = instance.address.or_else(|| found.get(&instance.id).copied());
-            }
-        }
-        Err(error) => look.warnings.push(chain(&error)),
-    }
-    let complete = look.fleet.is_complete();
-    look.fleet = Fleet::new(&run.site.identity, run.conf, instances, complete);
 }
 
 /// The nodes asked for: those named, or those of slurm.conf.
@@ -247,13 +225,12 @@ fn age(created: SystemTime, now: SystemTime) -> String {
     }
 }
 
-fn export(context: &Context, format: Inventory, world: World<'_>) {
-    let machines = plan::machines(world);
+fn export(context: &Context, format: Inventory, machines: &[Machine], world: World<'_>) {
     match format {
         Inventory::Ini => {
-            context.output.print(plan::inventory_ini(&machines, world.conf).trim_end());
+            context.output.print(plan::inventory_ini(machines, world.conf).trim_end());
         }
-        Inventory::Json => context.output.print(plan::inventory_json(&machines, world.conf)),
+        Inventory::Json => context.output.print(plan::inventory_json(machines, world.conf)),
     }
 }
 

@@ -4,11 +4,12 @@ mod memory;
 mod roll;
 mod snapshot;
 mod status;
+mod submit;
 mod target;
 
 use crate::args::{Common, nodes as hostlist};
 use crate::context::Context;
-use crate::process::{SOME_FAILED, WELL};
+use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::{Parser, Subcommand};
@@ -43,7 +44,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Have Slurm drain and rebuild nodes, a few at a time.
-    Submit(roll::Submit),
+    Submit(submit::Submit),
     /// Which image each node has, and which it should have.
     Status(status::Status),
     /// Make an image of a running node.
@@ -53,6 +54,7 @@ enum Command {
 const EXAMPLES: &str = "\
 Examples:
   rebuild submit --image rocky-9.5-v2 --batch 4 --canary 1   roll a new image over all nodes
+  rebuild submit --jobs --option=--qos=high                  a rebuild job for each node of partition rebuild
   rebuild status                                             how far it is
   rebuild image n001 --name golden                           make an image of a running node
   rebuild --dry-run 'n[001-004]'                             what a call by Slurm would do
@@ -77,7 +79,11 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         return Err(Trouble::new(format!("{nodes} before a command: name nodes behind it")));
     }
     let mut context = Context::open("rebuild", common, Purpose::Perhaps).await?;
-    wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
+    match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
+        // Slurm waits, and the nodes whose own files say enough need no list.
+        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+        done => done?,
+    }
     match &arguments.command {
         Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,
         Some(Command::Status(status)) => status::show(&context, common, status).await,
@@ -111,14 +117,15 @@ pub(super) async fn nodes(
         RebuildOptions { launch_absent: true, slurm_asks: true, ..RebuildOptions::default() };
     context
         .with_run(common, async |run: &Run<'_>| {
-            let Targets { known, failed } = target::targets(context, run, names).await?;
+            let Targets { known, failed } = target::targets(context, run, names).await;
             if common.dry_run {
                 let look = run.look().await;
-                context.show(common, &plan::rebuild(&known, options, look.world(run)));
+                let plan = plan::rebuild(&known, options, look.world(run));
+                let code = context.preview(common, &plan, &look);
                 for (node, why) in &failed {
                     context.output.complain(format_args!("{node}: {why}"));
                 }
-                return Ok(if failed.is_empty() { WELL } else { SOME_FAILED });
+                return Ok(if failed.is_empty() { code } else { SOME_FAILED });
             }
             let mut report = match known[..] {
                 [] => Report::new(plan::Operation::Rebuild),

@@ -4,10 +4,11 @@ use crate::args::Common;
 use crate::context::Context;
 use crate::drive::rest;
 use crate::log::{Entry, Level};
+use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
-use provision::plan::{Finding, Handling};
+use provision::plan::{Finding, FindingKind, Handling};
 use provision::run::{self, Run};
 use provision::state::replace_whole;
 use std::time::Duration;
@@ -95,7 +96,9 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
         if !common.json {
             tell(context, &report.findings);
         }
-        return context.tell(common, &report);
+        let blind = report.findings.iter().any(|finding| finding.kind == FindingKind::Blind);
+        let code = context.tell(common, &report);
+        return if blind { SOME_FAILED } else { code };
     }
     let (plan, look) = run::preview_reconcile(run).await;
     if plan.findings.is_empty() && plan.is_idle() && !common.json {

@@ -73,6 +73,7 @@ async fn give_back(arguments: &Arguments, trouble: &Trouble) {
     let environment = crate::environment::Environment::read();
     // Without a configuration it is not known which Slurm is meant.
     let Ok((settings, _)) = crate::context::settings(&arguments.common) else { return };
+    let environment = crate::context::own_environment(&arguments.common, &settings, environment);
     let Ok(slurm) = wiring::slurm(&arguments.common, &settings.paths, &environment).await else {
         return;
     };

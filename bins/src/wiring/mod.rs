@@ -4,9 +4,11 @@ mod openstack;
 mod oracle;
 mod site;
 mod slurm;
+mod traced;
 
 pub use site::{images, site, unhurried};
-pub use slurm::{Slurm, no_slurm, slurm};
+pub use slurm::{Slurm, no_slurm, slurm, slurm_user};
+pub(crate) use traced::Traced;
 
 use crate::config::{Cloud, Elastic, Settings};
 use crate::environment::Environment;
@@ -23,6 +25,8 @@ pub struct Connected {
     pub cloud: Box<dyn Provider>,
     /// The subnet of new machines, if it had to be looked for.
     pub subnet: Option<SubnetId>,
+    /// What is wrong with the subnet that the configuration names, if that was to be found out.
+    pub no_subnet: Option<String>,
     /// One sentence each.
     pub warnings: Vec<String>,
 }
@@ -32,6 +36,8 @@ pub struct Connected {
 pub enum Purpose {
     /// It may launch machines, and has to know where.
     Launch,
+    /// The same, and finds out whether what is named is there.
+    Check,
     /// It may have to launch one, and has mostly other things to do.
     Perhaps,
     /// It looks, changes or ends.
@@ -45,7 +51,7 @@ impl Purpose {
     #[must_use]
     pub fn launches(self) -> bool {
         match self {
-            Self::Launch | Self::Perhaps => true,
+            Self::Launch | Self::Check | Self::Perhaps => true,
             Self::Other | Self::EndAll => false,
         }
     }
@@ -68,6 +74,8 @@ fn pacer(elastic: &Elastic) -> Pacer {
     if let Some(rate) = elastic.requests_per_second {
         pace.most = rate;
     }
+    // As many requests may be under way as machines are worked on.
+    pace.concurrency = pace.concurrency.max(elastic.concurrency.unwrap_or_default());
     Pacer::new(pace)
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn connect(
     if settings.endpoint.is_some() {
         warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
     }
-    Ok(Connected { cloud: Box::new(cloud), subnet: None, warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet: None, no_subnet: None, warnings })
 }
 
 /// A cloud that does not answer is no wrong configuration.

@@ -3,6 +3,7 @@
 use super::{Connected, Purpose, http};
 use crate::config::{Auth, Oracle, Settings};
 use crate::environment::Environment;
+use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::{SubnetId, Tags};
 use cloud_oci::{Clock, Config, Mode, Oci, Site, SourceDetails, Sources, Subnet, Wish};
@@ -46,8 +47,13 @@ pub(super) async fn connect(
         Oci::connect(config, site, http(environment), super::pacer(&settings.elastic), clock).await;
     let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
     let mut warnings = Vec::new();
+    let mut no_subnet = None;
     let subnet = match (purpose, &oracle.subnet_id) {
-        (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
+        (Purpose::Launch | Purpose::Check, None) => Some(subnet(oracle, settings, &cloud).await?),
+        (Purpose::Check, Some(id)) => {
+            no_subnet = missing(id, &cloud).await;
+            None
+        }
         (Purpose::Perhaps, None) => {
             let found = subnet(oracle, settings, &cloud).await;
             found.map_err(|trouble| warnings.push(trouble.to_string())).ok()
@@ -56,7 +62,16 @@ pub(super) async fn connect(
             None
         }
     };
-    Ok(Connected { cloud: Box::new(cloud), subnet, warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet, no_subnet, warnings })
+}
+
+/// Why there is no such subnet, if there is none.
+async fn missing(id: &str, cloud: &Oci) -> Option<String> {
+    match cloud.subnets(None, &Tags::default()).await {
+        Ok(all) if all.iter().any(|subnet| subnet.id.as_str() == id) => None,
+        Ok(_) => Some(format!("the compartment has no subnet {id}; change subnet_id")),
+        Err(error) => Some(chain(&error)),
+    }
 }
 
 /// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or the one

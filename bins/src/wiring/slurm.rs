@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::config::Paths;
 use crate::environment::Environment;
 use crate::trouble::Trouble;
-use slurmconf::{Config, SlurmVersion};
+use slurmconf::{Config, Document, SlurmVersion, Statement};
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub async fn slurm(
     environment: &Environment,
 ) -> Result<Slurm, Trouble> {
     let path = conf_path(common, paths, environment);
-    let controller = controller(paths, &path).await?;
+    let controller = controller(paths, &path, environment).await?;
     let read = |path: &Path| std::fs::read(path);
     let config = Config::load(&path, controller.version(), read)
         .map_err(|error| Trouble::from_error(&error))?;
@@ -59,10 +59,28 @@ fn conf_path(common: &Common, paths: &Paths, environment: &Environment) -> PathB
     told.or_else(configured).or_else(given).unwrap_or_else(|| PathBuf::from(SLURM_CONF))
 }
 
-async fn controller(paths: &Paths, conf: &Path) -> Result<Scontrol, Trouble> {
-    let configured = paths.slurm_bin.as_deref().map(Path::new);
+/// The user that slurmctld runs as, where slurm.conf says it itself: nothing else can be known of it yet.
+#[must_use]
+pub fn slurm_user(common: &Common, paths: &Paths, environment: &Environment) -> Option<String> {
+    let text = std::fs::read(conf_path(common, paths, environment)).ok()?;
+    let document = Document::parse(text);
+    let users = document.lines().filter_map(|line| match line.read() {
+        Ok(Statement::Parameter(pair)) if pair.key.eq_ignore_ascii_case("SlurmUser") => {
+            Some(pair.value.to_string())
+        }
+        _ => None,
+    });
+    users.last()
+}
+
+async fn controller(
+    paths: &Paths,
+    conf: &Path,
+    environment: &Environment,
+) -> Result<Scontrol, Trouble> {
+    let configured = paths.slurm_bin.as_deref().map(|path| environment.expand(path));
     let usual = Programs::USUAL.map(Path::new);
-    let directories: Vec<&Path> = configured.into_iter().chain(usual).collect();
+    let directories: Vec<&Path> = configured.as_deref().into_iter().chain(usual).collect();
     let programs = Programs::find(&directories, Path::is_file).map_err(|error| {
         Trouble::new(format!("{error}; say in the configuration where: slurm_bin: /path/to/bin"))
     })?;

@@ -154,7 +154,7 @@ fn batches_of_no_nodes() {
 #[test]
 fn jobs_for_nodes_on_which_they_do_nothing() {
     let stage = Stage::new().running();
-    let ended = unchanged(&stage, "rebuild", &["submit", "--jobs"]).with_code(2);
+    let ended = unchanged(&stage, "rebuild", &["submit", "--jobs", "compute"]).with_code(2);
     snapshot::matches("broken-elastic-jobs", &ended.text().replace(&version(&stage), "VERSION"));
 }
 
@@ -201,7 +201,7 @@ fn a_slurm_conf_that_may_not_be_written() {
     let script = "mount --bind $D/etc $D/etc && mount -o remount,bind,ro $D/etc\n\
                   exec $FINISH --config startnode.yaml --no-prove";
     let ended = apart(&stage, script).with_code(2);
-    ended.saying(&["cannot write DIR/etc/slurm.conf: Read-only file system", "run finish again"]);
+    ended.saying(&["cannot write DIR/etc/slurm.conf: Read-only file system", "run it again"]);
     assert_eq!(stage.files(), before);
     assert_eq!(stage.changes(), Vec::<String>::new());
 }

@@ -1,8 +1,8 @@
 //! In the place of Cluster in the Cloud's programs: its files, its node lines, its flow, its tags, its words in the log.
 
 use crate::slurm::wait;
-use crate::stage::{Ended, Stage};
-use cloud_sim::{Fault, Rule, State};
+use crate::stage::{Ended, Stage, answer};
+use cloud_sim::{Rule, State};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -203,12 +203,7 @@ fn a_start_waits_for_a_machine_that_is_going() {
 #[test]
 fn a_launch_that_the_cloud_refuses_is_logged_as_ever() {
     let stage = cluster();
-    let answer = Fault::Answer {
-        status: 400,
-        code: "LimitExceeded".to_owned(),
-        message: "The following service limits were exceeded".to_owned(),
-        headers: BTreeMap::new(),
-    };
+    let answer = answer(400, "LimitExceeded", "The following service limits were exceeded");
     stage.cloud().add_fault(Rule::always("LaunchInstance", answer));
     stage.run("startnode", &[NODE]).with_code(1).saying(&["service limits were exceeded"]);
     let log = stage.read("log/elastic.log");
@@ -242,12 +237,11 @@ fn a_stop_that_fails_is_logged_as_ever_and_the_others_go_on() {
     let other = "vm-standard2-1-ad3-0001";
     let both = format!("{NODE},{other}");
     stage.run("startnode", &[&both]).with_code(0);
-    let answer = Fault::Answer {
-        status: 404,
-        code: "NotAuthorizedOrNotFound".to_owned(),
-        message: "Authorization failed or requested resource not found".to_owned(),
-        headers: BTreeMap::new(),
-    };
+    let answer = answer(
+        404,
+        "NotAuthorizedOrNotFound",
+        "Authorization failed or requested resource not found",
+    );
     let id = stage.machine(NODE).id;
     let rule = Rule { containing: Some(id), ..Rule::always("TerminateInstance", answer) };
     stage.cloud().add_fault(rule);

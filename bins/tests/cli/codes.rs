@@ -1,9 +1,8 @@
 //! Every program: what it says of itself, and its three exit codes.
 
 use crate::snapshot;
-use crate::stage::{Ended, PROGRAMS, Stage, program};
-use cloud_sim::{Fault, Rule};
-use std::collections::BTreeMap;
+use crate::stage::{Ended, PROGRAMS, Stage, answer, program};
+use cloud_sim::Rule;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
@@ -39,7 +38,7 @@ fn version() {
 
 #[test]
 fn wrong_usage() {
-    let calls: [(&str, &[&str]); 12] = [
+    let calls: [(&str, &[&str]); 13] = [
         ("startnode", &[]),
         ("startnode", &["--frobnicate", "n1"]),
         ("startnode", &["n1", "n2"]),
@@ -49,7 +48,8 @@ fn wrong_usage() {
         ("finish", &["--style", "roman"]),
         ("finish", &["--check", "--print"]),
         ("rebuild", &["image", "n1"]),
-        ("resize", &[]),
+        ("resize", &["--partition", "compute"]),
+        ("resize", &["--to", "2", "--limits", "other.yaml"]),
         ("reconcile", &["--apply", "--dry-run"]),
         ("listnodes", &["--csv", "--json"]),
     ];
@@ -102,12 +102,7 @@ fn zero() {
 #[test]
 fn one() {
     let stage = Stage::new().running();
-    let answer = Fault::Answer {
-        status: 500,
-        code: "InternalError".to_owned(),
-        message: "Out of host capacity.".to_owned(),
-        headers: BTreeMap::new(),
-    };
+    let answer = answer(500, "InternalError", "Out of host capacity.");
     let rule =
         Rule { containing: Some(format!("{NODE}\"")), ..Rule::always("LaunchInstance", answer) };
     stage.cloud().add_fault(rule);
@@ -121,6 +116,36 @@ fn one() {
     stage.run("rebuild", &["nowhere7"]).with_code(1).saying(&["nowhere7: ", "not in slurm.conf"]);
     stage.run("stopnode", &["--all"]).with_code(1).saying(&["--force"]);
     assert_eq!(stage.live(), ["vm-standard2-1-ad1-0002"]);
+}
+
+/// What cannot be seen is said, and what can is shown.
+#[test]
+fn one_for_a_cloud_that_does_not_list() {
+    let stage = Stage::new().running();
+    let answer = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
+    stage.cloud().add_fault(Rule::always("ListInstances", answer));
+    let ended = stage.run("listnodes", &["--all"]).with_code(1).saying(&["Authorization failed"]);
+    assert!(ended.stdout.contains(NODE), "{ended:?}");
+    for arguments in [&["--apply"][..], &[]] {
+        stage.run("reconcile", arguments).with_code(1).saying(&["Authorization failed"]);
+    }
+    stage.run("rebuild", &["status"]).with_code(1).saying(&["Authorization failed"]);
+}
+
+#[test]
+fn an_orphan_is_ended_by_the_second_reconcile() {
+    let stage = Stage::new().running();
+    let text = stage.configuration().replace("cooldown: 5s", "cooldown: 5s, grace: 0s");
+    stage.write("startnode.yaml", &text);
+    stage.run("startnode", &[NODE]).with_code(0);
+    stage.cloud().clear_requests();
+    let preview = stage.run("reconcile", &[]).with_code(0).stdout;
+    assert!(preview.contains(NODE) && stage.changes().is_empty(), "{preview}");
+    stage.run("reconcile", &["--apply"]).with_code(0);
+    assert_eq!(stage.live(), [NODE], "nothing ends that was seen once");
+    stage.run("reconcile", &["--apply"]).with_code(0);
+    assert_eq!(stage.live(), Vec::<String>::new());
+    stage.run("reconcile", &["--apply", "--watch", "0"]).with_code(2).saying(&["--watch"]);
 }
 
 /// How a rollout is begun: what is powered down gets its image when it starts.
@@ -141,7 +166,10 @@ fn a_rollout_of_nodes_that_sleep_is_over_at_once() {
     let lines: Vec<serde_json::Value> =
         json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["apart"] == 4), "{lines:?}");
-    assert_eq!(stage.read("state/rollout.json"), "", "it is over, and nothing is to be remembered");
+    let left =
+        std::fs::read_dir(stage.path("state")).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("rollout")).collect();
+    assert!(left.is_empty(), "it is over, and nothing is to be remembered: {left:?}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What once went wrong, each as a call that shows it.
 
-use crate::slurm::wait;
+use crate::slurm::{Fake, wait};
 use crate::stage::Stage;
 use std::fs;
+use std::process::{Command, Stdio};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -17,14 +18,128 @@ fn a_good_file_was_put_back_as_22_05_did_not_show_its_nodes() {
     assert!(stage.slurm.is_up());
 }
 
+/// slurmctld waits for startnode before it reads its file, and startnode's scontrol for slurmctld.
+#[test]
+fn a_good_file_was_put_back_as_slurmctld_did_not_answer_in_time() {
+    let stage = Stage::new().running();
+    let deaf = "\"$REAL/scontrol\" \"$@\" || exit; [ \"$1\" != reconfigure ] && exit\n\
+                echo 'slurm_reconfigure error: Socket timed out on send/recv operation' >&2; exit 1";
+    stage.slurm.fake(&Fake { scontrol: deaf, sbatch: "exit 1" });
+    let real = stage.slurm.bin().display().to_string();
+    let bin = stage.path("bin").display().to_string();
+    stage.write("startnode.yaml", &stage.configuration().replace(&real, &bin));
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
+    let ended = stage.run("finish", &["--no-prove"]).with_code(0).saying(&["did not answer"]);
+    assert!(stage.read("etc/slurm.conf").contains("vm-standard2-1-ad1-[0001-0005]"), "{ended:?}");
+    assert!(!stage.slurm.node("vm-standard2-1-ad1-0005", "State").is_empty());
+}
+
 #[test]
 fn a_dry_run_of_a_rollout_begun_anew_forgot_the_one_before() {
     let stage = Stage::new().running();
     let memory = "{\"image\":\"ocid1.image.oc1.phx.img003\",\"last\":7,\"tried\":[]}\n";
-    stage.write("state/rollout.json", memory);
+    stage.write("state/rollout-ocid1.image.oc1.phx.img003.json", memory);
     let image = ["submit", "--image", "citc-ol9-3"];
     stage.run("rebuild", &[&image[..], &["--anew", "--dry-run"]].concat()).with_code(0);
-    assert_eq!(stage.read("state/rollout.json"), memory);
+    assert_eq!(stage.read("state/rollout-ocid1.image.oc1.phx.img003.json"), memory);
+}
+
+#[test]
+fn a_dry_run_made_a_state_directory_and_a_log() {
+    let stage = Stage::new().running();
+    fs::remove_dir_all(stage.path("state")).unwrap();
+    fs::remove_dir_all(stage.path("log")).unwrap();
+    stage.run("startnode", &["--dry-run", NODE]).with_code(0);
+    stage.run("rebuild", &["submit", "--dry-run", "--image", "citc-ol9-3"]).with_code(0);
+    assert!(!stage.path("state").exists() && !stage.path("log").exists());
+}
+
+/// Under sudo, HOME is root's or the caller's.
+#[test]
+fn a_home_was_whoever_called() {
+    let daemon = |conf: &mut String| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon");
+    let stage = Stage::with(|_| {}, daemon);
+    assert!(stage.read("etc/slurm.conf").contains("SlurmUser=daemon"), "these tests run as root");
+    let ended = stage.run("startnode", &["--dry-run", NODE]).with_code(2);
+    ended.saying(&["/usr/sbin/.oci/config"]);
+    let more = stage.configuration().replace("elastic: {", "config_file: /nowhere\nelastic: {");
+    let more = more.replace(&format!("{}/log", stage.dir.path().display()), "~/nowhere");
+    stage.write("startnode.yaml", &more);
+    let ended = stage.run("startnode", &[NODE]).with_code(2);
+    ended.saying(&["/usr/sbin/nowhere/elastic.log"]);
+}
+
+#[test]
+fn a_watch_ended_at_the_first_moment_without_the_cloud() {
+    let stage = Stage::new().running();
+    let key = stage.path("home/.oci/config");
+    let text = fs::read(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    let call = stage.command("reconcile", &["--watch", "1"]);
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(call.get_program()).args(call.get_args());
+    command.env_clear().env("HOME", stage.path("home")).stdin(Stdio::null());
+    command.stdout(fs::File::create(stage.path("said")).unwrap()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let log = || stage.read("log/elastic.log");
+    wait("a round that sees nothing", || log().contains(".oci/config").then_some(()), log);
+    fs::write(&key, text).unwrap();
+    let said = || stage.read("said");
+    wait("a round that sees all", || said().contains("all is well").then_some(()), said);
+    Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn verbose_said_nothing_more() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    assert!(!stage.read("log/elastic.log").contains("DEBUG"));
+    stage.run("stopnode", &["-v", "--now", NODE]).with_code(0);
+    let log = stage.read("log/elastic.log");
+    assert!(log.contains(" DEBUG    cloud: terminate ocid1.instance."), "{log}");
+    assert!(log.contains("/etc/slurm.conf, Slurm 24.11"), "{log}");
+}
+
+#[test]
+fn an_inventory_and_a_hosts_file_took_no_notice_of_what_was_asked_for() {
+    let stage = Stage::new().running();
+    let both = "vm-standard2-1-ad1-[0001-0002]";
+    stage.run("startnode", &[both]).with_code(0);
+    let of = |arguments: &[&str]| stage.run("listnodes", arguments).with_code(0).stdout;
+    let (one, two) = ("vm-standard2-1-ad1-0001", "vm-standard2-1-ad1-0002");
+    let all = of(&["--inventory", "ini"]);
+    assert!(all.contains(one) && all.contains(two), "{all}");
+    let some = of(&["--inventory", "ini", one]);
+    assert!(some.contains(one) && !some.contains(two), "{some}");
+    stage.write("hosts", "127.0.0.1 localhost\n");
+    let hosts = stage.path("hosts").display().to_string();
+    let some = of(&["--hosts", &hosts, "--partition", "compute", two]);
+    assert!(some.contains(two) && !some.contains(one), "{some}");
+    let none = of(&["--inventory", "json", "--state", "drained"]);
+    assert!(!none.contains(one), "{none}");
+}
+
+#[test]
+fn a_check_took_the_name_of_an_image_for_none_and_any_subnet_for_one() {
+    let stage = Stage::new().running();
+    let checked = |more: &str| {
+        stage.write("startnode.yaml", &format!("{}{more}\n", stage.configuration()));
+        let ended = stage.run("finish", &["--check", "--json"]);
+        let points: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let points = points.as_array().unwrap().clone();
+        let wrong = points.iter().filter(|point| point["state"] == "wrong");
+        let wrong: Vec<String> = wrong.map(|point| point["what"].to_string()).collect();
+        assert_eq!(ended.code == Some(0), wrong.is_empty(), "{ended:?}");
+        assert!(ended.stdout.contains("RebootProgram=/bin/true"), "{ended:?}");
+        wrong
+    };
+    assert_eq!(checked(""), Vec::<String>::new());
+    assert_eq!(checked("image_id: citc-ol9-3"), Vec::<String>::new());
+    assert_eq!(checked("subnet_id: ocid1.subnet.oc1.phx.aaaasub"), Vec::<String>::new());
+    let wrong = checked("image_id: nowhere\nsubnet_id: ocid1.subnet.oc1.phx.nowhere");
+    assert_eq!(wrong.len(), 2, "{wrong:?}");
+    assert!(wrong[0].contains("image nowhere") && wrong[1].contains("subnet"), "{wrong:?}");
 }
 
 #[test]
@@ -36,7 +151,7 @@ fn machines_ran_on_for_want_of_things_that_their_end_does_not_need() {
     stage.run("startnode", &[NODE]).with_code(2).saying(&["/nonexistent/bootstrap"]);
     stage.run("startnode", &["--failed", "--dry-run", NODE]).with_code(0);
     let nowhere = ["--state-dir", "/proc/nowhere"];
-    let listed = stage.run("stopnode", &[&nowhere[..], &["--dry-run", NODE]].concat());
+    let listed = stage.run("reconcile", &nowhere);
     let _ = listed.with_code(0).saying(&["no locks and no memory", "/proc/nowhere"]);
     stage.write("etc/slurm.conf", "NodeName=n[1-\n");
     let ended = stage.run("stopnode", &["--all", "--force"]).saying(&["warning: ", "ClusterName"]);

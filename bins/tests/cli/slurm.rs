@@ -70,8 +70,31 @@ impl Slurm {
                  {release}/bin/scontrol ping | grep -q 'is UP' && exit 0\nsleep 0.05\ndone\nexit 1\n"
             ),
         );
-        self.slurmctld = Some(Guard::spawn(&Command::new(self.dir.join("keep"))));
+        self.slurmctld = Some(Guard::spawn(&self.with_hosts("keep")));
         self.wait();
+    }
+
+    /// A script that knows the names of the stage's hosts file, where there is one: slurmctld looks each node up by name that
+    /// is not elastic, and tries for ten seconds.
+    fn with_hosts(&self, script: &str) -> Command {
+        let (script, hosts) = (self.dir.join(script), self.dir.join("hosts"));
+        if !hosts.exists() {
+            return Command::new(script);
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-eu", "-c"]);
+        command.arg("mount --bind \"$1\" /etc/hosts\nexec \"$0\"").arg(script).arg(hosts);
+        command
+    }
+
+    /// Puts programs into `bin` of the stage that stand before the real ones.
+    pub(crate) fn fake(&self, fake: &Fake<'_>) {
+        fs::create_dir_all(self.dir.join("bin")).unwrap();
+        let (real, dir) = (self.bin(), self.dir.display());
+        let setup = format!("REAL={} DIR={dir}\n", real.display());
+        self.script("bin/scontrol", &format!("{setup}{}\n", fake.scontrol));
+        self.script("bin/sbatch", &format!("{setup}{}\n", fake.sbatch));
+        self.script("bin/squeue", &format!("{setup}exec \"$REAL/squeue\" \"$@\"\n"));
     }
 
     fn script(&self, name: &str, text: &str) {
@@ -107,6 +130,12 @@ impl Slurm {
             || fs::read_to_string(self.dir.join("run/slurmctld.log")).unwrap_or_default(),
         );
     }
+}
+
+/// What stands before Slurm's programs: shell that knows the real ones in `REAL` and the stage in `DIR`.
+pub(crate) struct Fake<'a> {
+    pub(crate) scontrol: &'a str,
+    pub(crate) sbatch: &'a str,
 }
 
 /// Asks again and again, up to a deadline.

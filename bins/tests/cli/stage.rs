@@ -1,7 +1,7 @@
 //! A cloud, the files of a cluster, and the programs that are called on them.
 
 use crate::slurm::Slurm;
-use cloud_sim::{Admin, Cloud, Instance, Settings, Timing};
+use cloud_sim::{Admin, Cloud, Fault, Instance, Settings, Timing};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -220,6 +220,12 @@ fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, (u64, Vec<u8>)>) {
             files.insert(path.clone(), (inode, fs::read(&path).unwrap()));
         }
     }
+}
+
+/// An answer of the cloud that is no success.
+pub(crate) fn answer(status: u16, code: &str, message: &str) -> Fault {
+    let (code, message) = (code.to_owned(), message.to_owned());
+    Fault::Answer { status, code, message, headers: BTreeMap::new() }
 }
 
 /// Everything takes a moment.

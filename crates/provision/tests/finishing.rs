@@ -15,7 +15,7 @@ use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::time::advance;
+use tokio::time::{advance, sleep};
 
 const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
 
@@ -68,18 +68,22 @@ impl Site {
     }
 
     async fn finish(&self, cluster: &Cluster, force: bool) -> Report {
+        let document = Document::parse(self.text.clone());
+        let request = self.request(cluster, &document, force);
+        self.bed.run(async |run| run::finish(run, &request).await).await.unwrap()
+    }
+
+    async fn resize_to(&self, cluster: &Cluster) -> Report {
+        let document = Document::parse(self.text.clone());
+        let request = self.request(cluster, &document, false);
+        self.bed.run(async |run| run::resize_to(run, &request).await).await.unwrap()
+    }
+
+    fn request<'a>(&self, cluster: &'a Cluster, document: &'a Document, force: bool) -> Finish<'a> {
         // What is to be written is what slurmctld will read.
         self.bed.slurm.set_conf_nodes(specs(cluster));
-        let document = Document::parse(self.text.clone());
-        let request = Finish {
-            document: &document,
-            cluster,
-            version: SlurmVersion::new(24, 11),
-            force,
-            tell: true,
-            patience: Duration::from_mins(1),
-        };
-        self.bed.run(async |run| run::finish(run, &request).await).await.unwrap()
+        let (version, patience) = (SlurmVersion::new(24, 11), Duration::from_mins(1));
+        Finish { document, cluster, version, force, tell: true, patience }
     }
 
     async fn resize(&self, size: usize) -> Report {
@@ -164,6 +168,69 @@ async fn finish_leaves_a_node_with_a_job_alone_unless_forced() {
     let report = site.finish(&cluster("n1", ""), true).await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(site.bed.live().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_to_limits_waits_for_jobs_and_ends_none() {
+    for (runs, ends_in_time) in [(Duration::from_secs(40), true), (Duration::from_hours(5), false)]
+    {
+        let site = Site::new("n[1-2]", "", "");
+        site.bed.run(async |run| run::deploy(run, None).await).await;
+        let job = site.bed.slurm.submit_job(JobSpec::new(2, runs));
+        advance(Duration::from_secs(2)).await;
+        let _ = site.bed.slurm.tick();
+        let ticks = async {
+            loop {
+                sleep(Duration::from_secs(1)).await;
+                let _ = site.bed.slurm.tick();
+            }
+        };
+        let cluster = cluster("n1", "n3");
+        let report = tokio::select! {
+            report = site.resize_to(&cluster) => report,
+            () = ticks => panic!("never"),
+        };
+        assert_eq!(report.is_success(), ends_in_time, "{report:?}");
+        let state = site.bed.slurm.node("n2").map(|node| node.state);
+        if ends_in_time {
+            assert_eq!((site.bed.live().len(), state), (1, None));
+            continue;
+        }
+        assert_eq!((site.written(), site.bed.live().len()), (site.text.clone(), 2));
+        assert!(state.is_some_and(|state| state.has_job() && !state.has_drain()));
+        assert!(site.bed.slurm.job(job).is_some_and(|job| !job.state.is_finished()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_to_limits_starts_what_is_always_there_from_now_on() {
+    let mut site = Site::new("n1", "n[2-3]", POWER);
+    site.bed.run(async |run| run::deploy(run, None).await).await;
+    let report = site.resize_to(&cluster("n[1-2]", "n[3-5]")).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!((site.bed.live().len(), site.bed.slurm.all_nodes().len()), (2, 5));
+    assert_eq!(site.excluded().as_deref(), Some("n[1-2]"));
+    site.reread();
+    let report = site.resize_to(&cluster("n[1-2]", "n[3-5]")).await;
+    assert!(report.is_success() && report.nodes.is_empty(), "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_without_room_waited_for_its_deadline() {
+    let site = Site::new("n1", "", "");
+    let full = || Trouble::Refuse(cloud_core::ErrorKind::Capacity);
+    for limits in [false, true] {
+        site.bed.cloud.script(Operation::Launch, full());
+        let begun = tokio::time::Instant::now();
+        let report = if limits {
+            site.resize_to(&cluster("n[1-2]", "")).await
+        } else {
+            site.resize(2).await
+        };
+        assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Failed, "{report:?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+        assert_eq!(site.written(), site.text);
+    }
 }
 
 #[tokio::test(start_paused = true)]

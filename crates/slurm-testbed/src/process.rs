@@ -19,7 +19,7 @@ pub fn wait<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Optio
         if Instant::now() >= deadline {
             return None;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

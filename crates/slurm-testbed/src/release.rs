@@ -16,17 +16,23 @@ impl Release {
     /// The release of a series such as `24.11`.
     #[must_use]
     pub fn find(series: &str) -> Self {
-        let path =
-            |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let home = || path("HOME").expect("HOME is set").join(".cache");
-        let cache = || path("XDG_CACHE_HOME").unwrap_or_else(home).join("slurm-elastic");
-        let dir = path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache).join("slurm").join(series);
+        let dir = Self::cache().join("slurm").join(series);
         let version = fs::read_to_string(dir.join("version")).unwrap_or_else(|error| {
             let missing = dir.display();
             panic!("no Slurm {series} in {missing}: {error}\nrun tests/slurm/fetch {series}")
         });
         let version = version.parse().expect("the version that fetch wrote");
         Self { dir, version }
+    }
+
+    /// Where the project keeps what it has fetched.
+    #[must_use]
+    pub fn cache() -> PathBuf {
+        let path =
+            |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = || path("HOME").expect("HOME is set").join(".cache");
+        let cache = || path("XDG_CACHE_HOME").unwrap_or_else(home).join("slurm-elastic");
+        path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache)
     }
 
     /// Its version; another series than was asked for where Debian's suite has moved on.

@@ -105,6 +105,8 @@ pub(crate) fn submit(job: &BatchJob) -> Argv {
     add("wrap", &job.command);
     arguments.extend(job.exclusive.then(|| "--exclusive".to_owned()));
     arguments.extend(job.reboot.then(|| "--reboot".to_owned()));
+    // A word without a hyphen would be the script.
+    arguments.extend(job.options.iter().filter(|option| option.starts_with("--")).cloned());
     arguments
 }
 
@@ -174,6 +176,7 @@ mod tests {
         let mut job = BatchJob::reboot("-x\ny", "rebuild", "n1".parse().unwrap());
         job.time_limit = Some(Duration::from_secs(61));
         job.comment = Some("why".into());
+        job.options = ["--no-requeue", "script", "-", "--qos=high"].map(str::to_owned).into();
         let expected = [
             "--parsable",
             "--nodes=1",
@@ -188,6 +191,8 @@ mod tests {
             "--wrap=true",
             "--exclusive",
             "--reboot",
+            "--no-requeue",
+            "--qos=high",
         ];
         assert_eq!(submit(&job), expected);
     }

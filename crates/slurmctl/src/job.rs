@@ -207,6 +207,9 @@ pub struct BatchJob {
     pub directory: PathBuf,
     /// Its comment.
     pub comment: Option<String>,
+    /// Further options of sbatch, each as one word: behind the others, so that they count. What is no
+    /// option is left out.
+    pub options: Vec<String>,
 }
 
 impl BatchJob {
@@ -223,6 +226,7 @@ impl BatchJob {
             time_limit: None,
             directory: "/".into(),
             comment: None,
+            options: Vec::new(),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Is everything in place? Each point is said with what to do about it; nothing is written.
 
 use super::inputs::Inputs;
+use crate::args::Common;
 use crate::context::Context;
 use crate::output::{Colour, chain};
 use crate::process::{SOME_FAILED, WELL};
 use cloud_core::{ImageFilter, InstanceFilter};
+use serde_json::json;
 use slurmconf::{Config, Markers};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -24,25 +26,32 @@ enum Point {
 use Point::{Odd, Well, Wrong};
 
 /// Checks everything and says what it found.
-pub(super) async fn all(context: &Context, inputs: &Inputs, new: &str) -> u8 {
+pub(super) async fn all(context: &Context, common: &Common, inputs: &Inputs, new: &str) -> u8 {
     let mut points = vec![Well("configuration and limits are readable".to_owned())];
     points.extend(cloud(context).await);
     points.push(quota(context, inputs).await);
     points.extend(power(&context.slurm.config));
     points.push(section(inputs, new));
-    let mut code = WELL;
-    for point in points {
-        let line = match point {
-            Well(text) => format!("{} {text}", context.output.paint(Colour::Green, "ok   ")),
-            Odd(text) => format!("{} {text}", context.output.paint(Colour::Yellow, "odd  ")),
-            Wrong(text) => {
-                code = SOME_FAILED;
-                format!("{} {text}", context.output.paint(Colour::Red, "wrong"))
-            }
-        };
-        context.output.print(line);
+    let wrong = points.iter().any(|point| matches!(point, Wrong(_)));
+    print(context, common, &points);
+    if wrong { SOME_FAILED } else { WELL }
+}
+
+fn print(context: &Context, common: &Common, points: &[Point]) {
+    let parts = points.iter().map(|point| match point {
+        Well(text) => (Colour::Green, "ok", text),
+        Odd(text) => (Colour::Yellow, "odd", text),
+        Wrong(text) => (Colour::Red, "wrong", text),
+    });
+    if common.json {
+        let all = parts.map(|(_, state, text)| json!({"state": state, "what": text}));
+        context.output.print(json!(all.collect::<Vec<_>>()));
+        return;
     }
-    code
+    for (colour, state, text) in parts {
+        let state = context.output.paint(colour, format_args!("{state:<5}"));
+        context.output.print(format_args!("{state} {text}"));
+    }
 }
 
 async fn cloud(context: &Context) -> Vec<Point> {
@@ -59,7 +68,17 @@ async fn cloud(context: &Context) -> Vec<Point> {
             take each other's; set cluster_id".to_owned()));
     }
     points.push(image(context).await);
+    points.extend(subnet(context));
     points
+}
+
+/// Where new machines are to be; an OpenStack has networks, which it looks up by itself.
+fn subnet(context: &Context) -> Option<Point> {
+    let subnet = context.site.subnet.as_ref()?;
+    Some(match &context.no_subnet {
+        None => Well(format!("subnet {subnet}")),
+        Some(why) => Wrong(why.clone()),
+    })
 }
 
 async fn image(context: &Context) -> Point {
@@ -122,6 +141,14 @@ fn power(config: &Config) -> Vec<Point> {
             )),
         });
     }
+    points.push(match &power.reboot_program {
+        Some(setting) => program("RebootProgram", config.program(setting)),
+        None => Odd(
+            "slurm.conf has no RebootProgram, so that nodes get a new image only when they start: \
+             RebootProgram=/usr/local/bin/rebuild"
+                .to_owned(),
+        ),
+    });
     if power.resume_timeout < SHORT {
         points.push(Odd(format!(
             "ResumeTimeout is {} s; machines of most clouds take longer to boot: ResumeTimeout=600",

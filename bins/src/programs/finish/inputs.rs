@@ -1,6 +1,6 @@
 //! What `finish` reads: limits, shapes, and the file with the markers.
 
-use super::Arguments;
+use super::sources::{Sources, StyleName};
 use crate::config::Cloud;
 use crate::context::Context;
 use crate::trouble::Trouble;
@@ -30,11 +30,11 @@ pub(super) fn unready(context: &Context) -> Option<String> {
 }
 
 /// What was read.
-pub(super) struct Inputs {
+pub(in crate::programs) struct Inputs {
     /// What is to stand between the markers.
-    pub(super) cluster: Cluster,
+    pub(in crate::programs) cluster: Cluster,
     /// The file with the markers.
-    pub(super) document: Document,
+    pub(in crate::programs) document: Document,
     /// Where it is.
     pub(super) path: PathBuf,
     /// Where the limits are.
@@ -42,19 +42,22 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    pub(super) async fn read(arguments: &Arguments, context: &Context) -> Result<Self, Trouble> {
-        let limits = limits(&arguments.limits, context)?;
-        let shapes = shapes(arguments, context).await?;
-        let citc = arguments.style == super::StyleName::Citc;
+    pub(in crate::programs) async fn read(
+        sources: &Sources,
+        context: &Context,
+    ) -> Result<Self, Trouble> {
+        let limits = limits(&sources.limits, context)?;
+        let shapes = shapes(sources, context).await?;
+        let citc = sources.style == StyleName::Citc;
         let site = Site {
             cluster_id: context.settings.cluster_id.clone(),
-            style: arguments.style.into(),
+            style: sources.style.into(),
             memory: memory(context, citc),
-            default_partition: arguments.default_partition.clone(),
+            default_partition: sources.default_partition.clone(),
         };
         let cluster = generate(&limits, &shapes, &site).map_err(|e| Trouble::from_error(&e))?;
         let (path, document) = marked(&context.slurm.path)?;
-        Ok(Self { cluster, document, path, limits: arguments.limits.clone() })
+        Ok(Self { cluster, document, path, limits: sources.limits.clone() })
     }
 }
 
@@ -85,12 +88,12 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
 }
 
 /// The built-in shapes or the cloud's flavors, and over them the operator's own.
-async fn shapes(arguments: &Arguments, context: &Context) -> Result<Shapes, Trouble> {
+async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Trouble> {
     let mut shapes = match &context.settings.cloud {
         Cloud::Oracle(_) => Shapes::oci(),
         Cloud::OpenStack(_) => flavors(context).await?,
     };
-    let (path, text) = match &arguments.shapes {
+    let (path, text) = match &sources.shapes {
         Some(path) => (path.clone(), Some(read(path)?)),
         None => named(context, context.settings.paths.shapes.as_deref(), SHAPES)?,
     };

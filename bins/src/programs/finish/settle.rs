@@ -4,22 +4,15 @@ use super::inputs::Inputs;
 use crate::context::Context;
 use crate::output::chain;
 use crate::trouble::Trouble;
+use hostlist::{Hostlist, NodeName};
 use provision::Report;
+use provision::exec::{Expected, Patience};
 use provision::plan::{Plan, Step};
 use provision::state::replace_whole;
-use slurmconf::{Config, Markers, NodeDef, NodeState};
-use slurmctl::{Controller as _, Node};
-use std::collections::BTreeSet;
+use slurmconf::{Config, Markers};
+use slurmctl::Controller as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::Duration;
-use tokio::time::{Instant, sleep};
-
-/// How long slurmctld may take to read its file and answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it may say nothing at all, while it makes way for itself.
-const SILENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// Writes the new text beside the file and removes it: a full disk or a directory that may not be written is found before
 /// anything is changed.
@@ -34,7 +27,7 @@ pub(super) fn rehearse(inputs: &Inputs) -> Result<(), Trouble> {
     };
     trial().map_err(|error| {
         Trouble::new(format!(
-            "cannot write {}: {error}; nothing is changed: make room in {} or let it be written, and run finish again",
+            "cannot write {}: {error}; nothing is changed: make room in {} or let it be written, and run it again",
             inputs.path.display(),
             folder.display()
         ))
@@ -57,58 +50,15 @@ pub(super) async fn settle(
     false
 }
 
-/// True once slurmctld answers with the nodes of the new file, twice: it says that it has taken a file before it reads it,
-/// and ends if the file is no good.
+/// True once slurmctld runs with the nodes of the new file.
 async fn runs(context: &Context, inputs: &Inputs) -> bool {
-    let wanted: BTreeSet<String> =
-        inputs.cluster.nodes.iter().flat_map(|def| def.names.to_vec()).collect();
+    let new = Config { nodes: inputs.cluster.nodes.clone(), ..Config::default() };
+    let wanted: Hostlist = new.nodes.iter().flat_map(|def| def.names.iter()).collect();
     let old = inputs.document.section(Markers::NODES).ok();
     let old = old.and_then(|section| Config::parse(&section).ok());
-    let old = old.iter().flat_map(|config| &config.nodes).flat_map(|def| def.names.to_vec());
-    let gone: BTreeSet<String> = old.filter(|name| !wanted.contains(name)).collect();
-    let version = context.slurm.controller.version();
-    let until = Instant::now() + PATIENCE;
-    let mut good = 0;
-    let mut answered = Instant::now();
-    while good < 2 && Instant::now() < until && answered.elapsed() < SILENCE {
-        sleep(PAUSE).await;
-        let Ok(nodes) = context.slurm.controller.nodes(None).await else {
-            good = 0;
-            continue;
-        };
-        answered = Instant::now();
-        let asleep = |node: &Node| node.state.is_cloud() && node.state.is_powered_down();
-        let has = Shown {
-            names: nodes.iter().map(|node| node.name.as_str()).collect(),
-            all: !version.needs_cloud_parameters() || nodes.iter().any(asleep),
-        };
-        let fits = has.fits(&inputs.cluster.nodes, &gone)
-            && context.slurm.controller.ping().await.unwrap_or(false);
-        good = if fits { good + 1 } else { 0 };
-    }
-    good == 2
-}
-
-/// What slurmctld shows of its nodes.
-struct Shown<'a> {
-    names: BTreeSet<&'a str>,
-    /// False if elastic nodes may be hidden while they are powered down: before 23.11 they are, without
-    /// `PrivateData=cloud`.
-    all: bool,
-}
-
-impl Shown<'_> {
-    /// True if nothing of it speaks against these nodes and none of those that are gone.
-    fn fits(&self, wanted: &[NodeDef], gone: &BTreeSet<String>) -> bool {
-        let mut needed = wanted.iter().filter(|def| match def.state {
-            Some(NodeState::Future) => false,
-            Some(NodeState::Cloud) => self.all,
-            _ => true,
-        });
-        let there = |name: String| self.names.contains(name.as_str());
-        needed.all(|def| def.names.to_vec().into_iter().all(there))
-            && !gone.iter().any(|name| self.names.contains(name.as_str()))
-    }
+    let old = old.iter().flat_map(|config| &config.nodes).flat_map(|def| def.names.iter());
+    let gone = old.filter(|name| !wanted.contains(name)).filter_map(|it| NodeName::new(&it).ok());
+    Expected::new(&new, gone).runs(&context.slurm.controller, Patience::USUAL).await
 }
 
 /// Puts a text back into its file. The version that was kept is it, so that what was refused is kept nowhere.
@@ -173,23 +123,5 @@ mod tests {
         assert_eq!(names(), ["slurm.conf"]);
         restore(&path, b"other").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"other");
-    }
-
-    #[test]
-    fn an_old_slurmctld_that_hides_what_is_powered_down_has_taken_the_file() {
-        let text = "NodeName=n[1-3] State=CLOUD\nNodeName=p1\nNodeName=nonesuch State=FUTURE\n";
-        let nodes = Config::parse(text).unwrap().nodes;
-        let none = BTreeSet::new();
-        let gone = BTreeSet::from(["n4".to_owned()]);
-        let shown =
-            |names: &[&'static str], all| Shown { names: names.iter().copied().collect(), all };
-        assert!(shown(&["p1"], false).fits(&nodes, &none));
-        assert!(!shown(&["p1"], true).fits(&nodes, &none), "nothing is hidden here");
-        assert!(
-            !shown(&["n1"], false).fits(&nodes, &none),
-            "a node that is always there is missing"
-        );
-        assert!(!shown(&["p1", "n4"], false).fits(&nodes, &gone));
-        assert!(shown(&["p1", "n1", "n2", "n3"], true).fits(&nodes, &gone));
     }
 }

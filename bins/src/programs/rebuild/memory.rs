@@ -1,7 +1,7 @@
 //! What a rollout has begun, from one call to the next.
 
 use crate::output::chain;
-use hostlist::NodeName;
+use hostlist::{Hostlist, NodeName};
 use provision::plan::Rollout;
 use provision::state::replace_whole;
 use serde_json::{Value, json};
@@ -18,8 +18,9 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn of(state: &Path) -> Self {
-        Self { path: state.join("rollout.json") }
+    /// That of this rollout: another image, or the same for other nodes, has a file of its own.
+    pub(super) fn of(state: &Path, request: &Rollout) -> Self {
+        Self { path: state.join(file_name(request)) }
     }
 
     /// Puts into the request what an earlier call for the same image has begun.
@@ -50,6 +51,28 @@ impl Memory {
     }
 }
 
+/// The most bytes of a name that are written out: file names end at 255.
+const LONGEST: usize = 160;
+
+/// A name that says what it is of, and is another for each image and each choice of nodes.
+fn file_name(request: &Rollout) -> String {
+    let nodes: Hostlist = request.nodes.iter().collect();
+    let mut words = vec![request.image.to_string()];
+    words.extend(request.partitions.iter().map(|name| format!("partition {name}")));
+    words.extend((!nodes.is_empty()).then(|| format!("nodes {nodes}")));
+    let whole = words.join(" ");
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let name: String = whole.chars().map(plain).take(LONGEST).collect();
+    if name == whole {
+        return format!("rollout-{name}.json");
+    }
+    // FNV: the same in every release, which the hashes of the standard library are not.
+    let hash = whole.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("rollout-{name}-{hash:016x}.json")
+}
+
 fn read(text: &str, image: &str) -> Option<(BTreeSet<NodeName>, Option<Duration>)> {
     let value: Value = serde_json::from_str(text).ok()?;
     if value.get("image")?.as_str()? != image {
@@ -71,8 +94,8 @@ mod tests {
     #[test]
     fn another_call_knows_what_was_begun_and_another_image_does_not() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = Memory::of(folder.path());
         let mut request = Rollout::new(ImageId::new("img-2"));
+        let memory = Memory::of(folder.path(), &request);
         request.tried.insert(NodeName::new("n1").unwrap());
         request.last = Some(UNIX_EPOCH + Duration::from_secs(7));
         memory.keep(&request).unwrap();
@@ -87,6 +110,33 @@ mod tests {
         let mut anew = Rollout::new(ImageId::new("img-2"));
         memory.recall(&mut anew);
         assert!(anew.tried.is_empty());
+    }
+
+    #[test]
+    fn two_rollouts_shared_one_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = Vec::new();
+        for (image, partition, node) in [
+            ("a", "", ""),
+            ("b", "", ""),
+            ("a", "p", ""),
+            ("a", "", "p"),
+            ("a", "", "n1"),
+            ("../a", "", ""),
+        ] {
+            let mut request = Rollout::new(ImageId::new(image));
+            request.partitions.extend((!partition.is_empty()).then(|| partition.to_owned()));
+            request.nodes.extend(NodeName::new(node).ok());
+            all.push(Memory::of(folder.path(), &request).path);
+        }
+        let long = Rollout::new(ImageId::new("x".repeat(999)));
+        all.push(Memory::of(folder.path(), &long).path);
+        for path in &all {
+            assert_eq!(path.parent(), Some(folder.path()));
+            assert!(path.file_name().unwrap().len() < 255);
+        }
+        let different: BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len(), "{all:?}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) async fn show(
         .with_run(common, async |run: &Run<'_>| {
             let look = run.look().await;
             let names = given.unwrap_or_else(|| look.fleet.nodes());
-            let targets = target::targets(context, run, &names).await?;
+            let targets = target::targets(context, run, &names).await;
             let world = look.world(run);
             let rows: Vec<[String; 5]> =
                 targets.known.iter().map(|target| row(target, world)).collect();

@@ -25,29 +25,26 @@ pub(super) struct Targets {
 }
 
 /// What is said about each of these nodes; a bad file is the trouble of its own node alone.
-pub(super) async fn targets(
-    context: &Context,
-    run: &Run<'_>,
-    names: &[NodeName],
-) -> Result<Targets, Trouble> {
+pub(super) async fn targets(context: &Context, run: &Run<'_>, names: &[NodeName]) -> Targets {
     let mut list = Hostlist::new();
     list.extend(names.iter().map(NodeName::as_str));
     // Without slurmctld there are no reasons, and the rest will do.
     let nodes = run.tools.slurm.nodes(Some(&list)).await.unwrap_or_default();
-    let mut wishes: BTreeMap<&str, ImageWish> = BTreeMap::new();
+    let mut wishes: BTreeMap<&str, Result<ImageWish, String>> = BTreeMap::new();
     for node in &nodes {
         if let Some(name) = image_in(node.reason_text()).filter(|name| !wishes.contains_key(name)) {
-            wishes.insert(name, find(run.tools.cloud, name).await?);
+            let found = find(run.tools.cloud, name).await;
+            wishes.insert(name, found.map_err(|trouble| trouble.to_string()));
         }
     }
-    let reasons: BTreeMap<&NodeName, &ImageWish> = nodes
+    let reasons: BTreeMap<&NodeName, &Result<ImageWish, String>> = nodes
         .iter()
         .filter_map(|node| Some((&node.name, wishes.get(image_in(node.reason_text())?)?)))
         .collect();
     let files = Files::of(context);
     let mut targets = Targets::default();
     for name in names {
-        let reason = reasons.get(name).copied().cloned();
+        let reason = reasons.get(name).copied().cloned().transpose();
         match files.target(name, reason) {
             Ok(target) => targets.known.push(target),
             Err(why) => {
@@ -55,7 +52,7 @@ pub(super) async fn targets(
             }
         }
     }
-    Ok(targets)
+    targets
 }
 
 /// The files that name the image of each node.
@@ -75,14 +72,20 @@ impl Files {
         Self { reboot_vars, hostvars: folder(paths.hostvars.as_deref(), HOSTVARS), needed }
     }
 
-    fn target(&self, name: &NodeName, reason: Option<ImageWish>) -> Result<Target, String> {
+    /// What the files and the reason say; a reason that could not be looked up matters only where the files are silent.
+    fn target(
+        &self,
+        name: &NodeName,
+        reason: Result<Option<ImageWish>, String>,
+    ) -> Result<Target, String> {
         let own = self.reboot_vars.join(format!("{name}.yml"));
         let mut target = Target::new(name.clone());
         target.reboot_vars = read(&own)?;
         if target.reboot_vars.is_none() {
             target.hostvars = read(&self.hostvars.join(name.as_str()).join("hostvars.yml"))?;
         }
-        target.reason = reason;
+        let said = target.reboot_vars.is_some() || target.hostvars.is_some();
+        target.reason = if said { reason.unwrap_or_default() } else { reason? };
         let silent =
             target.reboot_vars.is_none() && target.hostvars.is_none() && target.reason.is_none();
         if silent && self.needed {

@@ -120,7 +120,9 @@ impl Engine<'_> {
                 let nowhere = || Failure::new(Cause::Refused, "no place to launch in");
                 let failure = work.failure.clone().unwrap_or_else(nowhere);
                 self.fail(node, failure);
-                return None;
+                // Where nobody is told of it, nothing else happens that would wake us.
+                let goes_on = self.works.get(node).is_some_and(Work::can_ask);
+                return if goes_on { self.next(node) } else { None };
             };
             match (self.probing.get(&pool), self.cooldowns.gate(&pool, now)) {
                 // The answer of the one who tries is on its way.

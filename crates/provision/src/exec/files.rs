@@ -9,6 +9,7 @@ use crate::plan::{File, hosts, inventory_ini, inventory_json, machines};
 use crate::state::whole;
 use crate::world::{Fleet, Roster, World};
 use cloud_core::{Error, InstanceFilter};
+use hostlist::NodeName;
 use slurmconf::Config;
 use std::path::{Path, PathBuf};
 use tokio::time::timeout_at;
@@ -24,7 +25,8 @@ impl Executor<'_> {
     }
 
     /// Writes a file as the plan has it.
-    pub(super) fn write(&mut self, which: File, text: String) {
+    pub(super) fn write(&mut self, which: File, text: String, drops: Vec<NodeName>) {
+        self.dropped.extend(drops);
         if let Some(path) = self.path(which) {
             self.replace(&path, text.as_bytes());
         }

@@ -13,11 +13,12 @@ mod look;
 mod machines;
 mod stage;
 mod steps;
+mod taken;
 mod tell;
-
 mod tools;
 mod work;
 
+pub use taken::{Expected, Patience};
 pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
 
 pub(crate) use stage::Executor;

@@ -34,6 +34,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) confirms: bool,
     /// slurm.conf as it was written by this plan.
     pub(super) written: Option<String>,
+    /// The nodes that it has no more.
+    pub(super) dropped: Vec<NodeName>,
 }
 
 impl<'a> Executor<'a> {
@@ -55,6 +57,7 @@ impl<'a> Executor<'a> {
             addresses: BTreeMap::new(),
             confirms: false,
             written: None,
+            dropped: Vec::new(),
         }
     }
 

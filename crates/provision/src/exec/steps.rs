@@ -1,6 +1,7 @@
 //! The steps that are not the engine's: Slurm, files, and what is remembered.
 
 use super::stage::Executor;
+use super::taken::{Expected, Patience};
 use super::tell::take_back;
 use crate::outcome::{NodeReport, Outcome};
 use crate::plan::{Finding, FindingKind, Return, Step, TellSlurm};
@@ -9,6 +10,7 @@ use crate::state::{EventKind, cooldowns};
 use cloud_core::{Error as CloudError, ErrorKind, InstanceId};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::{Hostlist, NodeName};
+use slurmconf::Config;
 use slurmctl::{NodeAction, NodeAddress, NodeState, Reason};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -64,7 +66,7 @@ impl Executor<'_> {
             }
             Step::Rest { node, cause, until } => self.rest(&node, cause, until),
             Step::TellSlurm(how) => self.tell_slurm(how).await,
-            Step::WriteFile { which, text, .. } => self.write(which, text),
+            Step::WriteFile { which, text, drops, .. } => self.write(which, text, drops),
             Step::Refresh { which } => self.refresh(which).await,
             Step::TerminateNameless { ids } => self.terminate_nameless(ids).await,
             Step::Refuse { node, why } => {
@@ -213,11 +215,25 @@ impl Executor<'_> {
             TellSlurm::Restart => self.tools.slurm.restart().await,
         };
         if let Err(error) = result {
+            if is_open(how, &error) && self.has_taken().await {
+                self.report.warn(
+                    "slurmctld did not answer when told of its configuration, and has taken it up",
+                );
+                return;
+            }
             self.report.slurm_refused = true;
             self.report
                 .failures
                 .push(format!("slurmctld did not take up its configuration: {error}"));
         }
+    }
+
+    /// True if slurmctld comes to run with what slurm.conf has now.
+    async fn has_taken(&self) -> bool {
+        let written = self.written.as_deref().and_then(|text| Config::parse(text).ok());
+        let config = written.as_ref().unwrap_or(self.conf.config());
+        let expected = Expected::new(config, self.dropped.iter().cloned());
+        expected.runs(self.tools.slurm, Patience::LONG).await
     }
 
     /// Instances of ours that are no node's.
@@ -241,6 +257,11 @@ impl Executor<'_> {
             }
         }
     }
+}
+
+/// True if slurmctld may have done it, or may yet; a restart has waited for that.
+fn is_open(how: TellSlurm, error: &slurmctl::Error) -> bool {
+    error.kind() == slurmctl::ErrorKind::Unavailable && how == TellSlurm::Reconfigure
 }
 
 /// Begins to remove one instance, again if need be: to do it twice is to do it once.

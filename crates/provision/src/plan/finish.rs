@@ -35,11 +35,7 @@ pub struct Finish<'a> {
 /// confirmed gone first; a node on which a job is running is not removed unless forced, and then
 /// nothing else is done either.
 pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
-    let mut new = request.document.clone();
-    let section = with_exclusions(&request.cluster.to_string(), request.document, world)?;
-    new.replace_section(Markers::NODES, &section)?;
-    let before = Config::parse(&request.document.section(Markers::NODES)?)?;
-    let after = Config::parse(&new.section(Markers::NODES)?)?;
+    let Proposed { document: new, before, after } = Proposed::of(request, world)?;
     let changes = diff(&before, &after);
     let plan = Plan::new(Operation::Finish);
     if new.as_bytes() == request.document.as_bytes() {
@@ -66,6 +62,24 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
         .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell));
     Ok(with_files(plan, world))
+}
+
+/// slurm.conf as it is to be, and the nodes of it before and after.
+pub(super) struct Proposed {
+    pub(super) document: Document,
+    pub(super) before: Config,
+    pub(super) after: Config,
+}
+
+impl Proposed {
+    pub(super) fn of(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Self> {
+        let mut document = request.document.clone();
+        let section = with_exclusions(&request.cluster.to_string(), request.document, world)?;
+        document.replace_section(Markers::NODES, &section)?;
+        let before = Config::parse(&request.document.section(Markers::NODES)?)?;
+        let after = Config::parse(&document.section(Markers::NODES)?)?;
+        Ok(Self { document, before, after })
+    }
 }
 
 /// The text, unless a byte would be lost on the way.

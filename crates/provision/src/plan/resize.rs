@@ -131,14 +131,14 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
 }
 
 /// The nodes are as many as they should be; slurmctld may have yet to hear of it.
-fn only_told(version: SlurmVersion, world: World<'_>) -> Plan {
+pub(super) fn only_told(version: SlurmVersion, world: World<'_>) -> Plan {
     let plan = untold::tell(Plan::new(Operation::Resize), version, false, world);
     let files = if plan.is_idle() { Vec::new() } else { refresh() };
     plan.stage(Stage::new("files", files).begun(Begin::Always))
 }
 
 /// Every reason not to begin at all.
-fn refusals(
+pub(super) fn refusals(
     launches: &[(NodeName, Result<Step, Refusal>)],
     remove: &[NodeName],
     text: &Result<String, Refusal>,
@@ -156,7 +156,7 @@ fn refusals(
 }
 
 /// The stages; `told` are nodes of slurm.conf whose address slurmctld has yet to hear.
-fn carried_out(
+pub(super) fn carried_out(
     version: SlurmVersion,
     launches: Vec<Step>,
     removal: Removal,

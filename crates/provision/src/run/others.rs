@@ -72,6 +72,13 @@ pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
     report.unwrap_or_else(|_| Report::new(Operation::Resize))
 }
 
+/// Brings the cluster to the nodes that slurm.conf is to have: jobs of those that go are waited for,
+/// and those that are always there are started.
+pub async fn resize_to(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
+    let asked = (Operation::Resize, request.patience);
+    twice(run, asked, |look| plan::resize_to(request, look.world(run))).await
+}
+
 /// Gives slurm.conf other nodes.
 pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
     let asked = (Operation::Finish, request.patience);

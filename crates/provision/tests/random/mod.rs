@@ -6,8 +6,8 @@ use cloud_core::{
 use hostlist::{Hostlist, NodeName};
 use proptest::prelude::*;
 use provision::plan::{
-    Finish, Gaps, GroupSize, ImageWish, JobGroup, RebuildOptions, Resize, Rollout, RolloutHow,
-    Sightings, Target, Vars,
+    Finish, Gaps, GroupSize, ImageWish, JobForm, JobGroup, RebuildOptions, Resize, Rollout,
+    RolloutHow, Sightings, Target, Vars,
 };
 use provision::{
     Cause, Cooldowns, Fallback, Fleet, Identity, OnPartial, Pool, RebuildHow, Roster, Site,
@@ -282,7 +282,7 @@ impl Chance {
         request.max_unavailable = self.switch(11).then_some(3);
         request.stop_after = self.switch(12).then_some(1);
         if self.switch(13) {
-            request.how = RolloutHow::Jobs("rebuild".to_owned());
+            request.how = RolloutHow::Jobs(JobForm::new(["main".to_owned()]));
         }
         request
     }

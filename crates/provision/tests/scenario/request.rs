@@ -5,8 +5,8 @@ use super::{Scenario, now};
 use cloud_core::ImageId;
 use provision::World;
 use provision::plan::{
-    self, Finish, Gaps, GroupSize, JobGroup, Plan, RebuildOptions, Resize, Rollout, RolloutHow,
-    Target,
+    self, Finish, Gaps, GroupSize, JobForm, JobGroup, Plan, RebuildOptions, Resize, Rollout,
+    RolloutHow, Target,
 };
 use slurmconf::{Document, Limits, Shapes, SlurmVersion, generate};
 use std::time::Duration;
@@ -110,7 +110,8 @@ impl Scenario {
             tell: !words.flag("silent"),
             patience: Duration::from_mins(1),
         };
-        match plan::finish(&request, world) {
+        let planner = if words.flag("resize") { plan::resize_to } else { plan::finish };
+        match planner(&request, world) {
             Ok(plan) => only(plan),
             Err(error) => (None, format!("error: {error}\n")),
         }
@@ -165,7 +166,8 @@ fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
     request.max_unavailable = words.number("max_unavailable");
     request.canary = words.number("canary").unwrap_or_default();
     request.stop_after = words.number("stop_after");
-    request.how = words.value("jobs").map(RolloutHow::Jobs).unwrap_or_default();
+    let jobs = |list: String| JobForm::new(list.split(',').map(str::to_owned));
+    request.how = words.value("jobs").map(|list| RolloutHow::Jobs(jobs(list))).unwrap_or_default();
     request.tried = words.value("tried").map(|list| names(&list)).into_iter().flatten().collect();
     request.last = words.time("last").map(|ago| now() - ago);
     match plan::rollout(&request, world) {

@@ -1,81 +1,15 @@
 //! An image for all nodes, a few at a time.
 
+mod request;
+
+pub use request::{JobForm, Rollout, RolloutHow};
+
 use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, table};
-use crate::order::by_number;
 use crate::world::{Standing, World};
-use cloud_core::{ImageId, Instance, InstanceState};
+use cloud_core::{Instance, InstanceState};
 use hostlist::NodeName;
-use slurmctl::{BatchJob, Job, Node, Reason};
-use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
-
-/// Which nodes are to get which image, and how fast.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rollout {
-    /// These nodes; with no partition either, all of slurm.conf.
-    pub nodes: Vec<NodeName>,
-    /// And those of these partitions.
-    pub partitions: Vec<String>,
-    /// The image.
-    pub image: ImageId,
-    /// How many may be under way at a time.
-    pub batch: usize,
-    /// How long to wait after a batch was begun.
-    pub delay: Duration,
-    /// How many of the nodes may be out of service, whoever took them out.
-    pub max_unavailable: Option<usize>,
-    /// How many have to come up on the image before the rest is touched.
-    pub canary: usize,
-    /// How many failures end it.
-    pub stop_after: Option<usize>,
-    /// How Slurm is made to call our reboot program.
-    pub how: RolloutHow,
-    /// When the last batch was begun, if this is not the first.
-    pub last: Option<SystemTime>,
-    /// The nodes that were begun: each is tried once. Who drives the rollout keeps this and `last`
-    /// from one plan to the next, see [`note`](Self::note); nothing here stores them.
-    pub tried: BTreeSet<NodeName>,
-}
-
-/// How Slurm is made to call our reboot program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum RolloutHow {
-    /// `scontrol reboot`, which drains first.
-    #[default]
-    Reboot,
-    /// A job for each node in this partition: for nodes that are not elastic.
-    Jobs(String),
-}
-
-impl Rollout {
-    /// All nodes, one at a time, without a pause.
-    #[must_use]
-    pub fn new(image: ImageId) -> Self {
-        Self {
-            nodes: Vec::new(),
-            partitions: Vec::new(),
-            image,
-            batch: 1,
-            delay: Duration::ZERO,
-            max_unavailable: None,
-            canary: 0,
-            stop_after: None,
-            how: RolloutHow::default(),
-            last: None,
-            tried: BTreeSet::new(),
-        }
-    }
-
-    /// Writes down what a plan of this rollout begins, once it is carried out.
-    pub fn note(&mut self, plan: &Plan, now: SystemTime) {
-        let begun = plan.steps().filter(|step| step.reboots_by_slurm());
-        let begun: Vec<&NodeName> = begun.flat_map(Step::nodes).collect();
-        if !begun.is_empty() {
-            self.last = Some(now);
-        }
-        self.tried.extend(begun.into_iter().cloned());
-    }
-}
+use slurmctl::{Job, Node, Reason};
+use std::time::SystemTime;
 
 /// How a node stands in a rollout.
 enum Stand {
@@ -119,7 +53,7 @@ pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
             | Stand::Failed(step, _) => rest.push(step),
         }
     }
-    let mut steps = begun(begin, request);
+    let mut steps = begun(begin, request, world);
     steps.extend(rest);
     Ok(Plan::new(Operation::Rollout).stage(Stage::new("next batch", steps)))
 }
@@ -129,7 +63,7 @@ fn stands(request: &Rollout, world: World<'_>) -> Result<Vec<Stand>, Refusal> {
     if request.batch == 0 || request.max_unavailable == Some(0) {
         return Err(Refusal::NeverBegins);
     }
-    let nodes = scope(request, world)?;
+    let nodes = request.scope(world.conf)?;
     Ok(nodes.into_iter().map(|node| stand(node, request, world)).collect())
 }
 
@@ -228,33 +162,16 @@ impl Tally {
     }
 }
 
-fn scope(request: &Rollout, world: World<'_>) -> Result<Vec<NodeName>, Refusal> {
-    let mut nodes = request.nodes.clone();
-    for partition in &request.partitions {
-        let unknown = || Refusal::UnknownPartition(partition.clone());
-        let members = world.conf.partition(partition).ok_or_else(unknown)?;
-        nodes.extend(members.iter().filter_map(|name| NodeName::new(&name).ok()));
-    }
-    if request.nodes.is_empty() && request.partitions.is_empty() {
-        return Ok(world.conf.nodes());
-    }
-    Ok(by_number(nodes))
-}
-
-fn begun(nodes: Vec<NodeName>, request: &Rollout) -> Vec<Step> {
+fn begun(nodes: Vec<NodeName>, request: &Rollout, world: World<'_>) -> Vec<Step> {
     match &request.how {
         RolloutHow::Reboot if nodes.is_empty() => Vec::new(),
         RolloutHow::Reboot => {
             let reason = Reason::new(&format!("rebuild image:{}", request.image));
             vec![Step::RebootBySlurm { nodes, reason }]
         }
-        RolloutHow::Jobs(partition) => nodes
-            .into_iter()
-            .map(|node| {
-                let job = BatchJob::reboot(format!("rebuild-{node}"), partition, node);
-                Step::Submit { job }
-            })
-            .collect(),
+        RolloutHow::Jobs(form) => {
+            nodes.into_iter().map(|node| Step::Submit { job: form.job(node, world.conf) }).collect()
+        }
     }
 }
 
@@ -287,7 +204,9 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     }
     match &instance.image {
         None => Err(Refusal::ImageUnknown),
-        Some(image) if *image == request.image => Ok(on_target(known, nothing(Why::OnTarget))),
+        Some(image) if image == request.image_of(node) => {
+            Ok(on_target(known, nothing(Why::OnTarget)))
+        }
         Some(_) if matches!(request.how, RolloutHow::Jobs(_)) && def.is_cloud() => {
             Err(Refusal::Elastic)
         }
@@ -351,6 +270,8 @@ fn queued<'a>(node: &NodeName, jobs: &'a [Job]) -> Option<&'a Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cloud_core::ImageId;
+    use slurmctl::BatchJob;
     use std::time::UNIX_EPOCH;
 
     #[test]

@@ -1,0 +1,251 @@
+//! What a rollout is asked to do, as options and as a request.
+
+use super::target::{self, Targets};
+use crate::args::nodes;
+use crate::context::Context;
+use crate::trouble::Trouble;
+use clap::Args;
+use cloud_core::ImageId;
+use hostlist::{Hostlist, NodeName};
+use provision::plan::{ImageWish, JobForm, Refusal, Rollout, RolloutHow};
+use provision::run::Run;
+use slurmconf::NodeDef;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// Have Slurm drain and rebuild nodes, a few at a time.
+///
+/// Nodes that have the image already are skipped, so that it can be run again. With --once it begins one batch and
+/// returns; without, it goes on until all nodes have the image. With --jobs it submits a job for each node and returns.
+#[derive(Args, Debug)]
+pub(super) struct Submit {
+    /// The image, by name or id; the configuration's if none is given.
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) image: Option<String>,
+
+    /// Only nodes of these partitions.
+    #[arg(long, short, value_name = "NAME", value_delimiter = ',')]
+    pub(super) partition: Vec<String>,
+
+    /// How many nodes at a time [default: 1; with --jobs, all].
+    #[arg(long, value_name = "N")]
+    pub(super) batch: Option<NonZeroUsize>,
+
+    /// How long to wait after a batch was begun, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub(super) delay: u64,
+
+    /// How many nodes may be out of service, whoever took them out.
+    #[arg(long, value_name = "N")]
+    pub(super) max_unavailable: Option<NonZeroUsize>,
+
+    /// How many nodes have to come up on the image before the rest is touched.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) canary: usize,
+
+    /// How many failures end it.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(super) stop_after: NonZeroUsize,
+
+    #[command(flatten)]
+    pub(super) jobs: JobOptions,
+
+    /// Begin one batch and return.
+    #[arg(long)]
+    pub(super) once: bool,
+
+    /// Try nodes again that an earlier call for the same image has tried.
+    #[arg(long)]
+    pub(super) anew: bool,
+
+    /// When to give up, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    pub(super) deadline: u64,
+
+    /// The nodes; all if none is given.
+    #[arg(value_name = "HOSTLIST", value_parser = nodes)]
+    pub(super) nodes: Option<Hostlist>,
+}
+
+/// Rebuild jobs, for nodes that are not elastic.
+#[derive(Args, Debug)]
+pub(super) struct JobOptions {
+    /// Submit a job for each node instead, in the first of these partitions that has the node: for nodes that are not elastic.
+    #[arg(long, value_name = "PARTITION", num_args = 0..=1, default_missing_value = "rebuild", value_delimiter = ',')]
+    pub(super) jobs: Option<Vec<String>>,
+
+    /// What the names of the jobs begin with; the node's follows.
+    #[arg(long, value_name = "NAME", default_value = "rebuild", requires = "jobs")]
+    name: String,
+
+    /// What a job runs when its node is back.
+    #[arg(long, value_name = "COMMAND", default_value = "true", requires = "jobs")]
+    command: String,
+
+    /// Submit the jobs without a reboot.
+    #[arg(long, requires = "jobs")]
+    no_reboot: bool,
+
+    /// A further option of sbatch, such as --option=--qos=high; may be given several times.
+    #[arg(long, value_name = "OPTION", requires = "jobs", allow_hyphen_values = true, value_parser = option)]
+    option: Vec<String>,
+}
+
+/// An option of sbatch as one word; anything else would be taken for the script.
+fn option(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("--").filter(|name| !name.is_empty());
+    match name {
+        Some(_) if !text.contains(char::is_control) => Ok(text.to_owned()),
+        _ => Err("an option of sbatch begins with --, and its value follows behind =".to_owned()),
+    }
+}
+
+impl JobOptions {
+    fn form(&self) -> Option<JobForm> {
+        let mut form = JobForm::new(self.jobs.clone()?);
+        form.name.clone_from(&self.name);
+        form.command.clone_from(&self.command);
+        form.reboot = !self.no_reboot;
+        // A job that comes back would rebuild its node again.
+        form.options = vec!["--no-requeue".to_owned()];
+        form.options.extend(self.option.iter().cloned());
+        Some(form)
+    }
+}
+
+/// A request, and the nodes about which nothing can be known.
+pub(super) struct Asked {
+    pub(super) request: Rollout,
+    pub(super) failed: BTreeMap<NodeName, String>,
+}
+
+/// What the options ask for.
+pub(super) async fn request(
+    context: &Context,
+    submit: &Submit,
+    run: &Run<'_>,
+) -> Result<Asked, Trouble> {
+    let named = submit.nodes.as_ref().map(Hostlist::node_names).transpose();
+    let mut request = Rollout::new(ImageId::new(""));
+    request.nodes = named.map_err(|error| Trouble::from_error(&error))?.unwrap_or_default();
+    request.partitions.clone_from(&submit.partition);
+    request.delay = Duration::from_secs(submit.delay);
+    request.max_unavailable = submit.max_unavailable.map(NonZeroUsize::get);
+    request.canary = submit.canary;
+    request.stop_after = Some(submit.stop_after.get());
+    let wanted = match &submit.image {
+        Some(name) => Some(image(name, run).await?),
+        None => None,
+    };
+    let batch = submit.batch.map(NonZeroUsize::get);
+    let Some(form) = submit.jobs.form() else {
+        request.batch = batch.unwrap_or(1);
+        request.image = wanted.or_else(|| run.site.image.clone()).ok_or_else(no_image)?;
+        return Ok(Asked { request, failed: BTreeMap::new() });
+    };
+    request.batch = batch.unwrap_or(usize::MAX);
+    request.how = RolloutHow::Jobs(form);
+    with_targets(context, request, wanted, run).await
+}
+
+fn no_image() -> Trouble {
+    Trouble::new("no image: name one with --image, or in the configuration as image_id")
+}
+
+async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Trouble> {
+    match target::find(run.tools.cloud, name).await? {
+        ImageWish::Known(image) => Ok(image),
+        ImageWish::Unknown(name) => {
+            Err(Trouble::new(format!("the cloud has no image {name}, or several")))
+        }
+    }
+}
+
+pub(super) fn refused(why: &Refusal) -> Trouble {
+    Trouble::new(why.to_string())
+}
+
+/// The request with the image that each node's own file or the configuration names: a job cannot name another.
+async fn with_targets(
+    context: &Context,
+    mut request: Rollout,
+    wanted: Option<ImageId>,
+    run: &Run<'_>,
+) -> Result<Asked, Trouble> {
+    let names = request.scope(run.conf).map_err(|why| refused(&why))?;
+    elastic(&names, run)?;
+    let Targets { known, mut failed } = target::targets(context, run, &names).await;
+    let look = run.look().await;
+    let mut images = BTreeMap::new();
+    for target in known {
+        match target.image(look.world(run)) {
+            Ok(image) => {
+                images.insert(target.node, image);
+            }
+            Err(why) => {
+                failed.insert(target.node, why.to_string());
+            }
+        }
+    }
+    if let Some(wanted) = &wanted {
+        told_otherwise(&images, wanted)?;
+    }
+    request.image = wanted.or_else(|| images.values().next().cloned()).unwrap_or(request.image);
+    request.nodes = images.keys().cloned().collect();
+    request.partitions.clear();
+    request.images = images;
+    Ok(Asked { request, failed })
+}
+
+/// Refuses an image that the jobs would not give to their nodes.
+fn told_otherwise(images: &BTreeMap<NodeName, ImageId>, wanted: &ImageId) -> Result<(), Trouble> {
+    let others = images.iter().filter(|(_, image)| *image != wanted);
+    let others: Vec<String> = others.map(|(node, image)| format!("{node} ({image})")).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    Err(Trouble::new(format!(
+        "with --jobs a node gets the image that its own file or the configuration names, and for these that is not \
+         {wanted}: {}; write it there (reboot_vars, hostvars or image_id), or leave --jobs out",
+        others.join(", ")
+    )))
+}
+
+/// Refuses jobs for nodes on which they do nothing.
+fn elastic(names: &[NodeName], run: &Run<'_>) -> Result<(), Trouble> {
+    let version = run.tools.slurm.version();
+    let cloud = |node: &NodeName| run.conf.get(node).is_some_and(NodeDef::is_cloud);
+    let elastic: Hostlist = names.iter().filter(|node| cloud(node)).collect();
+    if elastic.is_empty() {
+        return Ok(());
+    }
+    Err(Trouble::new(format!(
+        "--jobs is for nodes that are not elastic, and these are State=CLOUD: {elastic}; Slurm {version} calls no \
+         RebootProgram for a job with --reboot there: leave --jobs out, or name other nodes"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_option_is_not_given_to_sbatch() {
+        assert_eq!(option("--qos=high"), Ok("--qos=high".to_owned()));
+        for text in ["", "-", "--", "-q", "script.sh", "--a\nb"] {
+            assert!(option(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_image_that_jobs_would_lose_is_refused() {
+        let (node, image) = (|name| NodeName::new(name).unwrap(), ImageId::new);
+        let images = BTreeMap::from([(node("n1"), image("new")), (node("n2"), image("old"))]);
+        let said = told_otherwise(&images, &image("new")).unwrap_err().to_string();
+        assert!(said.contains("n2 (old)") && !said.contains("n1"), "{said}");
+        assert!(
+            told_otherwise(&BTreeMap::from([(node("n1"), image("new"))]), &image("new")).is_ok()
+        );
+    }
+}

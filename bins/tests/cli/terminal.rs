@@ -1,0 +1,52 @@
+//! What is drawn on a terminal, and only there.
+
+use crate::stage::{Ended, Stage, program};
+use std::process::Command;
+
+/// The call on a terminal of its own, which `script` makes; what is drawn is printed.
+fn on_terminal(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
+    let words = [&[program(name), "--config", "startnode.yaml"], arguments].concat();
+    let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"]);
+    command.env_clear().env("HOME", stage.path("home")).env("PATH", "/usr/bin:/bin");
+    command.env("SHELL", "/bin/sh").current_dir(stage.dir.path());
+    Ended::of(&command.output().unwrap(), stage.dir.path())
+}
+
+/// To the beginning of the line, and nothing more in it.
+const OVER: &str = "\r\x1b[K";
+
+#[test]
+fn a_start_by_hand_shows_how_far_it_is() {
+    let stage = Stage::new().running();
+    let both = "vm-standard2-1-ad1-[0001-0002]";
+    let drawn = on_terminal(&stage, "startnode", &[both]).with_code(0).stdout;
+    for count in ["[....................] 0/2 nodes", "[##########..........] 1/2 nodes"] {
+        assert!(drawn.contains(&format!("{OVER}{count}")), "{drawn:?}");
+    }
+    // A line about a node takes the bar's place, and the bar comes behind it again.
+    assert!(drawn.contains(&format!("{OVER}vm-standard2-1-ad1-0001: launched")), "{drawn:?}");
+    assert!(drawn.trim_end().ends_with("\x1b[K"), "nothing is left of it: {drawn:?}");
+    let lines = stage.run("startnode", &[both]).with_code(0);
+    assert!(!format!("{}{}", lines.stdout, lines.stderr).contains('\x1b'), "{lines:?}");
+    for option in ["--json", "--quiet"] {
+        let drawn = on_terminal(&stage, "startnode", &[option, both]).with_code(0).stdout;
+        assert!(!drawn.contains('\x1b'), "{option}: {drawn:?}");
+    }
+}
+
+#[test]
+fn a_rollout_shows_how_far_it_is() {
+    let stage = Stage::new().running();
+    let submit = ["submit", "--image", "citc-ol9-3"];
+    let drawn = on_terminal(&stage, "rebuild", &submit).with_code(0).stdout;
+    assert!(drawn.contains(&format!("{OVER}[####################] 0 done")), "{drawn:?}");
+    let lines = stage.run("rebuild", &submit).with_code(0).stdout;
+    assert!(
+        lines.contains("[####################] 0 done") && !lines.contains('\x1b'),
+        "{lines:?}"
+    );
+    let json = stage.run("rebuild", &[&submit[..], &["--json"]].concat()).with_code(0).stdout;
+    assert!(json.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}

@@ -1,0 +1,60 @@
+//! As many nodes as limits ask for.
+
+use super::finish::{Finish, Proposed, text};
+use super::removal::removal;
+use super::resize::{carried_out, only_told, refusals, summary};
+use super::{
+    Operation, Plan, Refusal, Stage, Step, deploy::persistent, table::bring_up_as, untold,
+};
+use crate::order::by_number;
+use crate::world::{Roster, World};
+use hostlist::{Hostlist, NodeName};
+use slurmconf::diff;
+use std::collections::BTreeSet;
+
+/// Plans the nodes of the request as a resize does: nodes that go are drained, and leave slurm.conf
+/// only when their jobs have ended and their instances are confirmed gone; nodes that are always there
+/// from now on are launched before slurm.conf has them so.
+///
+/// A node that was elastic and is to be always there keeps the instance that it has. One that was
+/// always there and is to be elastic keeps it, too, until Slurm powers it down. `force` and `tell` of
+/// the request count for nothing here.
+pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
+    let Proposed { document: new, before, after } = Proposed::of(request, world)?;
+    if new.as_bytes() == request.document.as_bytes() {
+        return Ok(only_told(request.version, world));
+    }
+    let changes = diff(&before, &after);
+    let remove = by_number(changes.removed.iter().filter_map(|name| NodeName::new(&name).ok()));
+    let launches = launches(&Roster::new(&before), &Roster::new(&after), world);
+    let text = text(&new)?;
+    let removal = removal(&remove, request.patience, "resize", false, world);
+    let untold = untold::untold(Some(request.version), world);
+    let mut refused = untold::busy(&untold.left, world);
+    refused.extend(refusals(&launches, &remove, &Ok(String::new()), &removal));
+    if !refused.is_empty() {
+        return Ok(Plan::new(Operation::Resize).stage(Stage::new("refused", refused)));
+    }
+    let up: BTreeSet<&NodeName> = launches.iter().map(|(node, _)| node).collect();
+    let mut told = untold.to_address(world);
+    told.retain(|node| !remove.contains(node) && !up.contains(node));
+    let summary = summary(&changes.added, &changes.removed);
+    let write = Step::WriteFile { which: super::File::SlurmConf, text, summary, drops: remove };
+    let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
+    Ok(carried_out(request.version, launches, removal.unwrap_or_default(), write, told))
+}
+
+/// How nodes come up that were not always there before, and are to be.
+fn launches(
+    before: &Roster<'_>,
+    after: &Roster<'_>,
+    world: World<'_>,
+) -> Vec<(NodeName, Result<Step, Refusal>)> {
+    let old: Hostlist = persistent(before).iter().collect();
+    let new = persistent(after).into_iter().filter(|node| !old.contains(node.as_str()));
+    let step = |node: &NodeName| {
+        let def = after.get(node).ok_or(Refusal::NotInSlurmConf)?;
+        bring_up_as(node, def, world)
+    };
+    by_number(new).into_iter().map(|node| (node.clone(), step(&node))).collect()
+}
