@@ -79,13 +79,9 @@ impl Context {
             log.write(Entry { level: Level::Warning, node: None, message: warning });
         }
         let files = Files { slurm_conf: Some(slurm.path.clone()), ..Files::default() };
-        let Connected { mut cloud, no_subnet, .. } = connected;
-        if common.volume() == Volume::Verbose {
-            cloud = Box::new(Traced::new(cloud, Arc::clone(&log)));
-            let (conf, version) = (slurm.path.display(), slurm.controller.version());
-            let message = format!("slurm.conf: {conf}, Slurm {version}");
-            log.write(Entry { level: Level::Debug, node: None, message: &message });
-        }
+        let Connected { cloud, no_subnet, .. } = connected;
+        let verbose = common.volume() == Volume::Verbose;
+        let cloud = if verbose { traced(cloud, &slurm, &log) } else { cloud };
         Ok(Self {
             environment,
             output,
@@ -101,6 +97,14 @@ impl Context {
             bar: Bar::default(),
         })
     }
+}
+
+/// The cloud with a line in the log about each request, and one before them about Slurm.
+fn traced(cloud: Box<dyn Provider>, slurm: &wiring::Slurm, log: &Arc<Log>) -> Box<dyn Provider> {
+    let (conf, version) = (slurm.path.display(), slurm.controller.version());
+    let message = format!("slurm.conf: {conf}, Slurm {version}");
+    log.write(Entry { level: Level::Debug, node: None, message: &message });
+    Box::new(Traced::new(cloud, Arc::clone(log)))
 }
 
 /// How to write for people.

@@ -8,10 +8,11 @@ use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, WELL};
 use hostlist::NodeName;
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
-use provision::plan::{Operation, Plan};
+use provision::plan::{Operation, Plan, Step};
 use provision::run::{Look, Run};
 use provision::state::{Event, EventKind};
 use provision::{NodeReport, Report, Roster};
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -112,6 +113,12 @@ impl Context {
             let node = Some(name.as_str());
             self.log.write(Entry { level: Level::Info, node, message: word });
         }
+    }
+
+    /// Shows how far it is from here on, for the nodes of a plan.
+    pub fn expect(&self, plan: &Plan) {
+        let nodes: BTreeSet<&NodeName> = plan.steps().flat_map(Step::nodes).collect();
+        self.bar.expect(self.output, nodes.len());
     }
 
     /// Prints a plan that is not carried out.

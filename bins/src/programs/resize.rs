@@ -112,11 +112,15 @@ async fn to_size(arguments: &Arguments, mut context: Context, size: usize) -> Re
                 version: context.slurm.controller.version(),
                 patience: Duration::from_secs(arguments.patience),
             };
+            let look = run.look().await;
+            let plan = plan::resize(&request, look.world(run));
             if common.dry_run {
-                let look = run.look().await;
-                let plan = plan::resize(&request, look.world(run));
                 return Ok(context.preview(common, &plan, &look));
             }
+            if !plan.is_idle() && !common.json {
+                context.output.say(plan.to_string().trim_end());
+            }
+            context.expect(&plan);
             let report = run::resize(run, &request).await;
             if report.nodes.is_empty() && report.is_success() {
                 context.output.say("nothing to change");

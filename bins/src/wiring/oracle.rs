@@ -32,17 +32,8 @@ pub(super) async fn connect(
         endpoint: settings.endpoint.clone(),
     };
     let config = Config::load(&sources, &wish).map_err(|error| Trouble::from_error(&error))?;
-    let mut site = Site::new(&oracle.compartment_id);
-    site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
-    site.template.compute_cluster_id.clone_from(&oracle.compute_cluster_id);
-    if let Some(size) = oracle.boot_volume_gb {
-        site.template.source_details = Some(SourceDetails {
-            source_type: Some("image".to_owned()),
-            boot_volume_size_in_gbs: Some(u64::from(size)),
-            ..SourceDetails::default()
-        });
-    }
     let clock = Clock::new(SystemTime::now);
+    let site = site(oracle);
     let cloud =
         Oci::connect(config, site, http(environment), super::pacer(&settings.elastic), clock).await;
     let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
@@ -63,6 +54,21 @@ pub(super) async fn connect(
         }
     };
     Ok(Connected { cloud: Box::new(cloud), subnet, no_subnet, warnings })
+}
+
+/// Where and how machines are launched.
+fn site(oracle: &Oracle) -> Site {
+    let mut site = Site::new(&oracle.compartment_id);
+    site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
+    site.template.compute_cluster_id.clone_from(&oracle.compute_cluster_id);
+    if let Some(size) = oracle.boot_volume_gb {
+        site.template.source_details = Some(SourceDetails {
+            source_type: Some("image".to_owned()),
+            boot_volume_size_in_gbs: Some(u64::from(size)),
+            ..SourceDetails::default()
+        });
+    }
+    site
 }
 
 /// Why there is no such subnet, if there is none.

@@ -9,12 +9,10 @@ use crate::output::{Volume, chain};
 use crate::process::{SOME_FAILED, WELL, WRONG};
 use crate::trouble::Trouble;
 use crate::wiring;
-use hostlist::NodeName;
 use provision::Report;
 use provision::plan::{self, File, Finish, Plan, Refusal, Step};
 use provision::run::{self, Look, Run};
 use slurmconf::{Document, Markers};
-use std::collections::BTreeSet;
 
 /// What is to be done about the nodes of slurm.conf.
 pub(in crate::programs) struct Change<'a> {
@@ -93,8 +91,7 @@ impl Change<'_> {
         if writes && self.prove && !proven(context, inputs, section).await {
             return Ok(SOME_FAILED);
         }
-        let nodes: BTreeSet<&NodeName> = plan.steps().flat_map(Step::nodes).collect();
-        context.bar.expect(context.output, nodes.len());
+        context.expect(plan);
         let report = self.how.carry_out(&self.request, run).await?;
         let code = context.tell(common, &report);
         let settled = settle(context, inputs, plan, &report).await;

@@ -141,14 +141,7 @@ fn power(config: &Config) -> Vec<Point> {
             )),
         });
     }
-    points.push(match &power.reboot_program {
-        Some(setting) => program("RebootProgram", config.program(setting)),
-        None => Odd(
-            "slurm.conf has no RebootProgram, so that nodes get a new image only when they start: \
-             RebootProgram=/usr/local/bin/rebuild"
-                .to_owned(),
-        ),
-    });
+    points.push(reboot(config));
     if power.resume_timeout < SHORT {
         points.push(Odd(format!(
             "ResumeTimeout is {} s; machines of most clouds take longer to boot: ResumeTimeout=600",
@@ -167,6 +160,17 @@ fn power(config: &Config) -> Vec<Point> {
         ));
     }
     points
+}
+
+fn reboot(config: &Config) -> Point {
+    match &config.power.reboot_program {
+        Some(setting) => program("RebootProgram", config.program(setting)),
+        None => Odd(
+            "slurm.conf has no RebootProgram, so that nodes get a new image only when they start: \
+             RebootProgram=/usr/local/bin/rebuild"
+                .to_owned(),
+        ),
+    }
 }
 
 /// slurmctld switches power saving off without a word if others may write to its programs.
