@@ -84,6 +84,13 @@ impl Builder {
         self
     }
 
+    /// The same, if nobody has chosen.
+    pub(crate) fn patient(&mut self, seconds: u32) {
+        if self.wishes.resume_timeout == Wishes::default().resume_timeout {
+            self.wishes.resume_timeout = seconds;
+        }
+    }
+
     /// How many seconds a node may be silent.
     #[must_use]
     pub fn slurmd_timeout(mut self, seconds: u32) -> Self {

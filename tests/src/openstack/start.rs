@@ -16,9 +16,11 @@ const IMAGE: &str = "image-1";
 impl Builder {
     /// Starts it all in a real OpenStack, and waits until slurmctld answers.
     ///
-    /// Machines are slurmd that we boot when their server is ACTIVE. New servers have the image `image-1`.
+    /// Machines are slurmd that we boot when their server is ACTIVE. New servers have the image `image-1`. Nodes may take ten
+    /// minutes to come, unless a time was chosen: Nova has one process here, and no core to itself.
     #[must_use]
-    pub fn start_on_openstack(self) -> Cluster<OpenStack> {
+    pub fn start_on_openstack(mut self) -> Cluster<OpenStack> {
+        self.patient(600);
         let clouds = directory().expect("a cluster is made in a scenario").join("clouds.yaml");
         let (dir, munged) =
             self.prepare(&format!("export OS_CLIENT_CONFIG_FILE={}\n", clouds.display()));
