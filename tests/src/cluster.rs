@@ -1,6 +1,6 @@
 //! A cluster: munged, slurmctld and a cloud, with our programs in between.
 
-use crate::child::{Guard, wait};
+use crate::child::{Guard, wait, wait_for};
 use crate::release::Release;
 use crate::site::{Machine, Site};
 use cloud_sim::{Admin, Cloud, Instance, State};
@@ -189,7 +189,7 @@ impl<C: Site> Cluster<C> {
 
     /// Waits until something is so; tells what went on if it never is.
     pub fn until(&self, what: &str, mut look: impl FnMut() -> bool) {
-        let found = wait(|| look().then_some(()));
+        let found = wait_for(self.site().patience(), || look().then_some(()));
         assert!(found.is_some(), "never seen: {what}\n{}", self.story());
     }
 

@@ -1,11 +1,18 @@
 //! The clouds that a cluster can be in, as far as all of them are alike.
 
+use crate::child::PATIENCE;
 use cloud_sim::Cloud;
+use std::time::Duration;
 
 /// A cloud.
 pub trait Site {
     /// The machines that are there, or on their way.
     fn present(&self) -> Vec<Machine>;
+
+    /// How long something may take in it.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
 }
 
 /// A machine, as its cloud tells of it.

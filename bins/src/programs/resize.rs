@@ -53,7 +53,7 @@ const MOST_PATIENCE: u64 = 31_536_000;
 const EXAMPLES: &str = "\
 Examples:
   resize --dry-run                   what it takes to get to an edited limits.yaml
-  resize                             do it: what goes is drained first, what is always there is started
+  resize                             do it: what goes is drained first, what becomes persistent is started
   resize --to 10 --partition compute   ten persistent nodes, whatever limits.yaml says
 
 Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";

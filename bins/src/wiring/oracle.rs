@@ -75,7 +75,10 @@ fn site(oracle: &Oracle) -> Site {
 async fn missing(id: &str, cloud: &Oci) -> Option<String> {
     match cloud.subnets(None, &Tags::default()).await {
         Ok(all) if all.iter().any(|subnet| subnet.id.as_str() == id) => None,
-        Ok(_) => Some(format!("the compartment has no subnet {id}; change subnet_id")),
+        Ok(_) => Some(format!(
+            "the compartment of the machines has no subnet {id}; change subnet_id, unless the network has a compartment of \
+             its own, which is not looked at"
+        )),
         Err(error) => Some(chain(&error)),
     }
 }

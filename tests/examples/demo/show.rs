@@ -1,7 +1,7 @@
 //! What is shown of a cluster, whatever cloud it is in.
 
 use crate::screen::Screen;
-use e2e::{Cluster, Site, wait};
+use e2e::{Cluster, Site, wait, wait_for};
 use std::time::Instant;
 
 /// A demo under way.
@@ -27,7 +27,7 @@ impl<C: Site> Show<C> {
     /// Shows the table until something is so.
     pub(crate) fn watch(&mut self, mut look: impl FnMut(&Cluster<C>) -> bool) {
         let (cluster, screen) = (&self.cluster, &mut self.screen);
-        let seen = wait(|| {
+        let seen = wait_for(cluster.site().patience(), || {
             screen.show(cluster);
             look(cluster).then_some(())
         });

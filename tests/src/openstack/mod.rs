@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 use watch::Watcher;
 
 /// Keystone, Nova, Neutron, Glance and Placement, which end when this is dropped.
@@ -118,5 +119,10 @@ impl OpenStack {
 impl Site for OpenStack {
     fn present(&self) -> Vec<Machine> {
         self.admin.servers().expect("Nova answers")
+    }
+
+    fn patience(&self) -> Duration {
+        // As long as a node has to come.
+        Duration::from_mins(10)
     }
 }

@@ -7,7 +7,7 @@ use crate::trouble::Trouble;
 use hostlist::{Hostlist, NodeName};
 use provision::Report;
 use provision::exec::{Expected, Patience};
-use provision::plan::{Plan, Step};
+use provision::plan::{File, Plan, Step};
 use provision::state::replace_whole;
 use slurmconf::{Config, Markers};
 use slurmctl::Controller as _;
@@ -42,12 +42,24 @@ pub(super) async fn settle(
     report: &Report,
 ) -> bool {
     let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
-    let written = std::fs::read(&inputs.path).is_ok_and(|now| now != inputs.document.as_bytes());
-    if !(told && written) || !report.slurm_refused && runs(context, inputs).await {
+    if !(told && is_written(plan, &inputs.path))
+        || !report.slurm_refused && runs(context, inputs).await
+    {
         return true;
     }
     put_back(context, inputs).await;
     false
+}
+
+/// True if the file holds what the plan was to write: neither what was there before, nor what somebody has written since.
+fn is_written(plan: &Plan, path: &Path) -> bool {
+    let now = std::fs::read(path).ok();
+    plan.steps().any(|step| match step {
+        Step::WriteFile { which: File::SlurmConf, text, .. } => {
+            now.as_deref() == Some(text.as_bytes())
+        }
+        _ => false,
+    })
 }
 
 /// True once slurmctld runs with the nodes of the new file.
@@ -104,6 +116,20 @@ async fn put_back(context: &Context, inputs: &Inputs) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provision::plan::{Operation, Stage};
+
+    #[test]
+    fn what_somebody_wrote_during_a_long_wait_was_taken_for_ours_and_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slurm.conf");
+        let (which, summary, drops) = (File::SlurmConf, String::new(), Vec::new());
+        let write = Step::WriteFile { which, text: "new".to_owned(), summary, drops };
+        let plan = Plan::new(Operation::Resize).stage(Stage::new("write", vec![write]));
+        for (text, ours) in [("old", false), ("somebody's", false), ("new", true)] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(is_written(&plan, &path), ours, "{text}");
+        }
+    }
 
     #[test]
     fn a_file_that_was_refused_is_not_kept_as_the_previous_one() {

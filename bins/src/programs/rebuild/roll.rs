@@ -33,7 +33,9 @@ pub(super) async fn submit(
                 return Ok(SOME_FAILED);
             }
             let memory = Memory::of(&context.state_path, &request);
-            if !submit.anew {
+            if jobs {
+                // The queue knows which nodes have a job, and the cloud which have the image.
+            } else if !submit.anew {
                 memory.recall(&mut request);
             } else if !common.dry_run {
                 memory.forget().map_err(Trouble::new)?;
@@ -75,7 +77,6 @@ impl Drive<'_> {
     /// Submits the jobs; when they run is for Slurm to say.
     async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Trouble> {
         let report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
-        self.keep(request);
         let submitted = report.with(Outcome::Done).count();
         if !self.common.json {
             self.context.output.say(format_args!("{submitted} jobs submitted"));
