@@ -1,14 +1,16 @@
 //! A job of four nodes of which one cannot be had.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use cloud_sim::Capacity;
 use e2e::{Cluster, USUAL, alone};
 use std::time::Instant;
 
-/// The first zone has room for three.
-fn cluster(config: &str) -> Cluster {
+/// The first zone has room for so many.
+fn cluster(config: &str, instances: u64) -> Cluster {
     let cluster = Cluster::builder(USUAL).nodes(4).suspend_time(1).config(config).start();
     let availability_domain = Some("Uocm:PHX-AD-1".to_owned());
-    let room = Capacity { availability_domain, shape: None, instances: 3, fails_later: false };
+    let room = Capacity { availability_domain, shape: None, instances, fails_later: false };
     cluster.cloud().set_capacity(vec![room]);
     cluster
 }
@@ -16,7 +18,7 @@ fn cluster(config: &str) -> Cluster {
 #[test]
 fn three_of_four_are_released() {
     alone(|| {
-        let cluster = cluster("");
+        let cluster = cluster("", 3);
         let job = cluster.submit(&["--nodes=4"], "srun hostname");
         let refused = || {
             let requests = cluster.cloud().requests();
@@ -41,16 +43,24 @@ fn three_of_four_are_released() {
 
 #[test]
 fn the_fourth_comes_from_another_zone() {
-    alone(|| {
-        let cluster = cluster("fallback: [{zone: 2}]");
-        let job = cluster.submit(&["--nodes=4"], "srun hostname");
-        cluster.wait_job(job, "COMPLETED");
-        assert_eq!(cluster.hosts(job).len(), 4);
-        assert_eq!(cluster.job(job, "Restarts"), "0");
-        let instances = cluster.cloud().instances();
-        let of =
-            |zone: &str| instances.iter().filter(|one| one.availability_domain == zone).count();
-        assert_eq!((of("Uocm:PHX-AD-1"), of("Uocm:PHX-AD-2")), (3, 1), "{}", cluster.story());
-        cluster.wait_empty();
-    });
+    alone(|| come_from(3));
+}
+
+#[test]
+fn all_four_come_from_another_zone_if_theirs_is_full() {
+    alone(|| come_from(0));
+}
+
+/// Runs a job of four with room for so many in the first zone.
+fn come_from(room: usize) {
+    let cluster = cluster("fallback: [{zone: 2}]", u64::try_from(room).unwrap());
+    let job = cluster.submit(&["--nodes=4"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    assert_eq!(cluster.hosts(job).len(), 4);
+    assert_eq!(cluster.job(job, "Restarts"), "0");
+    let instances = cluster.cloud().instances();
+    let of = |zone: &str| instances.iter().filter(|one| one.availability_domain == zone).count();
+    let found = (of("Uocm:PHX-AD-1"), of("Uocm:PHX-AD-2"));
+    assert_eq!(found, (room, 4 - room), "{}", cluster.story());
+    cluster.wait_empty();
 }
