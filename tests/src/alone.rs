@@ -1,12 +1,12 @@
 //! A scenario in a world of its own: its processes and its network end with it, whatever happens.
 
+use crate::folder::Folder;
 use crate::network;
 use crate::release::Release;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::{env, fs};
-use tempfile::TempDir;
 
 /// Names the scenario's directory, and says to a program that it is inside.
 const INSIDE: &str = "SLURM_ELASTIC_SCENARIO";
@@ -43,7 +43,7 @@ pub(crate) fn is_root() -> bool {
 
 /// Runs this program again as an ordinary user, with what it needs of root's home.
 fn as_user(arguments: &[&str]) -> ExitStatus {
-    let aside = TempDir::with_prefix_in("se", "/tmp").expect("a temporary directory");
+    let aside = Folder::new();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     Command::new("setpriv")
         .args(["--pdeathsig", "KILL", "--", "unshare", "--mount", "--"])
@@ -67,8 +67,7 @@ fn program() -> PathBuf {
 /// Runs this program again, inside, with these arguments; `SLURM_ELASTIC_KEEP=1` leaves its directory to look at.
 #[must_use]
 pub fn inside(arguments: &[&str]) -> ExitStatus {
-    // Short, because a socket's path is at most 107 bytes.
-    let dir = TempDir::with_prefix_in("se", "/tmp").expect("a temporary directory");
+    let dir = Folder::new();
     // In a user namespace of their own, ordinary users may make the others. It comes first, as the kernel forgets the
     // signal for the parent's end when a process gains rights.
     let mut command = if is_root() {
@@ -92,7 +91,7 @@ pub fn inside(arguments: &[&str]) -> ExitStatus {
     write_enter(dir.path(), child.id());
     let status = child.wait().expect("our own child");
     if env::var_os("SLURM_ELASTIC_KEEP").is_some() {
-        let _ = dir.keep();
+        dir.keep();
     }
     status
 }

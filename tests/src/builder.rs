@@ -1,24 +1,24 @@
 //! What a cluster is to be.
 
-use crate::alone::{directory, is_root};
-use crate::child::{Guard, wait};
 use crate::cluster::Cluster;
 use crate::conf::{Addresses, Wishes, slurm_conf};
-use crate::network::{self, CONTROLLER};
+use crate::model::{Home, Model};
+use crate::network;
 use crate::programs;
 use crate::release::{self, Release};
 use crate::site::Site;
 use cloud_sim::{Cloud, Settings, Timing};
+use slurm_testbed::{Guard, cgroup, hostname, munged};
 use std::fs;
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 /// What a cluster is to be.
 #[derive(Debug)]
 pub struct Builder {
     release: Release,
+    model: Model,
+    /// How many nodes there are, if that is all that the limits say.
+    nodes: usize,
     limits: String,
     wishes: Wishes,
     settings: Settings,
@@ -31,10 +31,8 @@ impl Cluster {
     /// A cluster on a release such as `24.11`, whose nodes come and go within seconds.
     #[must_use]
     pub fn builder(series: &str) -> Builder {
-        let mut settings = Settings { listen: format!("{CONTROLLER}:0"), ..Settings::default() };
-        for subnet in &mut settings.subnets {
-            "10.77.0.0/16".clone_into(&mut subnet.cidr);
-        }
+        let mut settings = Settings::default();
+        Model::Netns.arrange(&mut settings);
         settings.timing = Timing {
             vnic: 0.1,
             provision: 0.3,
@@ -46,6 +44,8 @@ impl Cluster {
         };
         Builder {
             release: release::find(series),
+            model: Model::Netns,
+            nodes: 0,
             limits: String::new(),
             wishes: Wishes::default(),
             settings,
@@ -59,8 +59,17 @@ impl Cluster {
 impl Builder {
     /// So many nodes in the first availability domain.
     #[must_use]
-    pub fn nodes(self, count: u32) -> Self {
+    pub fn nodes(mut self, count: usize) -> Self {
+        self.nodes = count;
         self.limits(&format!("VM.Standard2.1: {{1: {count}}}\n"))
+    }
+
+    /// What its machines are; those that are all on this machine are of one kind, as `nodes` makes them.
+    #[must_use]
+    pub fn model(mut self, model: Model) -> Self {
+        model.arrange(&mut self.settings);
+        self.model = model;
+        self
     }
 
     /// What limits.yaml says.
@@ -158,25 +167,32 @@ impl Builder {
     /// Starts it all and waits until slurmctld answers.
     #[must_use]
     pub fn start(mut self) -> Cluster {
-        let (dir, munged) = self.prepare("");
+        let (home, munged) = self.prepare("");
+        let dir = &home.dir;
         self.settings.state = Some(dir.join("cloud"));
-        self.settings.machine_up = vec![dir.join("bin/machine").display().to_string()];
+        let machine = dir.join("bin/machine").display().to_string();
+        self.settings.machine_up = vec![machine, self.model.boot().to_owned()];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let cloud = runtime.expect("a runtime").block_on(Cloud::start(self.settings.clone()));
         let cloud = cloud.expect("the loopback cloud");
-        let yaml = self.oracle_yaml(&dir, &cloud);
-        self.begin(cloud, munged, dir, &yaml)
+        let yaml = self.oracle_yaml(dir, &cloud);
+        self.begin(cloud, munged, home, &yaml)
     }
 
     /// All that the cloud does not matter to; the programs run with this text, lines of a shell, before them.
-    pub(crate) fn prepare(&self, before: &str) -> (PathBuf, Guard) {
-        let dir = directory().expect("a cluster is made in a scenario: see alone()");
-        make_directories(&dir);
-        network::name(&dir, &self.persistent);
+    pub(crate) fn prepare(&self, before: &str) -> (Home, Guard) {
+        let home = self.model.home(self.nodes);
+        let dir = &home.dir;
+        let munged = munged(&self.release, dir);
+        for name in ["state", "etc", "bin", "log", "spool", "cloud", "oci", "fate"] {
+            fs::create_dir(dir.join(name)).expect("a directory of ours");
+        }
+        if self.model == Model::Netns {
+            network::name(dir, &self.persistent);
+        }
         std::os::unix::fs::symlink(self.release.dir(), dir.join("slurm")).expect("our directory");
-        let munged = munged(&self.release, &dir);
-        programs::write(&self.release, &dir, before);
-        (dir, munged)
+        programs::write(&self.release, dir, before);
+        (home, munged)
     }
 
     /// Starts slurmctld with a cloud, of which startnode.yaml says this.
@@ -184,30 +200,32 @@ impl Builder {
         self,
         cloud: C,
         munged: Guard,
-        dir: PathBuf,
+        home: Home,
         yaml: &str,
     ) -> Cluster<C> {
-        self.write(&dir, yaml);
-        let cluster = Cluster::new(self.release, cloud, munged, dir);
+        self.write(&home, yaml);
+        let node_words = home.node_words();
+        let cluster = Cluster::new(self.release, cloud, munged, home);
         if self.wishes.addresses == Addresses::Told {
             cluster.fate("told", "");
         }
         // Not by its own hand: it asks slurmctld, which is not there yet, and asks for half a minute.
         let nodes = cluster.run("finish", &["--print"]);
         assert!(nodes.status.success(), "finish: {nodes:?}");
-        fill_in(cluster.dir(), &String::from_utf8_lossy(&nodes.stdout));
+        fill_in(cluster.dir(), &String::from_utf8_lossy(&nodes.stdout), &node_words);
         cluster.start_slurmctld();
         cluster
     }
 
-    fn write(&self, dir: &Path, cloud: &str) {
+    fn write(&self, home: &Home, cloud: &str) {
+        let dir = &home.dir;
         let write = |name: &str, text: String| {
             fs::write(dir.join(name), text).expect("a directory of ours");
         };
-        write("etc/slurm.conf", slurm_conf(&self.release, dir, &self.wishes));
-        // 22.05 knows no "disabled", and the later ones need no cgroups here.
-        let plugin = if self.release.is_old() { "cgroup/v1" } else { "disabled" };
-        write("etc/cgroup.conf", format!("CgroupPlugin={plugin}\n"));
+        let at = format!("{}({})", hostname(), self.model.controller());
+        let controller = format!("SlurmctldHost={at}\n{}", home.controller_port());
+        write("etc/slurm.conf", controller + &slurm_conf(&self.release, dir, &self.wishes));
+        write("etc/cgroup.conf", cgroup(&self.release));
         write("limits.yaml", self.limits.clone());
         write("etc/startnode.yaml", self.startnode_yaml(dir, cloud));
     }
@@ -244,51 +262,14 @@ config_file: {}/config
     }
 }
 
-/// Puts the lines of nodes between the markers.
-fn fill_in(dir: &Path, section: &str) {
+/// Puts the lines of nodes between the markers, each with these words at its end.
+fn fill_in(dir: &Path, section: &str, words: &str) {
     let conf = dir.join("etc/slurm.conf");
     let text = fs::read_to_string(&conf).expect("our own file");
-    let lines: Vec<&str> = section.lines().filter(|line| !line.starts_with('#')).collect();
-    let lines = format!("# STARTNODES\n{}\n# ENDNODES", lines.join("\n"));
+    let lines = section.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let words = if line.starts_with("NodeName=") { words } else { "" };
+        format!("{line}{words}\n")
+    });
+    let lines = format!("# STARTNODES\n{}# ENDNODES", lines.collect::<String>());
     fs::write(&conf, text.replace("# STARTNODES\n# ENDNODES", &lines)).expect("our own file");
-}
-
-fn make_directories(dir: &Path) {
-    let mode = |path: &Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a directory of ours");
-    };
-    // Open to munged's strict eyes.
-    mode(dir, 0o755);
-    for name in ["munge", "run", "state", "etc", "bin", "log", "spool", "cloud", "oci", "fate"] {
-        fs::create_dir(dir.join(name)).expect("a directory of ours");
-        mode(&dir.join(name), if name == "munge" { 0o700 } else { 0o755 });
-    }
-}
-
-fn munged(release: &Release, dir: &Path) -> Guard {
-    let path = |name: &str| -> PathBuf { dir.join(name) };
-    let mut key = [0; 128];
-    let mut random = fs::File::open("/dev/urandom").expect("Linux has it");
-    random.read_exact(&mut key).expect("it has no end");
-    fs::write(path("munge/key"), key).expect("a directory of ours");
-    fs::set_permissions(path("munge/key"), fs::Permissions::from_mode(0o600)).expect("our file");
-    let mut munged = Command::new(release.dir().join("sbin/munged"));
-    munged.args(["--foreground", "--num-threads=4"]);
-    if !is_root() {
-        // In a user namespace, what is root's is nobody's, which munged takes for insecure.
-        munged.arg("--force");
-    }
-    for (name, file) in [
-        ("key-file", "munge/key"),
-        ("socket", "run/munge"),
-        ("pid-file", "munge/pid"),
-        ("log-file", "munge/log"),
-        ("seed-file", "munge/seed"),
-    ] {
-        munged.arg(format!("--{name}={}", path(file).display()));
-    }
-    let munged = Guard::spawn(munged);
-    let there = wait(|| path("run/munge").exists().then_some(()));
-    assert!(there.is_some(), "munged: {:?}", fs::read_to_string(path("munge/log")));
-    munged
 }

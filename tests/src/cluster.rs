@@ -1,9 +1,11 @@
 //! A cluster: munged, slurmctld and a cloud, with our programs in between.
 
-use crate::child::{Guard, wait, wait_for};
+use crate::model::Home;
+use crate::patience::{wait, wait_for};
 use crate::release::Release;
 use crate::site::{Machine, Site};
 use cloud_sim::{Admin, Cloud, Instance, State};
+use slurm_testbed::Guard;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +20,7 @@ pub struct Cluster<C = Cloud> {
     slurmctld: RefCell<Option<Guard>>,
     cloud: C,
     _munged: Guard,
-    dir: PathBuf,
+    home: Home,
 }
 
 /// In the loopback cloud.
@@ -59,8 +61,8 @@ impl Cluster {
 
 /// In any cloud.
 impl<C: Site> Cluster<C> {
-    pub(crate) fn new(release: Release, cloud: C, munged: Guard, dir: PathBuf) -> Self {
-        Self { release, slurmctld: RefCell::new(None), cloud, _munged: munged, dir }
+    pub(crate) fn new(release: Release, cloud: C, munged: Guard, home: Home) -> Self {
+        Self { release, slurmctld: RefCell::new(None), cloud, _munged: munged, home }
     }
 
     /// The cloud.
@@ -72,7 +74,7 @@ impl<C: Site> Cluster<C> {
     /// Where everything is.
     #[must_use]
     pub fn dir(&self) -> &Path {
-        &self.dir
+        &self.home.dir
     }
 
     /// The release it runs.
@@ -105,7 +107,7 @@ impl<C: Site> Cluster<C> {
         // A question may be asked again; a job would be there twice.
         if program != "sbatch" {
             let _ = wait(|| {
-                let late = String::from_utf8_lossy(&output.stderr).contains("Socket timed out");
+                let late = is_busy(&output);
                 if late {
                     output = self.slurm(program, arguments);
                 }
@@ -146,7 +148,7 @@ impl<C: Site> Cluster<C> {
     /// Starts one of our programs and does not wait for it.
     #[must_use]
     pub fn begin(&self, program: &str, arguments: &[&str]) -> Guard {
-        Guard::spawn(self.command(program, arguments))
+        Guard::spawn(&self.command(program, arguments))
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
@@ -247,12 +249,15 @@ impl<C: Site> Cluster<C> {
         texts.collect::<Vec<_>>().concat()
     }
 
-    /// Kills every process of one of our programs, and gives their number.
+    /// Kills every process of one of our programs in this cluster, and gives their number.
     pub fn kill(&self, program: &str) -> usize {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let config = self.dir().join("etc/startnode.yaml").display().to_string();
         let of_program = processes.filter(|process| {
             let exe = fs::read_link(process.path().join("exe")).unwrap_or_default();
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
             exe.file_name().is_some_and(|name| name == program)
+                && line.split(|byte| *byte == 0).any(|word| word == config.as_bytes())
         });
         let pids: Vec<_> = of_program.map(|process| process.file_name()).collect();
         for pid in &pids {
@@ -279,7 +284,7 @@ impl<C: Site> Cluster<C> {
         let _ = fs::remove_file(self.dir().join("run/stopped"));
         self.slurmctld
             .borrow_mut()
-            .get_or_insert_with(|| Guard::spawn(self.command("slurmctld", &[])));
+            .get_or_insert_with(|| Guard::spawn(&self.command("slurmctld", &[])));
         let up = wait(|| self.slurm("scontrol", &["ping"]).status.success().then_some(()));
         assert!(up.is_some(), "slurmctld does not answer\n{}", self.log("slurmctld.log"));
     }
@@ -293,6 +298,13 @@ impl<C: Site> Cluster<C> {
         let _ = Command::new("sh").args(["-c", &kill]).status();
         self.until("slurmctld has ended", || !Path::new("/proc").join(&pid).exists());
     }
+}
+
+/// True if slurmctld was too busy to answer, or between its end and its next start.
+fn is_busy(output: &Output) -> bool {
+    let words = String::from_utf8_lossy(&output.stderr);
+    let excuses = ["Socket timed out", "Unable to contact slurm controller", "Zero Bytes were"];
+    !output.status.success() && excuses.iter().any(|excuse| words.contains(excuse))
 }
 
 /// The value of a field such as `State=IDLE`.

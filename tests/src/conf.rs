@@ -1,6 +1,5 @@
 //! The configuration of a test's cluster.
 
-use crate::network::CONTROLLER;
 use crate::release::Release;
 use std::path::Path;
 use std::process::Command;
@@ -83,6 +82,7 @@ MessageTimeout=10
 BatchStartTimeout=30
 KillWait=1
 InactiveLimit=0
+MinJobAge=3600
 Waittime=0
 SuspendTime={suspend}
 SuspendTimeout=2
@@ -94,8 +94,7 @@ ResumeRate=0
 }
 
 fn daemons(release: &Release, dir: &Path) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let (host, dir) = (host.trim(), dir.display());
+    let dir = dir.display();
     let user = Command::new("id").arg("-un").output().expect("coreutils are installed");
     let user = String::from_utf8_lossy(&user.stdout);
     let user = user.trim();
@@ -103,7 +102,6 @@ fn daemons(release: &Release, dir: &Path) -> String {
     let plugins = plugins.display();
     format!(
         "ClusterName=c1
-SlurmctldHost={host}({CONTROLLER})
 SlurmUser={user}
 SlurmdUser={user}
 PluginDir={plugins}

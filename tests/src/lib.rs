@@ -9,21 +9,25 @@
 
 mod alone;
 mod builder;
-mod child;
 mod cluster;
 mod conf;
+mod folder;
 mod jobs;
+mod model;
 mod network;
 mod openstack;
+mod patience;
 mod programs;
 mod release;
 mod site;
 
 pub use alone::{alone, alone_as_user, directory, enter, inside};
 pub use builder::Builder;
-pub use child::{Guard, PATIENCE, wait, wait_for};
 pub use cluster::Cluster;
 pub use conf::Addresses;
+pub use model::Model;
 pub use openstack::OpenStack;
-pub use release::{ALL, Release, USUAL};
+pub use patience::{PATIENCE, wait, wait_for};
+pub use release::{Release, USUAL};
 pub use site::{Machine, Site};
+pub use slurm_testbed::Guard;

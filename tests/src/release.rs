@@ -4,8 +4,30 @@ pub use slurm_testbed::Release;
 
 use std::env;
 
-/// The series that scenarios run on which tell them apart.
-pub const ALL: [&str; 3] = ["22.05", "24.11", "26.05"];
+/// A module of tests for each scenario, a function of a series: one test on each series that scenarios may tell apart.
+#[macro_export]
+macro_rules! on_each_release {
+    ($($name:ident: $scenario:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn on_22_05() {
+                $crate::alone(|| ($scenario)("22.05"));
+            }
+
+            #[test]
+            fn on_24_11() {
+                $crate::alone(|| ($scenario)("24.11"));
+            }
+
+            #[test]
+            fn on_26_05() {
+                $crate::alone(|| ($scenario)("26.05"));
+            }
+        }
+    )*};
+}
 
 /// The series of all other scenarios.
 pub const USUAL: &str = "24.11";

@@ -1,6 +1,6 @@
 //! The clouds that a cluster can be in, as far as all of them are alike.
 
-use crate::child::PATIENCE;
+use crate::patience::PATIENCE;
 use cloud_sim::Cloud;
 use std::time::Duration;
 

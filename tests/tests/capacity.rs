@@ -2,9 +2,9 @@
 
 #![expect(clippy::print_stdout, reason = "helpers of tests")]
 
-use cloud_sim::{Capacity, Fault, Limit, Rule, Throttle};
-use e2e::{Cluster, alone};
-use std::time::Instant;
+use cloud_sim::{Capacity, Fault, Limit, Recorded, Rule, Throttle};
+use e2e::{Cluster, on_each_release};
+use std::time::{Duration, Instant};
 
 const FIRST: &str = "Uocm:PHX-AD-1";
 
@@ -13,30 +13,41 @@ fn room(zone: &str, instances: u64) -> Capacity {
     Capacity { availability_domain, shape: None, instances, fails_later: false }
 }
 
+/// A third of ResumeTimeout, which is when a job is back in the queue without us; how long it takes is printed.
+const AT_ONCE: Duration = Duration::from_secs(30);
+
 /// Submits a job that the cloud refuses, waits until Slurm has it back, and says how long that took.
 fn refused(cluster: &Cluster, words: &str) -> u32 {
     cluster.cloud().clear_requests();
     let job = cluster.submit(&["--nodes=2"], "srun hostname");
-    let mut no = None;
-    cluster.until("the job is back in the queue", || {
-        let asked = cluster.cloud().requests();
-        let refusals = |request: &cloud_sim::Recorded| {
+    cluster.until("the cloud says no", || {
+        answers(cluster, |request| {
             request.operation == "LaunchInstance" && request.status.is_some_and(|code| code >= 400)
-        };
-        if no.is_none() && asked.iter().any(refusals) {
-            no = Some(Instant::now());
-        }
-        no.is_some() && cluster.job(job, "Restarts") != "0"
+        }) > 0
     });
-    let took = no.map(|no| no.elapsed()).unwrap_or_default();
+    let no = Instant::now();
+    cluster.until("the job is back in the queue", || cluster.job(job, "Restarts") != "0");
+    let took = no.elapsed();
     println!(
         "{words}: from the cloud's no to the requeue {:.1} s (ResumeTimeout 90 s)",
         took.as_secs_f64()
     );
-    let comment = || cluster.ask("scontrol", &["show", "job", &job.to_string()]);
-    cluster.until("the job says why it waits", || comment().contains(words));
-    assert_eq!(cluster.job(job, "JobState"), "PENDING", "{}", cluster.story());
+    assert!(took < AT_ONCE, "{}", cluster.story());
+    waits(cluster, job, words);
     job
+}
+
+/// Waits until a job is in the queue and says why. One that is tried again meanwhile is soon back.
+fn waits(cluster: &Cluster, job: u32, words: &str) {
+    cluster.until("the job says why it waits", || {
+        let shown = cluster.ask("scontrol", &["show", "job", &job.to_string()]);
+        shown.contains("JobState=PENDING") && shown.contains(words)
+    });
+}
+
+/// How many of the answers since the requests were cleared are such.
+fn answers(cluster: &Cluster, is_such: impl Fn(&Recorded) -> bool) -> usize {
+    cluster.cloud().requests().iter().filter(|request| is_such(request)).count()
 }
 
 fn waits_for_room(series: &str) {
@@ -53,15 +64,37 @@ fn waits_for_room(series: &str) {
     cluster.cloud().set_limit(limit(100));
     cluster.wait_job(job, "COMPLETED");
     cluster.wait_empty();
+    no_room_later(&cluster);
+}
+
+/// The cloud takes the launches, and says later that it has no room.
+fn no_room_later(cluster: &Cluster) {
+    cluster.cloud().set_capacity(vec![Capacity { fails_later: true, ..room(FIRST, 0) }]);
+    cluster.cloud().clear_requests();
+    let job = cluster.submit(&["--nodes=2"], "srun hostname");
+    waits(cluster, job, "capacity");
+    let accepted =
+        |request: &Recorded| request.operation == "LaunchInstance" && request.status == Some(200);
+    assert_ne!(answers(cluster, accepted), 0, "{}", cluster.story());
+    assert_ne!(cluster.job(job, "Restarts"), "0", "{}", cluster.story());
+    cluster.cloud().set_capacity(Vec::new());
+    cluster.wait_job(job, "COMPLETED");
+    cluster.wait_empty();
 }
 
 fn bears_faults(series: &str) {
     let cluster = Cluster::builder(series).nodes(4).suspend_time(1).start();
-    let completes = |what: &str| {
+    let completes = |what: &str, status: Option<u16>| {
+        cluster.cloud().clear_requests();
+        let before = cluster.cloud().instances().len();
         let begun = Instant::now();
         let job = cluster.submit(&["--nodes=4"], "srun hostname");
         cluster.wait_job(job, "COMPLETED");
         assert_eq!(cluster.hosts(job).len(), 4, "{what}: {}", cluster.output(job));
+        let wrong = answers(&cluster, |request| request.status == status);
+        assert_ne!(wrong, 0, "{what} was to be seen\n{}", cluster.story());
+        let launched = cluster.cloud().instances().len() - before;
+        assert_eq!(launched, 4, "{what}: a machine for each node\n{}", cluster.story());
         cluster.cloud().clear_faults();
         cluster.cloud().set_throttle(Vec::new());
         cluster.wait_empty();
@@ -72,17 +105,17 @@ fn bears_faults(series: &str) {
         per_second: 4.0,
         burst: 2.0,
     }]);
-    completes("throttle storm");
+    completes("throttle storm", Some(429));
     let unavailable = Fault::answer(503, "ServiceUnavailable", "try again");
     cluster.cloud().add_fault(Rule { probability: 0.3, ..Rule::always("*", unavailable) });
-    completes("5xx");
+    completes("5xx", Some(503));
     for fault in [Fault::DropAfter, Fault::DropBefore] {
         cluster.cloud().add_fault(Rule { count: Some(2), ..Rule::always("LaunchInstance", fault) });
     }
-    completes("lost answers");
+    completes("lost answers", None);
     let late = Fault::Delay { millis: 2000 };
     cluster.cloud().add_fault(Rule { count: Some(3), ..Rule::always("*", late) });
-    completes("late answers");
+    completes("late answers", Some(200));
 }
 
 fn goes_elsewhere(series: &str) {
@@ -97,23 +130,8 @@ fn goes_elsewhere(series: &str) {
     cluster.wait_empty();
 }
 
-macro_rules! on_all {
-    ($($name:ident: $what:ident $series:literal;)*) => {$(
-        #[test]
-        fn $name() {
-            alone(|| $what($series));
-        }
-    )*};
-}
-
-on_all! {
-    no_room_and_no_quota_on_22_05: waits_for_room "22.05";
-    no_room_and_no_quota_on_24_11: waits_for_room "24.11";
-    no_room_and_no_quota_on_26_05: waits_for_room "26.05";
-    faulty_answers_on_22_05: bears_faults "22.05";
-    faulty_answers_on_24_11: bears_faults "24.11";
-    faulty_answers_on_26_05: bears_faults "26.05";
-    another_zone_on_22_05: goes_elsewhere "22.05";
-    another_zone_on_24_11: goes_elsewhere "24.11";
-    another_zone_on_26_05: goes_elsewhere "26.05";
+on_each_release! {
+    no_room_and_no_quota: waits_for_room;
+    faulty_answers: bears_faults;
+    another_zone: goes_elsewhere;
 }

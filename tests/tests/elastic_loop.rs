@@ -1,17 +1,20 @@
 //! The main job: sbatch, nodes come, the job runs on all of them, nodes go.
 
-use e2e::{Addresses, Cluster, USUAL, alone, alone_as_user};
+use cloud_sim::{Fault, Rule};
+use e2e::{Addresses, Cluster, Model, USUAL, alone, alone_as_user, on_each_release};
 use std::collections::BTreeSet;
 
-fn comes_and_goes(series: &str, nodes: u32, addresses: Addresses) {
+fn names(nodes: usize) -> BTreeSet<String> {
+    (1..=nodes).map(|number| format!("vm-standard2-1-ad1-{number:04}")).collect()
+}
+
+fn comes_and_goes(series: &str, nodes: usize, addresses: Addresses) {
     let cluster = Cluster::builder(series).nodes(nodes).addresses(addresses).start();
     let job = cluster.submit(&[&format!("--nodes={nodes}")], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
-    let names = (1..=nodes).map(|number| format!("vm-standard2-1-ad1-{number:04}"));
-    assert_eq!(cluster.hosts(job), names.collect::<BTreeSet<_>>(), "{}", cluster.output(job));
+    assert_eq!(cluster.hosts(job), names(nodes), "{}", cluster.output(job));
     cluster.wait_empty();
-    let launches = cluster.cloud().counts().get("LaunchInstance").copied();
-    assert_eq!(launches, Some(nodes.into()), "each node has one machine, once");
+    assert_eq!(cluster.cloud().instances().len(), nodes, "each node has one machine, once");
 }
 
 #[test]
@@ -19,24 +22,56 @@ fn four_nodes_as_an_ordinary_user() {
     alone_as_user(|| comes_and_goes(USUAL, 4, Addresses::Registered));
 }
 
-macro_rules! loops {
-    ($($name:ident: $series:literal, $nodes:literal, $addresses:ident;)*) => {$(
-        #[test]
-        fn $name() {
-            alone(|| comes_and_goes($series, $nodes, Addresses::$addresses));
-        }
-    )*};
+/// Nodes say where they are when they register, and nobody else can: the cloud keeps their addresses to itself.
+fn addresses_of_their_own(series: &str) {
+    let cluster = Cluster::builder(series).nodes(2).suspend_time(600).start();
+    let secret = Fault::answer(503, "ServiceUnavailable", "try again");
+    for operation in ["ListVnicAttachments", "ListPrivateIps", "GetVnic"] {
+        cluster.cloud().add_fault(Rule::always(operation, secret.clone()));
+    }
+    let job = cluster.submit(&["--nodes=2"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    assert_eq!(cluster.hosts(job).len(), 2, "{}", cluster.story());
+    let told = cluster.log("elastic.log").contains("Started, Private IP");
+    assert!(!told, "startnode knew no address\n{}", cluster.story());
+    cluster.suspend_after(1);
+    cluster.wait_empty();
 }
 
-loops! {
-    one_node_on_22_05: "22.05", 1, Told;
-    one_node_on_24_11: "24.11", 1, Registered;
-    one_node_on_26_05: "26.05", 1, Registered;
-    four_nodes_on_22_05: "22.05", 4, Registered;
-    four_nodes_told_on_22_05: "22.05", 4, Told;
-    four_nodes_on_24_11: "24.11", 4, Registered;
-    four_nodes_on_26_05: "26.05", 4, Registered;
-    many_nodes_on_22_05: "22.05", 32, Told;
-    many_nodes_on_24_11: "24.11", 32, Registered;
-    many_nodes_on_26_05: "26.05", 32, Registered;
+on_each_release! {
+    one_node: |series| comes_and_goes(series, 1, Addresses::Registered);
+    one_node_told: |series| comes_and_goes(series, 1, Addresses::Told);
+    four_nodes: |series| comes_and_goes(series, 4, Addresses::Registered);
+    four_nodes_told: |series| comes_and_goes(series, 4, Addresses::Told);
+    many_nodes: |series| comes_and_goes(series, 32, Addresses::Registered);
+    two_nodes_that_say_where_they_are: addresses_of_their_own;
+}
+
+#[test]
+fn many_nodes_told_on_22_05() {
+    alone(|| comes_and_goes("22.05", 32, Addresses::Told));
+}
+
+/// Without any namespaces: all slurmd are on this machine, beside those of other tests.
+fn comes_and_goes_locally(series: &str) {
+    let cluster = Cluster::builder(series).nodes(4).model(Model::Local).start();
+    let job = cluster.submit(&["--nodes=4"], "srun sh -c 'echo $SLURMD_NODENAME'");
+    cluster.wait_job(job, "COMPLETED");
+    assert_eq!(cluster.hosts(job), names(4), "{}", cluster.output(job));
+    cluster.wait_empty();
+}
+
+#[test]
+fn four_local_nodes_on_22_05() {
+    comes_and_goes_locally("22.05");
+}
+
+#[test]
+fn four_local_nodes_on_24_11() {
+    comes_and_goes_locally("24.11");
+}
+
+#[test]
+fn four_local_nodes_on_26_05() {
+    comes_and_goes_locally("26.05");
 }

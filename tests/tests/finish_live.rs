@@ -2,7 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use e2e::{Cluster, alone};
+use cloud_sim::{Fault, Rule};
+use e2e::{Cluster, on_each_release};
 use std::fs;
 
 const SHAPE: &str = "VM.Standard2.1";
@@ -27,7 +28,7 @@ fn changes_limits(series: &str) {
     assert_eq!(cluster.live().len(), 4);
 
     limits(&cluster, &format!("{SHAPE}: {{1: 1}}\n"));
-    let _ = cluster.well("finish", &[]);
+    drains_first(&cluster);
     cluster.until("the machines of nodes that went are gone", || cluster.live().len() == 1);
     cluster.until("slurmctld has one node", || cluster.nodes().len() == 1);
     assert_eq!(cluster.job(kept, "JobState"), "RUNNING");
@@ -46,6 +47,24 @@ fn changes_limits(series: &str) {
     });
 }
 
+/// Runs finish, and sees nodes that go drained while their machines are still there.
+fn drains_first(cluster: &Cluster) {
+    let slow = Fault::Delay { millis: 10_000 };
+    cluster.cloud().add_fault(Rule::always("TerminateInstance", slow));
+    let finish = cluster.begin("finish", &[]);
+    cluster.until("nodes that go are drained", || {
+        let drained = cluster.nodes().values().filter(|state| state.contains("DRAIN")).count();
+        drained == 3 && cluster.live().len() == 4
+    });
+    cluster.cloud().clear_faults();
+    let mut end = None;
+    cluster.until("finish has ended", || {
+        end = finish.ended();
+        end.is_some()
+    });
+    assert!(end.is_some_and(|status| status.success()), "{end:?}\n{}", cluster.story());
+}
+
 /// The only node goes while it runs a job: nothing happens.
 fn refused_while_used(cluster: &Cluster, job: u32) {
     let conf = || fs::read_to_string(cluster.dir().join("etc/slurm.conf")).unwrap();
@@ -60,17 +79,6 @@ fn refused_while_used(cluster: &Cluster, job: u32) {
     assert_eq!(cluster.live().len(), 1);
 }
 
-#[test]
-fn limits_change_on_22_05() {
-    alone(|| changes_limits("22.05"));
-}
-
-#[test]
-fn limits_change_on_24_11() {
-    alone(|| changes_limits("24.11"));
-}
-
-#[test]
-fn limits_change_on_26_05() {
-    alone(|| changes_limits("26.05"));
+on_each_release! {
+    limits_change: changes_limits;
 }

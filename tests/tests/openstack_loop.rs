@@ -115,7 +115,7 @@ fn idle(cluster: &Cluster<OpenStack>) {
 
 fn rolls(cluster: &Cluster<OpenStack>) {
     let running = until(cluster, "rolls");
-    let mut roll = cluster.begin("rebuild", &["submit", "--image", "image-2", "--batch", "2"]);
+    let roll = cluster.begin("rebuild", &["submit", "--image", "image-2", "--batch", "2"]);
     cluster.until("the roll has begun", || {
         cluster.nodes().values().any(|state| state.contains("REBOOT"))
     });

@@ -2,7 +2,7 @@
 
 #![expect(clippy::panic, reason = "helpers of tests")]
 
-use e2e::{Builder, Cluster, alone};
+use e2e::{Builder, Cluster, on_each_release};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -51,23 +51,19 @@ fn job_with_reboot(series: &str) {
     assert_eq!(boots(&cluster), Some(expected), "nothing was done");
 }
 
-macro_rules! on_all {
-    ($($name:ident: $call:expr;)*) => {$(
-        #[test]
-        fn $name() {
-            alone(|| $call);
-        }
-    )*};
+/// A node that is off is started as for any job, and has booted by that.
+fn job_with_reboot_of_a_node_that_is_off(series: &str) {
+    let cluster = Cluster::builder(series).nodes(1).suspend_time(600).start();
+    let job = cluster.submit(&["--nodes=1", "--reboot"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    assert_eq!(cluster.hosts(job).into_iter().collect::<Vec<_>>(), [NODE], "{}", cluster.story());
+    assert_eq!(boots(&cluster), Some(1), "{}", cluster.story());
+    assert_eq!(cluster.cloud().counts().get("LaunchInstance"), Some(&1));
 }
 
-on_all! {
-    on_the_node_on_22_05: reboots(Cluster::builder("22.05").reboot_on_the_node());
-    on_the_node_on_24_11: reboots(Cluster::builder("24.11").reboot_on_the_node());
-    on_the_node_on_26_05: reboots(Cluster::builder("26.05").reboot_on_the_node());
-    from_the_controller_on_22_05: reboots(Cluster::builder("22.05"));
-    from_the_controller_on_24_11: reboots(Cluster::builder("24.11"));
-    from_the_controller_on_26_05: reboots(Cluster::builder("26.05"));
-    a_job_with_reboot_on_22_05: job_with_reboot("22.05");
-    a_job_with_reboot_on_24_11: job_with_reboot("24.11");
-    a_job_with_reboot_on_26_05: job_with_reboot("26.05");
+on_each_release! {
+    on_the_node: |series| reboots(Cluster::builder(series).reboot_on_the_node());
+    from_the_controller: |series| reboots(Cluster::builder(series));
+    a_job_with_reboot: job_with_reboot;
+    a_job_with_reboot_of_a_node_that_is_off: job_with_reboot_of_a_node_that_is_off;
 }

@@ -1,12 +1,12 @@
 //! A new image for elastic nodes, a few at a time, while jobs run.
 
-use e2e::{Cluster, alone};
+use e2e::{Cluster, on_each_release};
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
 const NEW: &str = "ocid1.image.oc1.phx.new";
 
 /// A cluster with all nodes up, on the old image.
-fn cluster(series: &str, nodes: u32, resume_timeout: u32) -> Cluster {
+fn cluster(series: &str, nodes: usize, resume_timeout: u32) -> Cluster {
     let cluster = Cluster::builder(series)
         .nodes(nodes)
         .suspend_time(600)
@@ -28,6 +28,7 @@ fn rolls(series: &str) {
     assert_eq!(on_image(&cluster, OLD), 8);
     let run = |_| cluster.submit(&["--nodes=2", "--exclusive"], "srun sleep 2 && srun hostname");
     let jobs: Vec<u32> = (0..8).map(run).collect();
+    cluster.until("jobs run", || jobs.iter().any(|job| cluster.job(*job, "JobState") == "RUNNING"));
     let printed = cluster
         .well("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "4", "--canary", "1"]);
     assert_eq!(on_image(&cluster, NEW), 8, "{printed}\n{}", cluster.story());
@@ -49,30 +50,17 @@ fn rolls(series: &str) {
     assert_eq!(cluster.hosts(last).len(), 8);
 }
 
-#[test]
-fn eight_nodes_on_22_05() {
-    alone(|| rolls("22.05"));
+fn stops(series: &str) {
+    let cluster = cluster(series, 3, 10);
+    for number in 1..=3 {
+        cluster.fate(&format!("vm-standard2-1-ad1-000{number}"), "never");
+    }
+    let rolled = cluster.run("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "1"]);
+    assert_eq!(rolled.status.code(), Some(1), "{rolled:?}\n{}", cluster.story());
+    assert_eq!(on_image(&cluster, OLD), 2, "the others are not touched\n{}", cluster.story());
 }
 
-#[test]
-fn eight_nodes_on_24_11() {
-    alone(|| rolls("24.11"));
-}
-
-#[test]
-fn eight_nodes_on_26_05() {
-    alone(|| rolls("26.05"));
-}
-
-#[test]
-fn a_node_that_does_not_come_back_stops_the_roll() {
-    alone(|| {
-        let cluster = cluster(e2e::USUAL, 3, 10);
-        for number in 1..=3 {
-            cluster.fate(&format!("vm-standard2-1-ad1-000{number}"), "never");
-        }
-        let rolled = cluster.run("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "1"]);
-        assert_eq!(rolled.status.code(), Some(1), "{rolled:?}\n{}", cluster.story());
-        assert_eq!(on_image(&cluster, OLD), 2, "the others are not touched\n{}", cluster.story());
-    });
+on_each_release! {
+    eight_nodes: rolls;
+    a_node_that_does_not_come_back_stops_the_roll: stops;
 }

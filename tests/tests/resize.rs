@@ -1,6 +1,7 @@
 //! `resize`: more and fewer persistent nodes, beside elastic ones, in two partitions.
 
 use e2e::{Cluster, USUAL, alone};
+use std::fs;
 
 const LIMITS: &str = "general: {shape: VM.Standard2.1, zone: 1, min: 2, max: 4, partition: compute}
 big: {shape: VM.Standard2.4, zone: 1, max: 2, partition: large}
@@ -49,5 +50,21 @@ fn up_and_down_with_elastic_nodes_beside() {
         assert_eq!(runs("compute", 3), 3, "one persistent and two elastic ones");
         assert_eq!(cluster.live().len(), 4);
         assert_eq!(runs("large", 2), 2);
+
+        // The same by edited limits, in both partitions at once: persistent nodes come in one and elastic ones go in the other.
+        let limits = LIMITS.replace("min: 2, max: 4", "min: 3, max: 4").replace("max: 2", "max: 1");
+        fs::write(cluster.dir().join("limits.yaml"), limits).unwrap();
+        let _ = cluster.well("resize", &[]);
+        cluster.until("slurmctld has the nodes of the limits", || {
+            let nodes = cluster.nodes();
+            nodes.len() == 5 && nodes.values().filter(persistent).count() == 3
+        });
+        cluster.until("all persistent nodes answer", || {
+            cluster.nodes().values().filter(persistent).all(|state| state == "IDLE")
+        });
+        let big = || cluster.live().iter().filter(|name| name.starts_with("c1-big-")).count();
+        cluster.until("the machine of the large node that went is gone", || big() <= 1);
+        assert_eq!(runs("compute", 4), 4, "three persistent and one elastic one");
+        assert_eq!(runs("large", 1), 1);
     });
 }

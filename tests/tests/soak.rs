@@ -93,4 +93,5 @@ fn table(cluster: &Cluster, took: Duration) {
         println!("{what:<26} {number:>6}");
     }
     assert_eq!(down, 0);
+    assert!(faulty * 10 > cluster.cloud().requests().len(), "the cloud was to be faulty");
 }

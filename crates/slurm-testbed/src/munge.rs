@@ -4,7 +4,7 @@ use crate::process::{Guard, PATIENCE, wait};
 use crate::release::Release;
 use std::fs;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -15,6 +15,10 @@ pub fn munged(release: &Release, dir: &Path) -> Guard {
     make_directories(dir);
     let mut munged = Command::new(release.dir().join("sbin/munged"));
     munged.args(["--foreground", "--num-threads=4"]);
+    if fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
+        // In a user namespace, what is root's is nobody's, which munged takes for insecure.
+        munged.arg("--force");
+    }
     for (name, file) in [
         ("key-file", "munge/key"),
         ("socket", "run/munge"),

@@ -32,6 +32,9 @@ impl Guard {
     #[must_use]
     pub fn spawn(command: &Command) -> Self {
         let mut guarded = Command::new("setpriv");
+        if let Some(folder) = command.get_current_dir() {
+            guarded.current_dir(folder);
+        }
         guarded
             .args(["--pdeathsig", "KILL", "--"])
             .arg(command.get_program())

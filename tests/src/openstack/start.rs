@@ -22,9 +22,9 @@ impl Builder {
     pub fn start_on_openstack(mut self) -> Cluster<OpenStack> {
         self.patient(600);
         let clouds = directory().expect("a cluster is made in a scenario").join("clouds.yaml");
-        let (dir, munged) =
+        let (home, munged) =
             self.prepare(&format!("export OS_CLIENT_CONFIG_FILE={}\n", clouds.display()));
-        let mut cloud = OpenStack::start(&dir);
+        let mut cloud = OpenStack::start(&home.dir);
         fs::copy(cloud.directory.join("clouds.yaml"), &clouds).expect("a directory of ours");
         fs::set_permissions(&clouds, fs::Permissions::from_mode(0o600)).expect("our own file");
         make_network(&cloud);
@@ -39,8 +39,8 @@ image_id: {}
             cloud.image(IMAGE)
         );
         let (directory, client) = (cloud.directory.clone(), cloud.admin.clone());
-        cloud.watcher = Some(Watcher::start(client, directory, dir.clone()));
-        self.begin(cloud, munged, dir, &yaml)
+        cloud.watcher = Some(Watcher::start(client, directory, home.dir.clone()));
+        self.begin(cloud, munged, home, &yaml)
     }
 }
 

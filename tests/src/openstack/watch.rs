@@ -1,8 +1,8 @@
 //! Boots a machine for each server that is ACTIVE, again after each of its boots, and ends it with the server.
 
 use super::client::Client;
-use crate::child::Guard;
 use crate::site::Machine;
+use slurm_testbed::Guard;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::{self, OpenOptions};
@@ -92,7 +92,7 @@ impl Keeper {
         let Machine { id, name, address, .. } = server;
         let mut command = Command::new(self.cluster.join("bin/machine"));
         command.env("NAME", name).env("ADDRESS", address);
-        let machine = Guard::spawn(command);
+        let machine = Guard::spawn(&command);
         self.log(name, &format!("on at {address}, boot {boot}, server {id}"));
         self.on.insert(id.clone(), On { name: name.clone(), boot, _machine: machine });
     }

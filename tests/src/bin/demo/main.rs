@@ -3,7 +3,6 @@
 //! `./demo` of the workspace builds and runs it.
 
 #![expect(
-    clippy::expect_used,
     clippy::print_stdout,
     reason = "a program that shows something, and has nobody to give errors to"
 )]
@@ -15,7 +14,6 @@ mod show;
 
 use e2e::{directory, inside};
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,10 +27,6 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    // Ctrl-C reaches the one inside as well; we stay until it has ended, and clean up.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime");
-    let _waits = runtime.block_on(async { signal(SignalKind::interrupt()) });
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let status = inside(&arguments);
     match status.code() {

@@ -66,11 +66,17 @@ impl<C: Site> Show<C> {
     pub(crate) fn new_image(&mut self, name: &str, id: &str) {
         let command = format!("submit --image {name} --batch 4");
         self.screen.say(&format!("A new image, 4 nodes at a time: rebuild {command}"));
-        let mut roll = self.cluster.begin("rebuild", &command.split(' ').collect::<Vec<_>>());
-        self.watch(|_| roll.ended().is_some());
+        let roll = self.cluster.begin("rebuild", &command.split(' ').collect::<Vec<_>>());
+        let mut end = None;
+        self.watch(|_| {
+            end = roll.ended();
+            end.is_some()
+        });
         let machines = self.cluster.present();
         let new = machines.iter().filter(|machine| machine.image == id).count();
         println!("  {new} of {} machines on the new image", machines.len());
+        let well = end.is_some_and(|status| status.success()) && new == machines.len();
+        assert!(well, "rebuild: {end:?}\n{}", self.cluster.story());
     }
 
     pub(crate) fn idle_nodes_go(&mut self) {
@@ -100,7 +106,10 @@ impl<C: Site> Show<C> {
         let left = self.cluster.live().len();
         self.screen.say("In short");
         for (what, number) in [
-            ("jobs run", self.jobs.len().to_string()),
+            (
+                "jobs run",
+                self.jobs.iter().filter(|job| ended(&self.cluster, **job)).count().to_string(),
+            ),
             ("machines started", totals.started.to_string()),
             ("machines stopped", (totals.started - left).to_string()),
             (totals.requests.0, totals.requests.1.to_string()),
