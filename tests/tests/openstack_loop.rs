@@ -30,6 +30,8 @@ fn nodes_come_are_rebuilt_and_rebooted_and_go() {
         cluster.suspend_after(2);
         part("4 nodes go", || cluster.wait_empty());
         assert_eq!(cluster.site().ever(), 1 + 4, "each node had one server each time");
+        cluster.suspend_after(600);
+        part("a rebuild that fails stops the roll", || stops(&cluster));
     });
 }
 
@@ -130,6 +132,18 @@ fn rolls(cluster: &Cluster<OpenStack>) {
     assert!(status.is_some_and(|status| status.success()), "{status:?}\n{}", cluster.story());
     expect(cluster, "image-2", &["spawn", "rebuild"]);
     runs_on(cluster, 4);
+}
+
+fn stops(cluster: &Cluster<OpenStack>) {
+    runs_on(cluster, 2);
+    cluster.site().order("rebuild", "error no disk");
+    let rolled = cluster.run("rebuild", &["submit", "--image", "image-2", "--batch", "1"]);
+    assert_eq!(rolled.status.code(), Some(1), "{rolled:?}\n{}", cluster.story());
+    let servers = cluster.present();
+    let well = servers.iter().filter(|server| server.state == "ACTIVE");
+    let old = cluster.site().image("image-1");
+    let untouched = well.filter(|server| server.image == old).count();
+    assert_eq!(untouched, 1, "the other is not touched: {servers:?}\n{}", cluster.story());
 }
 
 /// What new servers and those that reboot are to have from now on.
