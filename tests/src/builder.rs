@@ -1,6 +1,6 @@
 //! What a cluster is to be.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, TOLD};
 use crate::conf::{Addresses, Wishes, slurm_conf};
 use crate::model::{Home, Model};
 use crate::network;
@@ -24,6 +24,7 @@ pub struct Builder {
     settings: Settings,
     extra: String,
     elastic: String,
+    printed_programs: bool,
     persistent: Vec<String>,
 }
 
@@ -51,6 +52,7 @@ impl Cluster {
             settings,
             extra: String::new(),
             elastic: "cooldown: 3s".to_owned(),
+            printed_programs: false,
             persistent: Vec::new(),
         }
     }
@@ -157,6 +159,13 @@ impl Builder {
         self
     }
 
+    /// Has slurm.conf name our programs as `finish --print-power` does, from 26.05 on with arguments.
+    #[must_use]
+    pub fn printed_programs(mut self) -> Self {
+        self.printed_programs = true;
+        self
+    }
+
     /// The names, without numbers, of nodes that are always there.
     #[must_use]
     pub fn persistent(mut self, stems: &[&str]) -> Self {
@@ -207,12 +216,13 @@ impl Builder {
         let node_words = home.node_words();
         let cluster = Cluster::new(self.release, cloud, munged, home);
         if self.wishes.addresses == Addresses::Told {
-            cluster.fate("told", "");
+            cluster.fate(TOLD, "");
         }
         // Not by its own hand: it asks slurmctld, which is not there yet, and asks for half a minute.
-        let nodes = cluster.run("finish", &["--print"]);
-        assert!(nodes.status.success(), "finish: {nodes:?}");
-        fill_in(cluster.dir(), &String::from_utf8_lossy(&nodes.stdout), &node_words);
+        fill_in(cluster.dir(), &cluster.well("finish", &["--print"]), &node_words);
+        if self.printed_programs {
+            name_programs(cluster.dir(), &cluster.well("finish", &["--print-power"]));
+        }
         cluster.start_slurmctld();
         cluster
     }
@@ -272,4 +282,17 @@ fn fill_in(dir: &Path, section: &str, words: &str) {
     });
     let lines = format!("# STARTNODES\n{}# ENDNODES", lines.collect::<String>());
     fs::write(&conf, text.replace("# STARTNODES\n# ENDNODES", &lines)).expect("our own file");
+}
+
+/// Puts the lines that name programs in the place of those that do.
+fn name_programs(dir: &Path, printed: &str) {
+    let names = |line: &&str| {
+        let key = line.split('=').next().unwrap_or_default();
+        key.ends_with("Program") || key == "PowerAction"
+    };
+    let conf = dir.join("etc/slurm.conf");
+    let text = fs::read_to_string(&conf).expect("our own file");
+    let kept = text.lines().filter(|line| !names(line));
+    let lines: Vec<&str> = printed.lines().filter(names).chain(kept).collect();
+    fs::write(&conf, lines.join("\n") + "\n").expect("our own file");
 }

@@ -12,6 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// In the place of a node's name, says that machines boot only when Slurm has been told where they are.
+pub(crate) const TOLD: &str = "told";
+
 /// A cluster that runs, until this value is dropped.
 #[derive(Debug)]
 pub struct Cluster<C = Cloud> {
@@ -165,7 +168,7 @@ impl<C: Site> Cluster<C> {
     /// Machines of all names boot again.
     pub fn clear_fates(&self) {
         let entries = fs::read_dir(self.dir().join("fate")).expect("a directory of ours");
-        for entry in entries.flatten() {
+        for entry in entries.flatten().filter(|entry| entry.file_name() != TOLD) {
             fs::remove_file(entry.path()).expect("our own file");
         }
     }
