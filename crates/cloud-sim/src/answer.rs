@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     pub(crate) more: BTreeMap<String, String>,
     pub(crate) body: Bytes,
     pub(crate) content_type: &'static str,
+    /// The instance that a change of it is answered with.
+    pub(crate) instance: Option<String>,
 }
 
 impl Answer {
@@ -53,6 +55,7 @@ impl Answer {
             more: BTreeMap::new(),
             body: body.into(),
             content_type: "text/plain",
+            instance: None,
         }
     }
 

@@ -28,6 +28,7 @@ mod page;
 mod pool;
 mod query;
 mod record;
+mod retry_token;
 mod route;
 mod script;
 mod server;

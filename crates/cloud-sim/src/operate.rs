@@ -177,9 +177,9 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
         id: &id,
     });
     world.close_work(&work, None);
-    let record = world.instance(call)?;
-    let answer = Answer::json(&record.instance).header("etag", &record.etag);
-    Ok(answer.header("opc-work-request-id", work))
+    let mut updated = world.instance(call)?.clone();
+    updated.work = Some(work);
+    Ok(shown(&updated))
 }
 
 /// The instance with the fields that the body gives.

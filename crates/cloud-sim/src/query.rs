@@ -46,6 +46,8 @@ pub(crate) struct Call<'a> {
     /// What stood in place of the placeholders of the path.
     pub(crate) path: Vec<String>,
     pub(crate) query: Query,
+    /// Path and query as on the wire.
+    pub(crate) target: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
     /// Who calls: the id of a user or of an instance.

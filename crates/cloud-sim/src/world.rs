@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::image::ImageRecord;
 use crate::instance::Record;
 use crate::journal::{Journal, Row, Table};
-use crate::launch::TokenUse;
 use crate::lifecycle::Event;
 use crate::listing::Index;
 use crate::machine::Order;
 use crate::network::Addresses;
+use crate::retry_token::TokenUse;
 use crate::settings::{Capacity, Limit, Settings, Shape};
 use crate::work_request::WorkRequest;
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) instances: BTreeMap<String, Record>,
     pub(crate) images: BTreeMap<String, ImageRecord>,
     pub(crate) work_requests: BTreeMap<String, WorkRequest>,
-    /// What retry tokens were used for, by caller and token.
+    /// What retry tokens were used for, by caller, operation and token.
     pub(crate) tokens: BTreeMap<String, TokenUse>,
     pub(crate) compute_clusters: BTreeMap<String, Map<String, Value>>,
     pub(crate) configurations: BTreeMap<String, Map<String, Value>>,
@@ -40,7 +40,7 @@ pub(crate) struct World {
     pub(crate) index: Index,
     agenda: BTreeMap<(Moment, u64), Event>,
     last: u64,
-    /// How many launches had a token that was used before with another body.
+    /// How many requests had a token that was used before with another request.
     pub(crate) token_mismatches: u64,
     /// Instances that are no more, for those beside the world who know them.
     pub(crate) forgotten: Vec<String>,
