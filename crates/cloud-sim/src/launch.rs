@@ -14,10 +14,12 @@ use std::collections::VecDeque;
 /// `POST /20160918/instances`.
 pub(crate) fn launch(world: &mut World, call: &Call<'_>) -> Outcome {
     let body = call.object()?;
-    let wish = Wish::read(world, &body)?;
+    let wish = Wish::read(world, body)?;
+    // A pool launches several, one after the other.
+    world.reindex();
     world.check_limits(&wish)?;
     let failure = doom(world, call, &wish)?;
-    let record = build(world, &body, wish, failure)?;
+    let record = build(world, body, wish, failure)?;
     let answer = shown(&record);
     let id = record.id().to_owned();
     world.instances.insert(id.clone(), record);

@@ -37,6 +37,7 @@ mod shared;
 mod state;
 mod throttle;
 mod timing;
+mod usage;
 mod verify;
 mod wish;
 mod work_request;

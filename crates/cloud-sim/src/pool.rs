@@ -108,13 +108,14 @@ fn launch_one(
     if let (Some(body), Some(domain)) = (body.as_object_mut(), domain) {
         body.insert("availabilityDomain".to_owned(), domain);
     }
-    let body = body.to_string();
+    let body = body.as_object().cloned().unwrap_or_default();
     let call = Call {
         path: Vec::new(),
         query: call.query.clone(),
         target: call.target,
         headers: call.headers,
-        body: body.as_bytes(),
+        body: call.body,
+        object: Ok(body),
         caller: call.caller,
         fail_later: None,
     };

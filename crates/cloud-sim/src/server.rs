@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::federation;
 use crate::instance::Failure;
 use crate::metadata_service::{self, Found};
-use crate::query::{Call, Query};
+use crate::query::{self, Call, Query};
 use crate::record::Recorded;
 use crate::retry_token;
 use crate::route::{self, EXCHANGE};
@@ -220,6 +220,7 @@ fn work(shared: &Shared, whole: &Whole, caller: &str, fail_later: Option<Failure
         target: &whole.target,
         headers: &whole.headers,
         body: &whole.body,
+        object: query::object(&whole.body),
         caller,
         fail_later,
     };

@@ -12,6 +12,7 @@ use crate::machine::Order;
 use crate::network::Addresses;
 use crate::retry_token::TokenUse;
 use crate::settings::{Capacity, Limit, Settings, Shape};
+use crate::usage::Usage;
 use crate::work_request::WorkRequest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(crate) struct World {
     pub(crate) addresses: BTreeMap<String, Addresses>,
     /// The instances in the order of lists.
     pub(crate) index: Index,
+    /// What the instances take of limits and of room.
+    pub(crate) usage: Usage,
     agenda: BTreeMap<(Moment, u64), Event>,
     last: u64,
     /// How many requests had a token that was used before with another request.
@@ -74,6 +77,7 @@ impl World {
             limits: settings.limits.clone(),
             addresses,
             index: Index::default(),
+            usage: Usage::default(),
             agenda: BTreeMap::new(),
             last: 0,
             token_mismatches: 0,
@@ -100,7 +104,6 @@ impl World {
         for id in &settings.boot_volumes {
             self.add_boot_volume(id, None);
         }
-        self.journal.forget();
     }
 
     fn remember(&mut self) -> Result<(), Error> {
