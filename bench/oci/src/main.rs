@@ -6,6 +6,7 @@ mod cloud;
 
 use client::Spent;
 use cloud::{Asked, Child};
+use std::process::ExitCode;
 
 /// How many launches are under way at a time, in all runs.
 const CONCURRENCY: u32 = 8;
@@ -17,28 +18,33 @@ const LATENCY: f64 = 0.05;
 const RATE: f64 = 20.0;
 const BURST: f64 = 20.0;
 
-fn main() {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", directory, throttle] => cloud::serve(directory, throttle == "throttled"),
         ["client", count, endpoint, config] => {
             println!("{}", client::run(count.parse().expect("a number"), endpoint, config));
         }
-        [] => report(),
-        _ => eprintln!("usage: bench-oci"),
+        [] if report() => {}
+        [] => return ExitCode::FAILURE,
+        _ => {
+            eprintln!("usage: bench-oci");
+            return ExitCode::from(2);
+        }
     }
+    ExitCode::SUCCESS
 }
 
-fn report() {
-    println!(
-        "Latency 50 ms, {CONCURRENCY} launches at a time. Wall and CPU have their bars for the launches, from"
-    );
-    println!(
-        "the first sent to the last accepted; what the process takes in all, start, listings and"
-    );
-    println!(
-        "addresses included, stands below. The first row is a process that starts and lists once.\n"
-    );
+const INTRODUCTION: &str = "\
+Latency 50 ms, 8 launches at a time. Wall is barred for the launches, from the first sent to the last
+accepted. CPU is barred twice: for the same time, and for the whole from the first request (a listing)
+until all run and their addresses are known; only the start of the process is left out of that. The
+first row is a process that starts and lists once.
+";
+
+/// True if every bar was met.
+fn report() -> bool {
+    println!("{INTRODUCTION}");
     let (idle, _) = measure(0, false);
     println!("{:>9} launches: CPU {:.1} ms, {:.1} MB", 0, idle.cpu * 1e3, idle.megabytes);
     let mut bars = Bars::default();
@@ -49,7 +55,9 @@ fn report() {
         bars.check("wall / floor", spent.launching / floor, 1.3);
         bars.check("launch requests / instance", asked.launches() / f64::from(count), 1.05);
         bars.check("other requests", asked.others(), 25.0);
-        bars.check("CPU ms / instance", spent.cpu_launching * 1e3 / f64::from(count), 3.0);
+        let each = |seconds: f64| seconds * 1e3 / f64::from(count);
+        bars.check("CPU ms / instance, launching", each(spent.cpu_launching), 3.0);
+        bars.check("CPU ms / instance, whole", each(spent.cpu_whole), 3.0);
         bars.check("peak MB", spent.megabytes, 30.0);
         spent.tell();
     }
@@ -62,6 +70,7 @@ fn report() {
     bars.check("other requests", asked.others(), 25.0);
     spent.tell();
     println!("\n{} bars missed", bars.missed);
+    bars.missed == 0
 }
 
 /// One run of a new client against a new cloud.

@@ -21,6 +21,8 @@ use slurmconf::{Error, yaml::Source};
 /// What `startnode.yaml` says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// The file that all this stands in.
+    pub file: String,
     /// The cloud, and what only it needs.
     pub cloud: Cloud,
     /// The cluster's name, in the tag `cluster` of everything that is its own; a CitC 2 file has none.
@@ -121,7 +123,7 @@ impl Settings {
                 (Some(Cloud::OpenStack(openstack::read(&mut reader))), &openstack::KEYS)
             }
         };
-        let common = Self::common(&mut reader);
+        let common = Self::common(&mut reader, file);
         let warnings = reader.unknown(&[&COMMON, own].concat());
         let mut errors = reader.into_errors();
         match cloud {
@@ -134,7 +136,7 @@ impl Settings {
     }
 
     /// What is read for all clouds, also when the cloud's own part is wrong, so that all errors come at once.
-    fn common(reader: &mut Reader<'_>) -> impl FnOnce(Cloud) -> Self + use<> {
+    fn common(reader: &mut Reader<'_>, file: &str) -> impl FnOnce(Cloud) -> Self + use<> {
         let rebuilds = [("in_place", RebuildHow::InPlace), ("recreate", RebuildHow::Recreate)];
         let cluster_id = reader.text("cluster_id");
         let image_id = reader.text("image_id");
@@ -143,7 +145,9 @@ impl Settings {
         let fallback = fallback::read(reader);
         let elastic = elastic::read(reader);
         let paths = Paths::read(reader);
+        let file = file.to_owned();
         move |cloud| Self {
+            file,
             cloud,
             cluster_id,
             image_id,

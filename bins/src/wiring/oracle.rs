@@ -30,6 +30,7 @@ pub(super) async fn connect(
         },
         region: oracle.region.clone(),
         endpoint: settings.endpoint.clone(),
+        told_in: Some(settings.file.clone().into()),
     };
     let config = Config::load(&sources, &wish).map_err(|error| Trouble::from_error(&error))?;
     let clock = Clock::new(SystemTime::now);

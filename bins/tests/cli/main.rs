@@ -10,10 +10,12 @@
 mod broken;
 mod citc;
 mod codes;
+mod credentials;
 mod fit;
 mod jobs;
 mod mended;
 mod openstack;
+mod recreate;
 mod refused;
 mod resize;
 mod slurm;

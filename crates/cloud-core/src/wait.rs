@@ -25,7 +25,8 @@ const MOST_ASKED: usize = 8;
 /// How often to look, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// Pause after the first look; each later one is half as long again.
+    /// The first pause, before the first look unless that is taken at once; each later one is half as
+    /// long again.
     pub first: Duration,
     /// Longest pause between looks.
     pub longest: Duration,
@@ -34,7 +35,7 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Looks after one second, then ever less often up to every ten, until the deadline.
+    /// Looks after a second, then ever less often up to every ten, until the deadline.
     #[must_use]
     pub const fn until(deadline: Duration) -> Self {
         Self { first: Duration::from_secs(1), longest: Duration::from_secs(10), deadline }
@@ -87,7 +88,8 @@ pub struct Waited {
 /// interval, until the deadline. An instance that is missing in a few looks in a row is asked for
 /// by itself, and only if the cloud does not know it then it is [`Gone`](WaitOutcome::Gone).
 pub trait ProviderExt: Provider {
-    /// Waits until they run, after a launch.
+    /// Waits until they run, after a launch. The first look is after the first pause: what was just
+    /// accepted does not run yet.
     ///
     /// The filter has to match them; an instance that it does not show yet is waited for. Not for
     /// after a reboot, a rebuild or a start: a listing may still show them running as they were
@@ -101,7 +103,7 @@ pub trait ProviderExt: Provider {
         wait(self, Some(filter), ids, poll, Goal::Running)
     }
 
-    /// Waits until they run and have an address, which is then in the instance.
+    /// The same until they also have an address, which is then in the instance.
     fn wait_address(
         &self,
         filter: &InstanceFilter,
@@ -148,6 +150,14 @@ enum Goal<'a> {
 }
 
 impl Goal<'_> {
+    /// True if it may be there as soon as the cloud has accepted what leads to it.
+    fn may_be_reached_at_once(self) -> bool {
+        match self {
+            Goal::Gone => true,
+            Goal::Running | Goal::Address | Goal::Back(_) => false,
+        }
+    }
+
     fn is_reached(self, instance: &Instance) -> bool {
         let running = instance.state == InstanceState::Running;
         match self {
@@ -173,8 +183,9 @@ async fn wait<P: Provider + ?Sized>(
     let end = poll.first.min(poll.deadline / 20).max(SHORTEST_PAUSE);
     let mut round = Round::new(ids);
     let mut pause = poll.first.max(SHORTEST_PAUSE);
-    if filter.is_none() && !round.waiting.is_empty() {
+    if !goal.may_be_reached_at_once() && !round.waiting.is_empty() {
         sleep(pause.min(poll.deadline / 2)).await;
+        pause = poll.after(pause);
     }
     while !round.waiting.is_empty() {
         let look = async {

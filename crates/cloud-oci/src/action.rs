@@ -84,9 +84,12 @@ impl Oci {
         let query =
             [("preserveBootVolume", "false"), ("preserveDataVolumesCreatedAtLaunch", "false")];
         let request = self.instance_request(Operation::Terminate, Method::DELETE, id, &query)?;
-        self.launches.removed(id);
         let error = match self.api.send(&request).await {
-            Ok(_answer) => return Ok(()),
+            Ok(_answer) => {
+                // Not before: one that is gone already has failed, and can say why.
+                self.launches.removed(id);
+                return Ok(());
+            }
             Err(error) => error,
         };
         match error.kind() {

@@ -31,6 +31,14 @@ pub struct Wish {
     pub region: Option<String>,
     /// Another host for all services, such as a loopback cloud.
     pub endpoint: Option<String>,
+    /// The file that all this stands in, if it does; errors name it.
+    pub told_in: Option<PathBuf>,
+}
+
+impl Wish {
+    fn place(&self) -> Place {
+        self.told_in.clone().map_or(Place::Program, Place::File)
+    }
 }
 
 /// A way to prove who we are.
@@ -55,6 +63,8 @@ pub struct Config {
     pub tenancy: Option<String>,
     /// Another host for all services.
     pub endpoint: Option<Url>,
+    /// The certificate authorities to trust, in PEM, in place of the system's.
+    pub roots: Option<Vec<u8>>,
 }
 
 /// How we prove who we are.
@@ -94,7 +104,7 @@ impl Config {
     /// The file is `wish.file`, `OCI_CLI_CONFIG_FILE`, `~/.oci/config`, `OCI_CONFIG_FILE` (as in
     /// the SDK, only if that is not there) or `~/.oraclebmc/config`. Without any file the
     /// variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`, `_KEY_FILE` and `_REGION` are enough;
-    /// with one they go before it.
+    /// with one they go before it. `OCI_CLI_CERT_BUNDLE` names the certificate authorities to trust.
     pub fn load(sources: &Sources, wish: &Wish) -> Result<Self, ConfigError> {
         let endpoint = endpoint(sources, wish)?;
         let mode = mode(sources, wish)?;
@@ -102,7 +112,7 @@ impl Config {
             return instance_principal(sources, wish, endpoint);
         }
         let lookup = Lookup::open(sources, wish)?;
-        let wished = wish.region.clone().map(|value| Found { value, place: Place::Program });
+        let wished = wish.region.clone().map(|value| Found { value, place: wish.place() });
         let region = match wished {
             Some(region) => region,
             None => lookup.get("region").map_or_else(|| lookup.region_variable(), Ok)?,
@@ -115,7 +125,8 @@ impl Config {
             None if has_session && lookup.get("user").is_none() => lookup.session()?,
             None | Some(Mode::ApiKey | Mode::InstancePrincipal) => lookup.api_key(&tenancy)?,
         };
-        Ok(Self { credentials, region: Some(region), tenancy: Some(tenancy), endpoint })
+        let (region, tenancy) = (Some(region), Some(tenancy));
+        Ok(Self { credentials, region, tenancy, endpoint, roots: roots(sources)? })
     }
 }
 
@@ -293,10 +304,26 @@ fn mode(sources: &Sources, wish: &Wish) -> Result<Option<Mode>, ConfigError> {
     }
 }
 
+/// The certificate authorities that the CLI trusts, too.
+fn roots(sources: &Sources) -> Result<Option<Vec<u8>>, ConfigError> {
+    let variable = "OCI_CLI_CERT_BUNDLE";
+    let Some(path) = sources.variable(variable).map(|path| sources.expand(path)) else {
+        return Ok(None);
+    };
+    match sources.read(&path) {
+        Ok(file) => Ok(Some(file.text.into_bytes())),
+        Err(source) if source.kind() == ErrorKind::NotFound => {
+            let (place, key) = (Place::Variable(variable), "the bundle of certificates");
+            Err(ConfigError::NoKeyFile { place, key, path, source })
+        }
+        Err(source) => Err(ConfigError::Unreadable { path, source }),
+    }
+}
+
 fn endpoint(sources: &Sources, wish: &Wish) -> Result<Option<Url>, ConfigError> {
     let variable = "OCI_CLI_ENDPOINT";
     match (&wish.endpoint, sources.variable(variable)) {
-        (Some(url), _) => parse_url(url, Place::Program, "endpoint").map(Some),
+        (Some(url), _) => parse_url(url, wish.place(), "endpoint").map(Some),
         (None, Some(url)) => parse_url(url, Place::Variable(variable), "endpoint").map(Some),
         (None, None) => Ok(None),
     }
@@ -322,13 +349,13 @@ fn instance_principal(
     let metadata = parse_url(base, Place::Variable(variable), "the metadata service")?;
     let found = |value: &str, place| Found { value: value.to_owned(), place };
     let region = match (&wish.region, sources.variable("OCI_CLI_REGION")) {
-        (Some(name), _) => Some(found(name, Place::Program)),
+        (Some(name), _) => Some(found(name, wish.place())),
         (None, Some(name)) => Some(found(name, Place::Variable("OCI_CLI_REGION"))),
         (None, None) => None,
     };
     let region = region.map(|region| known(sources, &region, endpoint.is_some())).transpose()?;
     let credentials = Credentials::InstancePrincipal { metadata };
-    Ok(Config { credentials, region, tenancy: None, endpoint })
+    Ok(Config { credentials, region, tenancy: None, endpoint, roots: roots(sources)? })
 }
 
 /// The region of this name; one that nobody knows is taken where no host is made of it.

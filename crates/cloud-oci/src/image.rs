@@ -7,8 +7,11 @@ use crate::{convert, wire};
 use cloud_core::http::Method;
 use cloud_core::{Image, ImageFilter, ImageId, ImageName, InstanceId, Operation, Result};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use tokio::sync::Mutex;
+
+/// Listings in a row that do not show an image that we made before it is taken for gone.
+const MISSED: u32 = 3;
 
 /// The images of the compartment, newest first, once they have been listed.
 #[derive(Debug, Default)]
@@ -17,8 +20,23 @@ pub(crate) struct Images(Mutex<Cached>);
 #[derive(Debug, Default)]
 struct Cached {
     all: Option<Vec<Image>>,
-    /// Made by us and not seen to be ready; until then the listing is not kept.
-    coming: BTreeSet<ImageId>,
+    /// Made by us and not seen to be ready, with how many listings in a row have not shown it; until
+    /// there is none left the listing is not kept.
+    coming: BTreeMap<ImageId, u32>,
+}
+
+impl Cached {
+    /// Keeps a listing that shows all that is to come.
+    fn settle(&mut self, listed: Vec<Image>) {
+        self.coming.retain(|id, missed| {
+            let shown = listed.iter().find(|image| image.id == *id);
+            *missed = if shown.is_some() { 0 } else { *missed + 1 };
+            shown.map_or(*missed < MISSED, |image| !image.available)
+        });
+        if self.coming.is_empty() {
+            self.all = Some(listed);
+        }
+    }
 }
 
 impl Oci {
@@ -30,13 +48,8 @@ impl Oci {
             return Ok(wanted(all));
         }
         let all = self.list_images().await?;
-        for image in all.iter().filter(|image| image.available) {
-            cached.coming.remove(&image.id);
-        }
         let found = wanted(&all);
-        if cached.coming.is_empty() {
-            cached.all = Some(all);
-        }
+        cached.settle(all);
         Ok(found)
     }
 
@@ -73,7 +86,33 @@ impl Oci {
         let id = ImageId::new(image.id);
         let mut cached = self.images.0.lock().await;
         cached.all = None;
-        cached.coming.insert(id.clone());
+        cached.coming.insert(id.clone(), 0);
         Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_never_comes_does_not_keep_the_list_from_being_kept() {
+        let image = |available| {
+            let mut image = Image::new(ImageId::new("new"), ImageName::new("golden"));
+            image.available = available;
+            vec![image]
+        };
+        let mut cached = Cached::default();
+        cached.coming.insert(ImageId::new("new"), 0);
+        let listings = [vec![], vec![], image(false), vec![], vec![]];
+        for listing in listings {
+            cached.settle(listing);
+            assert!(cached.all.is_none());
+        }
+        let mut ready = Cached { coming: cached.coming.clone(), ..Cached::default() };
+        ready.settle(image(true));
+        assert!(ready.all.is_some(), "seen to be ready");
+        cached.settle(vec![]);
+        assert!(cached.all.is_some(), "deleted before it was");
     }
 }

@@ -45,6 +45,9 @@ impl Oci {
         let id = HeaderName::from_static("opc-request-id");
         http.request_ids = http::RequestIds { send: Some(id.clone()), read: vec![id] };
         let random = http.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        if let Some(roots) = &config.roots {
+            http.roots = http::Roots::Only(roots.clone());
+        }
         let (hosts, source) = resolve(&config, &http, &clock).await?;
         let signer = Signer { source: Arc::new(source), clock: clock.clone() };
         let client = Client::new(http, signer.clone(), classify, pacer)?;

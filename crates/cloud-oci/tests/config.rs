@@ -147,6 +147,26 @@ fn a_session_signs_with_its_token() {
 }
 
 #[test]
+fn a_session_is_taken_for_who_has_a_key_too_if_the_environment_says_so() {
+    let world = World::good()
+        .with("key_file=", "security_token_file=/h/token\nkey_file=")
+        .file("/h/token", TOKEN);
+    let key = key_id(&world.load(&Wish::default()).expect("good"));
+    assert_eq!(key, format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+    let session = world.variable("OCI_CLI_AUTH", "security_token");
+    assert_eq!(key_id(&session.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
+}
+
+#[test]
+fn certificates_to_trust_are_read_where_the_environment_names_them() {
+    let world = World::good().variable("OCI_CLI_CERT_BUNDLE", "~/ca.pem");
+    let refused = world.refused(&Wish::default());
+    assert!(refused.starts_with("variable OCI_CLI_CERT_BUNDLE: the bundle of certificates"));
+    let roots = world.file("/h/ca.pem", "pem").load(&Wish::default()).expect("good").roots;
+    assert_eq!(roots.as_deref(), Some(&b"pem"[..]));
+}
+
+#[test]
 fn an_instance_principal_needs_no_file() {
     let wish = Wish { mode: Some(Mode::InstancePrincipal), ..Wish::default() };
     let config = World::default().load(&wish).expect("good");

@@ -113,7 +113,7 @@ impl Admin {
         lock(&self.shared.records).most_in_flight()
     }
 
-    /// How many launches had a token that was used before with another body.
+    /// How many requests had a token that was used before with another request.
     #[must_use]
     pub fn token_mismatches(&self) -> u64 {
         self.shared.with(|world| world.token_mismatches)

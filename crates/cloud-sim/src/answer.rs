@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     pub(crate) more: BTreeMap<String, String>,
     pub(crate) body: Bytes,
     pub(crate) content_type: &'static str,
+    /// The instance that a change of it is answered with.
+    pub(crate) instance: Option<String>,
 }
 
 impl Answer {
@@ -30,6 +32,11 @@ impl Answer {
         Self { status, content_type: "application/json", ..Self::text(body) }
     }
 
+    /// 200 with something that is JSON already.
+    pub(crate) fn of_json(body: Bytes) -> Self {
+        Self { content_type: "application/json", ..Self::text(body) }
+    }
+
     /// 200 with a list of things that are JSON already.
     pub(crate) fn rows(rows: &[Bytes]) -> Self {
         let length: usize = rows.iter().map(|row| row.len() + 1).sum();
@@ -42,7 +49,7 @@ impl Answer {
             body.extend_from_slice(row);
         }
         body.push(b']');
-        Self { content_type: "application/json", ..Self::text(body) }
+        Self::of_json(body.into())
     }
 
     /// 200 with plain text.
@@ -53,6 +60,7 @@ impl Answer {
             more: BTreeMap::new(),
             body: body.into(),
             content_type: "text/plain",
+            instance: None,
         }
     }
 

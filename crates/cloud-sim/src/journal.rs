@@ -49,22 +49,18 @@ impl Journal {
         Ok((Self { file: Some((path, file)), touched: Vec::new() }, rows))
     }
 
+    /// Notes that something changed, if that is written down at all.
     pub(crate) fn touch(&mut self, table: Table, id: &str) {
+        if self.file.is_none() {
+            return;
+        }
         let last = self.touched.last();
         if last.is_none_or(|(touched, of)| *touched != table || of != id) {
             self.touched.push((table, id.to_owned()));
         }
     }
 
-    /// Drops what was touched so far.
-    pub(crate) fn forget(&mut self) {
-        self.touched.clear();
-    }
-
     pub(crate) fn touched(&mut self) -> Vec<(Table, String)> {
-        if self.file.is_none() {
-            self.touched.clear();
-        }
         std::mem::take(&mut self.touched)
     }
 

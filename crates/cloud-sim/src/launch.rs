@@ -3,97 +3,35 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record, Vnic};
 use crate::journal::Table;
-use crate::lifecycle::Event;
 use crate::query::{Call, Fields};
 use crate::state::State;
 use crate::wish::Wish;
 use crate::work_request::Work;
 use crate::world::{World, etag};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hyper::StatusCode;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
-/// What a retry token was used for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct TokenUse {
-    pub(crate) digest: String,
-    pub(crate) instance: String,
-    pub(crate) work: String,
-}
-
 /// `POST /20160918/instances`.
 pub(crate) fn launch(world: &mut World, call: &Call<'_>) -> Outcome {
-    let token = token(call)?;
-    if let Some(token) = &token
-        && let Some(used) = world.tokens.get(token).cloned()
-    {
-        return repeat(world, &used, call);
-    }
     let body = call.object()?;
-    let wish = Wish::read(world, &body)?;
+    let wish = Wish::read(world, body)?;
+    // A pool launches several, one after the other.
+    world.reindex();
     world.check_limits(&wish)?;
     let failure = doom(world, call, &wish)?;
-    let record = build(world, &body, wish, failure)?;
-    let (id, work) = (record.id().to_owned(), record.work.clone().unwrap_or_default());
-    if let Some(token) = token {
-        let use_of = TokenUse { digest: digest(call.body), instance: id.clone(), work };
-        world.tokens.insert(token.clone(), use_of);
-        world.touch(Table::Tokens, &token);
-        world.schedule(world.settings.timing.keep_token, Event::ForgetToken(token));
-    }
+    let record = build(world, body, wish, failure)?;
     let answer = shown(&record);
+    let id = record.id().to_owned();
     world.instances.insert(id.clone(), record);
     world.touch(Table::Instances, &id);
     world.begin(&id);
     Ok(answer)
 }
 
-/// The retry token, made the caller's own.
-fn token(call: &Call<'_>) -> Result<Option<String>, Refusal> {
-    let Some(token) = call.header("opc-retry-token") else {
-        return Ok(None);
-    };
-    if token.is_empty() || token.chars().count() > 64 {
-        return Err(Refusal::invalid("opc-retry-token has to be of 1 to 64 characters"));
-    }
-    Ok(Some(format!("{} {token}", call.caller)))
-}
-
-fn digest(body: &[u8]) -> String {
-    STANDARD.encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, body))
-}
-
-/// A launch whose token was used before: the same instance again, or a refusal.
-fn repeat(world: &mut World, used: &TokenUse, call: &Call<'_>) -> Outcome {
-    if used.digest != digest(call.body) {
-        world.token_mismatches += 1;
-        let answer = &world.settings.token_mismatch;
-        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::CONFLICT);
-        let message = "The retry token was used before with another request.";
-        return Err(Refusal::new(status, &answer.code, message));
-    }
-    let alive = world.instances.get(&used.instance).filter(|record| record.state().is_live());
-    match alive {
-        Some(record) => {
-            let mut again = record.clone();
-            again.work = Some(used.work.clone());
-            Ok(shown(&again))
-        }
-        None => Err(Refusal::new(
-            StatusCode::CONFLICT,
-            "InvalidatedRetryToken",
-            "The provided retry token was used in an earlier request that resulted in a system \
-             update, but a subsequent operation invalidated the token.",
-        )),
-    }
-}
-
 /// An instance as answers show it, with its etag and work request.
 pub(crate) fn shown(record: &Record) -> Answer {
     let answer = Answer::json(&record.instance).header("etag", &record.etag);
+    let answer = Answer { instance: Some(record.id().to_owned()), ..answer };
     match &record.work {
         Some(work) => answer.header("opc-work-request-id", work),
         None => answer,

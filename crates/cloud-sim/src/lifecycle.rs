@@ -193,11 +193,13 @@ impl World {
         if state.is_on() && !was.is_on() {
             record.boots += 1;
         }
-        let machine = Machine::of(record);
-        match (was.is_on(), state.is_on()) {
-            (false, true) => self.order(Order::Up(machine)),
-            (true, false) => self.order(Order::Down(machine)),
-            (true, true) | (false, false) => {}
+        let order = match (was.is_on(), state.is_on()) {
+            (false, true) => Some(Order::Up(Machine::of(record))),
+            (true, false) => Some(Order::Down(Machine::of(record))),
+            (true, true) | (false, false) => None,
+        };
+        if let Some(order) = order {
+            self.order(order);
         }
         if state == State::Terminated {
             self.release(id);

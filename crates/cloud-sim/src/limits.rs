@@ -1,45 +1,17 @@
 //! Service limits and room for instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::instance::Record;
 use crate::page::{Item, page};
 use crate::query::{Call, Fields};
 use crate::settings::{Capacity, Limit, Shape};
+use crate::usage::{real, weight};
 use crate::wish::Wish;
 use crate::world::World;
 use hyper::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// How much of a limit a machine takes.
-fn weight(limit: &str, ocpus: f64, memory: f64) -> f64 {
-    if limit.ends_with("-core-count") {
-        ocpus
-    } else if limit.ends_with("-memory-count") {
-        memory
-    } else {
-        1.0
-    }
-}
-
 impl World {
-    /// The instances that take room in an availability domain.
-    fn live_in<'a>(&'a self, domain: &'a str) -> impl Iterator<Item = &'a Record> {
-        self.instances.values().filter(move |record| {
-            record.state().holds_room() && record.instance.availability_domain == domain
-        })
-    }
-
-    /// How much of a limit is used in an availability domain.
-    fn used(&self, limit: &str, domain: &str) -> f64 {
-        let counts = |record: &&Record| {
-            let shape = self.shape(&record.instance.shape);
-            shape.is_some_and(|shape| shape.limits.iter().any(|name| name == limit))
-        };
-        let weights = self.live_in(domain).filter(counts);
-        weights.map(|record| weight(limit, record.ocpus, record.memory)).sum()
-    }
-
     /// The value of a limit in an availability domain: the narrowest entry counts, the last first.
     fn limit(&self, name: &str, domain: &str) -> Option<u64> {
         let of = |place: Option<&str>| {
@@ -58,7 +30,9 @@ impl World {
             .filter(|name| {
                 let more = weight(name, wish.ocpus, wish.memory);
                 let value = self.limit(name, &wish.domain);
-                value.is_some_and(|value| self.used(name, &wish.domain) + more > real(value))
+                value.is_some_and(|value| {
+                    self.usage.of_limit(name, &wish.domain) + more > real(value)
+                })
             })
             .map(String::as_str)
             .collect();
@@ -87,18 +61,9 @@ impl World {
         if !concerns(&capacity.availability_domain, domain) || !concerns(&capacity.shape, shape) {
             return None;
         }
-        let count = self
-            .instances
-            .values()
-            .filter(|record| {
-                // What is going to fail for want of room has none.
-                record.state().holds_room()
-                    && record.failure.is_none()
-                    && concerns(&capacity.availability_domain, &record.instance.availability_domain)
-                    && concerns(&capacity.shape, &record.instance.shape)
-            })
-            .count();
-        Some(capacity.instances.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX)))
+        let taken =
+            self.usage.rooms(capacity.availability_domain.as_deref(), capacity.shape.as_deref());
+        Some(capacity.instances.saturating_sub(taken))
     }
 
     /// How many more instances of a shape fit; `None` for any number.
@@ -106,11 +71,6 @@ impl World {
         let bounds = self.capacity.iter();
         bounds.filter_map(|capacity| self.room_under(capacity, domain, shape)).min()
     }
-}
-
-/// A count as a float, which loses nothing below 2^32, far above any limit that OCI has.
-fn real(value: u64) -> f64 {
-    f64::from(u32::try_from(value).unwrap_or(u32::MAX))
 }
 
 /// A float that holds a count.
@@ -170,7 +130,7 @@ pub(crate) fn availability(world: &mut World, call: &Call<'_>) -> Outcome {
     let (name, domain) = (call.segment(1), call.query.require("availabilityDomain")?);
     world.check_domain(domain)?;
     let value = world.limit(name, domain).ok_or_else(|| Refusal::not_found("limit", name))?;
-    let used = world.used(name, domain);
+    let used = world.usage.of_limit(name, domain);
     let left = (real(value) - used).max(0.0);
     Ok(Answer::json(&json!({
         "used": whole(used),

@@ -9,6 +9,7 @@ use crate::world::World;
 use bytes::Bytes;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 /// Where an instance stands in a list by name, and for one name also in a list by time.
 type Place = (String, u64);
@@ -39,10 +40,12 @@ impl Index {
 
     fn put(&mut self, id: &str, record: Option<&Record>) {
         self.written.remove(id);
-        let place = record.map(|record| (record.instance.display_name.clone(), record.number));
-        if self.places.get(id) == place.as_ref() {
+        let place = record.map(|record| (&record.instance.display_name, record.number));
+        let known = self.places.get(id).map(|(name, number)| (name, *number));
+        if known == place {
             return;
         }
+        let place = place.map(|(name, number)| (name.clone(), number));
         if let Some(old) = self.places.remove(id) {
             self.by_time.remove(&old.1);
             self.by_name.remove(&old);
@@ -56,15 +59,20 @@ impl Index {
 }
 
 impl World {
-    /// Brings the order of lists up to date.
+    /// Brings the order of lists, and what is used, up to date.
     pub(crate) fn reindex(&mut self) {
+        let shapes = &self.settings.shapes;
         for id in std::mem::take(&mut self.index.changed) {
-            self.index.put(&id, self.instances.get(&id));
+            let record = self.instances.get(&id);
+            self.index.put(&id, record);
+            let shape = record
+                .and_then(|record| shapes.iter().find(|shape| shape.name == record.instance.shape));
+            self.usage.put(&id, record, shape);
         }
     }
 
-    /// An instance as JSON, written once for all lists until it changes.
-    fn written(&mut self, id: &str) -> Bytes {
+    /// An instance as JSON, written once for all answers until it changes.
+    pub(crate) fn written(&mut self, id: &str) -> Bytes {
         if let Some(bytes) = self.index.written.get(id) {
             return bytes.clone();
         }
@@ -89,7 +97,6 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     };
     let descending = descending(query, !by_name)?;
     let window = Window::read(query, world.settings.page_size)?;
-    world.reindex();
     let order = Order { by_name, descending, after: window.after.as_deref().map(place) };
     let ids = order.walk(&world.index, query.get("displayName"));
     let records = ids.filter_map(|id| world.instances.get(id));
@@ -150,7 +157,13 @@ impl Order {
             let all = index.by_name.iter();
             return self.turned(all.map(|((name, number), id)| (name.as_str(), *number, id)));
         }
-        self.turned(index.by_time.iter().map(|(number, id)| ("", *number, id)))
+        let after = self.after.as_ref().map(|(_, number)| *number);
+        let bounds = match (after, self.descending) {
+            (None, _) => (Bound::Unbounded, Bound::Unbounded),
+            (Some(last), true) => (Bound::Unbounded, Bound::Excluded(last)),
+            (Some(last), false) => (Bound::Excluded(last), Bound::Unbounded),
+        };
+        self.turned(index.by_time.range(bounds).map(|(number, id)| ("", *number, id)))
     }
 
     fn turned<'a>(&'a self, walk: impl DoubleEndedIterator<Item = Row<'a>> + 'a) -> Ids<'a> {

@@ -4,7 +4,7 @@ use crate::answer::{Answer, Outcome, Refusal};
 use crate::error::Error;
 use crate::instance::{Record, Vnic};
 use crate::journal::Table;
-use crate::page::{Shown, page};
+use crate::page::numbered;
 use crate::query::Call;
 use crate::settings::Subnet;
 use crate::state::{Attachment, State};
@@ -159,10 +159,6 @@ impl World {
     }
 }
 
-fn shown(record: &Record, view: Value) -> Shown {
-    Shown::numbered(record.number, view)
-}
-
 /// The id of the attachment that belongs to a VNIC.
 fn attachment_id(vnic: &Vnic) -> String {
     vnic.id.replacen("ocid1.vnic.", "ocid1.vnicattachment.", 1)
@@ -246,8 +242,8 @@ pub(crate) fn list_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
             && query.allows("vnicId", &record.vnic.id)
             && query.allows("availabilityDomain", &record.instance.availability_domain)
     });
-    let rows = rows.map(|record| shown(record, attachment_view(record))).collect();
-    page(rows, query, world.settings.page_size, false)
+    let rows = rows.map(|record| (record.number, record));
+    numbered(rows, query, world.settings.page_size, attachment_view)
 }
 
 /// `GET /20160918/vnicAttachments/{id}`.
@@ -278,14 +274,17 @@ pub(crate) fn list_private_ips(world: &mut World, call: &Call<'_>) -> Outcome {
         (_, Some(vnic)) => drop(world.vnic_holder(vnic)?.id()),
         (Some(_), None) => {}
     }
+    let wanted = |address: Ipv4Addr| {
+        query.get("ipAddress").is_none_or(|wanted| wanted == address.to_string())
+    };
     let rows = world.instances.values().filter(|record| {
         record.vnic.state == Attachment::Attached
             && query.allows("subnetId", &record.vnic.subnet)
             && query.allows("vnicId", &record.vnic.id)
-            && query.allows("ipAddress", &record.vnic.address.to_string())
+            && wanted(record.vnic.address)
     });
-    let rows = rows.map(|record| shown(record, private_ip_view(record))).collect();
-    page(rows, query, world.settings.page_size, false)
+    let rows = rows.map(|record| (record.number, record));
+    numbered(rows, query, world.settings.page_size, private_ip_view)
 }
 
 #[cfg(test)]

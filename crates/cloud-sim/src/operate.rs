@@ -58,8 +58,9 @@ struct Path {
 
 /// `GET /20160918/instances/{id}`.
 pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
-    let record = world.instance(call)?;
-    Ok(Answer::json(&record.instance).header("etag", &record.etag))
+    let etag = world.instance(call)?.etag.clone();
+    let written = world.written(call.segment(0));
+    Ok(Answer::of_json(written).header("etag", etag))
 }
 
 /// The direction of a list, by its usual one.
@@ -156,7 +157,7 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
         | State::Stopped
         | State::CreatingImage => {}
     }
-    let changed = change(&record, &body)?;
+    let changed = change(&record, body)?;
     let source = body.object("sourceDetails")?;
     let replaced = source.map(|source| replace(world, &record, source)).transpose()?;
     let id = record.id().to_owned();
@@ -177,9 +178,9 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
         id: &id,
     });
     world.close_work(&work, None);
-    let record = world.instance(call)?;
-    let answer = Answer::json(&record.instance).header("etag", &record.etag);
-    Ok(answer.header("opc-work-request-id", work))
+    let mut updated = world.instance(call)?.clone();
+    updated.work = Some(work);
+    Ok(shown(&updated))
 }
 
 /// The instance with the fields that the body gives.

@@ -38,6 +38,29 @@ impl Item for Shown {
     }
 }
 
+/// One page of things with numbers, in the order of these; only what it shows is made.
+pub(crate) fn numbered<T>(
+    things: impl Iterator<Item = (u64, T)>,
+    query: &Query,
+    usual: usize,
+    view: impl Fn(T) -> Value,
+) -> Result<Answer, Refusal> {
+    let Window { size, after } = Window::read(query, usual)?;
+    // One that is none of ours is before all.
+    let after = after.map_or(0, |after| after.parse().unwrap_or(0));
+    let mut rest: Vec<(u64, T)> = things.filter(|(number, _)| *number > after).collect();
+    rest.sort_unstable_by_key(|(number, _)| *number);
+    let more = rest.len() > size;
+    rest.truncate(size);
+    let last = rest.last().map(|(number, _)| *number).filter(|_| more);
+    let rows: Vec<Value> = rest.into_iter().map(|(_, thing)| view(thing)).collect();
+    let answer = Answer::json(&rows);
+    Ok(match last {
+        Some(last) => answer.header("opc-next-page", token(&last.to_string())),
+        None => answer,
+    })
+}
+
 /// One page of the items, which are in the order of their keys (or the reverse of it).
 ///
 /// The token names the last item shown and not a count, so that items that come and go between

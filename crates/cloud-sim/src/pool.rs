@@ -108,19 +108,19 @@ fn launch_one(
     if let (Some(body), Some(domain)) = (body.as_object_mut(), domain) {
         body.insert("availabilityDomain".to_owned(), domain);
     }
-    let body = body.to_string();
-    let none = hyper::HeaderMap::new();
+    let body = body.as_object().cloned().unwrap_or_default();
     let call = Call {
         path: Vec::new(),
         query: call.query.clone(),
-        headers: &none,
-        body: body.as_bytes(),
+        target: call.target,
+        headers: call.headers,
+        body: call.body,
+        object: Ok(body),
         caller: call.caller,
         fail_later: None,
     };
     let answer = launch(world, &call)?;
-    let instance: Map<String, Value> = serde_json::from_slice(&answer.body).unwrap_or_default();
-    Ok(instance.get("id").cloned().unwrap_or_default())
+    Ok(answer.instance.map_or(Value::Null, Value::String))
 }
 
 fn found<'a>(world: &'a World, id: &str) -> Result<&'a Map<String, Value>, Refusal> {

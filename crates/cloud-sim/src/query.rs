@@ -46,8 +46,12 @@ pub(crate) struct Call<'a> {
     /// What stood in place of the placeholders of the path.
     pub(crate) path: Vec<String>,
     pub(crate) query: Query,
+    /// Path and query as on the wire.
+    pub(crate) target: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
+    /// The same, read before anybody has to wait for it.
+    pub(crate) object: Result<Map<String, Value>, Refusal>,
     /// Who calls: the id of a user or of an instance.
     pub(crate) caller: &'a str,
     /// Why the work shall fail after it was accepted, if a rule says so.
@@ -65,11 +69,15 @@ impl Call<'_> {
     }
 
     /// The body as a JSON object.
-    pub(crate) fn object(&self) -> Result<Map<String, Value>, Refusal> {
-        serde_json::from_slice(self.body).map_err(|error| {
-            Refusal::unparsable(format!("the body is not as it should be: {error}"))
-        })
+    pub(crate) fn object(&self) -> Result<&Map<String, Value>, Refusal> {
+        self.object.as_ref().map_err(Clone::clone)
     }
+}
+
+/// A body as a JSON object.
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    serde_json::from_slice(body)
+        .map_err(|error| Refusal::unparsable(format!("the body is not as it should be: {error}")))
 }
 
 /// Reading fields of JSON objects that callers sent.

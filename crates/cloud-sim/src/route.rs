@@ -22,6 +22,13 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
 }
 
+impl Route {
+    /// True if a request may say by a token that it is the repeat of an earlier one.
+    pub(crate) fn takes_token(&self) -> bool {
+        self.method == Method::POST || self.method == Method::PUT
+    }
+}
+
 const fn get(path: &'static str, operation: &'static str, handler: Handler) -> Route {
     Route { method: Method::GET, path, operation, handler }
 }

@@ -6,8 +6,9 @@ use crate::fault::Fault;
 use crate::federation;
 use crate::instance::Failure;
 use crate::metadata_service::{self, Found};
-use crate::query::{Call, Query};
+use crate::query::{self, Call, Query};
 use crate::record::Recorded;
+use crate::retry_token;
 use crate::route::{self, EXCHANGE};
 use crate::shared::{Shared, UnderWay, lock};
 use crate::verify::{Cover, Signed, authorization};
@@ -216,12 +217,14 @@ fn work(shared: &Shared, whole: &Whole, caller: &str, fail_later: Option<Failure
     let call = Call {
         path,
         query: whole.query(),
+        target: &whole.target,
         headers: &whole.headers,
         body: &whole.body,
+        object: query::object(&whole.body),
         caller,
         fail_later,
     };
-    shared.with(|world| (route.handler)(world, &call))
+    shared.with(|world| retry_token::once(world, route, &call))
 }
 
 /// The metadata service. Keys take long to make, so they are made on a thread for that, while

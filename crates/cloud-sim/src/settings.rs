@@ -66,7 +66,7 @@ pub struct Settings {
     pub faults: Vec<Rule>,
     /// Decides which requests a fault with a probability happens to.
     pub seed: u64,
-    /// What a launch is answered whose token was used with another body.
+    /// What a request is answered whose token was used with another body.
     pub token_mismatch: Mismatch,
     /// How late every answer is, in milliseconds.
     pub latency_millis: u64,

@@ -66,6 +66,7 @@ impl Shared {
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut World) -> R) -> R {
         let mut world = lock(&self.world);
         world.catch_up();
+        world.reindex();
         let result = act(&mut world);
         world.commit();
         let forgotten = std::mem::take(&mut world.forgotten);

@@ -32,23 +32,26 @@ impl Buckets {
         &self.bounds
     }
 
-    /// Takes one request, or says that it is one too many.
+    /// Takes one request, or says that it is one too many, which then counts for no bound.
     pub(crate) fn take(&mut self, operation: &str, caller: &str, now: Instant) -> bool {
-        for (index, bound) in self.bounds.iter().enumerate() {
-            if bound.operation != "*" && bound.operation != operation {
-                continue;
-            }
-            let bucket = self.filled.entry((index, caller.to_owned()));
-            let (tokens, since) = bucket.or_insert((bound.burst, now));
+        let concerns = |bound: &Throttle| bound.operation == "*" || bound.operation == operation;
+        let mut keys = Vec::new();
+        let mut allowed = true;
+        for (index, bound) in self.bounds.iter().enumerate().filter(|(_, bound)| concerns(bound)) {
+            let key = (index, caller.to_owned());
+            let (tokens, since) = self.filled.entry(key.clone()).or_insert((bound.burst, now));
             let gained = now.saturating_duration_since(*since).as_secs_f64() * bound.per_second;
             *tokens = (*tokens + gained).min(bound.burst);
             *since = now;
-            if *tokens < 1.0 {
-                return false;
-            }
-            *tokens -= 1.0;
+            allowed &= *tokens >= 1.0;
+            keys.push(key);
         }
-        true
+        if allowed {
+            for key in keys {
+                self.filled.entry(key).and_modify(|(tokens, _)| *tokens -= 1.0);
+            }
+        }
+        allowed
     }
 }
 
@@ -80,5 +83,21 @@ mod tests {
         assert!(!buckets.take("LaunchInstance", "me", now));
         assert!(buckets.take("LaunchInstance", "you", now));
         assert!(buckets.take("GetInstance", "me", now));
+    }
+
+    #[test]
+    fn a_request_that_one_bound_refuses_takes_nothing_from_another() {
+        let bound = |operation: &str, burst| Throttle {
+            operation: operation.to_owned(),
+            per_second: 0.0,
+            burst,
+        };
+        let mut buckets = Buckets::new(vec![bound("*", 2.0), bound("LaunchInstance", 1.0)]);
+        let now = Instant::now();
+        let taken: Vec<bool> = ["LaunchInstance", "LaunchInstance", "GetInstance", "GetInstance"]
+            .into_iter()
+            .map(|operation| buckets.take(operation, "me", now))
+            .collect();
+        assert_eq!(taken, [true, false, true, false]);
     }
 }

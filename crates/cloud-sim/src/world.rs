@@ -6,12 +6,13 @@ use crate::error::Error;
 use crate::image::ImageRecord;
 use crate::instance::Record;
 use crate::journal::{Journal, Row, Table};
-use crate::launch::TokenUse;
 use crate::lifecycle::Event;
 use crate::listing::Index;
 use crate::machine::Order;
 use crate::network::Addresses;
+use crate::retry_token::TokenUse;
 use crate::settings::{Capacity, Limit, Settings, Shape};
+use crate::usage::Usage;
 use crate::work_request::WorkRequest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ pub(crate) struct World {
     pub(crate) instances: BTreeMap<String, Record>,
     pub(crate) images: BTreeMap<String, ImageRecord>,
     pub(crate) work_requests: BTreeMap<String, WorkRequest>,
-    /// What retry tokens were used for, by caller and token.
+    /// What retry tokens were used for, by caller, operation and token.
     pub(crate) tokens: BTreeMap<String, TokenUse>,
     pub(crate) compute_clusters: BTreeMap<String, Map<String, Value>>,
     pub(crate) configurations: BTreeMap<String, Map<String, Value>>,
@@ -38,9 +39,11 @@ pub(crate) struct World {
     pub(crate) addresses: BTreeMap<String, Addresses>,
     /// The instances in the order of lists.
     pub(crate) index: Index,
+    /// What the instances take of limits and of room.
+    pub(crate) usage: Usage,
     agenda: BTreeMap<(Moment, u64), Event>,
     last: u64,
-    /// How many launches had a token that was used before with another body.
+    /// How many requests had a token that was used before with another request.
     pub(crate) token_mismatches: u64,
     /// Instances that are no more, for those beside the world who know them.
     pub(crate) forgotten: Vec<String>,
@@ -74,6 +77,7 @@ impl World {
             limits: settings.limits.clone(),
             addresses,
             index: Index::default(),
+            usage: Usage::default(),
             agenda: BTreeMap::new(),
             last: 0,
             token_mismatches: 0,
@@ -100,7 +104,6 @@ impl World {
         for id in &settings.boot_volumes {
             self.add_boot_volume(id, None);
         }
-        self.journal.forget();
     }
 
     fn remember(&mut self) -> Result<(), Error> {

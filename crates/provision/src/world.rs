@@ -126,6 +126,7 @@ pub struct Fleet {
     by_node: BTreeMap<NodeName, Vec<Instance>>,
     nameless: Vec<Instance>,
     named: BTreeMap<NodeName, Instance>,
+    fixed: BTreeSet<InstanceId>,
     complete: bool,
 }
 
@@ -181,6 +182,19 @@ impl Fleet {
             .collect();
         self.named = named;
         self
+    }
+
+    /// The same, knowing of instances whose image the cloud has refused to replace in place.
+    #[must_use]
+    pub fn with_fixed(mut self, fixed: impl IntoIterator<Item = InstanceId>) -> Self {
+        self.fixed.extend(fixed);
+        self
+    }
+
+    /// True if the cloud has refused to replace the image of this instance in place.
+    #[must_use]
+    pub fn is_fixed(&self, id: &InstanceId) -> bool {
+        self.fixed.contains(id)
     }
 
     /// The instance that a node's file names, if it is there and has no tags of ours.

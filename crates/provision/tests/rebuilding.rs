@@ -177,3 +177,48 @@ async fn nobody_s_word_rebuilds_a_node_with_another_job() {
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Refused, "{report:?}");
     assert_eq!(bed.cloud.boots(&before.id), Some(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_the_cloud_refuses_to_replace_gets_another_instance() {
+    let (mut bed, before) = up().await;
+    let targets = reboot_call(&bed).await;
+    bed.site.image = Some(ImageId::new("image-2"));
+    bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Unsupported));
+    let report = rebuild(&bed, &targets, ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+    let after = bed.live();
+    let [after] = &after[..] else { panic!("{after:?}") };
+    assert_ne!(after.id, before.id);
+    assert_eq!(after.image, Some(ImageId::new("image-2")));
+    assert_eq!(bed.requests(Operation::Rebuild), 1);
+    let address = after.address.unwrap().to_string();
+    assert_eq!(bed.slurm.node("n1").unwrap().address, address, "slurm knows where it is");
+    let _ = bed.slurm.register(&node("n1"), &address, Instant::now());
+    let state = bed.slurm.node("n1").unwrap().state;
+    assert!(state.is_up() && !state.has_drain(), "{state}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_image_that_cannot_be_replaced_does_not_recreate_the_others() {
+    let mut bed = persistent("n[1-3]");
+    bed.config = conf("NodeName=n[1-3] CPUs=2 State=UNKNOWN Features=shape=small,ad=1");
+    bed.site.policies.concurrency = 1;
+    let ours = |name| Tags::from([("cluster", "blue"), ("type", "compute"), ("node", name)]);
+    let one = server(&bed, "n1", ours("n1")).await;
+    let strange = server(&bed, "n2", Tags::new()).await;
+    let three = server(&bed, "n3", ours("n3")).await;
+    for _ in 0..2 {
+        bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Unsupported));
+    }
+    let targets = [("n1", &one), ("n2", &strange), ("n3", &three)];
+    let targets = targets.map(|(name, id)| target(name, id, "image-2"));
+    let report = rebuild(&bed, &targets, ASKED).await;
+    let outcome = |name| report.nodes[&node(name)].outcome;
+    assert_eq!([outcome("n1"), outcome("n3")], [Outcome::Up, Outcome::Done], "{report:?}");
+    assert_eq!(outcome("n2"), Outcome::Failed, "{report:?}");
+    let reason = report.nodes[&node("n2")].reason.as_ref().unwrap();
+    let both = ["not supported", "not ours to replace"];
+    assert!(both.into_iter().all(|words| reason.contains(words)), "{reason}");
+    assert_eq!(bed.requests(Operation::Terminate), 1);
+    assert_eq!(bed.cloud.boots(&three), Some(2), "rebuilt in place");
+}

@@ -67,7 +67,8 @@ async fn one_listing_serves_all_and_looks_grow_rarer() {
         .zip(looks.iter().skip(1))
         .map(|(one, next)| next.saturating_sub(*one).as_millis())
         .collect();
-    assert_eq!(pauses.get(..6), Some(&[1000, 1500, 2250, 3375, 5063, 7594][..]), "{pauses:?}");
+    assert_eq!(looks.first(), Some(&Duration::from_secs(1)), "what was just accepted does not run");
+    assert_eq!(pauses.get(..5), Some(&[1500, 2250, 3375, 5063, 7594][..]), "{pauses:?}");
     assert_eq!(cloud.history().len(), 50 + looks.len(), "no request for each instance");
 }
 
@@ -134,7 +135,7 @@ async fn an_error_that_does_not_pass_ends_the_wait_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_will_never_run_is_lost_at_once() {
+async fn who_will_never_run_is_lost_at_the_first_look() {
     let mut settings = Settings::default();
     settings.lag = Duration::ZERO;
     settings.linger = Duration::ZERO;
@@ -144,7 +145,7 @@ async fn who_will_never_run_is_lost_at_once() {
     cloud.terminate(&ids[1]).await.expect("success");
     let begin = Instant::now();
     let waited = cloud.wait_running(&ours(), &ids[..2], poll()).await;
-    assert!(begin.elapsed() < Duration::from_secs(1));
+    assert!(begin.elapsed() < Duration::from_secs(2));
     for outcome in waited.outcomes.values() {
         assert!(matches!(outcome, WaitOutcome::Lost(_)), "{outcome:?}");
     }

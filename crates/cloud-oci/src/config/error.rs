@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub enum Place {
     /// A line of a file.
     Line(PathBuf, usize),
+    /// A file of the program's own.
+    File(PathBuf),
     /// An environment variable.
     Variable(&'static str),
     /// What the program was told.
@@ -20,6 +22,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(path, line) => write!(f, "{} line {line}", path.display()),
+            Self::File(path) => path.display().fmt(f),
             Self::Variable(name) => write!(f, "variable {name}"),
             Self::Program => f.write_str("settings"),
         }

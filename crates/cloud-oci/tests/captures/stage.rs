@@ -42,6 +42,7 @@ impl Stage {
             region: Region::find("phx"),
             tenancy: Some(text("tenancy")),
             endpoint: Some(recorder.endpoint.parse().expect("a URL")),
+            roots: None,
         };
         let mut http = http::Config::default();
         http.retry = Retry::never();

@@ -1,11 +1,15 @@
 //! Answers that are lost, and programs that are started again: one instance, not two, not none.
 
 use crate::stage::{SimStage, http, pacer, spec};
+use cloud_core::conformance::Stage as _;
 use cloud_core::http::Retry;
-use cloud_core::{ErrorKind, InstanceSpec, LaunchToken, Provider as _};
+use cloud_core::{
+    ErrorKind, ImageFilter, ImageName, InstanceFilter, InstanceId, InstanceSpec, LaunchToken,
+    Provider as _, ProviderExt as _, Reboot,
+};
 use cloud_oci::{Clock, Oci};
 use cloud_sim::{Fault, Rule, Settings};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 fn with_token(name: &str) -> InstanceSpec {
     let mut spec = spec(name);
@@ -72,4 +76,59 @@ async fn a_token_whose_instance_is_gone_says_so() {
     next.token = LaunchToken::new("c1:vm-1:2").ok();
     provider.launch(&next).await.expect("a new generation");
     assert_eq!(stage.live_named("vm-1"), 1);
+}
+
+/// An instance that runs.
+async fn running(stage: &SimStage, provider: &Oci) -> InstanceId {
+    let id = provider.launch(&spec("vm-1")).await.expect("accepted").id;
+    let ids = std::slice::from_ref(&id);
+    provider.wait_running(&InstanceFilter::default(), ids, stage.poll()).await;
+    id
+}
+
+#[tokio::test]
+async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let id = running(&stage, &provider).await;
+    let admin = stage.cloud.admin();
+    admin.add_fault(Rule::once("InstanceAction", Fault::DropAfter));
+    // Longer than a reboot takes, so that a second one would not be refused.
+    admin.add_fault(Rule::once("InstanceAction", Fault::Delay { millis: 1500 }));
+    provider.reboot(&id, Reboot::Soft).await.expect("found by its token");
+    provider.wait_back(std::slice::from_ref(&id), None, stage.poll()).await;
+    admin.advance(Duration::from_mins(10));
+    assert_eq!(admin.counts()["InstanceAction"], 2, "sent again");
+    assert_eq!(admin.boots(id.as_str()), Some(2));
+}
+
+#[tokio::test]
+async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let id = running(&stage, &provider).await;
+    let admin = stage.cloud.admin();
+    admin.add_fault(Rule::once("UpdateInstance", Fault::DropAfter));
+    admin.add_fault(Rule::once("UpdateInstance", Fault::Delay { millis: 1500 }));
+    let image = stage.other_image();
+    provider.rebuild(&id, &image).await.expect("found by its token");
+    provider.wait_back(std::slice::from_ref(&id), Some(&image), stage.poll()).await;
+    admin.advance(Duration::from_mins(10));
+    assert_eq!(admin.counts()["UpdateInstance"], 2, "sent again");
+    assert_eq!(admin.boots(id.as_str()), Some(2));
+}
+
+#[tokio::test]
+async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let id = running(&stage, &provider).await;
+    stage.cloud.admin().add_fault(Rule::once("CreateImage", Fault::DropAfter));
+    let name = ImageName::new("golden");
+    let made = provider.snapshot(&id, &name).await.expect("found by its token");
+    assert_eq!(stage.cloud.admin().counts()["CreateImage"], 2, "sent again");
+    let filter = ImageFilter { name: Some(name), ..ImageFilter::default() };
+    let found = provider.images(&filter).await.expect("a list");
+    let ids: Vec<_> = found.iter().map(|image| &image.id).collect();
+    assert_eq!(ids, [&made]);
 }

@@ -8,5 +8,6 @@
 mod conformance;
 mod lost;
 mod principal;
+mod restart;
 mod stage;
 mod surprises;

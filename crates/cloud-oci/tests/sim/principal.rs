@@ -15,6 +15,7 @@ fn config(stage: &SimStage) -> Config {
         region: None,
         tenancy: None,
         endpoint: Some(stage.cloud.endpoint().parse().expect("a URL")),
+        roots: None,
     }
 }
 
@@ -103,4 +104,28 @@ async fn clocks_that_are_apart_are_named() {
     let error = error.expect_err("too late").to_string();
     assert!(error.contains("the cloud's clock says "), "{error}");
     assert!(error.contains("apart, set the clock of this machine"), "{error}");
+}
+
+#[tokio::test]
+async fn a_region_newer_than_our_table_is_asked_for_with_its_realm() {
+    let (region, region_key) = ("us-atlantis-1".to_owned(), "atl".to_owned());
+    let stage = SimStage::start(Settings { region, region_key, ..Settings::quick() }).await;
+    list(&provider(&stage).await).await;
+    let asked = stage.cloud.admin().requests();
+    let asked: Vec<&str> = asked.iter().map(|request| request.target.as_str()).collect();
+    assert!(asked.contains(&"/opc/v2/instance/regionInfo"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
+    let stage = SimStage::start(Settings::quick()).await;
+    for path in ["instance/region", "identity/cert.pem", "identity/key.pem"] {
+        let missing = Fault::answer(404, "", "not found");
+        let rule = Rule { containing: Some(path.to_owned()), ..Rule::once("Metadata", missing) };
+        stage.cloud.admin().add_fault(rule);
+    }
+    list(&provider(&stage).await).await;
+    let asked = stage.cloud.admin().requests();
+    let missed = asked.iter().filter(|request| request.status == Some(404));
+    assert_eq!(missed.count(), 3);
 }

@@ -35,6 +35,7 @@ impl SimStage {
             region: Region::find(&user.region),
             tenancy: Some(user.tenancy.clone()),
             endpoint: Some(self.cloud.endpoint().parse().expect("a URL")),
+            roots: None,
         }
     }
 

@@ -116,3 +116,17 @@ async fn nothing_is_sent_before_it_is_asked_for() {
     assert!(provider.is_ok());
     assert_eq!(stage.cloud.admin().counts().values().sum::<u64>(), 0);
 }
+
+#[tokio::test]
+async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let message = "Out of host capacity.".to_owned();
+    let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
+    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", fail));
+    let id = provider.launch(&spec("vm-1")).await.expect("accepted").id;
+    stage.cloud.admin().advance(std::time::Duration::from_mins(5));
+    provider.terminate(&id).await.expect("it is gone already");
+    let fault = provider.get(&id).await.expect("shown for a while").fault;
+    assert_eq!(fault.map(|fault| fault.kind), Some(ErrorKind::Capacity));
+}

@@ -38,11 +38,27 @@ impl Executor<'_> {
                     let image = image.map(|image| image.as_str().to_owned());
                     waiting.entry(image).or_default().push((node.clone(), id.clone()));
                 }
-                Err(error) => self.machine_failed(node, id, &error),
+                Err(error) => {
+                    if image.is_some() && error.kind() == ErrorKind::Unsupported {
+                        self.note_fixed(node, id);
+                    }
+                    self.machine_failed(node, id, &error);
+                }
             }
         }
         for (image, machines) in waiting {
             self.wait_back(image.map(ImageId::new), machines).await;
+        }
+    }
+
+    /// Writes down that an instance cannot get another image; what to do instead, the next plan says.
+    fn note_fixed(&mut self, node: &NodeName, id: &InstanceId) {
+        self.fixed.insert(node.clone(), id.clone());
+        if let Some(lock) = self.locks.get_mut(node) {
+            let mut record = lock.record();
+            record.fixed = Some(id.as_str().to_owned());
+            // What is not kept is asked of the cloud once more by the next process.
+            let _ = lock.keep(&record);
         }
     }
 

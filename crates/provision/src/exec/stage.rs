@@ -36,6 +36,8 @@ pub(crate) struct Executor<'a> {
     pub(super) written: Option<String>,
     /// The nodes that it has no more.
     pub(super) dropped: Vec<NodeName>,
+    /// Instances whose image the cloud refused to replace in place, by node.
+    pub(crate) fixed: BTreeMap<NodeName, InstanceId>,
 }
 
 impl<'a> Executor<'a> {
@@ -58,6 +60,7 @@ impl<'a> Executor<'a> {
             confirms: false,
             written: None,
             dropped: Vec::new(),
+            fixed: BTreeMap::new(),
         }
     }
 

@@ -243,9 +243,7 @@ fn on_instance(
             Ok(Step::Nothing { node, why: Why::OnTarget })
         }
         InstanceState::Running if same => Ok(Step::Reboot { node, id, how: Reboot::Soft }),
-        InstanceState::Running if world.site.policies.rebuild == RebuildHow::InPlace => {
-            Ok(Step::Rebuild { node, id, image })
-        }
+        InstanceState::Running if in_place(&id, world) => Ok(Step::Rebuild { node, id, image }),
         InstanceState::Running | InstanceState::Failed => recreate(&node, id, image, world),
         InstanceState::Pending
         | InstanceState::Stopping
@@ -254,6 +252,11 @@ fn on_instance(
         | InstanceState::Terminated
         | InstanceState::Other(_) => Err(busy(Some(&instance))),
     }
+}
+
+/// True if the image is to be replaced on the instance itself, and the cloud has not refused that.
+fn in_place(id: &InstanceId, world: World<'_>) -> bool {
+    world.site.policies.rebuild == RebuildHow::InPlace && !world.fleet.is_fixed(id)
 }
 
 /// Another instance in the place of this one; what is on its way out besides would be a second.

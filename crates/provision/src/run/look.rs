@@ -89,7 +89,8 @@ impl Run<'_> {
             }
         };
         Look {
-            fleet: Fleet::new(&self.site.identity, self.conf, listed, complete),
+            fleet: Fleet::new(&self.site.identity, self.conf, listed, complete)
+                .with_fixed(locks.values().filter_map(|lock| lock.record().fixed_instance())),
             slurm,
             jobs,
             cooldowns: cooldowns::load(self.tools.state),

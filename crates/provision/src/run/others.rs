@@ -2,12 +2,14 @@
 
 use super::Run;
 use super::look::Look;
-use super::pass::busy;
+use super::pass::{busy, merge};
 use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
     self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Step, Target,
 };
 use crate::report::Cause;
+use crate::state::NodeLock;
+use cloud_core::InstanceId;
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,30 +18,84 @@ use tokio::time::Instant;
 /// How long a node that another process has in hand is waited for.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How often it is looked, planned and acted: once more after the cloud has refused to replace images
+/// in place, and for those nodes alone.
+const ROUNDS: usize = 2;
+
 /// Gives nodes their image, or a reboot.
 ///
 /// An instance that a node's file names is looked for by its id, so that one without our tags can be
-/// rebuilt, too. What cannot be looked at fails for its node, and for no other.
+/// rebuilt, too. What cannot be looked at fails for its node, and for no other. Where the cloud cannot
+/// replace an image in place, which is so for bare metal, the next round plans another instance.
 pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions) -> Report {
     let begun = run.begun("rebuild");
     let deadline = run.deadline(begun);
     let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
-    let mut locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
-    let mut ours: Vec<Target> =
-        targets.iter().filter(|target| locked.locks.contains_key(&target.node)).cloned().collect();
-    let mut look = run.look_for(&mut locked.locks, deadline).await;
-    let unseen = run.look_for_named(&ours, &mut look, deadline).await;
-    ours.retain(|target| !unseen.contains_key(&target.node));
-    let plan = plan::rebuild(&ours, options, look.world(run));
-    let mut report = run.act(&plan, look, locked.locks, deadline).await;
+    let locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
+    let mut report = Report::new(Operation::Rebuild);
+    let mut left = Left { locks: locked.locks, fixed: BTreeMap::new() };
+    for _ in 0..ROUNDS {
+        let ours: Vec<Target> = targets
+            .iter()
+            .filter(|target| left.locks.contains_key(&target.node))
+            .cloned()
+            .collect();
+        let mut round;
+        (round, left) = rebuild_round(run, ours, options, left, deadline).await;
+        keep_words(&report, &mut round);
+        merge(&mut report, round);
+        if left.locks.is_empty() || run.tools.cancel.is_cancelled() {
+            break;
+        }
+    }
+    busy(&mut report, locked.busy);
+    run.ended(report, begun)
+}
+
+/// What the next round is about: nodes in hand whose instances cannot get another image.
+struct Left {
+    locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    fixed: BTreeMap<NodeName, InstanceId>,
+}
+
+/// Keeps what the cloud has said to a rebuild in place, where we refuse to recreate the node.
+fn keep_words(before: &Report, round: &mut Report) {
+    for (node, refused) in &mut round.nodes {
+        let Some(failed) = before.nodes.get(node) else {
+            continue;
+        };
+        if refused.outcome == Outcome::Refused {
+            let words = |report: &NodeReport| report.reason.clone().unwrap_or_default();
+            let reason = format!("{}; it is not recreated: {}", words(failed), words(refused));
+            *refused = NodeReport { reason: Some(reason), ..failed.clone() };
+        }
+    }
+}
+
+async fn rebuild_round(
+    run: &Run<'_>,
+    mut targets: Vec<Target>,
+    options: RebuildOptions,
+    mut left: Left,
+    deadline: Instant,
+) -> (Report, Left) {
+    let mut look = run.look_for(&mut left.locks, deadline).await;
+    // The record says so, too, where it could be kept.
+    look.fleet = look.fleet.with_fixed(left.fixed.into_values());
+    let unseen = run.look_for_named(&targets, &mut look, deadline).await;
+    targets.retain(|target| !unseen.contains_key(&target.node));
+    let plan = plan::rebuild(&targets, options, look.world(run));
+    let mut executor = run.executor(&plan, look, left.locks, deadline);
+    executor.carry_out(&plan).await;
+    let (mut report, fixed, mut locks) = (executor.report, executor.fixed, executor.locks);
     for (node, error) in unseen {
         let mut failed =
             NodeReport::new(Outcome::Failed).because(Cause::from(error.kind()), error.to_string());
         failed.request_id = error.request_id().map(str::to_owned);
         report.note(node, failed);
     }
-    busy(&mut report, locked.busy);
-    run.ended(report, begun)
+    locks.retain(|node, _| fixed.contains_key(node));
+    (report, Left { locks, fixed })
 }
 
 /// Begins the next batch of a rollout, and notes in the request what it begins.

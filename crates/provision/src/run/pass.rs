@@ -55,7 +55,7 @@ impl Run<'_> {
         executor.report
     }
 
-    fn executor(
+    pub(super) fn executor(
         &self,
         plan: &Plan,
         look: Look,

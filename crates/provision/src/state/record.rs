@@ -32,6 +32,9 @@ pub struct NodeRecord {
     /// When it was told so, in milliseconds since 1970.
     #[serde(default)]
     pub terminated_at: u64,
+    /// The last instance whose image the cloud refused to replace in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<String>,
 }
 
 /// A launch that was asked for.
@@ -88,6 +91,12 @@ impl NodeRecord {
     #[must_use]
     pub fn instance(&self) -> Option<InstanceId> {
         self.launch.as_ref().and_then(Launch::id)
+    }
+
+    /// The last instance whose image the cloud refused to replace in place.
+    #[must_use]
+    pub fn fixed_instance(&self) -> Option<InstanceId> {
+        self.fixed.as_ref().map(InstanceId::new)
     }
 
     /// True if a launch was asked for, and it is not known what has become of it.

@@ -4,7 +4,7 @@ mod request;
 mod words;
 mod world;
 
-use cloud_core::Instance;
+use cloud_core::{Instance, InstanceId};
 use hostlist::NodeName;
 use provision::plan::{Plan, Sightings, Step, Target, lint};
 use provision::{Cooldowns, Fleet, Roster, Site, World};
@@ -29,6 +29,8 @@ pub(crate) struct Scenario {
     pub(crate) instances: Vec<Instance>,
     /// Those that a node's file names by id.
     pub(crate) named: BTreeMap<NodeName, Instance>,
+    /// Those whose image the cloud does not replace in place.
+    pub(crate) fixed: Vec<InstanceId>,
     pub(crate) complete: bool,
     pub(crate) slurm: Option<BTreeMap<NodeName, Node>>,
     pub(crate) jobs: Vec<Job>,
@@ -45,7 +47,8 @@ impl Scenario {
         let conf = Roster::new(&config);
         let identity = &self.site.identity;
         let fleet = Fleet::new(identity, &conf, self.instances.clone(), self.complete)
-            .with_named(identity, self.named.clone());
+            .with_named(identity, self.named.clone())
+            .with_fixed(self.fixed.iter().cloned());
         let world = World {
             site: &self.site,
             conf: &conf,

@@ -23,6 +23,7 @@ impl Scenario {
             site,
             instances: Vec::new(),
             named: BTreeMap::new(),
+            fixed: Vec::new(),
             complete: true,
             slurm: None,
             jobs: Vec::new(),
@@ -154,6 +155,9 @@ impl Scenario {
         instance.created = (!words.flag("ageless")).then(|| ahead.unwrap_or(now() - age));
         if let Some(by) = words.value("named_by") {
             self.named.insert(name(&by), instance.clone());
+        }
+        if words.flag("fixed") {
+            self.fixed.push(instance.id.clone());
         }
         self.instances.push(instance);
     }
