@@ -200,6 +200,12 @@ impl Context {
         self.log.write(Entry { level: Level::Warning, node: None, message });
     }
 
+    /// Something wrong, said and logged.
+    pub fn error(&self, message: &str) {
+        self.output.complain(message);
+        self.log.write(Entry { level: Level::Error, node: None, message });
+    }
+
     /// Says what could not be seen, and the exit code that follows.
     pub fn blind(&self, look: &Look) -> u8 {
         for warning in &look.warnings {

@@ -1,7 +1,8 @@
 //! What once went wrong, each as a call that shows it.
 
 use crate::slurm::{Fake, wait};
-use crate::stage::Stage;
+use crate::stage::{Stage, answer};
+use cloud_sim::Rule;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -168,4 +169,18 @@ fn a_node_waited_for_its_timeout_as_the_cloud_could_not_be_opened() {
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
+}
+
+/// The first listing failed, the next did not, and nobody had been asked.
+#[test]
+fn all_machines_ended_unasked_as_a_listing_had_failed() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    let hidden = || answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
+    stage.cloud().add_fault(Rule::once("ListInstances", hidden()));
+    let ended = stage.run("stopnode", &["--all"]).with_code(1);
+    let ended = ended.saying(&["Authorization failed", "nothing done", "which machines there are"]);
+    assert_eq!(stage.live(), [NODE], "{ended:?}");
+    assert!(!ended.stdout.contains("no machines"), "{ended:?}");
+    assert!(stage.read("log/elastic.log").contains("ERROR    nothing done"));
 }
