@@ -179,15 +179,35 @@ pub async fn rest(pause: Duration) -> bool {
     }
 }
 
-/// Returns when somebody told us to end; what is under way is then ended in order.
+/// Returns when somebody told us to end, or their terminal is gone; what is under way is then ended in order.
 async fn watch(stop: CancelSignal) {
-    let [mut terminate, mut interrupt] =
-        [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+    let [mut terminate, mut interrupt, mut quit] =
+        [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()]
+            .map(|kind| signal(kind).ok());
+    // Under nohup it is not meant for us.
+    let mut hangup =
+        if ignores(SignalKind::hangup()) { None } else { signal(SignalKind::hangup()).ok() };
     tokio::select! {
         () = heard(&mut terminate) => {}
         () = heard(&mut interrupt) => {}
+        () = heard(&mut quit) => {}
+        () = heard(&mut hangup) => {}
     }
     stop.cancel();
+}
+
+/// True if the signal was ignored when we were started, and so still is.
+fn ignores(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_ignored(&status, kind.as_raw_value())
+}
+
+/// The same, by what `/proc/self/status` says.
+fn is_ignored(status: &str, number: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    let bit = u32::try_from(number - 1).ok().and_then(|place| 1_u64.checked_shl(place));
+    mask & bit.unwrap_or_default() != 0
 }
 
 /// Returns at the next Ctrl-C.
@@ -201,5 +221,21 @@ async fn heard(signal: &mut Option<Signal>) {
             signal.recv().await;
         }
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_is_ignored_is_told_from_one_that_is_not() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(status, 1), "HUP");
+        assert!(is_ignored(status, 13), "PIPE");
+        assert!(!is_ignored(status, 15), "TERM");
+        for (status, number) in [("", 1), ("SigIgn:\tx\n", 1), (status, 0), (status, 99)] {
+            assert!(!is_ignored(status, number), "{number}");
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::slurm::wait;
 use crate::stage::{Ended, Stage, program};
-use cloud_sim::Timing;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -72,28 +71,4 @@ fn with_a_broken_pipe() {
     );
     assert_eq!(code.trim(), "0");
     assert_eq!(stage.live(), [NODE]);
-}
-
-#[test]
-fn with_blocked_signals() {
-    let stage = Stage::with(
-        |settings| {
-            settings.timing =
-                Timing { vnic: f64::INFINITY, provision: f64::INFINITY, ..settings.timing }
-        },
-        |_| {},
-    )
-    .running();
-    let mut command = Command::new("env");
-    command.args(["--block-signal=TERM", "--block-signal=INT"]).arg(program("startnode"));
-    command.arg("--config").arg(stage.path("startnode.yaml")).arg(NODE);
-    command.env("HOME", stage.path("home")).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // The machine never comes up, so that only a signal can end it before its deadline of minutes.
-    wait("launch", || (!stage.live().is_empty()).then_some(()), || stage.read("log/elastic.log"));
-    let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
-    let ended = wait("end", || child.try_wait().unwrap(), || stage.read("log/elastic.log"));
-    assert_eq!(ended.code(), Some(1), "it was killed, and has not ended in order");
-    assert!(stage.read("log/elastic.log").contains("end: start"));
 }
