@@ -207,9 +207,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         Some(image) if image == request.image_of(node) => {
             Ok(on_target(known, nothing(Why::OnTarget)))
         }
-        Some(_) if matches!(request.how, RolloutHow::Jobs(_)) && def.is_cloud() => {
-            Err(Refusal::Elastic)
-        }
+        Some(_) if def.is_cloud() && !reaches_elastic(request) => Err(Refusal::Elastic),
         Some(_) if request.tried.contains(node) && coming(known, instance) => {
             Ok(Stand::UnderWay(nothing(Why::UnderWay)))
         }
@@ -224,6 +222,14 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
             Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::No))
         }
         Some(_) => Ok(Stand::Todo(node.clone())),
+    }
+}
+
+/// True if Slurm calls us for an elastic node.
+fn reaches_elastic(request: &Rollout) -> bool {
+    match &request.how {
+        RolloutHow::Reboot => true,
+        RolloutHow::Jobs(form) => form.elastic,
     }
 }
 

@@ -45,8 +45,8 @@ pub enum RolloutHow {
     /// `scontrol reboot`, which drains first.
     #[default]
     Reboot,
-    /// A job for each node: for nodes that are not elastic. What image a node gets is not for the job to
-    /// say.
+    /// A job for each node: for nodes that are not elastic, where Slurm is not old. What image a node
+    /// gets is not for the job to say.
     Jobs(JobForm),
 }
 
@@ -61,6 +61,9 @@ pub struct JobForm {
     pub command: String,
     /// False to leave out the reboot.
     pub reboot: bool,
+    /// True if elastic nodes may have one, see
+    /// [`reboots_elastic_nodes`](slurmconf::SlurmVersion::reboots_elastic_nodes).
+    pub elastic: bool,
     /// Further options of sbatch.
     pub options: Vec<String>,
 }
@@ -74,6 +77,7 @@ impl JobForm {
             name: "rebuild".to_owned(),
             command: "true".to_owned(),
             reboot: true,
+            elastic: false,
             options: Vec::new(),
         }
     }
