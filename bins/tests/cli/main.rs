@@ -16,6 +16,7 @@ mod mended;
 mod openstack;
 mod refused;
 mod resize;
+mod rolls;
 mod signals;
 mod slurm;
 mod snapshot;

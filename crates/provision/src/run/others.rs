@@ -28,7 +28,8 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
     let mut ours: Vec<Target> =
         targets.iter().filter(|target| locked.locks.contains_key(&target.node)).cloned().collect();
     let mut look = run.look_for(&mut locked.locks, deadline).await;
-    let unseen = run.look_for_named(&ours, &mut look, deadline).await;
+    let named = ours.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
+    let unseen = run.look_for_named(named.collect(), &mut look, deadline).await;
     ours.retain(|target| !unseen.contains_key(&target.node));
     let plan = plan::rebuild(&ours, options, look.world(run));
     let mut report = run.act(&plan, look, locked.locks, deadline).await;
@@ -46,7 +47,7 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
 pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Refusal> {
     let begun = run.begun("rollout");
     let deadline = run.deadline(begun);
-    let look = run.look().await;
+    let look = run.look_at_rollout(request).await;
     let plan = plan::rollout(request, look.world(run))?;
     request.note(&plan, look.now);
     let report = run.act(&plan, look, BTreeMap::new(), deadline).await;

@@ -3,7 +3,7 @@
 use super::super::{Plan, Refusal, Step};
 use crate::order::by_number;
 use crate::world::Roster;
-use cloud_core::ImageId;
+use cloud_core::{ImageId, InstanceId};
 use hostlist::NodeName;
 use slurmctl::BatchJob;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,8 @@ pub struct Rollout {
     pub image: ImageId,
     /// The image of nodes that are to have another.
     pub images: BTreeMap<NodeName, ImageId>,
+    /// The instances that nodes' own files name; they need not carry our tags.
+    pub named: BTreeMap<NodeName, InstanceId>,
     /// How many may be under way at a time.
     pub batch: usize,
     /// How long to wait after a batch was begun.
@@ -105,6 +107,7 @@ impl Rollout {
             partitions: Vec::new(),
             image,
             images: BTreeMap::new(),
+            named: BTreeMap::new(),
             batch: 1,
             delay: Duration::ZERO,
             max_unavailable: None,
