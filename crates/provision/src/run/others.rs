@@ -1,8 +1,9 @@
 //! Nodes that are rebuilt, rolled out, deployed, or that become more or fewer.
 
 use super::Run;
+use super::locks::Known;
 use super::look::Look;
-use super::pass::busy;
+use super::pass::{busy, unknown};
 use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
     self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Step, Target,
@@ -24,7 +25,8 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
     let begun = run.begun("rebuild");
     let deadline = run.deadline(begun);
     let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
-    let mut locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
+    let Known { known, strange } = run.known(&nodes).await;
+    let mut locked = run.lock(&known, (begun + PATIENCE).min(deadline)).await;
     let mut ours: Vec<Target> =
         targets.iter().filter(|target| locked.locks.contains_key(&target.node)).cloned().collect();
     let mut look = run.look_for(&mut locked.locks, deadline).await;
@@ -40,6 +42,7 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
         report.note(node, failed);
     }
     busy(&mut report, locked.busy);
+    unknown(&mut report, strange);
     run.ended(report, begun)
 }
 
