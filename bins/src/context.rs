@@ -10,6 +10,7 @@ use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Connected, Purpose, Traced};
 use cloud_core::Provider;
+use hostlist::NodeName;
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Look;
@@ -194,6 +195,13 @@ fn state(
 }
 
 impl Context {
+    /// Takes what slurm.conf does not say of these nodes, or of all, from slurmctld.
+    pub async fn fill(&mut self, names: Option<&[NodeName]>) {
+        if wiring::fill(&mut self.slurm, names).await {
+            self.site.keypairs = wiring::keypairs(&self.settings, &self.slurm.config);
+        }
+    }
+
     /// Something odd, said and logged.
     pub fn warn(&self, message: &str) {
         self.output.complain(format_args!("warning: {message}"));

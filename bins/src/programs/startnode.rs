@@ -115,6 +115,7 @@ async fn begin(
     for warning in request.warnings.iter().filter(|it| !matches!(it, Warning::NoFile)) {
         context.warn(&chain(warning));
     }
+    context.fill(Some(&names)).await;
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),

@@ -10,6 +10,7 @@
 mod broken;
 mod citc;
 mod codes;
+mod features;
 mod fit;
 mod jobs;
 mod mended;
