@@ -52,7 +52,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     let request = ResumeRequest::read(&arguments.nodes, file);
     // A job with --reboot calls us with its id and without a file (22.05, and static nodes of 24.11).
     let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
-    match begin(&arguments, &request, reboot).await {
+    match begin(&arguments, (&request, file), reboot).await {
         Ok(code) => code,
         Err(trouble) => {
             let code = super::wrong("startnode", &arguments.common, &trouble);
@@ -100,7 +100,7 @@ fn is_awaited(state: &NodeState) -> bool {
 
 async fn begin(
     arguments: &Arguments,
-    request: &ResumeRequest,
+    (request, file): (&ResumeRequest, Option<&Path>),
     reboot: bool,
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
@@ -113,7 +113,9 @@ async fn begin(
     }
     // By hand there is none, and nothing is odd about that.
     for warning in request.warnings.iter().filter(|it| !matches!(it, Warning::NoFile)) {
-        context.warn(&chain(warning));
+        let file = file.unwrap_or(Path::new("")).display();
+        context
+            .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
     }
     context.fill(Some(&names)).await;
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {

@@ -254,7 +254,11 @@ fn a_resume_file_that_is_gone_or_garbage_stops_nothing() {
         let node = format!("vm-standard2-1-ad1-000{number}");
         let mut command = stage.command("startnode", &[&node]);
         let output = command.env("SLURM_RESUME_FILE", &file).output().unwrap();
-        let ended = Ended::of(&output, stage.dir.path()).with_code(0).saying(&["the resume file"]);
+        let name = format!("resume-{number}: the resume file");
+        let ended = Ended::of(&output, stage.dir.path()).with_code(0);
+        let ended = ended.saying(&[&format!("DIR/{name}"), "start on their own"]);
         assert!(stage.live().contains(&node), "{ended:?}");
+        let log = stage.read("log/elastic.log");
+        assert!(log.lines().any(|it| it.contains(" WARNING ") && it.contains(&name)), "{log}");
     }
 }
