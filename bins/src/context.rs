@@ -2,7 +2,7 @@
 
 use crate::args::{CONFIG, Common};
 use crate::bar::Bar;
-use crate::config::Settings;
+use crate::config::{Paths, Settings};
 use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume, chain};
@@ -133,6 +133,19 @@ pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Trouble> {
         .map_err(|errors| Trouble::from_errors(&errors))?;
     let warnings = loaded.warnings.iter().map(|warning| chain(warning)).collect();
     Ok((loaded.settings, warnings))
+}
+
+/// Where Slurm is, as far as a configuration says so that cannot be read as a whole.
+#[must_use]
+pub fn legible_paths(common: &Common) -> Paths {
+    let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let value = |key: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let found = found.map(|value| value.trim().trim_matches(['"', '\'']));
+        found.filter(|value| value.starts_with('/')).map(str::to_owned)
+    };
+    Paths { slurm_conf: value("slurm_conf"), slurm_bin: value("slurm_bin"), ..Paths::default() }
 }
 
 /// Where the log is, as far as can be known before the configuration is known to be good.
