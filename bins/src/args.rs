@@ -2,7 +2,7 @@
 
 use crate::output::Volume;
 use clap::{ArgAction, Args, ValueEnum};
-use hostlist::Hostlist;
+use hostlist::{ErrorKind, Hostlist, Parser};
 use std::path::PathBuf;
 
 /// Where the configuration is looked for.
@@ -72,9 +72,16 @@ impl Common {
     }
 }
 
-/// A host list as an argument: at least one node, and each name one that a node can have.
+/// Most nodes that one call can be about; Slurm has no more.
+const MOST_NODES: u64 = 1 << 16;
+
+/// A host list as an argument: at least one node, and no more than Slurm can have.
 pub fn nodes(text: &str) -> Result<Hostlist, String> {
-    let list: Hostlist = text.parse().map_err(|error: hostlist::ParseError| error.to_string())?;
+    let list = Parser::new().max_hosts(MOST_NODES).parse(text);
+    let list = list.map_err(|error| match error.kind() {
+        ErrorKind::TooManyHosts => format!("more than the {MOST_NODES} nodes that Slurm can have"),
+        _ => error.to_string(),
+    })?;
     if list.is_empty() {
         return Err("no node in it".to_owned());
     }

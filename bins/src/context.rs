@@ -2,7 +2,7 @@
 
 use crate::args::{CONFIG, Common};
 use crate::bar::Bar;
-use crate::config::Settings;
+use crate::config::{Paths, Settings};
 use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume, chain};
@@ -10,6 +10,7 @@ use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Connected, Purpose, Traced};
 use cloud_core::Provider;
+use hostlist::NodeName;
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Look;
@@ -134,6 +135,19 @@ pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Trouble> {
     Ok((loaded.settings, warnings))
 }
 
+/// Where Slurm is, as far as a configuration says so that cannot be read as a whole.
+#[must_use]
+pub fn legible_paths(common: &Common) -> Paths {
+    let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let value = |key: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let found = found.map(|value| value.trim().trim_matches(['"', '\'']));
+        found.filter(|value| value.starts_with('/')).map(str::to_owned)
+    };
+    Paths { slurm_conf: value("slurm_conf"), slurm_bin: value("slurm_bin"), ..Paths::default() }
+}
+
 /// Where the log is, as far as can be known before the configuration is known to be good.
 #[must_use]
 pub fn log_path(common: &Common) -> PathBuf {
@@ -194,10 +208,23 @@ fn state(
 }
 
 impl Context {
+    /// Takes what slurm.conf does not say of these nodes, or of all, from slurmctld.
+    pub async fn fill(&mut self, names: Option<&[NodeName]>) {
+        if wiring::fill(&mut self.slurm, names).await {
+            self.site.keypairs = wiring::keypairs(&self.settings, &self.slurm.config);
+        }
+    }
+
     /// Something odd, said and logged.
     pub fn warn(&self, message: &str) {
         self.output.complain(format_args!("warning: {message}"));
         self.log.write(Entry { level: Level::Warning, node: None, message });
+    }
+
+    /// Something wrong, said and logged.
+    pub fn error(&self, message: &str) {
+        self.output.complain(message);
+        self.log.write(Entry { level: Level::Error, node: None, message });
     }
 
     /// Says what could not be seen, and the exit code that follows.

@@ -6,13 +6,13 @@ use crate::context::Context;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, WELL};
-use hostlist::NodeName;
+use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
 use provision::plan::{Operation, Plan, Step};
 use provision::run::{Look, Run};
 use provision::state::{Event, EventKind};
 use provision::{NodeReport, Report, Roster};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -145,22 +145,41 @@ impl Context {
             self.log.write(Entry { level, node: None, message });
             self.output.complain(message);
         }
-        for (node, ended) in &report.nodes {
-            if !ended.outcome.is_success() {
-                let stops = matches!(report.operation, Operation::Stop | Operation::StopAll);
-                let problem = if stops { "problem while stopping: " } else { "" };
-                let message = format!("{problem}{}", why(ended));
-                let node = node.as_str();
-                self.log.write(Entry { level: Level::Error, node: Some(node), message: &message });
-                let line = format!("{node}: {message}");
-                self.output.complain(self.output.paint(Colour::Red, line));
-            }
+        let stops = matches!(report.operation, Operation::Stop | Operation::StopAll);
+        let problem = if stops { "problem while stopping: " } else { "" };
+        for (nodes, why) in failures(report) {
+            let message = format!("{problem}{why}");
+            let node = Some(nodes.as_str());
+            self.log.write(Entry { level: Level::Error, node, message: &message });
+            let line = format!("{nodes}: {message}");
+            self.output.complain(self.output.paint(Colour::Red, line));
         }
         if common.json {
             self.output.print(serde_json::to_string(report).unwrap_or_default());
         }
         if report.is_success() { WELL } else { SOME_FAILED }
     }
+}
+
+/// Most nodes with one and the same trouble that have a line each.
+const MOST_LINES: usize = 64;
+
+/// Every node that failed, and why; very many with the same trouble are one list.
+fn failures(report: &Report) -> Vec<(String, String)> {
+    let failed = report.nodes.iter().filter(|(_, ended)| !ended.outcome.is_success());
+    let failed: Vec<(&NodeName, String)> = failed.map(|(node, it)| (node, why(it))).collect();
+    let mut alike: BTreeMap<&str, Vec<&NodeName>> = BTreeMap::new();
+    for (node, why) in &failed {
+        alike.entry(why).or_default().push(node);
+    }
+    alike.retain(|_, nodes| nodes.len() > MOST_LINES);
+    let folded = alike.iter().map(|(why, nodes)| {
+        let list: Hostlist = nodes.iter().copied().collect();
+        (list.sorted().to_string(), (*why).to_owned())
+    });
+    let single = failed.iter().filter(|(_, why)| !alike.contains_key(why.as_str()));
+    let single = single.map(|(node, why)| (node.to_string(), why.clone()));
+    single.chain(folded).collect()
 }
 
 /// Why a node did not get what it should, with what the cloud's support asks for.
@@ -179,15 +198,35 @@ pub async fn rest(pause: Duration) -> bool {
     }
 }
 
-/// Returns when somebody told us to end; what is under way is then ended in order.
+/// Returns when somebody told us to end, or their terminal is gone; what is under way is then ended in order.
 async fn watch(stop: CancelSignal) {
-    let [mut terminate, mut interrupt] =
-        [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+    let [mut terminate, mut interrupt, mut quit] =
+        [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()]
+            .map(|kind| signal(kind).ok());
+    // Under nohup it is not meant for us.
+    let mut hangup =
+        if ignores(SignalKind::hangup()) { None } else { signal(SignalKind::hangup()).ok() };
     tokio::select! {
         () = heard(&mut terminate) => {}
         () = heard(&mut interrupt) => {}
+        () = heard(&mut quit) => {}
+        () = heard(&mut hangup) => {}
     }
     stop.cancel();
+}
+
+/// True if the signal was ignored when we were started, and so still is.
+fn ignores(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_ignored(&status, kind.as_raw_value())
+}
+
+/// The same, by what `/proc/self/status` says.
+fn is_ignored(status: &str, number: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    let bit = u32::try_from(number - 1).ok().and_then(|place| 1_u64.checked_shl(place));
+    mask & bit.unwrap_or_default() != 0
 }
 
 /// Returns at the next Ctrl-C.
@@ -201,5 +240,37 @@ async fn heard(signal: &mut Option<Signal>) {
             signal.recv().await;
         }
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use provision::{Cause, Outcome};
+
+    #[test]
+    fn sixty_thousand_nodes_with_one_trouble_are_one_line() {
+        let names = |list: &str| list.parse::<Hostlist>().unwrap().node_names().unwrap();
+        let mut report = Report::new(Operation::Start);
+        let refused = |why: &str| NodeReport::new(Outcome::Refused).because(Cause::Refused, why);
+        report.nodes.extend(names("n[1-60000]").into_iter().map(|it| (it, refused("strange"))));
+        report.nodes.extend(names("m[1-2]").into_iter().map(|it| (it, refused("no shape"))));
+        report.nodes.extend(names("x1").into_iter().map(|it| (it, NodeReport::new(Outcome::Done))));
+        let lines: Vec<String> =
+            failures(&report).into_iter().map(|(node, why)| format!("{node}: {why}")).collect();
+        let expected =
+            ["m1: refused: no shape", "m2: refused: no shape", "n[1-60000]: refused: strange"];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_signal_that_is_ignored_is_told_from_one_that_is_not() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(status, 1), "HUP");
+        assert!(is_ignored(status, 13), "PIPE");
+        assert!(!is_ignored(status, 15), "TERM");
+        for (status, number) in [("", 1), ("SigIgn:\tx\n", 1), (status, 0), (status, 99)] {
+            assert!(!is_ignored(status, number), "{number}");
+        }
     }
 }

@@ -51,7 +51,7 @@ pub struct Log {
     sink: Mutex<Sink>,
     format: LogFormat,
     least: Level,
-    program: &'static str,
+    program: String,
     run: String,
 }
 
@@ -65,12 +65,12 @@ enum Sink {
 impl Log {
     /// A log that goes nowhere.
     #[must_use]
-    pub fn nowhere(program: &'static str) -> Self {
+    pub fn nowhere(program: &str) -> Self {
         Self::with(Sink::Nowhere, LogFormat::Text, program)
     }
 
     /// Opens the file for appending; `-` is standard error.
-    pub fn open(path: &Path, format: LogFormat, program: &'static str) -> io::Result<Self> {
+    pub fn open(path: &Path, format: LogFormat, program: &str) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::with(Sink::StandardError, format, program));
         }
@@ -80,10 +80,16 @@ impl Log {
         Ok(Self::with(Sink::File(file), format, program))
     }
 
-    fn with(sink: Sink, format: LogFormat, program: &'static str) -> Self {
+    fn with(sink: Sink, format: LogFormat, program: &str) -> Self {
         // Enough to tell the runs of one log apart.
         let run = format!("{:08x}", std::process::id() ^ seconds());
-        Self { sink: Mutex::new(sink), format, least: Level::Info, program, run }
+        Self {
+            sink: Mutex::new(sink),
+            format,
+            least: Level::Info,
+            program: program.to_owned(),
+            run,
+        }
     }
 
     /// With lines about how things are done.
@@ -120,7 +126,7 @@ impl Log {
     fn text(&self, now: &jiff::Zoned, entry: Entry<'_>) -> String {
         let stamp = now.strftime("%Y-%m-%d %H:%M:%S");
         let millis = now.subsec_nanosecond() / 1_000_000;
-        let (program, level) = (self.program, entry.level.name());
+        let (program, level) = (&self.program, entry.level.name());
         // One line, whatever the cloud's message has in it.
         let message = one_line(entry.message);
         let node = entry.node.map(|node| format!("{node}:  ")).unwrap_or_default();

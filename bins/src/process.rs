@@ -6,10 +6,14 @@
 //! the runtime ignores SIGPIPE.
 
 use crate::alias;
+use crate::args::Common;
+use crate::context::log_path;
+use crate::log::{Entry, Level, Log};
 use clap::Parser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// All is well.
@@ -36,8 +40,35 @@ pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> E
         Ok(arguments) => ExitCode::from(block_on(program(arguments))),
         Err(error) => {
             let _ = error.print();
-            ExitCode::from(if error.use_stderr() { WRONG } else { WELL })
+            if !error.use_stderr() {
+                return ExitCode::from(WELL);
+            }
+            note::<A>(&error);
+            ExitCode::from(WRONG)
         }
+    }
+}
+
+/// Logs what is wrong with a call: slurmctld shows nobody what its programs say. Whoever sees it has seen it.
+fn note<A: Parser>(error: &clap::Error) {
+    if io::stderr().is_terminal() {
+        return;
+    }
+    // What could be read of the options says which log.
+    let command = A::command().ignore_errors(true);
+    let known = command.try_get_matches_from(alias::written_out(std::env::args_os())).ok();
+    let path = |name| known.as_ref()?.try_get_one::<PathBuf>(name).ok()?.cloned();
+    let format = known.as_ref().and_then(|it| it.try_get_one("log_format").ok()?.copied());
+    let common = Common { config: path("config"), log: path("log"), ..Common::default() };
+    let path = log_path(&common);
+    if path == Path::new("-") {
+        return;
+    }
+    if let Ok(log) = Log::open(&path, format.unwrap_or_default(), A::command().get_name()) {
+        let text = error.to_string();
+        let said = text.split("\n\n").next().unwrap_or_default();
+        let message = said.strip_prefix("error: ").unwrap_or(said);
+        log.write(Entry { level: Level::Error, node: None, message });
     }
 }
 

@@ -1,8 +1,9 @@
 //! `scontrol reboot` on the node and from the controller, and what a job with `--reboot` does.
 
-#![expect(clippy::panic, reason = "helpers of tests")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
 use e2e::{Builder, Cluster, on_each_release};
+use std::fs;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -37,13 +38,31 @@ fn reboots(builder: Builder) {
     assert_eq!(boots(&cluster), Some(2), "once is enough");
 }
 
+const OLD: &str = "ocid1.image.oc1.phx.img000";
+const NEW: &str = "ocid1.image.oc1.phx.new";
+
 /// 22.05 asks `ResumeProgram` to reboot; later releases run the job and ask nobody.
-fn job_with_reboot(series: &str) {
-    let cluster = cluster(Cluster::builder(series));
+fn job_with_reboot(builder: Builder) {
+    let cluster = cluster(builder.config(&format!("image_id: {OLD}")));
     let job = cluster.submit(&["--nodes=1", "--reboot"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     let expected = if cluster.release().is_old() { 2 } else { 1 };
     assert_eq!(boots(&cluster), Some(expected), "{}", cluster.story());
+    // What a job's reboot gives a node is for the configuration to say.
+    let config = cluster.dir().join("etc/startnode.yaml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace(OLD, NEW)).unwrap();
+    if cluster.release().is_old() {
+        let _ = cluster.well("rebuild", &["submit", "--jobs", "main"]);
+        let rebuilt = || cluster.machines().iter().all(|it| it.image_id.as_deref() == Some(NEW));
+        cluster.until("the machine has booted the new image", || {
+            rebuilt() && boots(&cluster) == Some(expected + 1)
+        });
+        let job = cluster.submit(&["--nodes=1"], "srun hostname");
+        cluster.wait_job(job, "COMPLETED");
+        assert_eq!(boots(&cluster), Some(expected + 1), "once is enough");
+        return;
+    }
     let refused = cluster.run("rebuild", &["submit", "--jobs", "main", "--image", "citc-ol9-new"]);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success(), "{words}");
@@ -64,6 +83,8 @@ fn job_with_reboot_of_a_node_that_is_off(series: &str) {
 on_each_release! {
     on_the_node: |series| reboots(Cluster::builder(series).reboot_on_the_node());
     from_the_controller: |series| reboots(Cluster::builder(series));
-    a_job_with_reboot: job_with_reboot;
+    a_job_with_reboot: |series| job_with_reboot(Cluster::builder(series));
+    a_job_with_reboot_where_nodes_reboot_themselves:
+        |series| job_with_reboot(Cluster::builder(series).reboot_on_the_node());
     a_job_with_reboot_of_a_node_that_is_off: job_with_reboot_of_a_node_that_is_off;
 }

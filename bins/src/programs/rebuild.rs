@@ -78,7 +78,9 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
         return Err(Trouble::new(format!("{nodes} before a command: name nodes behind it")));
     }
+    let names = named(arguments)?;
     let mut context = Context::open("rebuild", common, Purpose::Perhaps).await?;
+    context.fill(names.as_deref()).await;
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits, and the nodes whose own files say enough need no list.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
@@ -89,13 +91,19 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         Some(Command::Status(status)) => status::show(&context, common, status).await,
         Some(Command::Image(snapshot)) => snapshot::make(&context, common, snapshot).await,
         None => {
-            let names = match &arguments.nodes {
-                Some(nodes) => nodes.node_names().map_err(|error| Trouble::from_error(&error))?,
+            let names = match names {
+                Some(names) => names,
                 None => vec![this_machine(&context)?],
             };
             nodes(&context, common, &names).await
         }
     }
+}
+
+/// The nodes of a call as RebootProgram, if it names any.
+fn named(arguments: &Arguments) -> Result<Option<Vec<NodeName>>, Trouble> {
+    let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
+    names.map_err(|error| Trouble::from_error(&error))
 }
 
 /// The node that we run on, for a RebootProgram that slurmd calls.

@@ -69,6 +69,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 async fn round(arguments: &Arguments) -> Result<(u8, bool), Trouble> {
     // Opened anew each time: the configuration may have changed.
     let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
+    context.fill(None).await;
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // What else does not fit is seen all the same.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),

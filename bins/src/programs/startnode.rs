@@ -2,6 +2,7 @@
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::output::chain;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
@@ -46,18 +47,18 @@ Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or con
 
 /// Runs it.
 pub async fn run(arguments: Arguments) -> u8 {
-    let environment = crate::environment::Environment::read();
+    let environment = Environment::read();
     // Read first: it is gone when slurmctld has ended.
     let file = environment.get("SLURM_RESUME_FILE").map(Path::new);
     let request = ResumeRequest::read(&arguments.nodes, file);
     // A job with --reboot calls us with its id and without a file (22.05, and static nodes of 24.11).
     let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
-    match begin(&arguments, &request, reboot).await {
+    match begin(&arguments, (&request, file), reboot).await {
         Ok(code) => code,
         Err(trouble) => {
             let code = super::wrong("startnode", &arguments.common, &trouble);
             if !arguments.failed && !reboot && !arguments.common.dry_run {
-                give_back(&arguments, &trouble).await;
+                give_back(&arguments, &environment, &trouble).await;
             }
             code
         }
@@ -65,16 +66,25 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 /// Gives the nodes back to Slurm where not even the cloud could be opened: their jobs need not wait for ResumeTimeout.
-async fn give_back(arguments: &Arguments, trouble: &Trouble) {
+async fn give_back(arguments: &Arguments, environment: &Environment, trouble: &Trouble) {
     // No node has such a name, and Slurm is not asked for it.
     if arguments.nodes.node_names().is_err() {
         return;
     }
-    let environment = crate::environment::Environment::read();
-    // Without a configuration it is not known which Slurm is meant.
-    let Ok((settings, _)) = crate::context::settings(&arguments.common) else { return };
-    let environment = crate::context::own_environment(&arguments.common, &settings, environment);
-    let Ok(slurm) = wiring::slurm(&arguments.common, &settings.paths, &environment).await else {
+    let common = &arguments.common;
+    let mut environment = environment.clone();
+    let (paths, mut why) = match crate::context::settings(common) {
+        Ok((settings, _)) => {
+            environment = crate::context::own_environment(common, &settings, environment);
+            (settings.paths, String::new())
+        }
+        // Only slurmctld itself has said which Slurm is meant; by hand nobody waits for the nodes.
+        Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return,
+        Err(_) => {
+            (crate::context::legible_paths(common), "slurm-elastic: configuration: ".to_owned())
+        }
+    };
+    let Ok(slurm) = wiring::slurm(common, &paths, &environment).await else {
         return;
     };
     let slurm = slurm.controller;
@@ -84,9 +94,10 @@ async fn give_back(arguments: &Arguments, trouble: &Trouble) {
     if waiting.is_empty() {
         return;
     }
-    let reason = Reason::new(trouble.points().first().map_or("", String::as_str));
-    let done = slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&reason)).await;
-    let output = crate::context::output(&arguments.common, &environment);
+    why.push_str(trouble.points().first().map_or("", String::as_str));
+    let done =
+        slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&Reason::new(&why))).await;
+    let output = crate::context::output(common, &environment);
     match done {
         Ok(()) => output.complain(format_args!("given back to Slurm: {waiting}")),
         Err(error) => output.complain(chain(&error)),
@@ -100,7 +111,7 @@ fn is_awaited(state: &NodeState) -> bool {
 
 async fn begin(
     arguments: &Arguments,
-    request: &ResumeRequest,
+    (request, file): (&ResumeRequest, Option<&Path>),
     reboot: bool,
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
@@ -113,8 +124,11 @@ async fn begin(
     }
     // By hand there is none, and nothing is odd about that.
     for warning in request.warnings.iter().filter(|it| !matches!(it, Warning::NoFile)) {
-        context.warn(&chain(warning));
+        let file = file.unwrap_or(Path::new("")).display();
+        context
+            .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
     }
+    context.fill(Some(&names)).await;
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),

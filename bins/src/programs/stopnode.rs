@@ -8,7 +8,7 @@ use crate::wiring::Purpose;
 use clap::Parser;
 use hostlist::Hostlist;
 use provision::exec::Cancel;
-use provision::plan::{self, Why};
+use provision::plan::{self, Operation, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -111,9 +111,15 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
         if common.dry_run {
             return context.preview(common, &plan, &look);
         }
+        // A listing that is missing shows no machines, and the next one may show them all: nobody would have been asked.
+        if !look.fleet.is_complete() {
+            context.blind(&look);
+            context.error("nothing done, as it is not known which machines there are");
+            return SOME_FAILED;
+        }
         if plan.is_idle() {
             context.output.say("no machines");
-            return context.tell(common, &run::stop_all(run).await);
+            return context.tell(common, &Report::new(Operation::StopAll));
         }
         context.output.print(plan.to_string().trim_end());
         if !confirmed(run.tools.cancel.clone()).await {

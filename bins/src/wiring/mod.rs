@@ -6,8 +6,8 @@ mod site;
 mod slurm;
 mod traced;
 
-pub use site::{images, site, unhurried};
-pub use slurm::{Slurm, no_slurm, slurm, slurm_user};
+pub use site::{images, keypairs, site, unhurried};
+pub use slurm::{Slurm, fill, no_slurm, slurm, slurm_user};
 pub(crate) use traced::Traced;
 
 use crate::config::{Cloud, Elastic, Settings};

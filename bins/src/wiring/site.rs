@@ -7,7 +7,7 @@ use crate::trouble::Trouble;
 use cloud_core::{Image, ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
 use provision::{Fallback, Identity, Policies, Site};
 use slurmconf::Config;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Where Cluster in the Cloud has them.
@@ -54,10 +54,9 @@ pub fn site(
         }
         Cloud::OpenStack(openstack) => {
             site.zones = openstack.availability_zone.iter().map(Zone::new).collect();
-            // Nova takes the name of a key pair and no keys; it knows itself which there are.
-            site.keypairs = features(slurm, "keypair").map(|name| (name, Vec::new())).collect();
         }
     }
+    site.keypairs = keypairs(settings, slurm);
     site.fallback = settings.fallback.iter().map(|other| fallback(other, &site)).collect();
     if launches {
         let text = optional(settings.paths.bootstrap.as_deref(), BOOTSTRAP, environment)?;
@@ -65,6 +64,15 @@ pub fn site(
     }
     site.policies = policies(settings, slurm.power.resume_timeout);
     Ok(site)
+}
+
+/// The key pairs that the features of nodes name: Nova takes the name and no keys, and knows itself which there are.
+#[must_use]
+pub fn keypairs(settings: &Settings, slurm: &Config) -> BTreeMap<String, Vec<String>> {
+    match &settings.cloud {
+        Cloud::Oracle(_) => BTreeMap::new(),
+        Cloud::OpenStack(_) => features(slurm, "keypair").map(|name| (name, Vec::new())).collect(),
+    }
 }
 
 /// What the nodes of slurm.conf have for a feature, each value once.

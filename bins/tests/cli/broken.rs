@@ -139,6 +139,24 @@ fn more_nodes_than_slurm_can_have() {
     let stage = Stage::new();
     let ended = unchanged(&stage, "startnode", &["n[1-100000]"]).with_code(2);
     snapshot::matches("broken-too-many", &ended.text());
+    for name in ["startnode", "stopnode", "rebuild", "listnodes"] {
+        let ended = unchanged(&stage, name, &["n[1-60000],m[1-60000]"]).with_code(2);
+        let _ = ended.saying(&["more than the 65536 nodes that Slurm can have"]);
+    }
+}
+
+/// Each made a lock, which is a file.
+#[test]
+fn sixty_thousand_names_that_no_node_has_made_as_many_files() {
+    let stage = Stage::new().running();
+    for name in ["startnode", "stopnode", "rebuild"] {
+        let ended = unchanged(&stage, name, &["n[1-60000]"]).with_code(1);
+        let ended = ended.saying(&["n[1-60000]: ", "not in slurm.conf"]);
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    }
+    let locks = fs::read_dir(stage.path("state/nodes")).map_or(0, Iterator::count);
+    assert_eq!(locks, 0, "a lock for a name that no node has");
+    assert!(stage.read("log/elastic.log").lines().any(|line| line.contains("n[1-60000]:  ")));
 }
 
 #[test]
@@ -236,7 +254,11 @@ fn a_resume_file_that_is_gone_or_garbage_stops_nothing() {
         let node = format!("vm-standard2-1-ad1-000{number}");
         let mut command = stage.command("startnode", &[&node]);
         let output = command.env("SLURM_RESUME_FILE", &file).output().unwrap();
-        let ended = Ended::of(&output, stage.dir.path()).with_code(0).saying(&["the resume file"]);
+        let name = format!("resume-{number}: the resume file");
+        let ended = Ended::of(&output, stage.dir.path()).with_code(0);
+        let ended = ended.saying(&[&format!("DIR/{name}"), "start on their own"]);
         assert!(stage.live().contains(&node), "{ended:?}");
+        let log = stage.read("log/elastic.log");
+        assert!(log.lines().any(|it| it.contains(" WARNING ") && it.contains(&name)), "{log}");
     }
 }

@@ -226,3 +226,62 @@ fn dry_runs() {
     assert_eq!(stage.files(), before);
     assert_eq!(stage.changes(), Vec::<String>::new());
 }
+
+#[test]
+fn an_image_of_a_running_node() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    stage.run("rebuild", &["submit", "--dry-run", "--image", "golden"]).with_code(2);
+    let dry = stage.run("rebuild", &["image", "--dry-run", NODE, "--name", "golden"]).with_code(0);
+    assert!(dry.stdout.contains("image golden of vm-standard2-1-ad1-0001"), "{dry:?}");
+    stage.run("rebuild", &["submit", "--dry-run", "--image", "golden"]).with_code(2);
+    let id = stage.run("rebuild", &["image", NODE, "--name", "golden"]).with_code(0).stdout;
+    assert!(id.starts_with("ocid1.image."), "{id}");
+    let made = stage.cloud().requests().into_iter().find(|it| it.operation == "CreateImage");
+    let body: serde_json::Value = serde_json::from_str(&made.unwrap().body).unwrap();
+    assert_eq!(body["displayName"], "golden");
+    assert_eq!(body["instanceId"], stage.machine(NODE).id.as_str());
+    // By that name it can be rolled out, and its id is the one that was printed.
+    let status = ["status", "--json", "--image", "golden", NODE];
+    let rows = stage.run("rebuild", &status).with_code(0).stdout;
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    assert_eq!(rows[0]["target"], id.trim());
+    stage.run("rebuild", &["image", "vm-standard2-1-ad1-0002", "--name", "x"]).with_code(2);
+}
+
+/// Something could not be put right.
+#[test]
+fn one_for_a_reconcile_that_is_refused() {
+    let stage = Stage::new().running();
+    let text = stage.configuration().replace("cooldown: 5s", "cooldown: 5s, grace: 0s");
+    stage.write("startnode.yaml", &text);
+    stage.run("startnode", &[NODE]).with_code(0);
+    stage.run("reconcile", &["--apply"]).with_code(0);
+    let answer = answer(409, "Conflict", "The machine is held");
+    stage.cloud().add_fault(Rule::always("TerminateInstance", answer));
+    let ended = stage.run("reconcile", &["--apply"]).with_code(1);
+    let _ = ended.saying(&[NODE, "The machine is held"]);
+    assert_eq!(stage.live(), [NODE]);
+    stage.cloud().clear_faults();
+    stage.run("reconcile", &["--apply"]).with_code(0);
+    assert_eq!(stage.live(), Vec::<String>::new());
+}
+
+#[test]
+fn a_log_for_machines_and_one_on_standard_error() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &["--log-format", "json", NODE]).with_code(0);
+    let log = stage.read("log/elastic.log");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let launched = |line: &&serde_json::Value| {
+        line["message"].as_str().unwrap().starts_with("launched instance")
+    };
+    let line = lines.iter().find(launched).unwrap();
+    assert_eq!((&line["program"], &line["node"]), (&"startnode".into(), &NODE.into()));
+    assert_eq!(line["level"], "info");
+    assert!(lines.iter().all(|line| line["run"] == lines[0]["run"]), "{log}");
+    let ended = stage.run("stopnode", &["--log", "-", NODE]).with_code(0);
+    let _ = ended.saying(&[&format!("stopnode   INFO     {NODE}:  Stopping [")]);
+    assert_eq!(stage.read("log/elastic.log"), log, "it is there and nowhere else");
+}

@@ -1,99 +1,174 @@
-//! Fit to run whoever calls: no environment, closed descriptors, blocked signals, broken pipes.
+//! Fit to run whoever calls: no environment, closed descriptors, blocked signals, broken pipes, any name.
 
 use crate::slurm::wait;
 use crate::stage::{Ended, Stage, program};
-use cloud_sim::Timing;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
+const OTHER: &str = "vm-standard2-1-ad1-0002";
 
-/// The shell's arguments: the program, its configuration, and the rest.
-fn shell(stage: &Stage, script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script, "sh", program("startnode")]).arg(stage.path("startnode.yaml"));
-    command.env_clear().current_dir(stage.dir.path());
-    command
+/// What slurmctld calls in the life of a node, by our names and by those of the tools that they replace.
+const LIVES: [[&str; 4]; 2] = [
+    ["startnode", "rebuild", "stopnode", "startnode-failed"],
+    [
+        "slurm-openstack-resume",
+        "slurm-openstack-rebuild",
+        "slurm-openstack-suspend",
+        "slurm-openstack-resumefail",
+    ],
+];
+
+/// The program that a name stands for.
+fn behind(name: &str) -> &'static str {
+    let alias = bins::alias::ALL.iter().find(|alias| alias.name == name);
+    program(alias.map_or(name, |alias| alias.program))
 }
 
-/// The configuration names what else would be found by HOME.
+/// The configuration names what else would be found by HOME; every program has a link of each name.
 fn without_home() -> Stage {
     let stage = Stage::new().running();
     let home = stage.path("home").display().to_string();
     let more = format!(
         "config_file: {home}/.oci/config\nssh_keys_file: {home}/opc_authorized_keys\nbootstrap_file: {home}/bootstrap.sh\n"
     );
-    let text = stage.configuration();
+    let text = stage.configuration().replace("cooldown: 5s", "cooldown: 0s");
     stage.write("startnode.yaml", &format!("{text}{more}"));
+    fs::create_dir(stage.path("links")).unwrap();
+    for name in LIVES.into_iter().flatten() {
+        symlink(behind(name), stage.path("links").join(name)).unwrap();
+    }
     stage
 }
 
+/// The shell's arguments: the program, its configuration, and the rest.
+fn shell(stage: &Stage, (name, node): (&str, &str), script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script, "sh"]).arg(stage.path("links").join(name));
+    command.arg(stage.path("startnode.yaml")).arg(node);
+    command.env_clear().current_dir(stage.dir.path());
+    command
+}
+
+/// The lives of two nodes in calls that each return an exit code: up, rebooted and down; and one that never came up.
+fn live(stage: &Stage, call: impl Fn(&str, &str) -> Option<i32>) {
+    let well = |name: &str, node: &str| {
+        assert_eq!(call(name, node), Some(0), "{name}: {}", stage.read("log/elastic.log"));
+    };
+    for [start, reboot, stop, failed] in LIVES {
+        well(start, NODE);
+        assert_eq!(stage.live(), [NODE], "{start}");
+        stage.cloud().clear_requests();
+        well(reboot, NODE);
+        let changes = stage.changes();
+        assert!(changes.iter().any(|it| it.ends_with("action=SOFTRESET")), "{reboot}: {changes:?}");
+        well(stop, NODE);
+        assert_eq!(stage.live(), Vec::<String>::new(), "{stop}");
+        well(start, OTHER);
+        let name = format!("nodename={OTHER}");
+        let _ = stage.slurm.ask("scontrol", &["update", &name, "state=down", "reason=too late"]);
+        well(failed, OTHER);
+        assert_eq!(stage.live(), Vec::<String>::new(), "{failed}");
+    }
+}
+
+/// 24.11 gives the whole path as the program's name, 22.05 and 26.05 the last part of it.
 #[test]
-fn with_nothing_in_the_environment() {
+fn with_nothing_in_the_environment_and_a_name_in_any_spelling() {
     let stage = without_home();
-    let mut command = Command::new(program("startnode"));
-    command.arg("--config").arg(stage.path("startnode.yaml")).arg(NODE).env_clear();
-    let output = command.output().unwrap();
-    Ended::of(&output, stage.dir.path()).with_code(0);
-    assert_eq!(stage.live(), [NODE]);
+    for spelt in ["/opt/slurm/bin/", "./", ""] {
+        live(&stage, |name, node| {
+            let mut command = Command::new(behind(name));
+            command.arg0(format!("{spelt}{name}")).arg("--config");
+            command.arg(stage.path("startnode.yaml")).arg(node).env_clear();
+            let ended = Ended::of(&command.output().unwrap(), stage.dir.path());
+            assert!(ended.code == Some(0), "{spelt}{name}: {ended:#?}");
+            ended.code
+        });
+    }
 }
 
 #[test]
 fn with_closed_descriptors() {
     let stage = without_home();
-    let script = format!("exec \"$1\" --config \"$2\" {NODE} <&- >&- 2>&-");
-    let status = shell(&stage, &script).status().unwrap();
-    assert_eq!(status.code(), Some(0), "{}", stage.read("log/elastic.log"));
-    assert_eq!(stage.live(), [NODE]);
+    let script = "exec \"$1\" --config \"$2\" \"$3\" <&- >&- 2>&-";
+    live(&stage, |name, node| shell(&stage, (name, node), script).status().unwrap().code());
     // What was opened first has not got what was meant for people.
-    for name in ["log/elastic.log", "state/events.jsonl", "etc/slurm.conf"] {
-        assert!(
-            !stage.read(name).contains(&format!("{NODE}: ")) || name.starts_with("log"),
-            "{name}"
-        );
+    for name in ["state/events.jsonl", "etc/slurm.conf"] {
+        assert!(!stage.read(name).contains(&format!("{NODE}: ")), "{name}");
     }
     assert!(stage.read("log/elastic.log").contains("Started"));
-    let script = "exec \"$1\" --config \"$2\" ../../etc <&- >&- 2>&-";
-    assert_eq!(shell(&stage, script).status().unwrap().code(), Some(2));
-    assert!(stage.read("log/elastic.log").contains("ERROR    node name `../../etc`"));
-    let wrong = shell(&stage, "exec \"$1\" --config \"$2\" <&- >&- 2>&-").status().unwrap();
-    assert_eq!(wrong.code(), Some(2));
+}
+
+/// A wrong option of a PowerAction, or a host list of a Slurm to come.
+#[test]
+fn a_wrong_call_with_closed_descriptors_was_silent() {
+    let stage = without_home();
+    let cases = [
+        ("startnode", "../../etc", "startnode  ERROR    node name `../../etc`"),
+        (
+            "startnode",
+            "",
+            "startnode  ERROR    the following required arguments were not provided:",
+        ),
+        ("stopnode", "'n[3-1]'", "stopnode   ERROR    invalid value 'n[3-1]'"),
+        ("rebuild", "--frobnicate n1", "rebuild    ERROR    unexpected argument '--frobnicate'"),
+        ("startnode-failed", "'n[1-'", "startnode  ERROR    invalid value 'n[1-'"),
+    ];
+    for (name, arguments, logged) in cases {
+        let script = format!("exec \"$1\" --config \"$2\" {arguments} <&- >&- 2>&-");
+        assert_eq!(
+            shell(&stage, (name, NODE), &script).status().unwrap().code(),
+            Some(2),
+            "{name}"
+        );
+        let log = stage.read("log/elastic.log");
+        assert!(log.contains(logged), "{name} {arguments}: {log}");
+    }
+    let help =
+        shell(&stage, ("startnode", NODE), "exec \"$1\" --config \"$2\" --help <&- >&- 2>&-");
+    let before = stage.read("log/elastic.log");
+    assert_eq!({ help }.status().unwrap().code(), Some(0));
+    assert_eq!(stage.read("log/elastic.log"), before);
 }
 
 #[test]
 fn with_a_broken_pipe() {
     let stage = without_home();
-    // The reader is gone before the first line.
-    let script = format!("{{ \"$1\" --config \"$2\" -v {NODE} 2>&1; echo $? > code; }} | true");
-    shell(&stage, &script).status().unwrap();
-    let code = wait(
-        "exit code",
-        || Some(stage.read("code")).filter(|code| !code.is_empty()),
-        || stage.read("log/elastic.log"),
-    );
-    assert_eq!(code.trim(), "0");
-    assert_eq!(stage.live(), [NODE]);
+    live(&stage, |name, node| {
+        let _ = fs::remove_file(stage.path("code"));
+        // The reader is gone before the first line.
+        let script = "{ \"$1\" --config \"$2\" -v \"$3\" 2>&1; echo $? > code; } | true";
+        shell(&stage, (name, node), script).status().unwrap();
+        let code = || stage.read("code").trim().parse().ok();
+        Some(wait("exit code", code, || stage.read("log/elastic.log")))
+    });
 }
 
+/// 22.05 starts its programs with its own signals blocked, TERM among them.
 #[test]
 fn with_blocked_signals() {
-    let stage = Stage::with(
-        |settings| {
-            settings.timing =
-                Timing { vnic: f64::INFINITY, provision: f64::INFINITY, ..settings.timing }
-        },
-        |_| {},
-    )
-    .running();
-    let mut command = Command::new("env");
-    command.args(["--block-signal=TERM", "--block-signal=INT"]).arg(program("startnode"));
-    command.arg("--config").arg(stage.path("startnode.yaml")).arg(NODE);
-    command.env("HOME", stage.path("home")).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // The machine never comes up, so that only a signal can end it before its deadline of minutes.
-    wait("launch", || (!stage.live().is_empty()).then_some(()), || stage.read("log/elastic.log"));
-    let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
-    let ended = wait("end", || child.try_wait().unwrap(), || stage.read("log/elastic.log"));
-    assert_eq!(ended.code(), Some(1), "it was killed, and has not ended in order");
-    assert!(stage.read("log/elastic.log").contains("end: start"));
+    let stage = without_home();
+    // Each is still waiting for its first answer when it is looked at.
+    stage.cloud().set_latency(Duration::from_mins(10));
+    for name in LIVES.into_iter().flatten() {
+        let mut command = Command::new("env");
+        command.args(["--block-signal=TERM", "--block-signal=INT", "--block-signal=HUP"]);
+        command.arg(stage.path("links").join(name)).arg("--config");
+        command.arg(stage.path("startnode.yaml")).arg(NODE);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let process = Path::new("/proc").join(child.id().to_string());
+        let read = |file: &str| fs::read_to_string(process.join(file)).unwrap_or_default();
+        let ours =
+            || fs::read_link(process.join("exe")).is_ok_and(|exe| exe == Path::new(behind(name)));
+        let open = || read("status").contains("\nSigBlk:\t0000000000000000\n");
+        wait("end of the block", || (ours() && open()).then_some(()), || read("status"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

@@ -3,12 +3,12 @@
 use crate::slurm::Fake;
 use crate::stage::{Ended, Stage};
 
-const OLD: &str = "ocid1.image.oc1.phx.img001";
-const NEW: &str = "ocid1.image.oc1.phx.img003";
-const NODES: [&str; 3] = ["c1-general-0001", "c1-general-0002", "c1-general-0003"];
+pub(crate) const OLD: &str = "ocid1.image.oc1.phx.img001";
+pub(crate) const NEW: &str = "ocid1.image.oc1.phx.img003";
+pub(crate) const NODES: [&str; 3] = ["c1-general-0001", "c1-general-0002", "c1-general-0003"];
 
 /// Three machines that run the old image, and a Slurm that takes them for up; what sbatch is given is written down.
-fn appliance() -> Stage {
+pub(crate) fn appliance() -> Stage {
     let partitions = "PartitionName=rebuild Nodes=c1-general-0001\nPartitionName=other Nodes=ALL\n";
     let stage = Stage::with(|_| {}, |conf| conf.push_str(partitions));
     stage.write("limits.yaml", "general: {shape: VM.Standard2.1, zone: '1', min: 3, max: 3}\n");
@@ -31,7 +31,7 @@ fn appliance() -> Stage {
     stage
 }
 
-fn vars(stage: &Stage, node: &str, image: &str) {
+pub(crate) fn vars(stage: &Stage, node: &str, image: &str) {
     let id = stage.machine(node).id;
     let text = format!("image_id: {image}\ninstance_id: {id}\n");
     stage.write(&format!("reboot_vars/{node}.yml"), &text);

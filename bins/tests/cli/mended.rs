@@ -1,7 +1,8 @@
 //! What once went wrong, each as a call that shows it.
 
 use crate::slurm::{Fake, wait};
-use crate::stage::Stage;
+use crate::stage::{Ended, Stage, answer};
+use cloud_sim::Rule;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -168,4 +169,38 @@ fn a_node_waited_for_its_timeout_as_the_cloud_could_not_be_opened() {
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
+}
+
+/// The first listing failed, the next did not, and nobody had been asked.
+#[test]
+fn all_machines_ended_unasked_as_a_listing_had_failed() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    let hidden = || answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
+    stage.cloud().add_fault(Rule::once("ListInstances", hidden()));
+    let ended = stage.run("stopnode", &["--all"]).with_code(1);
+    let ended = ended.saying(&["Authorization failed", "nothing done", "which machines there are"]);
+    assert_eq!(stage.live(), [NODE], "{ended:?}");
+    assert!(!ended.stdout.contains("no machines"), "{ended:?}");
+    assert!(stage.read("log/elastic.log").contains("ERROR    nothing done"));
+}
+
+#[test]
+fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
+    let stage = Stage::new().running();
+    let name = format!("nodename={NODE}");
+    let _ = stage.slurm.ask("scontrol", &["update", &name, "state=power_up"]);
+    let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
+    wait("node on its way up", || said().contains("POWERING_UP").then_some(()), said);
+    stage.write("startnode.yaml", &format!("{}fallback: [\n", stage.configuration()));
+    let by_hand = stage.run("startnode", &[NODE]).with_code(2).saying(&["startnode.yaml:"]);
+    assert!(said().contains("POWERING_UP"), "by hand nobody waits: {by_hand:?}");
+    stage.write("resume", "{}");
+    let mut command = stage.command("startnode", &[NODE]);
+    let output = command.env("SLURM_RESUME_FILE", stage.path("resume")).output().unwrap();
+    let ended = Ended::of(&output, stage.dir.path()).with_code(2);
+    let _ = ended.saying(&["startnode.yaml:", "given back to Slurm"]);
+    wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
+    assert!(said().contains("Reason=slurm-elastic: configuration: "), "{}", said());
+    assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
 }

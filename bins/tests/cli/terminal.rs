@@ -1,17 +1,26 @@
-//! What is drawn on a terminal, and only there.
+//! What is drawn and asked on a terminal, and only there.
 
 use crate::stage::{Ended, Stage, program};
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 /// The call on a terminal of its own, which `script` makes; what is drawn is printed.
 fn on_terminal(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
+    typing(stage, "", name, arguments)
+}
+
+/// The same, with somebody who types.
+fn typing(stage: &Stage, keys: &str, name: &str, arguments: &[&str]) -> Ended {
     let words = [&[program(name), "--config", "startnode.yaml"], arguments].concat();
     let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"]);
     command.env_clear().env("HOME", stage.path("home")).env("PATH", "/usr/bin:/bin");
     command.env("SHELL", "/bin/sh").current_dir(stage.dir.path());
-    Ended::of(&command.output().unwrap(), stage.dir.path())
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    Ended::of(&child.wait_with_output().unwrap(), stage.dir.path())
 }
 
 /// To the beginning of the line, and nothing more in it.
@@ -49,4 +58,20 @@ fn a_rollout_shows_how_far_it_is() {
     );
     let json = stage.run("rebuild", &[&submit[..], &["--json"]].concat()).with_code(0).stdout;
     assert!(json.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}
+
+#[test]
+fn the_end_of_all_machines_is_asked_for_and_only_a_yes_is_one() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &["vm-standard2-1-ad1-[0001-0002]"]).with_code(0);
+    for keys in ["n\n", "\n", "Y E S\n", "\u{4}"] {
+        let drawn = typing(&stage, keys, "stopnode", &["--all"]).with_code(1).stdout;
+        assert!(drawn.contains("terminate all of these? [y/N]"), "{keys:?}: {drawn:?}");
+        assert!(drawn.contains("nothing done"), "{keys:?}: {drawn:?}");
+        assert_eq!(stage.live().len(), 2, "{keys:?}: {drawn:?}");
+    }
+    let drawn = typing(&stage, "y\n", "stopnode", &["--all"]).with_code(0).stdout;
+    assert_eq!(stage.live(), Vec::<String>::new(), "{drawn}");
+    let drawn = on_terminal(&stage, "stopnode", &["--all"]).with_code(0).stdout;
+    assert!(drawn.contains("no machines") && !drawn.contains('?'), "{drawn:?}");
 }

@@ -209,6 +209,11 @@ impl Fleet {
         self.complete
     }
 
+    /// The same listing, of which something could not be seen after all.
+    pub(crate) fn set_incomplete(&mut self) {
+        self.complete = false;
+    }
+
     /// All instances of a node, those that are gone included, by id.
     #[must_use]
     pub fn of(&self, node: &NodeName) -> &[Instance] {

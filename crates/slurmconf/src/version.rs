@@ -71,6 +71,14 @@ impl SlurmVersion {
         self >= Self::new(25, 11).patch(6)
     }
 
+    /// True if a job with `--reboot` has the resume program called for an elastic node that is up.
+    ///
+    /// Since 23.02 such a job runs, and nobody is called.
+    #[must_use]
+    pub fn reboots_elastic_nodes(self) -> bool {
+        self < Self::new(23, 2)
+    }
+
     /// True if the address of a cloud node goes back to its name when the node is powered down.
     #[must_use]
     pub fn resets_addresses(self) -> bool {

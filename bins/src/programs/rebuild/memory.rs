@@ -5,7 +5,7 @@ use hostlist::{Hostlist, NodeName};
 use provision::plan::Rollout;
 use provision::state::replace_whole;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -26,7 +26,7 @@ impl Memory {
     /// Puts into the request what an earlier call for the same image has begun.
     pub(super) fn recall(&self, request: &mut Rollout) {
         let text = std::fs::read_to_string(&self.path).unwrap_or_default();
-        let Some((tried, last)) = read(&text, request.image.as_str()) else { return };
+        let Some((tried, last)) = read(&text, &images(request)) else { return };
         request.tried = tried;
         request.last = last.map(|seconds| UNIX_EPOCH + seconds);
     }
@@ -36,7 +36,7 @@ impl Memory {
         let last = request.last.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let tried: Vec<&str> = request.tried.iter().map(NodeName::as_str).collect();
         let last = last.map(|at| at.as_secs());
-        let value = json!({"image": request.image.as_str(), "last": last, "tried": tried});
+        let value = json!({"image": images(request), "last": last, "tried": tried});
         replace_whole(&self.path, format!("{value}\n").as_bytes()).map_err(|error| chain(&error))
     }
 
@@ -57,7 +57,7 @@ const LONGEST: usize = 160;
 /// A name that says what it is of, and is another for each image and each choice of nodes.
 fn file_name(request: &Rollout) -> String {
     let nodes: Hostlist = request.nodes.iter().collect();
-    let mut words = vec![request.image.to_string()];
+    let mut words = vec![images(request)];
     words.extend(request.partitions.iter().map(|name| format!("partition {name}")));
     words.extend((!nodes.is_empty()).then(|| format!("nodes {nodes}")));
     let whole = words.join(" ");
@@ -71,6 +71,19 @@ fn file_name(request: &Rollout) -> String {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("rollout-{name}-{hash:016x}.json")
+}
+
+/// The image of all nodes, or which nodes have which.
+fn images(request: &Rollout) -> String {
+    let mut all: BTreeMap<&str, Hostlist> = BTreeMap::new();
+    for (node, image) in &request.images {
+        all.entry(image.as_str()).or_default().push(node.as_str());
+    }
+    if all.len() < 2 {
+        return request.image.to_string();
+    }
+    let words: Vec<String> = all.iter().map(|(image, nodes)| format!("{image}={nodes}")).collect();
+    words.join(",")
 }
 
 fn read(text: &str, image: &str) -> Option<(BTreeSet<NodeName>, Option<Duration>)> {
@@ -128,6 +141,13 @@ mod tests {
             request.partitions.extend((!partition.is_empty()).then(|| partition.to_owned()));
             request.nodes.extend(NodeName::new(node).ok());
             all.push(Memory::of(folder.path(), &request).path);
+        }
+        for image in ["b", "c"] {
+            let mut own = Rollout::new(ImageId::new("a"));
+            let nodes = [("n1", "a"), ("n2", image)];
+            let nodes = nodes.map(|(it, image)| (NodeName::new(it).unwrap(), ImageId::new(image)));
+            own.images.extend(nodes);
+            all.push(Memory::of(folder.path(), &own).path);
         }
         let long = Rollout::new(ImageId::new("x".repeat(999)));
         all.push(Memory::of(folder.path(), &long).path);

@@ -24,15 +24,14 @@ pub(super) async fn submit(
 ) -> Result<u8, Trouble> {
     context
         .with_run(common, async |run: &Run<'_>| {
-            let Asked { mut request, failed } = request(context, submit, run).await?;
+            let Asked { mut request, memory, failed } = request(context, submit, run).await?;
             for (node, why) in &failed {
                 context.warn(&format!("{node}: {why}"));
             }
             let jobs = matches!(request.how, RolloutHow::Jobs(_));
-            if jobs && request.nodes.is_empty() {
+            if request.images.is_empty() && !failed.is_empty() {
                 return Ok(SOME_FAILED);
             }
-            let memory = Memory::of(&context.state_path, &request);
             if jobs {
                 // The queue knows which nodes have a job, and the cloud which have the image.
             } else if !submit.anew {
@@ -41,7 +40,7 @@ pub(super) async fn submit(
                 memory.forget().map_err(Trouble::new)?;
             }
             let code = if common.dry_run {
-                let look = run.look().await;
+                let look = run.look_at_rollout(&request).await;
                 let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
                 context.preview(common, &plan, &look)
             } else {
@@ -97,7 +96,7 @@ impl Drive<'_> {
         let mut report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
         loop {
             self.keep(request);
-            let look = run.look().await;
+            let look = run.look_at_rollout(request).await;
             let blind = is_blind(look.slurm.is_some(), look.fleet.is_complete());
             let Ok(progress) = plan::rollout_progress(request, look.world(run)) else {
                 return Ok(self.context.tell(self.common, &report).max(SOME_FAILED));

@@ -1,15 +1,17 @@
 //! Which image each node has, and which it should have.
 
-use super::target;
+use super::submit::image;
+use super::target::{self, Targets};
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::table;
 use crate::trouble::Trouble;
 use clap::Args;
+use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
 use provision::World;
-use provision::plan::Target;
-use provision::run::Run;
+use provision::plan::{Rollout, Target};
+use provision::run::{Look, Run};
 use serde_json::json;
 
 /// Which image each node has, and which it should have.
@@ -18,6 +20,10 @@ pub(super) struct Status {
     /// The nodes; all that have a machine if none is given.
     #[arg(value_name = "HOSTLIST", value_parser = nodes)]
     nodes: Option<Hostlist>,
+
+    /// The image of a rollout, by name or id; each node's own, by its file, its features or the configuration, if none is given.
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
 }
 
 const HEAD: [&str; 5] = ["NODE", "IMAGE", "TARGET", "STATE", "SINCE"];
@@ -31,9 +37,7 @@ pub(super) async fn show(
     let given = given.map_err(|error| Trouble::from_error(&error))?;
     context
         .with_run(common, async |run: &Run<'_>| {
-            let look = run.look().await;
-            let names = given.unwrap_or_else(|| look.fleet.nodes());
-            let targets = target::targets(context, run, &names).await;
+            let (targets, look) = seen(context, run, (given.as_deref(), status)).await?;
             let world = look.world(run);
             let rows: Vec<[String; 5]> =
                 targets.known.iter().map(|target| row(target, world)).collect();
@@ -55,9 +59,38 @@ pub(super) async fn show(
         .await
 }
 
+/// What the nodes are to have, by the same files and words as a rollout goes by, and what they have.
+async fn seen(
+    context: &Context,
+    run: &Run<'_>,
+    (given, status): (Option<&[NodeName]>, &Status),
+) -> Result<(Targets, Look), Trouble> {
+    let names = given.map_or_else(|| run.conf.nodes(), <[NodeName]>::to_vec);
+    let mut targets = match &status.image {
+        Some(name) => target::targets_of(context, &names, &image(name, run).await?),
+        None => target::targets(context, run, &names).await,
+    };
+    let mut request = Rollout::new(ImageId::new(""));
+    let machines =
+        targets.known.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
+    request.named = machines.collect();
+    let look = run.look_at_rollout(&request).await;
+    if given.is_none() {
+        let fleet = &look.fleet;
+        let has = |node: &NodeName| !fleet.of(node).is_empty() || fleet.named(node).is_some();
+        targets.known.retain(|target| has(&target.node));
+        targets.failed.retain(|node, _| has(node));
+        // What slurm.conf has lost is still there.
+        let lost = fleet.nodes().into_iter().filter(|node| run.conf.get(node).is_none());
+        targets.known.extend(lost.map(Target::new));
+    }
+    Ok((targets, look))
+}
+
 fn row(target: &Target, world: World<'_>) -> [String; 5] {
     let node: &NodeName = &target.node;
     let instance = world.fleet.of(node).iter().find(|instance| instance.state.is_live());
+    let instance = instance.or_else(|| world.fleet.named(node));
     let image = instance.and_then(|instance| instance.image.clone());
     let wanted = target.image(world).ok();
     let slurm = world.node(node);

@@ -1,5 +1,6 @@
 //! What a rollout is asked to do, as options and as a request.
 
+use super::memory::Memory;
 use super::target::{self, Targets};
 use crate::args::nodes;
 use crate::context::Context;
@@ -7,7 +8,8 @@ use crate::trouble::Trouble;
 use clap::Args;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
-use provision::plan::{ImageWish, JobForm, Refusal, Rollout, RolloutHow};
+use provision::World;
+use provision::plan::{ImageWish, JobForm, Refusal, Rollout, RolloutHow, Target};
 use provision::run::Run;
 use slurmconf::NodeDef;
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ use std::time::Duration;
 /// returns; without, it goes on until all nodes have the image. With --jobs it submits a job for each node and returns.
 #[derive(Args, Debug)]
 pub(super) struct Submit {
-    /// The image, by name or id; the configuration's if none is given.
+    /// The image, by name or id; each node's own, by its file, its features or the configuration, if none is given.
     #[arg(long, value_name = "IMAGE")]
     pub(super) image: Option<String>,
 
@@ -68,7 +70,7 @@ pub(super) struct Submit {
     pub(super) nodes: Option<Hostlist>,
 }
 
-/// Rebuild jobs, for nodes that are not elastic.
+/// Rebuild jobs, for nodes that are not elastic; before Slurm 23.02, for all.
 #[derive(Args, Debug)]
 pub(super) struct JobOptions {
     /// Submit a job for each node instead, in the first of these partitions that has the node: for nodes that are not elastic.
@@ -114,9 +116,10 @@ impl JobOptions {
     }
 }
 
-/// A request, and the nodes about which nothing can be known.
+/// A request, what remembers it, and the nodes about which nothing can be known.
 pub(super) struct Asked {
     pub(super) request: Rollout,
+    pub(super) memory: Memory,
     pub(super) failed: BTreeMap<NodeName, String>,
 }
 
@@ -138,14 +141,14 @@ pub(super) async fn request(
         Some(name) => Some(image(name, run).await?),
         None => None,
     };
-    let batch = submit.batch.map(NonZeroUsize::get);
-    let Some(form) = submit.jobs.form() else {
-        request.batch = batch.unwrap_or(1);
-        request.image = wanted.or_else(|| run.site.image.clone()).ok_or_else(no_image)?;
-        return Ok(Asked { request, failed: BTreeMap::new() });
-    };
-    request.batch = batch.unwrap_or(usize::MAX);
-    request.how = RolloutHow::Jobs(form);
+    let version = run.tools.slurm.version();
+    let form = submit.jobs.form();
+    let most = if form.is_some() { usize::MAX } else { 1 };
+    request.batch = submit.batch.map_or(most, NonZeroUsize::get);
+    if let Some(form) = form {
+        request.how =
+            RolloutHow::Jobs(JobForm { elastic: version.reboots_elastic_nodes(), ..form });
+    }
     with_targets(context, request, wanted, run).await
 }
 
@@ -153,7 +156,8 @@ fn no_image() -> Trouble {
     Trouble::new("no image: name one with --image, or in the configuration as image_id")
 }
 
-async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Trouble> {
+/// The image of a name or an id.
+pub(super) async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Trouble> {
     match target::find(run.tools.cloud, name).await? {
         ImageWish::Known(image) => Ok(image),
         ImageWish::Unknown(name) => {
@@ -166,7 +170,7 @@ pub(super) fn refused(why: &Refusal) -> Trouble {
     Trouble::new(why.to_string())
 }
 
-/// The request with the image that each node's own file or the configuration names: a job cannot name another.
+/// The request with the image of each node: that of its own file, else the one that is wanted or that the configuration names.
 async fn with_targets(
     context: &Context,
     mut request: Rollout,
@@ -174,42 +178,91 @@ async fn with_targets(
     run: &Run<'_>,
 ) -> Result<Asked, Trouble> {
     let names = request.scope(run.conf).map_err(|why| refused(&why))?;
-    elastic(&names, run)?;
-    let Targets { known, mut failed } = target::targets(context, run, &names).await;
+    let jobs = matches!(request.how, RolloutHow::Jobs(_));
+    if jobs {
+        elastic(&names, run)?;
+    }
+    let Targets { known, failed } = match &wanted {
+        // Slurm gives it to our reboot program as the reason; a job has none.
+        Some(image) if !jobs => target::targets_of(context, &names, image),
+        _ => target::targets(context, run, &names).await,
+    };
     let look = run.look().await;
-    let mut images = BTreeMap::new();
+    let mut images = Images { failed, ..Images::default() };
     for target in known {
-        match target.image(look.world(run)) {
+        images.add(target, look.world(run));
+    }
+    if let Some(wanted) = &wanted {
+        images.none_but(wanted, jobs, context)?;
+    }
+    let Images { chosen, failed, lacking, .. } = images;
+    if chosen.is_empty() && lacking > 0 && lacking == failed.len() {
+        return Err(no_image());
+    }
+    request.image =
+        wanted.or_else(|| chosen.values().next().map(|it| it.0.clone())).unwrap_or(request.image);
+    for (node, (image, target)) in chosen {
+        request.named.extend(target.named().map(|id| (node.clone(), id.clone())));
+        request.images.insert(node, image);
+    }
+    let memory = Memory::of(&context.state_path, &request);
+    if !failed.is_empty() {
+        request.nodes = request.images.keys().cloned().collect();
+        request.partitions.clear();
+    }
+    Ok(Asked { request, memory, failed })
+}
+
+/// The images of nodes, as far as they are known.
+#[derive(Default)]
+struct Images {
+    chosen: BTreeMap<NodeName, (ImageId, Target)>,
+    /// The others, and why.
+    failed: BTreeMap<NodeName, String>,
+    /// How many of them only lack somebody who names an image.
+    lacking: usize,
+}
+
+impl Images {
+    fn add(&mut self, target: Target, world: World<'_>) {
+        match target.image(world) {
             Ok(image) => {
-                images.insert(target.node, image);
+                self.chosen.insert(target.node.clone(), (image, target));
             }
             Err(why) => {
-                failed.insert(target.node, why.to_string());
+                self.lacking += usize::from(why == Refusal::NoImage);
+                self.failed.insert(target.node, why.to_string());
             }
         }
     }
-    if let Some(wanted) = &wanted {
-        told_otherwise(&images, wanted)?;
+
+    /// Refuses an image that some of the nodes would not get.
+    fn none_but(&self, wanted: &ImageId, jobs: bool, context: &Context) -> Result<(), Trouble> {
+        let others = self.chosen.iter().filter(|(_, (image, _))| image != wanted);
+        let others: Vec<String> = others
+            .map(|(node, (image, target))| match target::file(context, target) {
+                Some(file) => format!("{node} ({image}, by {})", file.display()),
+                None => format!("{node} ({image})"),
+            })
+            .collect();
+        if others.is_empty() { Ok(()) } else { Err(told_otherwise(&others, wanted, jobs)) }
     }
-    request.image = wanted.or_else(|| images.values().next().cloned()).unwrap_or(request.image);
-    request.nodes = images.keys().cloned().collect();
-    request.partitions.clear();
-    request.images = images;
-    Ok(Asked { request, failed })
 }
 
-/// Refuses an image that the jobs would not give to their nodes.
-fn told_otherwise(images: &BTreeMap<NodeName, ImageId>, wanted: &ImageId) -> Result<(), Trouble> {
-    let others = images.iter().filter(|(_, image)| *image != wanted);
-    let others: Vec<String> = others.map(|(node, image)| format!("{node} ({image})")).collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    Err(Trouble::new(format!(
-        "with --jobs a node gets the image that its own file or the configuration names, and for these that is not \
-         {wanted}: {}; write it there (reboot_vars, hostvars or image_id), or leave --jobs out",
-        others.join(", ")
-    )))
+/// Why an image is refused that nodes would not get.
+fn told_otherwise(others: &[String], wanted: &ImageId, jobs: bool) -> Trouble {
+    let others = others.join(", ");
+    Trouble::new(if jobs {
+        format!(
+            "with --jobs a node gets the image that its own file or the configuration names, and for these that is not \
+             {wanted}: {others}; write it there (reboot_vars, hostvars or image_id), or leave --jobs out"
+        )
+    } else {
+        format!(
+            "a node's own file goes before --image, and for these it does not name {wanted}: {others}; write it there, or \
+             leave --image out, so that each node gets its own"
+        )
+    })
 }
 
 /// Refuses jobs for nodes on which they do nothing.
@@ -217,7 +270,7 @@ fn elastic(names: &[NodeName], run: &Run<'_>) -> Result<(), Trouble> {
     let version = run.tools.slurm.version();
     let cloud = |node: &NodeName| run.conf.get(node).is_some_and(NodeDef::is_cloud);
     let elastic: Hostlist = names.iter().filter(|node| cloud(node)).collect();
-    if elastic.is_empty() {
+    if elastic.is_empty() || version.reboots_elastic_nodes() {
         return Ok(());
     }
     Err(Trouble::new(format!(
@@ -236,16 +289,5 @@ mod tests {
         for text in ["", "-", "--", "-q", "script.sh", "--a\nb"] {
             assert!(option(text).is_err(), "{text:?}");
         }
-    }
-
-    #[test]
-    fn an_image_that_jobs_would_lose_is_refused() {
-        let (node, image) = (|name| NodeName::new(name).unwrap(), ImageId::new);
-        let images = BTreeMap::from([(node("n1"), image("new")), (node("n2"), image("old"))]);
-        let said = told_otherwise(&images, &image("new")).unwrap_err().to_string();
-        assert!(said.contains("n2 (old)") && !said.contains("n1"), "{said}");
-        assert!(
-            told_otherwise(&BTreeMap::from([(node("n1"), image("new"))]), &image("new")).is_ok()
-        );
     }
 }

@@ -6,7 +6,8 @@ use cloud_core::{ImageFilter, ImageId, ImageName, InstanceId, Provider};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{ImageWish, Target, Vars, image_in};
 use provision::run::Run;
-use slurmconf::yaml::{Node, Source};
+use slurmconf::yaml::{self, Source};
+use slurmctl::Node;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -32,20 +33,36 @@ pub(super) async fn targets(context: &Context, run: &Run<'_>, names: &[NodeName]
     let nodes = run.tools.slurm.nodes(Some(&list)).await.unwrap_or_default();
     let mut wishes: BTreeMap<&str, Result<ImageWish, String>> = BTreeMap::new();
     for node in &nodes {
-        if let Some(name) = image_in(node.reason_text()).filter(|name| !wishes.contains_key(name)) {
+        if let Some(name) = asked_for(node).filter(|name| !wishes.contains_key(name)) {
             let found = find(run.tools.cloud, name).await;
             wishes.insert(name, found.map_err(|trouble| trouble.to_string()));
         }
     }
-    let reasons: BTreeMap<&NodeName, &Result<ImageWish, String>> = nodes
-        .iter()
-        .filter_map(|node| Some((&node.name, wishes.get(image_in(node.reason_text())?)?)))
-        .collect();
+    let reasons: BTreeMap<&NodeName, &Result<ImageWish, String>> =
+        nodes.iter().filter_map(|node| Some((&node.name, wishes.get(asked_for(node)?)?))).collect();
+    read_all(context, names, |name| reasons.get(name).copied().cloned().transpose())
+}
+
+/// The same for nodes that are to get one image, as far as their own files do not name another.
+pub(super) fn targets_of(context: &Context, names: &[NodeName], image: &ImageId) -> Targets {
+    read_all(context, names, |_| Ok(Some(ImageWish::Known(image.clone()))))
+}
+
+/// The image that a node's reason asks for. 24.11 keeps the reason of a rebuild that is over.
+fn asked_for(node: &Node) -> Option<&str> {
+    let over = node.state.is_up() && node.reason_text().contains(": reboot issued");
+    image_in(node.reason_text()).filter(|_| !over)
+}
+
+fn read_all(
+    context: &Context,
+    names: &[NodeName],
+    reason: impl Fn(&NodeName) -> Result<Option<ImageWish>, String>,
+) -> Targets {
     let files = Files::of(context);
     let mut targets = Targets::default();
     for name in names {
-        let reason = reasons.get(name).copied().cloned().transpose();
-        match files.target(name, reason) {
+        match files.target(name, reason(name)) {
             Ok(target) => targets.known.push(target),
             Err(why) => {
                 targets.failed.insert(name.clone(), why);
@@ -53,6 +70,16 @@ pub(super) async fn targets(context: &Context, run: &Run<'_>, names: &[NodeName]
         }
     }
     targets
+}
+
+/// The file that names the node's image, if one does.
+pub(super) fn file(context: &Context, target: &Target) -> Option<PathBuf> {
+    let files = Files::of(context);
+    match (&target.reboot_vars, &target.hostvars) {
+        (Some(_), _) => Some(files.own(&target.node)),
+        (None, Some(_)) => Some(files.shared(&target.node)),
+        (None, None) => None,
+    }
 }
 
 /// The files that name the image of each node.
@@ -72,17 +99,25 @@ impl Files {
         Self { reboot_vars, hostvars: folder(paths.hostvars.as_deref(), HOSTVARS), needed }
     }
 
+    fn own(&self, name: &NodeName) -> PathBuf {
+        self.reboot_vars.join(format!("{name}.yml"))
+    }
+
+    fn shared(&self, name: &NodeName) -> PathBuf {
+        self.hostvars.join(name.as_str()).join("hostvars.yml")
+    }
+
     /// What the files and the reason say; a reason that could not be looked up matters only where the files are silent.
     fn target(
         &self,
         name: &NodeName,
         reason: Result<Option<ImageWish>, String>,
     ) -> Result<Target, String> {
-        let own = self.reboot_vars.join(format!("{name}.yml"));
+        let own = self.own(name);
         let mut target = Target::new(name.clone());
         target.reboot_vars = read(&own)?;
         if target.reboot_vars.is_none() {
-            target.hostvars = read(&self.hostvars.join(name.as_str()).join("hostvars.yml"))?;
+            target.hostvars = read(&self.shared(name))?;
         }
         let said = target.reboot_vars.is_some() || target.hostvars.is_some();
         target.reason = if said { reason.unwrap_or_default() } else { reason? };
@@ -137,9 +172,9 @@ fn vars(file: &str, text: &str) -> slurmconf::Result<Option<Vars>> {
     let source = Source::new(file, text);
     let root = source.read()?;
     let entries = source.map(file, &root)?;
-    let Some(image) = Node::get(entries, "image_id") else { return Ok(None) };
+    let Some(image) = yaml::Node::get(entries, "image_id") else { return Ok(None) };
     let image = ImageId::new(source.text("image_id", image)?);
-    let instance = Node::get(entries, "instance_id");
+    let instance = yaml::Node::get(entries, "instance_id");
     let instance = instance.map(|node| source.text("instance_id", node)).transpose()?;
     Ok(Some(Vars { image, instance: instance.map(InstanceId::new) }))
 }
@@ -147,6 +182,22 @@ fn vars(file: &str, text: &str) -> slurmconf::Result<Option<Vars>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_of_a_rebuild_that_is_over_asks_for_nothing() {
+        let asked = |state: &str, reason: &str| {
+            let mut node = Node::new(NodeName::new("n1").unwrap(), state.into());
+            node.reason =
+                Some(slurmctl::NodeReason { text: reason.to_owned(), by: None, at: None });
+            asked_for(&node).map(str::to_owned)
+        };
+        let issued = "rebuild image:x : reboot issued";
+        assert_eq!(asked("IDLE+CLOUD", issued), None);
+        assert_eq!(asked("DOWN+CLOUD+DRAIN+REBOOT_ISSUED", issued).as_deref(), Some("x"));
+        assert_eq!(asked("DOWN+CLOUD", issued).as_deref(), Some("x"));
+        let requested = "IDLE+CLOUD+DRAIN+REBOOT_REQUESTED";
+        assert_eq!(asked(requested, "rebuild image:x").as_deref(), Some("x"));
+    }
 
     #[test]
     fn only_two_keys_of_hostvars_matter() {

@@ -43,7 +43,8 @@ impl Target {
     }
 
     /// The instance that the files name.
-    pub(crate) fn named(&self) -> Option<&InstanceId> {
+    #[must_use]
+    pub fn named(&self) -> Option<&InstanceId> {
         self.vars()?.instance.as_ref()
     }
 

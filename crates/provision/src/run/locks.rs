@@ -4,7 +4,7 @@ use super::Run;
 use crate::exec::chain;
 use crate::state::NodeLock;
 use hostlist::NodeName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -16,6 +16,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const WISH: Duration = Duration::from_secs(10);
 const RENEWAL: Duration = Duration::from_secs(3);
 
+/// The nodes that slurm.conf or Slurm has, and other names.
+pub(super) struct Known {
+    pub(super) known: Vec<NodeName>,
+    pub(super) strange: Vec<NodeName>,
+}
+
 /// The nodes that are ours, and those that another has in hand.
 pub(super) struct Locked {
     pub(super) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
@@ -23,6 +29,22 @@ pub(super) struct Locked {
 }
 
 impl Run<'_> {
+    /// Tells nodes from names that nobody has: these need no lock, which would be a file for each.
+    pub(super) async fn known(&self, nodes: &[NodeName]) -> Known {
+        let in_conf = |node: &NodeName| self.conf.get(node).is_some();
+        let (mut known, mut strange): (Vec<NodeName>, Vec<NodeName>) =
+            nodes.iter().cloned().partition(in_conf);
+        if strange.is_empty() {
+            return Known { known, strange };
+        }
+        // What slurm.conf has lost, or has never had, slurmctld may have.
+        let all = self.tools.slurm.nodes(None).await.unwrap_or_default();
+        let all: BTreeSet<NodeName> = all.into_iter().map(|node| node.name).collect();
+        let more = strange.extract_if(.., |node| all.contains(node));
+        known.extend(more);
+        Known { known, strange }
+    }
+
     /// Takes the locks that are free, and waits for the others no longer than until then.
     pub(super) async fn lock(&self, nodes: &[NodeName], until: Instant) -> Locked {
         self.lock_enough(nodes, nodes.len(), until).await

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
-use crate::plan::Target;
+use crate::plan::Rollout;
 use crate::state::{NodeLock, cooldowns};
 use crate::world::{Fleet, World};
 use cloud_core::{
@@ -99,6 +99,18 @@ impl Run<'_> {
         }
     }
 
+    /// The same, and looks for the instances that the files of a rollout's nodes name.
+    pub async fn look_at_rollout(&self, request: &Rollout) -> Look {
+        let mut look = self.look().await;
+        let named = request.named.iter().map(|(node, id)| (node.clone(), id.clone())).collect();
+        let until = Instant::now() + Duration::from_mins(1);
+        for (node, error) in self.look_for_named(named, &mut look, until).await {
+            look.warnings.push(format!("{node}: {error}"));
+            look.fleet.set_incomplete();
+        }
+        look
+    }
+
     /// Asks for the addresses of all instances, where the cloud does not list them.
     pub async fn look_up_addresses(&self, look: &mut Look) {
         self.look_up(look, |_| true).await;
@@ -127,15 +139,11 @@ impl Run<'_> {
     /// need not carry our tags. What could not be looked at comes back.
     pub(super) async fn look_for_named(
         &self,
-        targets: &[Target],
+        mut hidden: Vec<(NodeName, InstanceId)>,
         look: &mut Look,
         until: Instant,
     ) -> BTreeMap<NodeName, Error> {
-        let hidden: Vec<(NodeName, InstanceId)> = targets
-            .iter()
-            .filter_map(|target| Some((target.node.clone(), target.named()?.clone())))
-            .filter(|(_, id)| look.fleet.get(id).is_none())
-            .collect();
+        hidden.retain(|(_, id)| look.fleet.get(id).is_none());
         let mut answers = stream::iter(hidden)
             .map(|(node, id)| async move { (node, self.get(&id, until).await) })
             .buffer_unordered(self.site.policies.concurrency.max(1));

@@ -1,8 +1,9 @@
 //! Nodes that are rebuilt, rolled out, deployed, or that become more or fewer.
 
 use super::Run;
+use super::locks::Known;
 use super::look::Look;
-use super::pass::{busy, merge};
+use super::pass::{busy, merge, unknown};
 use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
     self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Step, Target,
@@ -31,7 +32,8 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
     let begun = run.begun("rebuild");
     let deadline = run.deadline(begun);
     let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
-    let locked = run.lock(&nodes, (begun + PATIENCE).min(deadline)).await;
+    let Known { known, strange } = run.known(&nodes).await;
+    let locked = run.lock(&known, (begun + PATIENCE).min(deadline)).await;
     let mut report = Report::new(Operation::Rebuild);
     let mut left = Left { locks: locked.locks, fixed: BTreeMap::new() };
     for _ in 0..ROUNDS {
@@ -49,6 +51,7 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
         }
     }
     busy(&mut report, locked.busy);
+    unknown(&mut report, strange);
     run.ended(report, begun)
 }
 
@@ -82,7 +85,8 @@ async fn rebuild_round(
     let mut look = run.look_for(&mut left.locks, deadline).await;
     // The record says so, too, where it could be kept.
     look.fleet = look.fleet.with_fixed(left.fixed.into_values());
-    let unseen = run.look_for_named(&targets, &mut look, deadline).await;
+    let named = targets.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
+    let unseen = run.look_for_named(named.collect(), &mut look, deadline).await;
     targets.retain(|target| !unseen.contains_key(&target.node));
     let plan = plan::rebuild(&targets, options, look.world(run));
     let mut executor = run.executor(&plan, look, left.locks, deadline);
@@ -102,7 +106,7 @@ async fn rebuild_round(
 pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Refusal> {
     let begun = run.begun("rollout");
     let deadline = run.deadline(begun);
-    let look = run.look().await;
+    let look = run.look_at_rollout(request).await;
     let plan = plan::rollout(request, look.world(run))?;
     request.note(&plan, look.now);
     let report = run.act(&plan, look, BTreeMap::new(), deadline).await;

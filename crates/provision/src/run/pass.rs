@@ -4,7 +4,7 @@ use super::Run;
 use super::look::Look;
 use crate::exec::Executor;
 use crate::outcome::{NodeReport, Outcome, Report};
-use crate::plan::Plan;
+use crate::plan::{Plan, Refusal};
 use crate::report::Cause;
 use crate::state::NodeLock;
 use hostlist::NodeName;
@@ -90,6 +90,14 @@ pub(super) fn busy(report: &mut Report, nodes: Vec<NodeName>) {
         let words = "another process works on it";
         let busy = NodeReport::new(Outcome::Busy).because(Cause::Conflict, words);
         report.nodes.insert(node, busy);
+    }
+}
+
+/// Says of names that no node has them.
+pub(super) fn unknown(report: &mut Report, names: Vec<NodeName>) {
+    for name in names {
+        let why = Refusal::NotInSlurmConf.to_string();
+        report.note(name, NodeReport::new(Outcome::Refused).because(Cause::Refused, why));
     }
 }
 

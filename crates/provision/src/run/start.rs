@@ -1,7 +1,8 @@
 //! Nodes are to come up.
 
 use super::Run;
-use super::pass::{busy, merge};
+use super::locks::Known;
+use super::pass::{busy, merge, unknown};
 use crate::outcome::Report;
 use crate::plan::{self, JobGroup, Operation};
 use hostlist::NodeName;
@@ -20,7 +21,8 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
     let begun = run.begun("start");
     let deadline = run.deadline(begun);
     let mut report = Report::new(Operation::Start);
-    let mut waiting = nodes.to_vec();
+    let Known { known: mut waiting, strange } = run.known(nodes).await;
+    unknown(&mut report, strange);
     let mut locked = run.lock(&waiting, (Instant::now() + PATIENCE).min(deadline)).await;
     loop {
         waiting = std::mem::take(&mut locked.busy);

@@ -166,7 +166,16 @@ fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
     request.max_unavailable = words.number("max_unavailable");
     request.canary = words.number("canary").unwrap_or_default();
     request.stop_after = words.number("stop_after");
-    let jobs = |list: String| JobForm::new(list.split(',').map(str::to_owned));
+    let images = words.value("images");
+    for (node, image) in
+        images.iter().flat_map(|list| list.split(',')).filter_map(|it| it.split_once('='))
+    {
+        let image = ImageId::new(image);
+        request.images.extend(names(node).into_iter().map(|node| (node, image.clone())));
+    }
+    let elastic = words.flag("elastic");
+    let jobs =
+        |list: String| JobForm { elastic, ..JobForm::new(list.split(',').map(str::to_owned)) };
     request.how = words.value("jobs").map(|list| RolloutHow::Jobs(jobs(list))).unwrap_or_default();
     request.tried = words.value("tried").map(|list| names(&list)).into_iter().flatten().collect();
     request.last = words.time("last").map(|ago| now() - ago);

@@ -6,7 +6,7 @@ pub use request::{JobForm, Rollout, RolloutHow};
 
 use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, table};
 use crate::world::{Standing, World};
-use cloud_core::{Instance, InstanceState};
+use cloud_core::{ImageId, Instance, InstanceState};
 use hostlist::NodeName;
 use slurmctl::{Job, Node, Reason};
 use std::time::SystemTime;
@@ -164,15 +164,31 @@ impl Tally {
 
 fn begun(nodes: Vec<NodeName>, request: &Rollout, world: World<'_>) -> Vec<Step> {
     match &request.how {
-        RolloutHow::Reboot if nodes.is_empty() => Vec::new(),
-        RolloutHow::Reboot => {
-            let reason = Reason::new(&format!("rebuild image:{}", request.image));
-            vec![Step::RebootBySlurm { nodes, reason }]
-        }
+        RolloutHow::Reboot => by_image(nodes, request)
+            .into_iter()
+            .map(|(image, nodes)| {
+                // Our reboot program finds in it what to do.
+                let reason = Reason::new(&format!("rebuild image:{image}"));
+                Step::RebootBySlurm { nodes, reason }
+            })
+            .collect(),
         RolloutHow::Jobs(form) => {
             nodes.into_iter().map(|node| Step::Submit { job: form.job(node, world.conf) }).collect()
         }
     }
+}
+
+/// The nodes of each image, in the order of their first ones.
+fn by_image(nodes: Vec<NodeName>, request: &Rollout) -> Vec<(&ImageId, Vec<NodeName>)> {
+    let mut all: Vec<(&ImageId, Vec<NodeName>)> = Vec::new();
+    for node in nodes {
+        let image = request.image_of(&node);
+        match all.iter_mut().find(|(known, _)| *known == image) {
+            Some((_, nodes)) => nodes.push(node),
+            None => all.push((image, vec![node])),
+        }
+    }
+    all
 }
 
 fn stand(node: NodeName, request: &Rollout, world: World<'_>) -> Stand {
@@ -207,9 +223,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         Some(image) if image == request.image_of(node) => {
             Ok(on_target(known, nothing(Why::OnTarget)))
         }
-        Some(_) if matches!(request.how, RolloutHow::Jobs(_)) && def.is_cloud() => {
-            Err(Refusal::Elastic)
-        }
+        Some(_) if def.is_cloud() && !reaches_elastic(request) => Err(Refusal::Elastic),
         Some(_) if request.tried.contains(node) && coming(known, instance) => {
             Ok(Stand::UnderWay(nothing(Why::UnderWay)))
         }
@@ -224,6 +238,14 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
             Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::No))
         }
         Some(_) => Ok(Stand::Todo(node.clone())),
+    }
+}
+
+/// True if Slurm calls us for an elastic node.
+fn reaches_elastic(request: &Rollout) -> bool {
+    match &request.how {
+        RolloutHow::Reboot => true,
+        RolloutHow::Jobs(form) => form.elastic,
     }
 }
 
@@ -270,7 +292,6 @@ fn queued<'a>(node: &NodeName, jobs: &'a [Job]) -> Option<&'a Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::ImageId;
     use slurmctl::BatchJob;
     use std::time::UNIX_EPOCH;
 

@@ -3,7 +3,7 @@
 use super::super::{Plan, Refusal, Step};
 use crate::order::by_number;
 use crate::world::Roster;
-use cloud_core::ImageId;
+use cloud_core::{ImageId, InstanceId};
 use hostlist::NodeName;
 use slurmctl::BatchJob;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,8 @@ pub struct Rollout {
     pub image: ImageId,
     /// The image of nodes that are to have another.
     pub images: BTreeMap<NodeName, ImageId>,
+    /// The instances that nodes' own files name; they need not carry our tags.
+    pub named: BTreeMap<NodeName, InstanceId>,
     /// How many may be under way at a time.
     pub batch: usize,
     /// How long to wait after a batch was begun.
@@ -45,8 +47,8 @@ pub enum RolloutHow {
     /// `scontrol reboot`, which drains first.
     #[default]
     Reboot,
-    /// A job for each node: for nodes that are not elastic. What image a node gets is not for the job to
-    /// say.
+    /// A job for each node: for nodes that are not elastic, where Slurm is not old. What image a node
+    /// gets is not for the job to say.
     Jobs(JobForm),
 }
 
@@ -61,6 +63,9 @@ pub struct JobForm {
     pub command: String,
     /// False to leave out the reboot.
     pub reboot: bool,
+    /// True if elastic nodes may have one, see
+    /// [`reboots_elastic_nodes`](slurmconf::SlurmVersion::reboots_elastic_nodes).
+    pub elastic: bool,
     /// Further options of sbatch.
     pub options: Vec<String>,
 }
@@ -74,6 +79,7 @@ impl JobForm {
             name: "rebuild".to_owned(),
             command: "true".to_owned(),
             reboot: true,
+            elastic: false,
             options: Vec::new(),
         }
     }
@@ -101,6 +107,7 @@ impl Rollout {
             partitions: Vec::new(),
             image,
             images: BTreeMap::new(),
+            named: BTreeMap::new(),
             batch: 1,
             delay: Duration::ZERO,
             max_unavailable: None,

@@ -1,0 +1,104 @@
+//! A new image for nodes, a few at a time: which image each gets, and what is refused.
+
+use crate::jobs::{NEW, NODES, OLD, appliance, vars};
+use crate::slurm::Fake;
+use crate::stage::{Ended, Stage};
+use serde_json::Value;
+use std::fs;
+
+const OTHER: &str = "ocid1.image.oc1.phx.img002";
+
+/// Three machines on the old image, with files that name another; what Slurm is to reboot is written down.
+fn rolling() -> Stage {
+    let stage = appliance();
+    // Once it is told to reboot, it is about to.
+    stage.slurm.fake(&Fake {
+        scontrol: "[ \"$1\" = reboot ] && { echo \"$*\" >> \"$DIR/reboots\"; exit; }\n\
+                   STATE=IDLE; [ -e \"$DIR/reboots\" ] && STATE=IDLE+DRAIN+REBOOT_REQUESTED\n\
+                   exec 3>&1; \"$REAL/scontrol\" \"$@\" | sed \"s/ State=[^ ]*/ State=$STATE/\" >&3",
+        sbatch: "exit 1",
+    });
+    stage
+}
+
+fn submit(stage: &Stage, arguments: &[&str]) -> Ended {
+    stage.run("rebuild", &[&["submit", "--once", "--batch", "9"], arguments].concat())
+}
+
+/// The nodes whose reboot carries the image in its reason.
+fn rebooted(stage: &Stage, image: &str) -> Vec<&'static str> {
+    let text = stage.read("reboots");
+    let lines = text.lines().filter(|line| line.contains(&format!("rebuild image:{image}")));
+    let list = lines.filter_map(|line| line.split_whitespace().last());
+    let list: hostlist::Hostlist = list.collect::<Vec<_>>().join(",").parse().unwrap();
+    NODES.into_iter().filter(|node| list.contains(node)).collect()
+}
+
+/// Node and target, as `rebuild status` shows them.
+fn targets(stage: &Stage, arguments: &[&str]) -> Vec<(String, String)> {
+    let ended = stage.run("rebuild", &[&["status", "--json"], arguments].concat()).with_code(0);
+    let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    rows.iter().map(|row| (text(row, "node"), text(row, "target"))).collect()
+}
+
+fn pairs(images: [&str; 3]) -> Vec<(String, String)> {
+    NODES.into_iter().map(str::to_owned).zip(images.map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_roll_went_by_one_image_and_the_files_by_others() {
+    let stage = rolling();
+    vars(&stage, NODES[1], OLD);
+    vars(&stage, NODES[2], OTHER);
+    assert_eq!(targets(&stage, &[]), pairs([NEW, OLD, OTHER]));
+    submit(&stage, &[]).with_code(0);
+    assert_eq!(rebooted(&stage, NEW), [NODES[0]]);
+    assert_eq!(rebooted(&stage, OTHER), [NODES[2]]);
+    assert_eq!(stage.read("reboots").lines().count(), 2, "the second has its image");
+}
+
+#[test]
+fn an_image_that_the_files_would_overrule_is_refused_with_their_names() {
+    let stage = rolling();
+    vars(&stage, NODES[1], OLD);
+    let ended = submit(&stage, &["--image", NEW]).with_code(2);
+    let file = format!("DIR/reboot_vars/{}.yml", NODES[1]);
+    let ended = ended.saying(&[NODES[1], &file, "leave --image out"]);
+    assert!(!ended.stderr.contains(NODES[0]), "{ended:?}");
+    assert_eq!(stage.read("reboots"), "");
+    // Where no file speaks, the reason does, and our reboot program reads it.
+    fs::remove_file(stage.path(&format!("reboot_vars/{}.yml", NODES[1]))).unwrap();
+    assert_eq!(targets(&stage, &["--image", NEW]), pairs([NEW, NEW, NEW]));
+    submit(&stage, &["--image", NEW]).with_code(0);
+    assert_eq!(rebooted(&stage, NEW), NODES);
+}
+
+#[test]
+fn a_node_without_an_image_fails_by_name_and_the_others_roll() {
+    let stage = rolling();
+    fs::remove_file(stage.path(&format!("reboot_vars/{}.yml", NODES[0]))).unwrap();
+    let ended = submit(&stage, &[]).with_code(1);
+    let _ = ended.saying(&[NODES[0], "reboot_vars"]);
+    assert_eq!(rebooted(&stage, NEW), [NODES[1], NODES[2]]);
+}
+
+/// The machines of StackHPC's appliance are made by another tool: only the files say whose they are.
+#[test]
+fn a_roll_did_not_see_machines_that_only_files_name() {
+    let stage = rolling();
+    let text = stage.read("startnode.yaml");
+    stage.run("stopnode", &["--all", "--force"]).with_code(0);
+    let bare = text.replace("cluster_id: c1\n", "");
+    let more = "image_id: ocid1.image.oc1.phx.img001\nsubnet_id: ocid1.subnet.oc1.phx.aaaasub\n";
+    stage.write("startnode.yaml", &format!("{bare}{more}"));
+    stage.run("startnode", &["c1-general-[0001-0003]"]).with_code(0);
+    stage.write("startnode.yaml", &text);
+    for node in NODES {
+        assert_eq!(stage.machine(node).freeform_tags.get("cluster"), None);
+        vars(&stage, node, NEW);
+    }
+    assert_eq!(targets(&stage, &[]), pairs([NEW, NEW, NEW]));
+    submit(&stage, &[]).with_code(0);
+    assert_eq!(rebooted(&stage, NEW), NODES);
+}

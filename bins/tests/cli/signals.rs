@@ -1,0 +1,108 @@
+//! Told to end: by whoever started us, by slurmctld, or by a terminal that is gone.
+
+use crate::slurm::wait;
+use crate::stage::{Stage, program};
+use cloud_sim::Timing;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
+
+/// A cloud whose machines never come up, so that only a signal ends a start before its deadline of minutes.
+fn endless() -> Stage {
+    let never = |settings: &mut cloud_sim::Settings| {
+        settings.timing =
+            Timing { vnic: f64::INFINITY, provision: f64::INFINITY, ..settings.timing }
+    };
+    Stage::with(never, |_| {}).running()
+}
+
+/// A start that another program begins, once its machine is launched.
+fn start(stage: &Stage, through: &[&str]) -> Child {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).args(through).arg(program("startnode"));
+    command.arg("--config").arg(stage.path("startnode.yaml")).arg(NODE);
+    command.env("HOME", stage.path("home")).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    let log = || stage.read("log/elastic.log");
+    wait("launch", || log().contains("launched instance").then_some(()), log);
+    child
+}
+
+fn tell(child: &Child, signal: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+}
+
+/// Ends in order, with what became of its node.
+fn settles(stage: &Stage, child: &mut Child) {
+    let log = || stage.read("log/elastic.log");
+    let ended = wait("end", || child.try_wait().unwrap(), log);
+    assert_eq!(ended.code(), Some(1), "it was killed, and has not ended in order");
+    assert!(log().contains("end: start"), "{}", log());
+}
+
+#[test]
+fn ends_in_order_though_slurmctld_has_blocked_the_signal() {
+    let stage = endless();
+    let mut child = start(&stage, &["env", "--block-signal=TERM", "--block-signal=INT"]);
+    tell(&child, "TERM");
+    settles(&stage, &mut child);
+}
+
+#[test]
+fn ends_in_order_when_the_terminal_is_gone() {
+    for signal in ["HUP", "QUIT"] {
+        let stage = endless();
+        let mut child = start(&stage, &["env", "--block-signal=HUP"]);
+        tell(&child, signal);
+        settles(&stage, &mut child);
+    }
+}
+
+#[test]
+fn goes_on_under_nohup() {
+    let stage = endless();
+    let mut child = start(&stage, &["nohup"]);
+    tell(&child, "HUP");
+    // What is ignored still is, and so cannot have reached it.
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 1, 1, "it listens for HUP");
+    assert!(child.try_wait().unwrap().is_none());
+    tell(&child, "TERM");
+    settles(&stage, &mut child);
+}
+
+/// slurmctld dies of the new file while nobody is there any more who could put the old one back.
+#[test]
+fn a_session_that_was_cut_off_left_a_refused_file_in_place() {
+    let twice = "NodeName=vm-standard2-1-ad1-0005 CPUs=1 State=CLOUD\n";
+    let stage = Stage::on("22.05", |_| {}, |conf| conf.push_str(twice)).running();
+    let old = stage.read("etc/slurm.conf");
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
+    let dir = stage.dir.path().display().to_string();
+    let slow = format!(
+        "#!/bin/sh\ntouch {dir}/begun\nwhile [ ! -e {dir}/cut ]; do sleep 0.05; done\nexec {dir}/restart\n"
+    );
+    stage.write("slowly", &slow);
+    fs::set_permissions(stage.path("slowly"), fs::Permissions::from_mode(0o755)).unwrap();
+    let text =
+        stage.configuration().replace(&format!("[{dir}/restart]"), &format!("[{dir}/slowly]"));
+    stage.write("startnode.yaml", &text);
+    let mut command = stage.command("finish", &["--no-prove"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait(
+        "restart",
+        || stage.path("begun").exists().then_some(()),
+        || stage.read("log/elastic.log"),
+    );
+    assert_ne!(stage.read("etc/slurm.conf"), old);
+    tell(&child, "HUP");
+    stage.write("cut", "");
+    let ended = wait("end", || child.try_wait().unwrap(), || stage.read("log/elastic.log"));
+    assert_eq!(ended.code(), Some(1));
+    assert_eq!(stage.read("etc/slurm.conf"), old);
+    assert!(stage.slurm.is_up());
+}
