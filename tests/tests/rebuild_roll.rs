@@ -1,5 +1,6 @@
 //! A new image for elastic nodes, a few at a time, while jobs run.
 
+use cloud_sim::{Fault, Rule};
 use e2e::{Cluster, on_each_release};
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
@@ -60,7 +61,22 @@ fn stops(series: &str) {
     assert_eq!(on_image(&cluster, OLD), 2, "the others are not touched\n{}", cluster.story());
 }
 
+/// The cloud refuses: the roll knows at once, and does not wait until Slurm has given the node up.
+fn stops_at_once(series: &str) {
+    let cluster = cluster(series, 2, 300);
+    let refused = Fault::answer(400, "InvalidParameter", "no such image");
+    cluster.cloud().add_fault(Rule::always("UpdateInstance", refused));
+    let rolled = cluster.run("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "1"]);
+    assert_eq!(rolled.status.code(), Some(1), "{rolled:?}\n{}", cluster.story());
+    let timed_out = cluster.log("slurmctld.log").contains("timed out");
+    assert!(!timed_out, "{rolled:?}\n{}", cluster.story());
+    let reasons = cluster.ask("scontrol", &["show", "node", "-o"]);
+    assert_eq!(reasons.matches("not rebuilt: ").count(), 1, "{reasons}");
+    assert_eq!(on_image(&cluster, OLD), 2);
+}
+
 on_each_release! {
+    a_cloud_that_refuses_stops_the_roll: stops_at_once;
     eight_nodes: rolls;
     a_node_that_does_not_come_back_stops_the_roll: stops;
 }

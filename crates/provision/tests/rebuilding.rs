@@ -150,6 +150,22 @@ async fn slurm_asks_for_a_rebuild_and_gets_its_node_back() {
     assert!(state.is_up() && !state.has_drain(), "{state}");
 }
 
+/// A roll waited for ResumeTimeout though we knew within seconds.
+#[tokio::test(start_paused = true)]
+async fn slurm_was_not_told_that_a_rebuild_had_failed() {
+    let (mut bed, _) = up().await;
+    let targets = reboot_call(&bed).await;
+    bed.site.image = Some(ImageId::new("image-2"));
+    bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Forbidden));
+    let report = rebuild(&bed, &targets, ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
+    let told = bed.slurm.node("n1").unwrap();
+    let reason = told.reason_text();
+    assert!(reason.starts_with("rebuild image:image-2 : reboot issued"), "{reason}");
+    assert!(reason.contains(": not rebuilt: "), "{reason}");
+    assert!(told.state.is_reboot_issued(), "slurm takes it back if it comes after all: {told:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn slurm_asks_for_a_rebuild_and_goes_away() {
     for asks in [true, false] {

@@ -41,6 +41,14 @@ const REBUILD: [&str; 2] = ["rebuild image:", "rebuild : reboot "];
 /// What Slurm adds to a reason when a node does not come back, whoever had it rebooted.
 const NOT_BACK: &str = ": reboot timed out";
 
+/// What we add to a reason when a rebuild has failed: Slurm waits on, but nothing will come.
+const NOT_REBUILT: &str = ": not rebuilt: ";
+
+/// The reason of a node whose rebuild has failed; what it was to get stays in it.
+pub(super) fn not_rebuilt(node: &Node, why: &str) -> Reason {
+    Reason::new(&format!("{} {NOT_REBUILT}{why}", node.reason_text()))
+}
+
 /// The reason for which somebody else drained the node or set it down.
 ///
 /// A node that is down without any reason is nobody's.
@@ -88,5 +96,5 @@ pub(super) fn not_back(node: &Node) -> bool {
     let reason = node.reason_text();
     node.state.is_down()
         && REBUILD.iter().any(|beginning| reason.starts_with(beginning))
-        && reason.contains(NOT_BACK)
+        && [NOT_BACK, NOT_REBUILT].iter().any(|words| reason.contains(words))
 }

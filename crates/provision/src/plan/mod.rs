@@ -32,6 +32,7 @@ pub use hosts::{HostsError, hosts};
 pub use inventory::{Machine, inventory_ini, inventory_json, machines};
 pub use limits::resize_to;
 pub use lint::{Violation, lint};
+pub(crate) use rebuild::not_rebuilt;
 pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, image_in, rebuild};
 pub use reconcile::{Sightings, reconcile};
 pub use refusal::{Refusal, Why};

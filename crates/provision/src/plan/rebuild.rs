@@ -2,7 +2,7 @@
 
 use super::deploy::with_files;
 use super::start::{back, hindrance};
-use super::{Operation, Plan, Refusal, Stage, Step, Why, table};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, hold, table};
 use crate::order;
 use crate::site::RebuildHow;
 use crate::world::{Standing, World};
@@ -132,6 +132,22 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
         .stage(Stage::new("give back", backs))
         .stage(Stage::new("rebuild", steps));
     with_files(plan, world)
+}
+
+/// Plans to say of nodes that were not rebuilt, and why, which of them Slurm waits for: else it would do so until
+/// `ResumeTimeout`, and whoever rolls an image out with it. They are drained already.
+pub(crate) fn not_rebuilt<'a>(
+    failed: impl IntoIterator<Item = (&'a NodeName, &'a str)>,
+    world: World<'_>,
+) -> Plan {
+    let tell = |(node, why): (&NodeName, &str)| {
+        let known = world.node(node)?;
+        let waits = known.state.is_reboot_issued() && known.state.has_drain();
+        let reason = hold::not_rebuilt(known, why);
+        waits.then(|| Step::Drain { nodes: vec![node.clone()], reason })
+    };
+    let steps = failed.into_iter().filter_map(tell).collect();
+    Plan::new(Operation::Rebuild).stage(Stage::new("say why", steps))
 }
 
 /// True if the node has no instance that stays.

@@ -50,9 +50,29 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
             break;
         }
     }
+    if options.slurm_asks {
+        say_why(run, &mut report, deadline).await;
+    }
     busy(&mut report, locked.busy);
     unknown(&mut report, strange);
     run.ended(report, begun)
+}
+
+/// Tells Slurm of nodes that it waits for in vain.
+async fn say_why(run: &Run<'_>, report: &mut Report, deadline: Instant) {
+    let failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success());
+    let failed: BTreeMap<NodeName, String> =
+        failed.map(|(node, why)| (node.clone(), why.reason.clone().unwrap_or_default())).collect();
+    if failed.is_empty() {
+        return;
+    }
+    let look = run.look().await;
+    let said = failed.iter().map(|(node, why)| (node, why.as_str()));
+    let plan = plan::not_rebuilt(said, look.world(run));
+    let told = run.act(&plan, look, BTreeMap::new(), deadline).await;
+    for (node, outcome) in told.nodes {
+        report.note(node, outcome);
+    }
 }
 
 /// What the next round is about: nodes in hand whose instances cannot get another image.

@@ -263,13 +263,14 @@ fn in_slurm(node: &NodeName, known: &Node, world: World<'_>) -> Option<Stand> {
             return Some(Stand::Apart(nothing(Why::PoweredDown), Out::No));
         }
     }
-    if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
+    let failed = not_back(known);
+    if !failed && (known.state.is_reboot_requested() || known.state.is_reboot_issued()) {
         return Some(Stand::UnderWay(nothing(Why::UnderWay)));
     }
     if let Some(job) = queued(node, world.jobs) {
         return Some(Stand::UnderWay(nothing(Why::Queued(job.id))));
     }
-    if not_back(known) {
+    if failed {
         let why = Refusal::NotBack(known.reason_text().to_owned());
         return Some(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::Yes));
     }
