@@ -3,7 +3,7 @@
 use crate::slurm::wait;
 use crate::stage::{Ended, Stage, program};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,9 +29,12 @@ fn behind(name: &str) -> &'static str {
     program(alias.map_or(name, |alias| alias.program))
 }
 
-/// The configuration names what else would be found by HOME; every program has a link of each name.
 fn without_home() -> Stage {
-    let stage = Stage::new().running();
+    homeless(Stage::new()).running()
+}
+
+/// The configuration names what else would be found by HOME; every program has a link of each name.
+fn homeless(stage: Stage) -> Stage {
     let home = stage.path("home").display().to_string();
     let more = format!(
         "config_file: {home}/.oci/config\nssh_keys_file: {home}/opc_authorized_keys\nbootstrap_file: {home}/bootstrap.sh\n"
@@ -170,5 +173,38 @@ fn with_blocked_signals() {
         wait("end of the block", || (ours() && open()).then_some(()), || read("status"));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+}
+
+/// With the environment, the descriptors, the signals and the spelling that each release has for its programs.
+#[test]
+fn called_by_every_slurmctld_by_the_names_of_other_tools() {
+    for series in ["22.05", "24.11", "26.05"] {
+        let stage = homeless(Stage::on(series, |_| {}, |_| {}));
+        let dir = stage.dir.path().display().to_string();
+        let mut conf = stage.read("etc/slurm.conf");
+        for (key, name) in [
+            ("ResumeProgram", "slurm-openstack-resume"),
+            ("SuspendProgram", "slurm-openstack-suspend"),
+        ] {
+            let hook = format!("hooks/{name}");
+            let call = format!("exec {dir}/links/{name} --config {dir}/startnode.yaml \"$@\"");
+            stage.write(&hook, &format!("#!/bin/sh\n{call}\n"));
+            fs::set_permissions(stage.path(&hook), fs::Permissions::from_mode(0o755)).unwrap();
+            conf = conf.replace(&format!("\n{key}=/bin/true"), &format!("\n{key}={dir}/{hook}"));
+        }
+        stage.write("etc/slurm.conf", &conf);
+        let stage = stage.running();
+        let log = || format!("{series}: {conf}{}", stage.read("log/elastic.log"));
+        let update = |state: &str| {
+            let name = format!("nodename={NODE}");
+            stage.slurm.ask("scontrol", &["update", &name, state, "reason=test"])
+        };
+        update("state=power_up");
+        wait("machine", || (stage.live() == [NODE]).then_some(()), log);
+        wait("address", || log().contains("Started, Private IP").then_some(()), log);
+        update("state=power_down_force");
+        wait("end of it", || stage.live().is_empty().then_some(()), log);
+        wait("last line", || log().contains("end: stop").then_some(()), log);
     }
 }
