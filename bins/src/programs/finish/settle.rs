@@ -123,7 +123,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("slurm.conf");
         let (which, summary, drops) = (File::SlurmConf, String::new(), Vec::new());
-        let write = Step::WriteFile { which, text: "new".to_owned(), summary, drops };
+        let (before, text) = ("old".to_owned(), "new".to_owned());
+        let write = Step::WriteFile { which, before, text, summary, drops };
         let plan = Plan::new(Operation::Resize).stage(Stage::new("write", vec![write]));
         for (text, ours) in [("old", false), ("somebody's", false), ("new", true)] {
             std::fs::write(&path, text).unwrap();
