@@ -8,12 +8,14 @@
 )]
 
 mod broken;
+mod check;
 mod citc;
 mod codes;
 mod fit;
 mod jobs;
 mod mended;
 mod openstack;
+mod power;
 mod refused;
 mod resize;
 mod slurm;

@@ -2,7 +2,7 @@
 
 mod trial;
 
-use super::inputs::Inputs;
+use super::inputs::Marked;
 use crate::context::Context;
 use slurmconf::Markers;
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
@@ -47,7 +47,7 @@ pub(super) enum Failure {
 /// Tries the file with the new nodes in it.
 pub(super) async fn prove(
     context: &Context,
-    inputs: &Inputs,
+    marked: &Marked,
     section: &str,
 ) -> Result<Proof, Failure> {
     let programs = context.slurm.controller.programs();
@@ -55,9 +55,9 @@ pub(super) async fn prove(
         return Ok(Proof { complaints: Vec::new(), tried: false });
     };
     let folder = TempDir::with_prefix("slurm-elastic-")?;
-    let mut new = inputs.document.clone();
+    let mut new = marked.document.clone();
     new.replace_section(Markers::NODES, section).map_err(io::Error::other)?;
-    let (conf, marked) = (&context.slurm.path, &inputs.path);
+    let (conf, marked) = (&context.slurm.path, &marked.path);
     let version = context.slurm.controller.version();
     let files = Files { conf, marked, new: new.as_bytes(), version };
     let conf = trial::write(folder.path(), &files, &context.environment.hostname)?;
