@@ -183,6 +183,7 @@ def main(venv):
         bed.stop()
         shutil.rmtree(folder)
     print(f"\n{missed} bars missed")
+    return missed
 
 
 def oci(venv):
@@ -198,4 +199,4 @@ def oci(venv):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(1 if main(sys.argv[1]) else 0)

@@ -79,7 +79,12 @@ impl Context {
             output.complain(format_args!("warning: {warning}"));
             log.write(Entry { level: Level::Warning, node: None, message: warning });
         }
-        let files = Files { slurm_conf: Some(slurm.path.clone()), ..Files::default() };
+        let kept = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
+        let files = Files {
+            slurm_conf: Some(slurm.path.clone()),
+            hosts: kept(&settings.paths.hosts),
+            inventory: kept(&settings.paths.inventory),
+        };
         let Connected { cloud, no_subnet, .. } = connected;
         let verbose = common.volume() == Volume::Verbose;
         let cloud = if verbose { traced(cloud, &slurm, &log) } else { cloud };
@@ -129,8 +134,11 @@ pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Trouble> {
         let remedy = "write one (examples/ has them for each cloud) or name another with --config";
         Trouble::new(format!("cannot read the configuration {}: {error}; {remedy}", path.display()))
     })?;
-    let loaded = Settings::read(&path.display().to_string(), &text)
-        .map_err(|errors| Trouble::from_errors(&errors))?;
+    let loaded = Settings::read(&path.display().to_string(), &text).map_err(|errors| {
+        let remedy =
+            "docs/configuration.md says what each key may be, and examples/ has whole files";
+        Trouble::from_errors(&errors).advising(remedy)
+    })?;
     let warnings = loaded.warnings.iter().map(|warning| chain(warning)).collect();
     Ok((loaded.settings, warnings))
 }

@@ -53,6 +53,13 @@ impl Trouble {
         Self { passes, ..Self::from_error(error) }
     }
 
+    /// The same, with what to do about all of it.
+    #[must_use]
+    pub fn advising(mut self, remedy: impl Into<String>) -> Self {
+        self.points.push(remedy.into());
+        self
+    }
+
     /// The same, as something that passes or does not.
     #[must_use]
     pub fn passing(self, passes: bool) -> Self {

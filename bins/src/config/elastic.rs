@@ -44,7 +44,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Elastic {
 }
 
 fn entries(reader: &mut Reader<'_>) -> Elastic {
-    reader.refuse_unknown(&KEYS);
+    reader.warn_unknown(&KEYS);
     let on_partial = [("release", OnPartial::Release), ("keep", OnPartial::Keep)];
     let stopped = [("start", Stopped::Start), ("replace", Stopped::Replace)];
     Elastic {

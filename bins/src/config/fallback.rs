@@ -15,7 +15,7 @@ pub struct Fallback {
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Vec<Fallback> {
     reader.list("fallback", |entry| {
-        entry.refuse_unknown(&["shape", "zone", "ad", "preemptible"]);
+        entry.warn_unknown(&["shape", "zone", "ad", "preemptible"]);
         let zone = entry.text("zone").or_else(|| entry.text("ad"));
         let preemptible = entry.truth("preemptible");
         let fallback = Fallback { shape: entry.text("shape"), zone, preemptible };

@@ -73,9 +73,13 @@ pub struct Paths {
     pub ready: Option<String>,
     /// What restarts slurmctld.
     pub restart: Vec<String>,
+    /// A hosts file whose block of ours is kept up to date.
+    pub hosts: Option<String>,
+    /// An inventory that is kept up to date.
+    pub inventory: Option<String>,
 }
 
-const COMMON: [&str; 21] = [
+const COMMON: [&str; 23] = [
     "csp",
     "cluster_id",
     "image_id",
@@ -93,6 +97,8 @@ const COMMON: [&str; 21] = [
     "mgmt_shape_file",
     "finalised_dir",
     "restart_command",
+    "hosts_file",
+    "inventory_file",
     // CitC's own tools read these; we need them for nothing.
     "ansible_repo",
     "ansible_branch",
@@ -124,14 +130,11 @@ impl Settings {
             }
         };
         let common = Self::common(&mut reader, file);
-        let warnings = reader.unknown(&[&COMMON, own].concat());
-        let mut errors = reader.into_errors();
+        reader.warn_unknown(&[&COMMON, own].concat());
+        let (errors, warnings) = reader.into_findings();
         match cloud {
             Some(cloud) if errors.is_empty() => Ok(Loaded { settings: common(cloud), warnings }),
-            _ => {
-                errors.sort_by_key(|error| error.place().map(|place| (place.line, place.column)));
-                Err(errors)
-            }
+            _ => Err(errors),
         }
     }
 
@@ -173,6 +176,8 @@ impl Paths {
             management: reader.text("mgmt_shape_file"),
             ready: reader.text("finalised_dir"),
             restart: reader.words("restart_command"),
+            hosts: reader.text("hosts_file"),
+            inventory: reader.text("inventory_file"),
         }
     }
 }

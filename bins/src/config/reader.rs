@@ -13,12 +13,14 @@ pub(super) struct Reader<'a> {
     at: &'a Node,
     entries: &'a [(Node, Node)],
     errors: Vec<Error>,
+    warnings: Vec<Error>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a Source<'a>, what: &str, node: &'a Node) -> Result<Self> {
         let entries = source.map(what, node)?;
-        Ok(Self { source, what: what.to_owned(), at: node, entries, errors: Vec::new() })
+        let what = what.to_owned();
+        Ok(Self { source, what, at: node, entries, errors: Vec::new(), warnings: Vec::new() })
     }
 
     /// The items of a list, each with its own reader's errors added to these.
@@ -39,7 +41,7 @@ impl<'a> Reader<'a> {
         all
     }
 
-    /// What a mapping under a key says; an unknown key in it is an error here, as these are all our own.
+    /// What a mapping under a key says.
     pub(super) fn map<T>(&mut self, key: &str, read: impl Fn(&mut Reader<'a>) -> T) -> Option<T> {
         let node = self.get(key)?;
         self.inner(key, node, &read)
@@ -55,6 +57,7 @@ impl<'a> Reader<'a> {
             Ok(mut inner) => {
                 let value = read(&mut inner);
                 self.errors.append(&mut inner.errors);
+                self.warnings.append(&mut inner.warnings);
                 Some(value)
             }
             Err(error) => {
@@ -157,19 +160,18 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// An error for each key that is none of these.
-    pub(super) fn unknown(&self, known: &[&str]) -> Vec<Error> {
-        self.source.unknown_keys(&self.what, self.entries, known)
+    /// Warns of each key that is none of these.
+    pub(super) fn warn_unknown(&mut self, known: &[&str]) {
+        self.warnings.extend(self.source.unknown_keys(&self.what, self.entries, known));
     }
 
-    /// The same, as errors of this reader.
-    pub(super) fn refuse_unknown(&mut self, known: &[&str]) {
-        let unknown = self.unknown(known);
-        self.errors.extend(unknown);
-    }
-
-    pub(super) fn into_errors(self) -> Vec<Error> {
-        self.errors
+    /// Errors and warnings, each in the order of the file.
+    pub(super) fn into_findings(self) -> (Vec<Error>, Vec<Error>) {
+        let Self { mut errors, mut warnings, .. } = self;
+        for findings in [&mut errors, &mut warnings] {
+            findings.sort_by_key(|error| error.place().map(|place| (place.line, place.column)));
+        }
+        (errors, warnings)
     }
 
     /// The value under a key; null is none.

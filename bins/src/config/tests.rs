@@ -30,13 +30,12 @@ fn every_citc_file_is_read_as_it_is() {
 
 #[test]
 fn all_that_is_wrong_is_said_at_once() {
-    let text = "csp: oracle\nauth: magic\nelastic: {concurrency: 0, cooldown: soon, colour: red}\nfallback: 3\n";
+    let text = "csp: oracle\nauth: magic\nelastic: {concurrency: 0, cooldown: soon}\nfallback: 3\n";
     let expected = [
         "startnode.yaml:1:1: startnode.yaml lacks \"compartment_id\"",
         "startnode.yaml:2:7: auth is \"magic\", and may be: config_file, instance_principal",
         "startnode.yaml:3:24: concurrency: 0 is not between 1 and 1024",
         "startnode.yaml:3:37: cooldown: expected a time such as 90, 90s, 15m or 2h, found \"soon\"",
-        "startnode.yaml:3:43: elastic has no key \"colour\"",
         "startnode.yaml:4:11: fallback: expected a list, found 3",
     ];
     let found = errors(text);
@@ -64,6 +63,21 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known() {
             .starts_with("s.yaml:2:1: s.yaml has no key \"clutser_id\"; nearest is \"cluster_id\""),
         "{warnings:?}"
     );
+}
+
+#[test]
+fn an_unknown_key_of_our_own_mappings_was_an_error() {
+    let text =
+        "compartment_id: c\nelastic: {cooldwon: 5m}\nfallback: [{shap: x, ad: 2}]\ncolour: red\n";
+    let loaded = Settings::read("s.yaml", text).unwrap();
+    let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let lines: Vec<&str> = warnings.iter().filter_map(|text| text.lines().next()).collect();
+    let expected = [
+        "s.yaml:2:11: elastic has no key \"cooldwon\"; nearest is \"cooldown\"",
+        "s.yaml:3:13: fallback has no key \"shap\"; nearest is \"shape\"",
+        "s.yaml:4:1: s.yaml has no key \"colour\"",
+    ];
+    assert_eq!(lines, expected);
 }
 
 #[test]

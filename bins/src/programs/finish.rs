@@ -8,9 +8,10 @@ mod power;
 mod prove;
 mod settle;
 mod sources;
+pub(super) mod turn;
 
-pub(super) use change::{Change, How};
-pub(super) use inputs::{Inputs, marked};
+pub(super) use change::{Aim, Change};
+pub(super) use inputs::{Inputs, Marked};
 pub(super) use sources::Sources;
 
 use crate::args::Common;
@@ -83,8 +84,13 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
-    let purpose = if arguments.check { Purpose::Check } else { Purpose::Other };
-    let mut context = Context::open("finish", &arguments.common, purpose).await?;
+    if arguments.check {
+        let context = Context::open("finish", &arguments.common, Purpose::Check).await?;
+        return Ok(check(arguments, context).await);
+    }
+    let writes = !(arguments.print || arguments.print_power);
+    let purpose = (Purpose::Other, writes);
+    let (context, _turn) = turn::open("finish", &arguments.common, purpose).await?;
     if !arguments.force
         && let Some(unready) = inputs::unready(&context)
     {
@@ -101,38 +107,43 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         context.output.print(lines.trim_end());
         return Ok(WELL);
     }
-    if arguments.check {
-        // What cannot be listed is a point of its own.
-        let _ = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await;
-        return check(arguments, &context, &inputs).await;
-    }
     let request = request(arguments, &context, &inputs);
-    let change = Change {
-        common: &arguments.common,
-        inputs: &inputs,
-        request,
-        prove: !arguments.no_prove,
-        how: How::Finish,
-    };
-    change.make(context).await
+    let (common, marked, limits) = (&arguments.common, &inputs.marked, &inputs.limits);
+    let aim = Aim::Finish { request, limits };
+    Change { common, marked, aim, prove: !arguments.no_prove }.make(context).await
 }
 
-async fn check(arguments: &Arguments, context: &Context, inputs: &Inputs) -> Result<u8, Trouble> {
+/// Checks everything; what cannot be read or listed is a point of its own, and hides no other.
+async fn check(arguments: &Arguments, mut context: Context) -> u8 {
+    let _ = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await;
+    let inputs = Inputs::read(&arguments.sources, &context).await;
+    let new = match &inputs {
+        Ok(inputs) => planned(arguments, &context, inputs).await,
+        Err(trouble) => Err(trouble.clone()),
+    };
+    check::all(&context, &arguments.common, (inputs.as_ref().ok(), &new)).await
+}
+
+/// What would stand between the markers.
+async fn planned(
+    arguments: &Arguments,
+    context: &Context,
+    inputs: &Inputs,
+) -> Result<String, Trouble> {
     let request = request(arguments, context, inputs);
     context
         .with_run(&arguments.common, async |run: &Run<'_>| {
             let look = run.look().await;
-            let plan =
-                plan::finish(&request, look.world(run)).map_err(|e| Trouble::from_error(&e))?;
-            Ok(check::all(context, &arguments.common, inputs, &change::section(inputs, &plan)?)
-                .await)
+            let plan = plan::finish(&request, look.world(run));
+            let plan = plan.map_err(|error| Trouble::from_error(&error))?;
+            change::section(&inputs.marked, Some(&inputs.cluster), &plan)
         })
         .await
 }
 
 fn request<'a>(arguments: &Arguments, context: &Context, inputs: &'a Inputs) -> Finish<'a> {
     Finish {
-        document: &inputs.document,
+        document: &inputs.marked.document,
         cluster: &inputs.cluster,
         version: context.slurm.controller.version(),
         force: arguments.force,

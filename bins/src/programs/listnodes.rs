@@ -94,7 +94,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
-    let context = Context::open("listnodes", common, Purpose::Other).await?;
+    let context = Context::open("listnodes", common, Purpose::Look).await?;
     context.with_run(common, async |run: &Run<'_>| show(&context, arguments, run).await).await
 }
 
@@ -103,8 +103,9 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     let mut look = run.look().await;
     run.look_up_addresses(&mut look).await;
     let world = look.world(run);
-    let rows = wanted.into_iter().map(|node| row(node, world)).filter(|row| fits(row, arguments));
-    let rows: Vec<Row> = rows.collect();
+    let rows = wanted.into_iter().map(|node| row(node, world));
+    let seen = look.fleet.is_complete();
+    let rows: Vec<Row> = rows.filter(|row| fits(row, arguments, seen)).collect();
     let chosen: BTreeSet<&NodeName> = rows.iter().map(|row| &row.node).collect();
     let mut machines = plan::machines(world);
     machines.retain(|machine| chosen.contains(&machine.node));
@@ -164,13 +165,15 @@ fn row(node: NodeName, world: World<'_>) -> Row {
     }
 }
 
-fn fits(row: &Row, arguments: &Arguments) -> bool {
+/// True if the node is to be shown; `seen` is false if it cannot be known which have a machine.
+fn fits(row: &Row, arguments: &Arguments, seen: bool) -> bool {
     let state = arguments.state.as_ref().map(|state| state.to_lowercase());
     let has = |state: &String| {
         let words = row.slurm.split('+').chain(std::iter::once(row.cloud.as_str()));
         words.into_iter().any(|word| word.eq_ignore_ascii_case(state))
     };
-    let interesting = row.instance != "-" || !row.why.is_empty();
+    let may_run = || row.slurm != "-" && !has(&"powered_down".to_owned());
+    let interesting = row.instance != "-" || !row.why.is_empty() || !seen && may_run();
     let asked = arguments.all || arguments.nodes.is_some() || state.is_some();
     state.as_ref().is_none_or(has) && (asked || interesting)
 }

@@ -1,14 +1,13 @@
 //! `resize`: more or fewer persistent nodes.
 
-use super::finish::{Change, How, Inputs, Sources, marked};
+use super::finish::{Aim, Change, Inputs, Marked, Sources, turn};
 use crate::args::Common;
 use crate::context::Context;
-use crate::process::WELL;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
-use provision::plan::{self, Finish, Gaps, GroupSize, Resize};
-use provision::run::{self, Run};
+use provision::Roster;
+use provision::plan::{Finish, Gaps, GroupSize, Resize};
 use slurmctl::Controller as _;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ pub struct Arguments {
     pub(crate) common: Common,
 
     /// How many persistent nodes there are to be; without it, limits.yaml says what there is to be.
-    #[arg(long, value_name = "N", conflicts_with_all = ["limits", "shapes", "style", "default_partition", "no_prove"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["limits", "shapes", "style", "default_partition"])]
     to: Option<usize>,
 
     /// Of this partition; may be left out if only one has persistent nodes.
@@ -67,7 +66,8 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
-    let mut context = Context::open("resize", &arguments.common, Purpose::Launch).await?;
+    let purpose = (Purpose::Launch, true);
+    let (mut context, _turn) = turn::open("resize", &arguments.common, purpose).await?;
     wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
     match arguments.to {
         Some(size) => to_size(arguments, context, size).await,
@@ -79,61 +79,43 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 async fn to_limits(arguments: &Arguments, context: Context) -> Result<u8, Trouble> {
     let inputs = Inputs::read(&arguments.sources, &context).await?;
     let request = Finish {
-        document: &inputs.document,
+        document: &inputs.marked.document,
         cluster: &inputs.cluster,
         version: context.slurm.controller.version(),
         force: false,
         tell: true,
         patience: Duration::from_secs(arguments.patience),
     };
-    let change = Change {
-        common: &arguments.common,
-        inputs: &inputs,
-        request,
-        prove: !arguments.no_prove,
-        how: How::Resize,
-    };
-    change.make(context).await
+    change(arguments, context, &inputs.marked, Aim::Limits(request)).await
 }
 
 /// Brings one group of persistent nodes to a size.
-async fn to_size(arguments: &Arguments, mut context: Context, size: usize) -> Result<u8, Trouble> {
-    let common = &arguments.common;
-    context.site.policies.deadline = wiring::unhurried(&context.settings);
-    let (path, document) = marked(&context.slurm.path)?;
-    context.files.slurm_conf = Some(path);
-    context
-        .with_run(common, async |run: &Run<'_>| {
-            let group = GroupSize { size, ..group(arguments, run)? };
-            let request = Resize {
-                groups: &[group],
-                gaps: if arguments.fill_gaps { Gaps::Fill } else { Gaps::Keep },
-                document: &document,
-                version: context.slurm.controller.version(),
-                patience: Duration::from_secs(arguments.patience),
-            };
-            let look = run.look().await;
-            let plan = plan::resize(&request, look.world(run));
-            if common.dry_run {
-                return Ok(context.preview(common, &plan, &look));
-            }
-            if !plan.is_idle() && !common.json {
-                context.output.say(plan.to_string().trim_end());
-            }
-            context.expect(&plan);
-            let report = run::resize(run, &request).await;
-            if report.nodes.is_empty() && report.is_success() {
-                context.output.say("nothing to change");
-                return Ok(WELL);
-            }
-            Ok(context.tell(common, &report))
-        })
-        .await
+async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result<u8, Trouble> {
+    let marked = Marked::find(&context.slurm.path)?;
+    let group = GroupSize { size, ..group(arguments, &Roster::new(&context.slurm.config))? };
+    let request = Resize {
+        groups: &[group],
+        gaps: if arguments.fill_gaps { Gaps::Fill } else { Gaps::Keep },
+        document: &marked.document,
+        version: context.slurm.controller.version(),
+        patience: Duration::from_secs(arguments.patience),
+    };
+    change(arguments, context, &marked, Aim::Size(request)).await
+}
+
+async fn change(
+    arguments: &Arguments,
+    context: Context,
+    marked: &Marked,
+    aim: Aim<'_>,
+) -> Result<u8, Trouble> {
+    let change = Change { common: &arguments.common, marked, aim, prove: !arguments.no_prove };
+    Box::pin(change.make(context)).await
 }
 
 /// The group of persistent nodes that is meant.
-fn group(arguments: &Arguments, run: &Run<'_>) -> Result<GroupSize, Trouble> {
-    let groups = GroupSize::persistent(run.conf, arguments.partition.as_deref());
+fn group(arguments: &Arguments, conf: &Roster<'_>) -> Result<GroupSize, Trouble> {
+    let groups = GroupSize::persistent(conf, arguments.partition.as_deref());
     match &groups[..] {
         [one] => Ok(one.clone()),
         [] => Err(Trouble::new(match &arguments.partition {

@@ -1,5 +1,6 @@
 //! From configuration to the things that programs work with.
 
+mod away;
 mod openstack;
 mod oracle;
 mod site;
@@ -13,6 +14,7 @@ pub(crate) use traced::Traced;
 use crate::config::{Cloud, Elastic, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
+use away::Away;
 use cloud_core::http::{self, Proxies};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{Provider, SubnetId};
@@ -40,6 +42,8 @@ pub enum Purpose {
     Check,
     /// It may have to launch one, and has mostly other things to do.
     Perhaps,
+    /// It only looks, and says what it saw.
+    Look,
     /// It looks, changes or ends.
     Other,
     /// It ends every machine, whether there is a Slurm or not.
@@ -52,7 +56,7 @@ impl Purpose {
     pub fn launches(self) -> bool {
         match self {
             Self::Launch | Self::Check | Self::Perhaps => true,
-            Self::Other | Self::EndAll => false,
+            Self::Look | Self::Other | Self::EndAll => false,
         }
     }
 }
@@ -63,9 +67,24 @@ pub async fn cloud(
     environment: &Environment,
     purpose: Purpose,
 ) -> Result<Connected, Trouble> {
-    match &settings.cloud {
+    let connected = match &settings.cloud {
         Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, purpose).await,
         Cloud::OpenStack(openstack) => openstack::connect(openstack, settings, environment).await,
+    };
+    let goes_on = |trouble: &Trouble| match purpose {
+        Purpose::Check => true,
+        // What Slurm knows is worth showing; a wrong configuration is to be mended first.
+        Purpose::Look => trouble.passes(),
+        Purpose::Launch | Purpose::Perhaps | Purpose::Other | Purpose::EndAll => false,
+    };
+    match connected {
+        Err(trouble) if goes_on(&trouble) => Ok(Connected {
+            cloud: Box::new(Away::new(trouble.to_string())),
+            subnet: None,
+            no_subnet: None,
+            warnings: Vec::new(),
+        }),
+        connected => connected,
     }
 }
 

@@ -41,7 +41,11 @@ pub(super) async fn connect(
     let mut warnings = Vec::new();
     let mut no_subnet = None;
     let subnet = match (purpose, &oracle.subnet_id) {
-        (Purpose::Launch | Purpose::Check, None) => Some(subnet(oracle, settings, &cloud).await?),
+        (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
+        (Purpose::Check, None) => {
+            let found = subnet(oracle, settings, &cloud).await;
+            found.map_err(|trouble| no_subnet = Some(trouble.to_string())).ok()
+        }
         (Purpose::Check, Some(id)) => {
             no_subnet = missing(id, &cloud).await;
             None
@@ -50,9 +54,8 @@ pub(super) async fn connect(
             let found = subnet(oracle, settings, &cloud).await;
             found.map_err(|trouble| warnings.push(trouble.to_string())).ok()
         }
-        (Purpose::Launch | Purpose::Perhaps, Some(_)) | (Purpose::Other | Purpose::EndAll, _) => {
-            None
-        }
+        (Purpose::Launch | Purpose::Perhaps, Some(_))
+        | (Purpose::Look | Purpose::Other | Purpose::EndAll, _) => None,
     };
     Ok(Connected { cloud: Box::new(cloud), subnet, no_subnet, warnings })
 }

@@ -64,9 +64,17 @@ fn an_unknown_shape() {
 #[test]
 fn limits_that_are_no_numbers() {
     let stage = Stage::new();
-    stage.write("limits.yaml", "VM.Standard2.1: {1: many}\n");
+    stage.write("limits.yaml", "VM.Standard2.1: {1: many}\nVM.Standard2.4: few\n");
     let ended = unchanged(&stage, "finish", &[]).with_code(2).saying(&["limits.yaml:1:"]);
     snapshot::matches("broken-limits", &ended.text());
+}
+
+#[test]
+fn limits_that_are_no_yaml() {
+    let stage = Stage::new();
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 4\n");
+    let ended = unchanged(&stage, "finish", &[]).with_code(2).saying(&["limits.yaml:"]);
+    snapshot::matches("broken-limits-yaml", &ended.text());
 }
 
 #[test]
@@ -82,6 +90,19 @@ fn a_missing_marker() {
     let ended =
         unchanged(&stage, "finish", &[]).with_code(2).saying(&["DIR/etc/slurm.conf", "# ENDNODES"]);
     snapshot::matches("broken-marker", &ended.text());
+}
+
+#[test]
+fn the_marker_that_was_there_was_to_be_put_there_again() {
+    let strip = |conf: &mut String| *conf = conf.replace("# STARTNODES\n", "");
+    let stage = Stage::with(|_| {}, strip);
+    let ended = unchanged(&stage, "finish", &[]).with_code(2);
+    snapshot::matches("broken-start-marker", &ended.text());
+    stage.write("etc/slurm.conf", &stage.read("etc/slurm.conf").replace("# ENDNODES\n", ""));
+    stage.write("etc/nodes.conf", "# STARTNODES\n");
+    let conf = format!("{}Include nodes.conf\n", stage.read("etc/slurm.conf"));
+    stage.write("etc/slurm.conf", &conf);
+    unchanged(&stage, "finish", &[]).with_code(2).saying(&["DIR/etc/nodes.conf has a line"]);
 }
 
 #[test]

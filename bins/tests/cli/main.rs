@@ -8,6 +8,7 @@
 )]
 
 mod broken;
+mod check;
 mod citc;
 mod codes;
 mod credentials;
@@ -16,6 +17,7 @@ mod fit;
 mod jobs;
 mod mended;
 mod openstack;
+mod power;
 mod recreate;
 mod refused;
 mod resize;

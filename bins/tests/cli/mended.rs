@@ -4,6 +4,7 @@ use crate::slurm::{Fake, wait};
 use crate::stage::{Ended, Stage, answer};
 use cloud_sim::Rule;
 use std::fs;
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
@@ -203,4 +204,48 @@ fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     assert!(said().contains("Reason=slurm-elastic: configuration: "), "{}", said());
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
+}
+
+/// It would have told the accounting that the cluster has no jobs, which ends them there.
+#[test]
+fn a_throw_away_slurmctld_called_the_accounting_that_an_included_file_names() {
+    let stage = Stage::new().running();
+    let accounting = TcpListener::bind("127.0.0.1:0").unwrap();
+    accounting.set_nonblocking(true).unwrap();
+    let port = accounting.local_addr().unwrap().port();
+    let shared = format!(
+        "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\n\
+         AccountingStoragePort={port}\n# STARTNODES\n# ENDNODES\n"
+    );
+    let conf = stage.read("etc/slurm.conf");
+    let (before, rest) = conf.split_once("# STARTNODES\n").unwrap();
+    let (_, after) = rest.split_once("# ENDNODES\n").unwrap();
+    stage.write("etc/slurm.conf", &format!("{before}Include shared.conf\n{after}"));
+    stage.write("etc/shared.conf", &shared);
+    let ended = stage.run("finish", &["--no-restart"]).with_code(0);
+    assert!(stage.read("etc/shared.conf").contains("NodeName=vm-standard2-1-ad1-[0001-0004]"));
+    assert!(!ended.stderr.contains("not tried"), "{ended:#?}");
+    let called = accounting.accept().map(|(_, from)| from);
+    assert!(called.is_err(), "{called:?}: {ended:#?}");
+}
+
+#[test]
+fn a_list_without_the_cloud_had_not_even_what_slurm_knows() {
+    let stage = Stage::new().running();
+    let slurm = stage.configuration();
+    let slurm = slurm.lines().filter(|line| {
+        ["slurm_bin", "slurm_conf", "elastic"].iter().any(|key| line.starts_with(key))
+    });
+    let lines: Vec<&str> = slurm.chain(["csp: openstack", "cloud: c"]).collect();
+    stage.write("startnode.yaml", &format!("{}\n", lines.join("\n")));
+    // Nobody listens there.
+    let clouds = "clouds: {c: {auth: {auth_url: 'http://127.0.0.1:9/v3', username: u, password: p, project_name: p, \
+                  user_domain_name: d, project_domain_name: d}}}\n";
+    stage.write("home/.config/openstack/clouds.yaml", clouds);
+    let node = format!("nodename={NODE}");
+    let _ = stage.slurm.ask("scontrol", &["update", &node, "state=drain", "reason=old"]);
+    let ended = stage.run("listnodes", &[]).with_code(1).saying(&["warning: ", "127.0.0.1:9"]);
+    assert!(ended.stdout.contains(NODE) && ended.stdout.contains("old"), "{ended:#?}");
+    assert!(!ended.stdout.contains("ad1-0002"), "powered down: {ended:#?}");
+    stage.run("stopnode", &[NODE]).with_code(1);
 }

@@ -1,23 +1,27 @@
 //! More or fewer nodes: as limits say, or as many as told.
 
+use crate::slurm::wait;
 use crate::stage::{Ended, Stage, answer};
 use cloud_sim::Rule;
+use std::fs::File;
+use std::io::Write as _;
+use std::process::Stdio;
 
 const CONF: &str = "etc/slurm.conf";
 
 /// A cluster of a group called general: so many nodes that are always there, of so many in all.
 fn stage(min: u32, max: u32) -> Stage {
-    let stage = Stage::new();
+    stage_on("24.11", (min, max), "")
+}
+
+/// The same on a release, with more in slurm.conf.
+fn stage_on(series: &str, (min, max): (u32, u32), more: &str) -> Stage {
+    let stage = Stage::on(series, |_| {}, |conf| conf.push_str(more));
     limits(&stage, min, max);
     let hosts: Vec<String> =
         (1..5).map(|number| format!("127.0.0.1 c1-general-000{number}\n")).collect();
     stage.write("hosts", &hosts.concat());
     stage.running()
-}
-
-/// The call without a trial: the throw-away slurmctld does not know the names.
-fn resize(stage: &Stage, arguments: &[&str]) -> Ended {
-    stage.run("resize", &[&["--no-prove"], arguments].concat())
 }
 
 fn limits(stage: &Stage, min: u32, max: u32) {
@@ -35,15 +39,15 @@ fn full_for(stage: &Stage, node: &str) {
 #[test]
 fn a_cluster_comes_to_edited_limits_and_back() {
     let stage = stage(1, 3);
-    resize(&stage, &[]).with_code(0);
+    stage.run("resize", &[]).with_code(0);
     assert!(stage.read(CONF).contains("SuspendExcNodes=c1-general-0001\n"), "{}", stage.read(CONF));
-    assert_eq!(resize(&stage, &[]).with_code(0).stdout, "nothing to change\n");
+    assert_eq!(stage.run("resize", &[]).with_code(0).stdout, "nothing to change\n");
     let check = stage.run("finish", &["--check"]).with_code(0).stdout;
     assert!(check.contains("slurm.conf is up to date"), "{check}");
 
     limits(&stage, 2, 4);
     let before = stage.files();
-    let ended = resize(&stage, &["--dry-run"]).with_code(0);
+    let ended = stage.run("resize", &["--dry-run"]).with_code(0);
     for words in [
         "launch c1-general-0002 ",
         "changes=+c1-general-0004",
@@ -53,7 +57,7 @@ fn a_cluster_comes_to_edited_limits_and_back() {
     }
     assert_eq!((stage.files(), stage.changes()), (before, Vec::new()));
 
-    let ended = resize(&stage, &[]).with_code(0);
+    let ended = stage.run("resize", &[]).with_code(0);
     assert!(ended.stdout.contains("launch c1-general-0002 "), "the plan is shown: {ended:?}");
     assert_eq!(stage.live(), ["c1-general-0002"]);
     assert!(stage.read(CONF).contains("NodeName=c1-general-[0001-0002] "), "{}", stage.read(CONF));
@@ -63,7 +67,7 @@ fn a_cluster_comes_to_edited_limits_and_back() {
     assert!(!stage.slurm.node("c1-general-0004", "State").is_empty());
 
     limits(&stage, 1, 1);
-    let ended = resize(&stage, &[]).with_code(0);
+    let ended = stage.run("resize", &[]).with_code(0);
     assert!(ended.stdout.contains("drain c1-general-[0004,0003,0002]"), "{ended:?}");
     assert_eq!(stage.live(), Vec::<String>::new());
     assert!(stage.read(CONF).contains("NodeName=c1-general-0001 "), "{}", stage.read(CONF));
@@ -77,12 +81,12 @@ fn limits_that_cannot_be_reached_leave_slurm_conf_as_it_is() {
     let before = stage.read(CONF);
     limits(&stage, 2, 3);
     full_for(&stage, "c1-general-0002");
-    let ended = resize(&stage, &[]).with_code(1);
+    let ended = stage.run("resize", &[]).with_code(1);
     let _ = ended.saying(&["c1-general-0002: ", "Out of host capacity"]);
     assert_eq!(stage.read(CONF), before);
     stage.write("limits.yaml", "general: {shape: VM.Standard2.1, min: 3, max: 2}\n");
-    resize(&stage, &[]).with_code(2).saying(&["limits.yaml:1:", "max"]);
-    resize(&stage, &["--limits", "nowhere.yaml"]).with_code(2).saying(&["nowhere.yaml"]);
+    stage.run("resize", &[]).with_code(2).saying(&["limits.yaml:1:", "max"]);
+    stage.run("resize", &["--limits", "nowhere.yaml"]).with_code(2).saying(&["nowhere.yaml"]);
     assert_eq!(stage.read(CONF), before);
 }
 
@@ -100,4 +104,67 @@ fn so_many_as_told() {
     let _ = ended.saying(&["c1-general-0003: ", "Out of host capacity"]);
     assert!(stage.read(CONF).contains("NodeName=c1-general-[0001-0002] "), "{}", stage.read(CONF));
     stage.run("resize", &["--to", "1", "--partition", "nowhere"]).with_code(2).saying(&["nowhere"]);
+}
+
+#[test]
+fn a_size_was_not_tried_before_machines_came_and_nothing_was_put_back() {
+    let stage = stage_on("24.11", (1, 1), "MaxNodeCount=1\n");
+    let before = stage.files();
+    let ended = stage.run("resize", &["--to", "2"]).with_code(1);
+    let ended = ended.saying(&["slurmctld refuses the new file, and nothing is changed"]);
+    assert_eq!((stage.files(), stage.changes()), (before, Vec::new()), "{ended:#?}");
+    let conf = stage.read(CONF);
+    let ended = stage.run("resize", &["--to", "2", "--no-prove"]).with_code(1);
+    let ended = ended.saying(&["putting the previous one back"]);
+    assert_eq!(stage.read(CONF), conf, "{ended:#?}");
+    assert!(stage.slurm.is_up(), "{ended:#?}");
+}
+
+#[test]
+fn two_at_a_time_worked_on_one_slurm_conf() {
+    let stage = stage(1, 1);
+    let lock = File::create(stage.path("state/slurm.conf.lock")).unwrap();
+    lock.lock().unwrap();
+    (&lock).write_all(b"finish, process 7\n").unwrap();
+    limits(&stage, 1, 2);
+    let child = stage.command("finish", &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let log = || stage.read("log/elastic.log");
+    let waits = "slurm.conf is being changed by finish, process 7: waiting";
+    wait("a finish that waits", || log().contains(waits).then_some(()), log);
+    // What only looks does not wait.
+    stage.run("resize", &["--to", "2", "--dry-run"]).with_code(0);
+    assert!(!stage.read(CONF).contains("0002"), "{}", stage.read(CONF));
+    drop(lock);
+    let ended = Ended::of(&child.unwrap().wait_with_output().unwrap(), stage.dir.path());
+    let ended = ended.with_code(0).saying(&[waits]);
+    assert!(stage.read(CONF).contains("0002"), "{ended:#?}");
+}
+
+#[test]
+fn hosts_and_inventory_were_not_kept_up_to_date() {
+    let stage = stage(1, 1);
+    let dir = stage.dir.path().display().to_string();
+    stage.write("named", "127.0.0.1 localhost\n");
+    let more = format!("hosts_file: {dir}/named\ninventory_file: {dir}/inventory.json\n");
+    stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
+    stage.run("resize", &["--to", "2"]).with_code(0);
+    let address = stage.slurm.node("c1-general-0002", "NodeAddr");
+    let hosts = stage.read("named");
+    assert!(hosts.starts_with("127.0.0.1 localhost\n"), "{hosts}");
+    assert!(hosts.contains(&format!("\n{address} c1-general-0002\n")), "{hosts}");
+    assert!(stage.read("inventory.json").contains(&address), "{}", stage.read("inventory.json"));
+    limits(&stage, 1, 1);
+    stage.run("finish", &[]).with_code(0);
+    assert!(!stage.read("named").contains("c1-general-0002"), "{}", stage.read("named"));
+}
+
+#[test]
+fn every_release_takes_nodes_without_a_machine_in_its_trial() {
+    for series in ["22.05", "26.05"] {
+        let stage = stage_on(series, (1, 2), "");
+        limits(&stage, 2, 4);
+        let ended = stage.run("finish", &[]).with_code(0);
+        assert!(!ended.stderr.contains("throw-away"), "{series}: {ended:#?}");
+        assert!(stage.read(CONF).contains("NodeName=c1-general-[0001-0002] "), "{ended:#?}");
+    }
 }

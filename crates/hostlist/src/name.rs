@@ -115,7 +115,8 @@ impl NodeNameError {
 
 impl fmt::Display for NodeNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node name `{}` {}", self.name, self.reason)
+        let Self { name, reason } = self;
+        write!(f, "node name `{name}` {reason}; name nodes as slurm.conf does, such as n[001-004]")
     }
 }
 

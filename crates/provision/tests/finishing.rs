@@ -135,6 +135,26 @@ async fn finish_writes_nothing_where_nothing_changes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_somebody_wrote_to_slurm_conf_meanwhile_was_overwritten() {
+    let site = Site::new("", "n[1-2]", "");
+    let above = format!("# theirs\n{}", site.text);
+    let between = site.text.replace("n[1-2]", "n[1-3]");
+    for theirs in [above, between] {
+        std::fs::write(&site.path, &theirs).unwrap();
+        let report = site.finish(&cluster("", "n[1-4]"), false).await;
+        assert_eq!(report.exit_code(), 1, "{report:?}");
+        assert!(report.failures[0].contains("slurm.conf was changed"), "{report:?}");
+        assert!(report.failures[0].contains("run it again"), "{report:?}");
+        assert_eq!(site.written(), theirs);
+        assert_eq!(site.bed.slurm.all_nodes().len(), 2, "slurmctld is told nothing");
+    }
+    std::fs::remove_file(&site.path).unwrap();
+    let report = site.finish(&cluster("", "n[1-4]"), false).await;
+    assert!(report.failures[0].contains("cannot be read any more"), "{report:?}");
+    assert!(!site.path.exists());
+}
+
+#[tokio::test(start_paused = true)]
 async fn finish_drops_a_node_only_when_its_instance_is_gone() {
     let site = Site::new("", "n[1-2]", "");
     let start = site.bed.run(async |run| run::start(run, &names("n[1-2]"), &[]).await).await;

@@ -20,7 +20,7 @@ pub use generate::{Cluster, ElasticSettings, Program, Site, Style, generate};
 pub use limits::{Form, Group, Limits, MAX_COUNT, Management};
 pub use model::{
     Config, Features, Gres, GresList, IndexedNode, NodeDef, NodeIndex, NodeSet, NodeState,
-    OtherDefinition, Parameter, PartitionDef, PowerSettings, SuspendTime, Topology,
+    OtherDefinition, Parameter, PartitionDef, PowerSettings, SuspendTime, Topology, gather,
 };
 pub use shapes::{Flavor, Memory, MemoryPolicy, Shape, Shapes};
 pub use version::SlurmVersion;

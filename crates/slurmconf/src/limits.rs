@@ -81,16 +81,32 @@ pub enum Form {
 }
 
 impl Limits {
-    /// Reads a `limits.yaml`; `file` is the name errors call it by.
+    /// Reads a `limits.yaml`; `file` is the name errors call it by. The first error is returned: see
+    /// [`read_all`](Limits::read_all).
     pub fn read(file: &str, text: &str) -> Result<Self> {
+        let (limits, errors) = Self::read_all(file, text);
+        errors.into_iter().next().map_or(Ok(limits), Err)
+    }
+
+    /// The same, with every entry that can be read, and an error for each that cannot.
+    #[must_use]
+    pub fn read_all(file: &str, text: &str) -> (Self, Vec<Error>) {
         let source = Source::new(file, text);
         // Two shapes without indentation have the same key 1 twice, of which YAML's error says nothing useful.
-        let root = source.read().map_err(|error| unindented(&source).unwrap_or(error))?;
-        let mut groups = Vec::new();
-        for (name, value) in source.map(file, &root)? {
-            read_entry(&source, name, value, &mut groups)?;
+        let root = source.read().map_err(|error| unindented(&source).unwrap_or(error));
+        let root = match root {
+            Ok(root) => root,
+            Err(error) => return (Self::default(), vec![error]),
+        };
+        let (mut groups, mut errors) = (Vec::new(), Vec::new());
+        let entries = source.map(file, &root).unwrap_or_else(|error| {
+            errors.push(error);
+            &[]
+        });
+        for (name, value) in entries {
+            errors.extend(read_entry(&source, name, value, &mut groups).err());
         }
-        Ok(Self { groups })
+        (Self { groups }, errors)
     }
 
     /// Takes away the one machine that the management node is, if it is among these.

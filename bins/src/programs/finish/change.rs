@@ -1,8 +1,8 @@
 //! From the nodes that slurm.conf is to have to a slurmctld that runs with them.
 
-use super::inputs::Inputs;
+use super::inputs::Marked;
 use super::settle::{rehearse, settle};
-use super::{difference, prove};
+use super::{check, difference, prove};
 use crate::args::Common;
 use crate::context::Context;
 use crate::output::{Volume, chain};
@@ -10,62 +10,80 @@ use crate::process::{SOME_FAILED, WELL, WRONG};
 use crate::trouble::Trouble;
 use crate::wiring;
 use provision::Report;
-use provision::plan::{self, File, Finish, Plan, Refusal, Step};
+use provision::exec::Files;
+use provision::plan::{self, File, Finish, Plan, Refusal, Resize, Step};
 use provision::run::{self, Look, Run};
-use slurmconf::{Document, Markers};
+use slurmconf::{Cluster, Document, Markers};
+use std::path::Path;
 
 /// What is to be done about the nodes of slurm.conf.
 pub(in crate::programs) struct Change<'a> {
     pub(in crate::programs) common: &'a Common,
-    pub(in crate::programs) inputs: &'a Inputs,
-    pub(in crate::programs) request: Finish<'a>,
+    pub(in crate::programs) marked: &'a Marked,
+    pub(in crate::programs) aim: Aim<'a>,
     /// True to try the file on a throw-away slurmctld.
     pub(in crate::programs) prove: bool,
-    pub(in crate::programs) how: How,
 }
 
-/// What becomes of machines and jobs when nodes come or go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::programs) enum How {
-    /// A node with a job does not go, and none is started.
-    Finish,
-    /// Jobs are waited for, and nodes that are always there are started.
-    Resize,
+/// Which nodes there are to be, and what becomes of machines and jobs when they come or go.
+pub(in crate::programs) enum Aim<'a> {
+    /// What the limits say: a node with a job does not go, and none is started.
+    Finish {
+        request: Finish<'a>,
+        /// Where the limits are.
+        limits: &'a Path,
+    },
+    /// What the limits say: jobs are waited for, and nodes that are always there are started.
+    Limits(Finish<'a>),
+    /// So many that are always there: likewise.
+    Size(Resize<'a>),
 }
 
-impl How {
-    fn plan(self, request: &Finish<'_>, look: &Look, run: &Run<'_>) -> Result<Plan, Trouble> {
-        let planner = match self {
-            Self::Finish => plan::finish,
-            Self::Resize => plan::resize_to,
+impl Aim<'_> {
+    fn plan(&self, look: &Look, run: &Run<'_>) -> Result<Plan, Trouble> {
+        let plan = match self {
+            Self::Finish { request, .. } => plan::finish(request, look.world(run)),
+            Self::Limits(request) => plan::resize_to(request, look.world(run)),
+            Self::Size(request) => Ok(plan::resize(request, look.world(run))),
         };
-        planner(request, look.world(run)).map_err(|error| Trouble::from_error(&error))
+        plan.map_err(|error| Trouble::from_error(&error))
     }
 
-    async fn carry_out(self, request: &Finish<'_>, run: &Run<'_>) -> Result<Report, Trouble> {
+    async fn carry_out(&self, run: &Run<'_>) -> Result<Report, Trouble> {
         let report = match self {
-            Self::Finish => run::finish(run, request).await,
-            Self::Resize => run::resize_to(run, request).await,
+            Self::Finish { request, .. } => run::finish(run, request).await,
+            Self::Limits(request) => run::resize_to(run, request).await,
+            Self::Size(request) => Ok(run::resize(run, request).await),
         };
         report.map_err(|error| Trouble::from_error(&error))
+    }
+
+    /// What is to stand between the markers, if that is known before it is planned.
+    fn cluster(&self) -> Option<&Cluster> {
+        match self {
+            Self::Finish { request, .. } | Self::Limits(request) => Some(request.cluster),
+            Self::Size(_) => None,
+        }
     }
 }
 
 impl Change<'_> {
     /// Shows what changes, tries it, and does it.
     pub(in crate::programs) async fn make(&self, mut context: Context) -> Result<u8, Trouble> {
-        context.files.slurm_conf = Some(self.inputs.path.clone());
+        context.files.slurm_conf = Some(self.marked.path.clone());
         context.site.policies.deadline = wiring::unhurried(&context.settings);
+        let Files { hosts, inventory, .. } = &context.files;
+        context.site.policies.files = hosts.is_some() || inventory.is_some();
         context
             .with_run(self.common, async |run: &Run<'_>| {
                 let look = run.look().await;
-                let plan = self.how.plan(&self.request, &look, run)?;
+                let plan = self.aim.plan(&look, run)?;
                 if plan.is_idle() && plan.steps().next().is_none() {
                     context.output.say("nothing to change");
                     return Ok(WELL);
                 }
-                let section = section(self.inputs, &plan)?;
-                show(self.common, &context, self.inputs, (&plan, &section))?;
+                let section = section(self.marked, self.aim.cluster(), &plan)?;
+                show(self.common, &context, self.marked, (&plan, &section))?;
                 if self.common.dry_run {
                     return Ok(self.seen(&context, &look));
                 }
@@ -80,27 +98,31 @@ impl Change<'_> {
         run: &Run<'_>,
         (plan, section): (&Plan, &str),
     ) -> Result<u8, Trouble> {
-        let Self { common, inputs, .. } = self;
-        if self.how == How::Finish && refused(context, inputs, plan) {
+        let Self { common, marked, .. } = self;
+        if let Aim::Finish { limits, .. } = &self.aim
+            && refused(context, (&marked.path, limits), plan)
+        {
             return Ok(WRONG);
         }
-        let writes = plan.steps().any(|step| matches!(step, Step::WriteFile { .. }));
-        if writes {
-            rehearse(inputs)?;
-        }
-        if writes && self.prove && !proven(context, inputs, section).await {
-            return Ok(SOME_FAILED);
+        if let Some(text) = written(plan) {
+            rehearse(marked, text)?;
+            if self.prove && !proven(context, marked, section).await {
+                return Ok(SOME_FAILED);
+            }
         }
         context.expect(plan);
-        let report = self.how.carry_out(&self.request, run).await?;
+        let report = self.aim.carry_out(run).await?;
         let code = context.tell(common, &report);
-        let settled = settle(context, inputs, plan, &report).await;
+        let settled = settle(context, marked, (plan, section), &report).await;
         Ok(if settled { code } else { SOME_FAILED })
     }
 
     /// The exit code of a plan that is only shown: a slurmctld that is yet to be started hides nothing from `finish`.
     fn seen(&self, context: &Context, look: &Look) -> u8 {
-        if self.how == How::Finish && look.fleet.is_complete() { WELL } else { context.blind(look) }
+        match self.aim {
+            Aim::Finish { .. } if look.fleet.is_complete() => WELL,
+            Aim::Finish { .. } | Aim::Limits(_) | Aim::Size(_) => context.blind(look),
+        }
     }
 }
 
@@ -108,7 +130,7 @@ impl Change<'_> {
 fn show(
     common: &Common,
     context: &Context,
-    inputs: &Inputs,
+    marked: &Marked,
     (plan, section): (&Plan, &str),
 ) -> Result<(), Trouble> {
     if common.json {
@@ -119,7 +141,7 @@ fn show(
     }
     // A dry run is for nothing but this.
     let quiet = context.output.volume == Volume::Quiet && !common.dry_run;
-    let lines = difference::lines(inputs, section, context.output)?;
+    let lines = difference::lines(marked, section, context.output)?;
     let plan = plan.to_string();
     for line in lines.iter().map(String::as_str).chain([plan.trim_end()]).filter(|_| !quiet) {
         context.output.print(line);
@@ -127,24 +149,36 @@ fn show(
     Ok(())
 }
 
-/// What stands between the markers when the plan is carried out: what a planner adds to the nodes is shown and tried, too.
-pub(super) fn section(inputs: &Inputs, plan: &Plan) -> Result<String, Trouble> {
-    let written = plan.steps().find_map(|step| match step {
+/// The text of slurm.conf that the plan writes.
+fn written(plan: &Plan) -> Option<&str> {
+    plan.steps().find_map(|step| match step {
         Step::WriteFile { which: File::SlurmConf, text, .. } => Some(text.as_str()),
         _ => None,
-    });
+    })
+}
+
+/// What stands between the markers when the plan is carried out: what a planner adds to the nodes is shown and tried, too.
+pub(super) fn section(
+    marked: &Marked,
+    cluster: Option<&Cluster>,
+    plan: &Plan,
+) -> Result<String, Trouble> {
     let refuses = plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
-    let section = match written {
-        Some(text) => Document::parse(text).section(Markers::NODES),
-        None if refuses => Ok(inputs.cluster.to_string()),
-        None => inputs.document.section(Markers::NODES),
+    let section = match (written(plan), cluster) {
+        (Some(text), _) => Document::parse(text).section(Markers::NODES),
+        (None, Some(cluster)) if refuses => Ok(cluster.to_string()),
+        (None, _) => marked.document.section(Markers::NODES),
     };
     section.map_err(|error| Trouble::from_error(&error))
 }
 
 /// Tries the new file on a throw-away slurmctld, and says what came of it; false if it is no good.
-async fn proven(context: &Context, inputs: &Inputs, section: &str) -> bool {
-    match prove::prove(context, inputs, section).await {
+async fn proven(context: &Context, marked: &Marked, section: &str) -> bool {
+    // The trial has programs of its own, which do nothing.
+    for problem in check::programs(&context.slurm.config) {
+        context.warn(&problem);
+    }
+    match prove::prove(context, marked, section).await {
         Ok(prove::Proof { complaints, tried: true }) => {
             for complaint in complaints {
                 context
@@ -171,7 +205,7 @@ async fn proven(context: &Context, inputs: &Inputs, section: &str) -> bool {
 }
 
 /// Says which nodes may not go, if that is all that the plan says.
-fn refused(context: &Context, inputs: &Inputs, plan: &Plan) -> bool {
+fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
     let refusal = |step: &Step| match step {
         Step::Refuse { node, why: why @ (Refusal::Job(_) | Refusal::InUse) } => {
             Some(format!("{node}: {why}"))
@@ -188,8 +222,8 @@ fn refused(context: &Context, inputs: &Inputs, plan: &Plan) -> bool {
     context.output.complain(format_args!(
         "{} is left as it is: {} would remove these nodes; wait for their jobs (scontrol update nodename=... \
          state=drain reason=...), raise the limits, or use --force",
-        inputs.path.display(),
-        inputs.limits.display()
+        conf.display(),
+        limits.display()
     ));
     true
 }

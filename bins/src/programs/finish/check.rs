@@ -1,13 +1,19 @@
 //! Is everything in place? Each point is said with what to do about it; nothing is written.
 
-use super::inputs::Inputs;
+mod files;
+mod quota;
+
+use super::inputs::{self, Inputs, Marked};
 use crate::args::Common;
 use crate::context::Context;
 use crate::output::{Colour, chain};
 use crate::process::{SOME_FAILED, WELL};
+use crate::trouble::Trouble;
 use cloud_core::{ImageFilter, InstanceFilter};
+use nix::unistd::getuid;
 use serde_json::json;
 use slurmconf::{Config, Markers};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -25,16 +31,42 @@ enum Point {
 
 use Point::{Odd, Well, Wrong};
 
-/// Checks everything and says what it found.
-pub(super) async fn all(context: &Context, common: &Common, inputs: &Inputs, new: &str) -> u8 {
-    let mut points = vec![Well("configuration and limits are readable".to_owned())];
+/// Checks everything and says what it found; `new` is what would stand between the markers.
+pub(super) async fn all(
+    context: &Context,
+    common: &Common,
+    (inputs, new): (Option<&Inputs>, &Result<String, Trouble>),
+) -> u8 {
+    let mut points = configuration(context, new);
     points.extend(cloud(context).await);
-    points.push(quota(context, inputs).await);
+    if let Some(inputs) = inputs {
+        points.extend(limits(context, inputs).await);
+    }
     points.extend(power(&context.slurm.config));
-    points.push(section(inputs, new));
+    points.extend(files::points(context, common));
+    if let (Some(inputs), Ok(new)) = (inputs, new) {
+        points.push(section(&inputs.marked, new));
+    }
     let wrong = points.iter().any(|point| matches!(point, Wrong(_)));
     print(context, common, &points);
     if wrong { SOME_FAILED } else { WELL }
+}
+
+/// What can be read, and what is wrong with what cannot.
+fn configuration(context: &Context, new: &Result<String, Trouble>) -> Vec<Point> {
+    let mut points: Vec<Point> = inputs::unready(context).map(Wrong).into_iter().collect();
+    match new {
+        Ok(_) => points.push(Well("configuration and limits are readable".to_owned())),
+        Err(trouble) => {
+            let mut troubles = trouble.points().to_vec();
+            // It may be another that was found first.
+            let unmarked = Marked::find(&context.slurm.path).err();
+            troubles.extend(unmarked.iter().flat_map(Trouble::points).cloned());
+            troubles.dedup();
+            points.extend(troubles.into_iter().map(Wrong));
+        }
+    }
+    points
 }
 
 fn print(context: &Context, common: &Common, points: &[Point]) {
@@ -74,11 +106,11 @@ async fn cloud(context: &Context) -> Vec<Point> {
 
 /// Where new machines are to be; an OpenStack has networks, which it looks up by itself.
 fn subnet(context: &Context) -> Option<Point> {
-    let subnet = context.site.subnet.as_ref()?;
-    Some(match &context.no_subnet {
-        None => Well(format!("subnet {subnet}")),
-        Some(why) => Wrong(why.clone()),
-    })
+    match (&context.no_subnet, &context.site.subnet) {
+        (Some(why), _) => Some(Wrong(why.clone())),
+        (None, Some(subnet)) => Some(Well(format!("subnet {subnet}"))),
+        (None, None) => None,
+    }
 }
 
 async fn image(context: &Context) -> Point {
@@ -106,19 +138,15 @@ async fn image(context: &Context) -> Point {
 }
 
 /// Whether the cloud would allow all nodes at once.
-async fn quota(context: &Context, inputs: &Inputs) -> Point {
-    let nodes: usize = inputs.cluster.nodes.iter().map(|node| node.names.len()).sum();
-    let limits = match context.cloud.limits().await {
-        Ok(limits) => limits,
-        Err(error) => return Odd(format!("limits of the cloud cannot be read: {}", chain(&error))),
-    };
-    let instances = limits.iter().find(|limit| limit.name == "instances" && limit.zone.is_none());
-    match instances.and_then(|limit| limit.most) {
-        Some(most) if most < u64::try_from(nodes).unwrap_or(u64::MAX) => Odd(format!(
-            "limits.yaml asks for {nodes} nodes, and the cloud allows {most} machines; the rest will wait"
-        )),
-        Some(most) => Well(format!("{nodes} nodes, and the cloud allows {most} machines")),
-        None => Well(format!("{nodes} nodes; the cloud has {} limits", limits.len())),
+async fn limits(context: &Context, inputs: &Inputs) -> Vec<Point> {
+    match context.cloud.limits().await {
+        Ok(limits) => {
+            let root = context.site.zone_root.as_deref().unwrap_or_default();
+            quota::points(&limits, &inputs.cluster.nodes, root)
+        }
+        Err(error) => {
+            vec![Odd(format!("limits of the cloud cannot be read: {}", chain(&error)))]
+        }
     }
 }
 
@@ -173,11 +201,32 @@ fn reboot(config: &Config) -> Point {
     }
 }
 
+/// What is wrong with the programs that slurm.conf names, a sentence for each.
+pub(super) fn programs(config: &Config) -> Vec<String> {
+    let power = &config.power;
+    let all = [
+        ("ResumeProgram", &power.resume_program),
+        ("SuspendProgram", &power.suspend_program),
+        ("ResumeFailProgram", &power.resume_fail_program),
+        ("RebootProgram", &power.reboot_program),
+    ];
+    let points = all.into_iter().filter_map(|(key, setting)| {
+        setting.as_ref().map(|setting| program(key, config.program(setting)))
+    });
+    let wrong = |point| match point {
+        Wrong(text) => Some(text),
+        Well(_) | Odd(_) => None,
+    };
+    points.filter_map(wrong).collect()
+}
+
 /// slurmctld switches power saving off without a word if others may write to its programs.
 fn program(key: &str, command: &str) -> Point {
     let path = command.split_whitespace().next().unwrap_or(command);
     match std::fs::metadata(Path::new(path)) {
-        Err(error) => Wrong(format!("{key}={path}: {error}")),
+        Err(error) => Wrong(format!(
+            "{key}={path}: {error}; install it there, or name where it is: finish --print-power"
+        )),
         Ok(found) if found.permissions().mode() & 0o022 != 0 => Wrong(format!(
             "{key}={path} can be written by others, and slurmctld will not run it: chmod go-w {path}"
         )),
@@ -188,13 +237,21 @@ fn program(key: &str, command: &str) -> Point {
     }
 }
 
-fn section(inputs: &Inputs, new: &str) -> Point {
-    let path = inputs.path.display();
-    let old = inputs.document.section(Markers::NODES).unwrap_or_default();
-    let writable = std::fs::OpenOptions::new().append(true).open(&inputs.path);
-    match writable {
-        Err(error) => Wrong(format!("{path} cannot be written: {error}")),
-        Ok(_) if old == new => Well(format!("{path} is up to date")),
-        Ok(_) => Well(format!("{path} will change; finish --dry-run shows how")),
+fn section(marked: &Marked, new: &str) -> Point {
+    let path = marked.path.display();
+    let old = marked.document.section(Markers::NODES).unwrap_or_default();
+    let will = if old == new {
+        format!("{path} is up to date")
+    } else {
+        format!("{path} will change; finish --dry-run shows how")
+    };
+    match files::writable(&marked.path) {
+        Ok(()) => Well(will),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && !getuid().is_root() => {
+            Odd(format!("{will}; it is not ours to write, so finish is for root: sudo finish"))
+        }
+        Err(error) => Wrong(format!(
+            "{path} cannot be written: {error}; see mount and lsattr, and let it be written"
+        )),
     }
 }

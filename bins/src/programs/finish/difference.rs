@@ -1,17 +1,17 @@
 //! What changes in the file, line by line.
 
-use super::inputs::Inputs;
+use super::inputs::Marked;
 use crate::output::{Colour, Output};
 use crate::trouble::Trouble;
 use similar::{ChangeTag, TextDiff};
 use slurmconf::Markers;
 
 /// The changed lines of the node section, with a little of what stands around them.
-pub(super) fn lines(inputs: &Inputs, new: &str, output: Output) -> Result<Vec<String>, Trouble> {
-    let old = inputs.document.section(Markers::NODES);
+pub(super) fn lines(marked: &Marked, new: &str, output: Output) -> Result<Vec<String>, Trouble> {
+    let old = marked.document.section(Markers::NODES);
     let old = old.map_err(|error| Trouble::from_error(&error))?;
     let diff = TextDiff::from_lines(old.as_str(), new);
-    let mut lines = vec![output.paint(Colour::Bold, format!("--- {}", inputs.path.display()))];
+    let mut lines = vec![output.paint(Colour::Bold, format!("--- {}", marked.path.display()))];
     for group in diff.grouped_ops(1) {
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let text = change.value().trim_end_matches('\n');

@@ -33,12 +33,18 @@ pub(super) fn unready(context: &Context) -> Option<String> {
 pub(in crate::programs) struct Inputs {
     /// What is to stand between the markers.
     pub(in crate::programs) cluster: Cluster,
-    /// The file with the markers.
-    pub(in crate::programs) document: Document,
-    /// Where it is.
-    pub(super) path: PathBuf,
+    /// Where that is.
+    pub(in crate::programs) marked: Marked,
     /// Where the limits are.
     pub(super) limits: PathBuf,
+}
+
+/// The file that has the markers: slurm.conf, or one that it includes.
+pub(in crate::programs) struct Marked {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// What it says.
+    pub(in crate::programs) document: Document,
 }
 
 impl Inputs {
@@ -56,8 +62,8 @@ impl Inputs {
             default_partition: sources.default_partition.clone(),
         };
         let cluster = generate(&limits, &shapes, &site).map_err(|e| Trouble::from_error(&e))?;
-        let (path, document) = marked(&context.slurm.path)?;
-        Ok(Self { cluster, document, path, limits: sources.limits.clone() })
+        let marked = Marked::find(&context.slurm.path)?;
+        Ok(Self { cluster, marked, limits: sources.limits.clone() })
     }
 }
 
@@ -74,8 +80,12 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
         let remedy = "write one with a line such as `VM.Standard2.1: {1: 10}`, or name another with --limits";
         Trouble::new(format!("cannot read {}: {error}; {remedy}", path.display()))
     })?;
-    let limits = Limits::read(&path.display().to_string(), &text);
-    let limits = limits.map_err(|error| Trouble::from_error(&error))?;
+    let (limits, errors) = Limits::read_all(&path.display().to_string(), &text);
+    if !errors.is_empty() {
+        return Err(Trouble::from_errors(&errors).advising(
+            "an entry is `VM.Standard2.1: {1: 10}`, `m1.large: 10` or `name: {shape: m1.large, min: 2, max: 10}`",
+        ));
+    }
     let (management, text) =
         named(context, context.settings.paths.management.as_deref(), MANAGEMENT)?;
     match text {
@@ -120,29 +130,52 @@ async fn flavors(context: &Context) -> Result<Shapes, Trouble> {
     Ok(shapes)
 }
 
-/// The file that has the markers: slurm.conf, or one that it includes.
-pub(in crate::programs) fn marked(conf: &Path) -> Result<(PathBuf, Document), Trouble> {
-    let main = document(conf)?;
-    let Err(error) = main.section(Markers::NODES) else {
-        return Ok((conf.to_owned(), main));
-    };
-    if !matches!(error.problem(), Problem::NoMarker { .. }) {
-        return Err(Trouble::from_error(&error));
-    }
-    let folder = conf.parent().unwrap_or(Path::new("/"));
-    for line in main.lines() {
-        let Ok(Statement::Include(file)) = line.read() else { continue };
-        let path = folder.join(file.as_ref());
-        if let Ok(included) = document(&path)
-            && included.section(Markers::NODES).is_ok()
-        {
-            return Ok((path, included));
+impl Marked {
+    /// Looks for it.
+    pub(in crate::programs) fn find(conf: &Path) -> Result<Self, Trouble> {
+        let main = document(conf)?;
+        let Err(error) = main.section(Markers::NODES) else {
+            return Ok(Self { path: conf.to_owned(), document: main });
+        };
+        if !matches!(error.problem(), Problem::NoMarker { .. }) {
+            return Err(Trouble::from_error(&error));
         }
+        let mut lone = lone(&main);
+        let folder = conf.parent().unwrap_or(Path::new("/"));
+        for line in main.lines() {
+            let Ok(Statement::Include(file)) = line.read() else { continue };
+            let path = folder.join(file.as_ref());
+            let Ok(document) = document(&path) else { continue };
+            if document.section(Markers::NODES).is_ok() {
+                return Ok(Self { path, document });
+            }
+            lone = lone.or_else(|| self::lone(&document));
+        }
+        Err(lone.unwrap_or_else(|| {
+            Trouble::new(format!(
+                "{error}, nor has a file it includes; put these two lines where the nodes are to stand:\n{}\n{}",
+                Markers::NODES.start,
+                Markers::NODES.end
+            ))
+        }))
     }
-    Err(Trouble::new(format!(
-        "{error}, nor has a file it includes; put these two lines where the nodes are to stand:\n{}\n{}",
-        Markers::NODES.start,
-        Markers::NODES.end
+}
+
+/// What to do about a file that has one of the two markers.
+fn lone(document: &Document) -> Option<Trouble> {
+    let has = |marker: &str| {
+        let mut lines = document.as_bytes().split(|&byte| byte == b'\n');
+        lines.any(|line| line.trim_ascii_end() == marker.as_bytes())
+    };
+    let Markers { start, end } = Markers::NODES;
+    let (there, missing, place) = match (has(start), has(end)) {
+        (true, false) => (start, end, "after the last of the nodes"),
+        (false, true) => (end, start, "before the first of the nodes"),
+        (true, true) | (false, false) => return None,
+    };
+    let file = document.name();
+    Some(Trouble::new(format!(
+        "{file} has a line {there:?} and no line {missing:?}; put this line {place}:\n{missing}"
     )))
 }
 

@@ -1,6 +1,6 @@
 //! After slurmctld was told: does it run with the new file, and if not, back to the one before.
 
-use super::inputs::Inputs;
+use super::inputs::Marked;
 use crate::context::Context;
 use crate::output::chain;
 use crate::trouble::Trouble;
@@ -16,19 +16,18 @@ use std::path::Path;
 
 /// Writes the new text beside the file and removes it: a full disk or a directory that may not be written is found before
 /// anything is changed.
-pub(super) fn rehearse(inputs: &Inputs) -> Result<(), Trouble> {
-    let path = std::fs::canonicalize(&inputs.path).unwrap_or_else(|_| inputs.path.clone());
+pub(super) fn rehearse(marked: &Marked, text: &str) -> Result<(), Trouble> {
+    let path = std::fs::canonicalize(&marked.path).unwrap_or_else(|_| marked.path.clone());
     let folder = path.parent().unwrap_or(Path::new("/"));
     let trial = || {
         let mut file = tempfile::Builder::new().prefix(".slurm-elastic-").tempfile_in(folder)?;
-        file.write_all(inputs.document.as_bytes())?;
-        file.write_all(inputs.cluster.to_string().as_bytes())?;
+        file.write_all(text.as_bytes())?;
         file.as_file().sync_all()
     };
     trial().map_err(|error| {
         Trouble::new(format!(
             "cannot write {}: {error}; nothing is changed: make room in {} or let it be written, and run it again",
-            inputs.path.display(),
+            marked.path.display(),
             folder.display()
         ))
     })
@@ -37,17 +36,17 @@ pub(super) fn rehearse(inputs: &Inputs) -> Result<(), Trouble> {
 /// Makes sure that slurmctld runs: with the new file, or else with the one before. False if it is the latter.
 pub(super) async fn settle(
     context: &Context,
-    inputs: &Inputs,
-    plan: &Plan,
+    marked: &Marked,
+    (plan, section): (&Plan, &str),
     report: &Report,
 ) -> bool {
     let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
-    if !(told && is_written(plan, &inputs.path))
-        || !report.slurm_refused && runs(context, inputs).await
+    if !(told && is_written(plan, &marked.path))
+        || !report.slurm_refused && runs(context, marked, section).await
     {
         return true;
     }
-    put_back(context, inputs).await;
+    put_back(context, marked).await;
     false
 }
 
@@ -63,10 +62,12 @@ fn is_written(plan: &Plan, path: &Path) -> bool {
 }
 
 /// True once slurmctld runs with the nodes of the new file.
-async fn runs(context: &Context, inputs: &Inputs) -> bool {
-    let new = Config { nodes: inputs.cluster.nodes.clone(), ..Config::default() };
+async fn runs(context: &Context, marked: &Marked, section: &str) -> bool {
+    // It was read back when it was planned.
+    let nodes = Config::parse(section).map(|config| config.nodes).unwrap_or_default();
+    let new = Config { nodes, ..Config::default() };
     let wanted: Hostlist = new.nodes.iter().flat_map(|def| def.names.iter()).collect();
-    let old = inputs.document.section(Markers::NODES).ok();
+    let old = marked.document.section(Markers::NODES).ok();
     let old = old.and_then(|section| Config::parse(&section).ok());
     let old = old.iter().flat_map(|config| &config.nodes).flat_map(|def| def.names.iter());
     let gone = old.filter(|name| !wanted.contains(name)).filter_map(|it| NodeName::new(&it).ok());
@@ -86,10 +87,10 @@ fn restore(path: &Path, text: &[u8]) -> provision::state::Result<()> {
 }
 
 /// Puts the previous file back where slurmctld did not take the new one, and starts it again if it does not answer.
-async fn put_back(context: &Context, inputs: &Inputs) {
+async fn put_back(context: &Context, marked: &Marked) {
     let (slurm, output) = (&context.slurm.controller, &context.output);
     output.complain("slurmctld refuses the new file; putting the previous one back");
-    if let Err(error) = restore(&inputs.path, inputs.document.as_bytes()) {
+    if let Err(error) = restore(&marked.path, marked.document.as_bytes()) {
         let beside = "the previous version is beside it";
         output.complain(format_args!("{}: {beside}", chain(&error)));
         return;
@@ -123,7 +124,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("slurm.conf");
         let (which, summary, drops) = (File::SlurmConf, String::new(), Vec::new());
-        let write = Step::WriteFile { which, text: "new".to_owned(), summary, drops };
+        let (before, text) = ("old".to_owned(), "new".to_owned());
+        let write = Step::WriteFile { which, before, text, summary, drops };
         let plan = Plan::new(Operation::Resize).stage(Stage::new("write", vec![write]));
         for (text, ours) in [("old", false), ("somebody's", false), ("new", true)] {
             std::fs::write(&path, text).unwrap();

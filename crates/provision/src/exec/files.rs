@@ -24,22 +24,42 @@ impl Executor<'_> {
         }
     }
 
-    /// Writes a file as the plan has it.
-    pub(super) fn write(&mut self, which: File, text: String, drops: Vec<NodeName>) {
-        self.dropped.extend(drops);
-        if let Some(path) = self.path(which) {
-            self.replace(&path, text.as_bytes());
+    /// Writes a file as the plan has it, unless somebody else has changed it since it was read: jobs may have been waited
+    /// for in between, and nobody's line is to be lost.
+    pub(super) fn write(&mut self, which: File, before: &str, text: String, drops: Vec<NodeName>) {
+        if let Some(path) = self.path(which)
+            && !(self.is_still(&path, before) && self.replace(&path, text.as_bytes()))
+        {
+            return;
         }
+        self.dropped.extend(drops);
         match which {
             File::SlurmConf => self.written = Some(text),
             File::Hosts | File::Inventory => {}
         }
     }
 
-    fn replace(&mut self, path: &Path, text: &[u8]) {
-        if let Err(error) = whole::replace(path, text) {
-            self.report.failures.push(chain(&error));
+    /// True if the file has this text; else that is a failure.
+    fn is_still(&mut self, path: &Path, text: &str) -> bool {
+        let now = std::fs::read(path);
+        let same = now.as_ref().is_ok_and(|now| now == text.as_bytes());
+        if !same {
+            let why = now.err().map_or_else(
+                || "was changed while this was under way".to_owned(),
+                |error| format!("cannot be read any more ({error})"),
+            );
+            let remedy = "run it again, and it goes on from here";
+            let failure = format!("{} {why}, and is left as it is: {remedy}", path.display());
+            self.report.failures.push(failure);
         }
+        same
+    }
+
+    /// Writes a file whole; false if it cannot be written.
+    fn replace(&mut self, path: &Path, text: &[u8]) -> bool {
+        let result = whole::replace(path, text);
+        self.report.failures.extend(result.as_ref().err().map(|error| chain(error)));
+        result.is_ok()
     }
 
     /// Works a file out anew from another look at the cloud, and writes it if it changed.
@@ -55,7 +75,7 @@ impl Executor<'_> {
                 return;
             }
         };
-        self.replace(&path, &new);
+        let _ = self.replace(&path, &new);
     }
 
     /// What the file is to hold, unless it does.

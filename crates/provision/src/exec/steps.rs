@@ -66,7 +66,9 @@ impl Executor<'_> {
             }
             Step::Rest { node, cause, until } => self.rest(&node, cause, until),
             Step::TellSlurm(how) => self.tell_slurm(how).await,
-            Step::WriteFile { which, text, drops, .. } => self.write(which, text, drops),
+            Step::WriteFile { which, before, text, drops, .. } => {
+                self.write(which, &before, text, drops);
+            }
             Step::Refresh { which } => self.refresh(which).await,
             Step::TerminateNameless { ids } => self.terminate_nameless(ids).await,
             Step::Refuse { node, why } => {

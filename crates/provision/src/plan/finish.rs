@@ -53,9 +53,9 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
         Ok(removal) => removal,
         Err(refused) => return Ok(plan.stage(Stage::new("refused", refused))),
     };
-    let text = text(&new)?;
+    let (before, text) = (text(request.document)?, text(&new)?);
     let summary = summary(&changes.added, &changes.removed);
-    let write = Step::WriteFile { which: File::SlurmConf, text, summary, drops: removed };
+    let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: removed };
     let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
     let plan = removal
         .stages(plan, Vec::new())

@@ -27,7 +27,7 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
     let changes = diff(&before, &after);
     let remove = by_number(changes.removed.iter().filter_map(|name| NodeName::new(&name).ok()));
     let launches = launches(&Roster::new(&before), &Roster::new(&after), world);
-    let text = text(&new)?;
+    let (before, text) = (text(request.document)?, text(&new)?);
     let removal = removal(&remove, request.patience, "resize", false, world);
     let untold = untold::untold(Some(request.version), world);
     let mut refused = untold::busy(&untold.left, world);
@@ -39,7 +39,8 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
     let mut told = untold.to_address(world);
     told.retain(|node| !remove.contains(node) && !up.contains(node));
     let summary = summary(&changes.added, &changes.removed);
-    let write = Step::WriteFile { which: super::File::SlurmConf, text, summary, drops: remove };
+    let which = super::File::SlurmConf;
+    let write = Step::WriteFile { which, before, text, summary, drops: remove };
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
     Ok(carried_out(request.version, launches, removal.unwrap_or_default(), write, told))
 }

@@ -125,7 +125,8 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let (text, summary) = (text.unwrap_or_default(), summary(&new, &gone));
     let mut told = untold.to_address(world);
     told.retain(|node| !remove.contains(node));
-    let write = Step::WriteFile { which: File::SlurmConf, text, summary, drops: remove };
+    let before = request.document.to_string();
+    let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: remove };
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
     carried_out(request.version, launches, removal.unwrap_or_default(), write, told)
 }

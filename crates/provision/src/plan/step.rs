@@ -164,6 +164,8 @@ pub enum Step {
     WriteFile {
         /// Which.
         which: File,
+        /// The text that it was planned from: a file that has another by then is somebody else's to change.
+        before: String,
         /// Its text.
         text: String,
         /// What changes, in a few words.

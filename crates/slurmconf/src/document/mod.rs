@@ -162,6 +162,11 @@ impl<'a> Line<'a> {
         statement::read(self)
     }
 
+    /// The document that it is a line of.
+    pub(crate) fn document(&self) -> &'a Document {
+        self.document
+    }
+
     /// The value, if it is that of a parameter, and UTF-8.
     fn parameter(&self) -> Option<String> {
         match self.read() {

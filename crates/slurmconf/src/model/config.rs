@@ -69,7 +69,7 @@ impl Config {
     ) -> Result<Self> {
         let mut reading = Reading::default();
         let mut walk = Walk { version, read: &mut read, files: 0, open: Vec::new(), cluster: None };
-        walk.file(path, &mut |document, statement| reading.take(document, statement))?;
+        walk.file(path, &mut |line, statement| reading.take(line.document(), statement))?;
         Ok(reading.config)
     }
 

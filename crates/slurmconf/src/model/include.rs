@@ -33,7 +33,7 @@ impl Walk<'_> {
     pub(super) fn file(
         &mut self,
         path: &Path,
-        visit: &mut dyn FnMut(&Document, Statement<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(&Line<'_>, Statement<'_>) -> Result<()>,
     ) -> Result<()> {
         let bytes = (self.read)(path).map_err(|source| {
             Error::from(Problem::Unreadable { file: file_name(path).to_string(), source })
@@ -41,16 +41,15 @@ impl Walk<'_> {
         self.files += 1;
         let document = Document::parse(bytes).named(&file_name(path));
         self.open.push(path.to_owned());
-        let done = document.lines().try_for_each(|line| self.line(&document, &line, visit));
+        let done = document.lines().try_for_each(|line| self.line(&line, visit));
         self.open.pop();
         done
     }
 
     fn line(
         &mut self,
-        document: &Document,
         line: &Line<'_>,
-        visit: &mut dyn FnMut(&Document, Statement<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(&Line<'_>, Statement<'_>) -> Result<()>,
     ) -> Result<()> {
         match line.read()? {
             Statement::Blank => Ok(()),
@@ -68,9 +67,9 @@ impl Walk<'_> {
                 if pair.key.eq_ignore_ascii_case("ClusterName") {
                     self.cluster = Some(pair.value.to_ascii_lowercase());
                 }
-                visit(document, Statement::Parameter(pair))
+                visit(line, Statement::Parameter(pair))
             }
-            definition @ Statement::Definition(_) => visit(document, definition),
+            definition @ Statement::Definition(_) => visit(line, definition),
         }
     }
 

@@ -3,6 +3,7 @@
 mod alias;
 mod config;
 mod features;
+mod gather;
 mod gres;
 mod include;
 mod index;
@@ -14,6 +15,7 @@ mod value;
 
 pub use config::{Config, Parameter};
 pub use features::Features;
+pub use gather::gather;
 pub use gres::{Gres, GresList};
 pub use index::{IndexedNode, NodeIndex};
 pub use node::{NodeDef, NodeState, Topology};

@@ -1,0 +1,141 @@
+//! What the nodes need when all are there, and what the cloud allows.
+
+use super::Point::{self, Odd, Well};
+use cloud_core::{Limit, Zone};
+use slurmconf::NodeDef;
+use std::collections::BTreeMap;
+
+/// How much of what is needed where, by the cloud's names.
+type Needs = BTreeMap<(String, Option<String>), u64>;
+
+/// What the cloud would not allow; `root` and a number are an availability domain.
+pub(super) fn points(limits: &[Limit], nodes: &[NodeDef], root: &str) -> Vec<Point> {
+    let count: usize = nodes.iter().map(|node| node.names.len()).sum();
+    let needs = needs(nodes, root);
+    let mut known = 0;
+    let mut points = Vec::new();
+    for ((name, zone), need) in &needs {
+        let fits = |limit: &&Limit| {
+            let limited = limit.zone.as_ref().map(Zone::as_str);
+            limit.name == *name && (limited.is_none() || limited == zone.as_deref())
+        };
+        let most = limits.iter().filter(fits).filter_map(|limit| limit.most).min();
+        known += usize::from(most.is_some());
+        if let Some(most) = most.filter(|most| most < need) {
+            let place = zone.as_ref().map(|zone| format!(" in {zone}")).unwrap_or_default();
+            points.push(Odd(format!(
+                "limits.yaml asks for {need} of {name}{place}, and the cloud allows {most}: nodes beyond that will fail to \
+                 start; lower limits.yaml, or ask the cloud for more"
+            )));
+        }
+    }
+    if points.is_empty() {
+        points.push(Well(match known {
+            0 => format!("{count} nodes; the cloud has no limit that is known to count for them"),
+            _ => format!("{count} nodes, and the cloud allows as many"),
+        }));
+    }
+    points
+}
+
+fn needs(nodes: &[NodeDef], root: &str) -> Needs {
+    let mut needs = Needs::new();
+    for node in nodes {
+        let count = u64::try_from(node.names.len()).unwrap_or(u64::MAX);
+        let topology = node.topology();
+        let cores = u64::from(topology.sockets) * u64::from(topology.cores_per_socket);
+        let mut need = |name: String, zone: Option<String>, each: u64| {
+            let all = needs.entry((name, zone)).or_default();
+            *all = all.saturating_add(each.saturating_mul(count));
+        };
+        need("instances".to_owned(), None, 1);
+        need("cores".to_owned(), None, u64::from(topology.cpus));
+        need("ram_mib".to_owned(), None, node.real_memory.unwrap_or_default());
+        if let Some(family) = node.shape().and_then(family) {
+            let zone = node.zone().map(|zone| match zone.parse::<u32>() {
+                Ok(number) => format!("{root}{number}"),
+                Err(_) => zone.to_owned(),
+            });
+            need(format!("{family}-core-count"), zone, cores);
+        }
+    }
+    needs
+}
+
+/// What Oracle's limits call the shapes of a kind: `standard2` for `VM.Standard2.4`, `standard-e4` for
+/// `VM.Standard.E4.Flex`.
+fn family(shape: &str) -> Option<String> {
+    let kind = shape.strip_prefix("VM.").or_else(|| shape.strip_prefix("BM."))?;
+    let flexible = kind.split_once(".Flex").map(|(kind, _)| kind);
+    let kind = flexible.or_else(|| kind.rsplit_once('.').map(|(kind, _)| kind))?;
+    Some(kind.to_lowercase().replace('.', "-").replace("denseio", "dense-io"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slurmconf::Config;
+
+    fn limit(name: &str, zone: Option<&str>, most: Option<u64>) -> Limit {
+        Limit { name: name.to_owned(), zone: zone.map(Zone::new), most, used: None }
+    }
+
+    fn odd(limits: &[Limit], conf: &str) -> Vec<String> {
+        let nodes = Config::parse(conf).unwrap().nodes;
+        let points = points(limits, &nodes, "PHX-AD-");
+        let odd = |point| match point {
+            Odd(text) => Some(text),
+            Point::Wrong(_) | Well(_) => None,
+        };
+        points.into_iter().filter_map(odd).collect()
+    }
+
+    #[test]
+    fn cores_of_a_kind_were_not_compared_with_what_oracle_allows() {
+        let conf = "NodeName=a[1-4] SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=2 Features=shape=VM.Standard2.2,ad=1\n\
+            NodeName=b[1-3] SocketsPerBoard=1 CoresPerSocket=1 Features=shape=VM.Standard2.1,ad=1\n\
+            NodeName=c[1-9] SocketsPerBoard=1 CoresPerSocket=1 Features=shape=VM.Standard2.1,ad=2\n";
+        let limits = |most| {
+            [
+                limit("standard2-core-count", Some("PHX-AD-1"), most),
+                limit("standard2-core-count", Some("PHX-AD-2"), Some(9)),
+            ]
+        };
+        assert_eq!(odd(&limits(Some(11)), conf), Vec::<String>::new());
+        assert_eq!(odd(&limits(None), conf), Vec::<String>::new());
+        let said = odd(&limits(Some(10)), conf);
+        assert_eq!(said.len(), 1, "{said:?}");
+        let words = "asks for 11 of standard2-core-count in PHX-AD-1, and the cloud allows 10";
+        assert!(said[0].contains(words), "{said:?}");
+    }
+
+    #[test]
+    fn cores_and_memory_were_not_compared_with_what_an_openstack_allows() {
+        let conf = "NodeName=a[1-4] CPUs=4 RealMemory=8000 Features=shape=m1.large\n";
+        let all = [
+            limit("instances", None, Some(4)),
+            limit("cores", None, Some(15)),
+            limit("ram_mib", None, Some(31_999)),
+        ];
+        let said = odd(&all, conf);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(
+            said[0].contains("16 of cores") && said[1].contains("32000 of ram_mib"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn shapes_of_a_kind_have_one_limit() {
+        for (shape, kind) in [
+            ("VM.Standard2.4", Some("standard2")),
+            ("BM.Standard.E4.128", Some("standard-e4")),
+            ("VM.Standard.E4.Flex", Some("standard-e4")),
+            ("VM.Standard.E4.Flex.1.16", Some("standard-e4")),
+            ("VM.DenseIO2.8", Some("dense-io2")),
+            ("m1.large", None),
+        ] {
+            assert_eq!(family(shape).as_deref(), kind, "{shape}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `finish --check`: every point is said, with what to do about it, and none hides another.
+
+use crate::slurm::Fake;
+use crate::stage::{Ended, Stage, program};
+use cloud_sim::Limit;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::process::Command;
+
+/// The points that a check finds, each with its state before it.
+fn points(ended: &Ended) -> Vec<String> {
+    let all: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:#?}"));
+    let text = |point: &Value| {
+        let of = |key: &str| point[key].as_str().unwrap().to_owned();
+        format!("{} {}", of("state"), of("what"))
+    };
+    all.as_array().unwrap().iter().map(text).collect()
+}
+
+fn check(stage: &Stage) -> Ended {
+    let before = stage.files();
+    let ended = stage.run("finish", &["--check", "--json"]);
+    assert_eq!((stage.files(), stage.changes()), (before, Vec::new()), "{ended:#?}");
+    ended
+}
+
+/// The one point that begins so.
+fn point<'a>(points: &'a [String], words: &str) -> &'a str {
+    let found: Vec<_> = points.iter().filter(|point| point.contains(words)).collect();
+    assert_eq!(found.len(), 1, "{words}: {points:#?}");
+    found[0]
+}
+
+#[test]
+fn limits_beyond_what_the_cloud_allows() {
+    let stage = Stage::with(
+        |settings| {
+            let (name, value) = ("standard2-core-count".to_owned(), 3);
+            let availability_domain = Some("Uocm:PHX-AD-1".to_owned());
+            settings.limits = vec![Limit { name, availability_domain, value }];
+        },
+        |_| {},
+    );
+    let ended = check(&stage).with_code(0);
+    let words = "odd limits.yaml asks for 4 of standard2-core-count in Uocm:PHX-AD-1, and the cloud allows 3";
+    assert!(point(&points(&ended), "core-count").starts_with(words), "{ended:#?}");
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 3}\n");
+    let ended = check(&stage).with_code(0);
+    assert_eq!(point(&points(&ended), "allows"), "ok 3 nodes, and the cloud allows as many");
+}
+
+#[test]
+fn parameters_and_programs_of_slurm() {
+    let stage = Stage::with(
+        |_| {},
+        |conf| {
+            *conf = conf
+                .replace("ResumeTimeout=600", "ResumeTimeout=30")
+                .replace("ResumeProgram=/bin/true", "ResumeProgram=/nowhere/startnode")
+                .replace("SuspendProgram=/bin/true", "SuspendProgram=DIR/stop")
+                .replace("ResumeFailProgram=/bin/true\n", "");
+        },
+    );
+    let dir = stage.dir.path().display().to_string();
+    stage.write("etc/slurm.conf", &stage.read("etc/slurm.conf").replace("DIR", &dir));
+    stage.write("stop", "#!/bin/sh\n");
+    fs::set_permissions(stage.path("stop"), fs::Permissions::from_mode(0o777)).unwrap();
+    let said = points(&check(&stage).with_code(1));
+    for (words, remedy) in [
+        ("odd ResumeTimeout is 30 s", "ResumeTimeout=600"),
+        ("wrong ResumeProgram=/nowhere/startnode", "--print-power"),
+        ("can be written by others", "chmod go-w"),
+        ("wrong slurm.conf has no ResumeFailProgram", "startnode-failed"),
+    ] {
+        assert!(point(&said, words).contains(remedy), "{words}: {said:#?}");
+    }
+}
+
+#[test]
+fn files_that_slurmctld_cannot_write_and_others_can() {
+    let stage =
+        Stage::with(|_| {}, |conf| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon"));
+    let mode = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(stage.path("startnode.yaml"), mode).unwrap();
+    let key = stage.path("home/.oci/config").display().to_string();
+    let text = stage.configuration();
+    stage.write("startnode.yaml", &format!("{text}config_file: {key}\n"));
+    let said = points(&check(&stage).with_code(1));
+    assert!(point(&said, "startnode.yaml").contains("chmod go-w"), "{said:#?}");
+    assert!(point(&said, "DIR/state").starts_with("wrong daemon, as whom"), "{said:#?}");
+    assert!(point(&said, "DIR/log/elastic.log").starts_with("odd daemon"), "{said:#?}");
+}
+
+#[test]
+fn one_wrong_point_hid_the_others() {
+    let stage = Stage::with(|_| {}, |conf| *conf = conf.replace("# ENDNODES\n", ""));
+    fs::create_dir(stage.path("finalised")).unwrap();
+    stage.write("limits.yaml", "VM.Standard2.1: many\nVM.Standard2.2: {1: few}\n");
+    let dir = stage.dir.path().display().to_string();
+    let text = stage.configuration().replace("cluster_id: c1", "cluster_id: c9");
+    let more = format!("finalised_dir: {dir}/finalised\nimage_id: nowhere\n");
+    stage.write("startnode.yaml", &format!("{text}{more}"));
+    let said = points(&check(&stage).with_code(1));
+    for words in [
+        "wrong the management node is not ready",
+        "wrong limits.yaml:1:",
+        "wrong limits.yaml:2:",
+        "no line \"# ENDNODES\"",
+        "wrong there is no image nowhere",
+        "has no subnet with this cluster's tag",
+        "ok ResumeProgram=/bin/true",
+    ] {
+        let _ = point(&said, words);
+    }
+}
+
+#[test]
+fn a_check_without_credentials_said_nothing_else() {
+    let stage = Stage::new();
+    fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    let said = points(&check(&stage).with_code(1));
+    assert!(
+        point(&said, ".oci/config").starts_with("wrong the cloud does not answer"),
+        "{said:#?}"
+    );
+    let _ = point(&said, "slurm.conf will change");
+}
+
+/// The user that slurmctld runs as is to check, and root is to write.
+#[test]
+fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
+    let stage =
+        Stage::with(|_| {}, |conf| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon"));
+    // What is in root's home is not to be seen by others.
+    stage.slurm.fake(&Fake { scontrol: "echo slurm 24.11.5", sbatch: "exit 1" });
+    let real = stage.slurm.bin().display().to_string();
+    let bin = stage.path("bin").display().to_string();
+    let key = stage.path("home/.oci/config").display().to_string();
+    let text = stage.configuration().replace(&real, &bin);
+    stage.write("startnode.yaml", &format!("{text}config_file: {key}\n"));
+    fs::copy(program("finish"), stage.path("finish")).unwrap();
+    for name in ["home", "state", "log"] {
+        give(&stage.path(name), 1);
+    }
+    let call = stage.command("finish", &["--check", "--json"]);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=1", "--regid=1", "--clear-groups", "--"]).arg(stage.path("finish"));
+    command.args(call.get_args()).env_clear().current_dir(stage.dir.path());
+    let ended = Ended::of(&command.output().unwrap(), stage.dir.path());
+    let said = points(&ended);
+    assert!(point(&said, "slurm.conf will change").starts_with("odd "), "{said:#?}");
+    assert!(point(&said, "slurm.conf will change").ends_with("sudo finish"), "{said:#?}");
+    let _ = ended.with_code(0);
+}
+
+/// Gives a folder and all in it to a user.
+fn give(path: &std::path::Path, user: u32) {
+    chown(path, Some(user), Some(user)).unwrap();
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path(), user);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The lines that slurm.conf needs besides the nodes, and the calls that follow from them.
+
+use crate::snapshot;
+use crate::stage::{Stage, program};
+use std::path::Path;
+use std::process::Command;
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
+
+fn lines(stage: &Stage) -> String {
+    stage.write("limits.yaml", "general: {shape: VM.Standard2.1, min: 2, max: 4}\n");
+    stage.run("finish", &["--print-power"]).with_code(0).stdout
+}
+
+/// The same wherever it was compiled.
+fn anywhere(text: &str) -> String {
+    let folder = Path::new(program("finish")).parent().unwrap().display().to_string();
+    text.replace(&folder, "/usr/local/bin")
+}
+
+#[test]
+fn what_slurm_conf_needs_before_power_actions() {
+    let stage = Stage::new();
+    snapshot::matches("print-power-24.11", &anywhere(&lines(&stage)));
+    let mut command = stage.command("finish", &["--print-power"]);
+    let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
+    assert!(said.contains("gives its programs no arguments"), "{said}");
+}
+
+#[test]
+fn what_slurm_conf_needs_with_power_actions() {
+    let stage = Stage::on("26.05", |_| {}, |_| {});
+    snapshot::matches("print-power-26.05", &anywhere(&lines(&stage)));
+}
+
+/// 26.05 puts the arguments of a PowerAction before the host list.
+#[test]
+fn power_actions_are_calls_of_ours() {
+    let stage = Stage::on("26.05", |_| {}, |_| {}).running();
+    let text = stage.run("finish", &["--print-power"]).with_code(0).stdout;
+    let text = text.replace("DIR", &stage.dir.path().display().to_string());
+    let calls = text.lines().filter_map(|line| line.split_once("Program=\"")?.1.split('"').next());
+    let calls: Vec<&str> = calls.filter(|call| call.starts_with('/')).collect();
+    assert_eq!(calls.len(), 4, "{text}");
+    for call in calls {
+        let mut words = call.split_whitespace();
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).args(["--dry-run", NODE]).env_clear().env("HOME", stage.path("home"));
+        let output = command.current_dir("/").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{call}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(NODE), "{call}: {output:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! `./install` and `packaging/deb`, from what is built already, into a directory of the test's own.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use bins::config::Settings;
+use slurmconf::{Config, Document, Limits, Markers, Shapes, Site, generate};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+use tempfile::TempDir;
+
+const PROGRAMS: [&str; 7] =
+    ["finish", "listnodes", "rebuild", "reconcile", "resize", "startnode", "stopnode"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Programs without what debuggers need, and the program that writes the pages, as `--built` takes them.
+fn built(folder: &Path) -> PathBuf {
+    let from = Path::new(env!("CARGO_BIN_EXE_finish")).parent().unwrap();
+    let pages = from.join("examples/pages");
+    if !pages.exists() {
+        // Only when this test is all that is built.
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        let target = from.parent().unwrap();
+        command.args(["build", "--quiet", "--locked", "-p", "bins", "--example", "pages"]);
+        well(command.arg("--target-dir").arg(target).current_dir(root()));
+    }
+    let to = folder.join("built");
+    fs::create_dir_all(to.join("examples")).unwrap();
+    for program in PROGRAMS {
+        let mut command = Command::new("strip");
+        well(command.arg("-o").arg(to.join(program)).arg(from.join(program)));
+    }
+    fs::copy(pages, to.join("examples/pages")).unwrap();
+    to
+}
+
+/// How it ended, if it ended well.
+fn well(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Every file and link below a folder, by its path in it.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let listed = well(Command::new("find").args([".", "-not", "-type", "d"]).current_dir(folder));
+    text(&listed).lines().map(|line| line.trim_start_matches("./").to_owned()).collect()
+}
+
+#[test]
+fn a_prefix_gets_programs_names_pages_units_and_examples() {
+    let folder = TempDir::new().unwrap();
+    let (prefix, tools) = (folder.path().join("usr"), folder.path().join("tools"));
+    let mut command = Command::new(root().join("install"));
+    command.arg("--built").arg(built(folder.path())).arg("--prefix").arg(&prefix);
+    let said = text(&well(command.arg("--slurm-tools").arg(&tools).current_dir("/")));
+    let own = format!("{}/etc/citc", prefix.display());
+    assert!(said.contains(&own) && Path::new(&own).is_dir(), "{said}");
+    let files = files(&prefix);
+    for program in PROGRAMS {
+        for file in [
+            format!("bin/{program}"),
+            format!("share/man/man1/{program}.1"),
+            format!("share/bash-completion/completions/{program}"),
+            format!("share/zsh/site-functions/_{program}"),
+            format!("share/fish/vendor_completions.d/{program}.fish"),
+        ] {
+            assert!(files.contains(&file), "{file}: {files:#?}");
+        }
+    }
+    for alias in bins::alias::ALL {
+        let link = prefix.join("bin").join(alias.name);
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new(alias.program));
+        let help = text(&well(Command::new(link).arg("--help").env_clear()));
+        assert!(help.contains(&format!("Usage: {}", alias.program)), "{}: {help}", alias.name);
+    }
+    for name in ["resume", "resumefail", "suspend", "rebuild"] {
+        let link = tools.join(format!("slurm-openstack-{name}"));
+        well(Command::new(link).arg("--version").env_clear());
+    }
+    for file in [
+        "etc/logrotate.d/slurm-elastic",
+        "share/doc/slurm-elastic/docs/configuration.md",
+        "share/doc/slurm-elastic/examples/oci/startnode.yaml",
+    ] {
+        assert!(files.contains(file), "{file}: {files:#?}");
+    }
+    pages(&prefix.join("share/man/man1"));
+    units(&prefix);
+}
+
+/// Every page has what a page has, and is one that `man` can show.
+fn pages(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let page = fs::read_to_string(&path).unwrap();
+        for section in [".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS"] {
+            assert!(page.contains(section), "{}: no {section}", path.display());
+        }
+        if Path::new("/usr/bin/man").exists() && Path::new("/usr/bin/groff").exists() {
+            let mut command = Command::new("man");
+            command
+                .args(["--warnings", "-l"])
+                .arg(&path)
+                .env("MANWIDTH", "100")
+                .env("LC_ALL", "C.UTF-8");
+            let shown = well(&mut command);
+            assert!(text(&shown).contains("SYNOPSIS"), "{}: {shown:?}", path.display());
+            assert!(shown.stderr.is_empty(), "{}: {shown:?}", path.display());
+        }
+    }
+}
+
+/// Units call what was installed.
+fn units(prefix: &Path) {
+    let folder = prefix.join("lib/systemd/system");
+    let mut calls = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let unit = fs::read_to_string(&path).unwrap();
+        assert!(!unit.contains('@'), "{unit}");
+        for line in unit.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let section = line.starts_with('[') && line.ends_with(']');
+            assert!(section || line.starts_with('#') || line.contains('='), "{line}");
+            let call = line.strip_prefix("ExecStart=").and_then(|call| call.split(' ').next());
+            if let Some(program) = call {
+                assert!(Path::new(program).starts_with(prefix), "{line}");
+                assert!(Path::new(program).is_file(), "{line}");
+                calls += 1;
+            }
+        }
+    }
+    assert_eq!(calls, 1, "{}", folder.display());
+}
+
+#[test]
+fn what_is_not_built_is_said() {
+    let folder = TempDir::new().unwrap();
+    let mut command = Command::new(root().join("install"));
+    command.arg("--prefix").arg(folder.path()).arg("--built").arg(folder.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("has no examples/pages: cargo build"), "{said}");
+    assert_eq!(files(folder.path()), BTreeSet::new());
+}
+
+#[test]
+fn a_package_has_the_same() {
+    if !Path::new("/usr/bin/dpkg-deb").exists() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut command = Command::new(root().join("packaging/deb"));
+    command.arg("--built").arg(built(folder.path())).arg(folder.path().join("out"));
+    // Nobody keeps it.
+    let package = text(&well(command.env("DPKG_DEB_COMPRESSOR_TYPE", "none")));
+    let package = Path::new(package.trim());
+    let listed = text(&well(Command::new("dpkg-deb").arg("--contents").arg(package)));
+    for path in [
+        "./usr/local/bin/startnode",
+        "./usr/local/bin/update_config -> finish",
+        "./usr/local/share/man/man1/finish.1",
+        "./usr/local/lib/systemd/system/slurm-elastic-reconcile.timer",
+        "./etc/logrotate.d/slurm-elastic",
+        "./etc/citc/",
+        "./usr/share/doc/slurm-elastic/copyright",
+    ] {
+        assert!(listed.lines().any(|line| line.ends_with(path)), "{path}: {listed}");
+    }
+    let fields = text(&well(Command::new("dpkg-deb").arg("--field").arg(package)));
+    assert!(
+        fields.contains("Package: slurm-elastic\n") && fields.contains("libc6 (>= 2."),
+        "{fields}"
+    );
+}
+
+#[test]
+fn examples_are_what_our_own_readers_take() {
+    let read = |name: &str| fs::read_to_string(root().join("examples").join(name)).unwrap();
+    for cloud in ["oci", "openstack"] {
+        let name = format!("{cloud}/startnode.yaml");
+        let loaded = Settings::read(&name, &read(&name)).unwrap();
+        assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        let name = format!("{cloud}/limits.yaml");
+        let (limits, errors) = Limits::read_all(&name, &read(&name));
+        assert!(errors.is_empty() && !limits.groups.is_empty(), "{errors:?}");
+        if cloud == "oci" {
+            let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+            assert!(!cluster.nodes.is_empty());
+        }
+    }
+    let conf = read("slurm.conf");
+    let config = Config::parse(&conf).unwrap();
+    assert!(config.power.is_on(), "{:?}", config.power);
+    Document::parse(conf).section(Markers::NODES).unwrap();
+}
