@@ -47,6 +47,8 @@ pub struct Context {
     pub files: Files,
     /// What is wrong with the subnet that the configuration names, if that was to be found out.
     pub no_subnet: Option<String>,
+    /// Why files that only a launch needs cannot be read, if that was to be found out.
+    pub unread: Vec<String>,
     /// How far it is.
     pub bar: Bar,
 }
@@ -71,7 +73,7 @@ impl Context {
             }
             found => (found?, None),
         };
-        let mut site = wiring::site(&settings, &environment, &slurm.config, purpose)?;
+        let (mut site, unread) = wiring::site(&settings, &environment, &slurm.config, purpose)?;
         let connected = wiring::cloud(&settings, &environment, purpose).await?;
         site.subnet = site.subnet.or(connected.subnet);
         let (state, state_path, lost) = state(common, &settings, &environment);
@@ -100,6 +102,7 @@ impl Context {
             state_path,
             files,
             no_subnet,
+            unread,
             bar: Bar::default(),
         })
     }

@@ -27,13 +27,23 @@ pub fn unhurried(settings: &Settings) -> Duration {
 }
 
 /// What the operator decided, with what slurm.conf says; what only a launch needs is read only for one.
+///
+/// A check goes on without a file that cannot be read, and is told why.
 pub fn site(
     settings: &Settings,
     environment: &Environment,
     slurm: &Config,
     purpose: Purpose,
-) -> Result<Site, Trouble> {
+) -> Result<(Site, Vec<String>), Trouble> {
     let launches = purpose.launches();
+    let mut unread = Vec::new();
+    let mut text = |named: Option<&str>, usual| match optional(named, usual, environment) {
+        Err(trouble) if purpose == Purpose::Check => {
+            unread.push(trouble.to_string());
+            Ok(None)
+        }
+        text => text,
+    };
     let identity = match &settings.cluster_id {
         Some(id) => Identity::cluster(id),
         None => Identity::by_name(),
@@ -45,10 +55,8 @@ pub fn site(
             site.zone_root.clone_from(&oracle.ad_root);
             site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
             site.preemptible = oracle.preemptible;
-            let keys = launches
-                .then(|| optional(settings.paths.ssh_keys.as_deref(), SSH_KEYS, environment))
-                .transpose()?
-                .flatten();
+            let named = settings.paths.ssh_keys.as_deref();
+            let keys = if launches { text(named, SSH_KEYS)? } else { None };
             let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);
             site.ssh_keys = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
         }
@@ -59,11 +67,11 @@ pub fn site(
     site.keypairs = keypairs(settings, slurm);
     site.fallback = settings.fallback.iter().map(|other| fallback(other, &site)).collect();
     if launches {
-        let text = optional(settings.paths.bootstrap.as_deref(), BOOTSTRAP, environment)?;
-        site.user_data = text.map(Secret::new);
+        let named = settings.paths.bootstrap.as_deref();
+        site.user_data = text(named, BOOTSTRAP)?.map(Secret::new);
     }
     site.policies = policies(settings, slurm.power.resume_timeout);
-    Ok(site)
+    Ok((site, unread))
 }
 
 /// The key pairs that the features of nodes name: Nova takes the name and no keys, and knows itself which there are.

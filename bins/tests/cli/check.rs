@@ -99,11 +99,13 @@ fn one_wrong_point_hid_the_others() {
     stage.write("limits.yaml", "VM.Standard2.1: many\nVM.Standard2.2: {1: few}\n");
     let dir = stage.dir.path().display().to_string();
     let text = stage.configuration().replace("cluster_id: c1", "cluster_id: c9");
-    let more = format!("finalised_dir: {dir}/finalised\nimage_id: nowhere\n");
+    let more =
+        format!("finalised_dir: {dir}/finalised\nimage_id: nowhere\nbootstrap_file: /no/boot\n");
     stage.write("startnode.yaml", &format!("{text}{more}"));
     let said = points(&check(&stage).with_code(1));
     for words in [
         "wrong the management node is not ready",
+        "wrong cannot read /no/boot",
         "wrong limits.yaml:1:",
         "wrong limits.yaml:2:",
         "no line \"# ENDNODES\"",

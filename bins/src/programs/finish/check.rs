@@ -54,7 +54,8 @@ pub(super) async fn all(
 
 /// What can be read, and what is wrong with what cannot.
 fn configuration(context: &Context, new: &Result<String, Trouble>) -> Vec<Point> {
-    let mut points: Vec<Point> = inputs::unready(context).map(Wrong).into_iter().collect();
+    let unready = inputs::unready(context);
+    let mut points: Vec<Point> = context.unread.iter().cloned().chain(unready).map(Wrong).collect();
     match new {
         Ok(_) => points.push(Well("configuration and limits are readable".to_owned())),
         Err(trouble) => {
