@@ -41,6 +41,29 @@ async fn retry_tokens() {
 }
 
 #[tokio::test]
+async fn every_change_takes_a_token_of_its_own() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let act = async |action: &str| {
+        let target = format!("/20160918/instances/{id}?action={action}");
+        scene.try_send("POST", &target, &[("opc-retry-token", "t")], "").await.unwrap()
+    };
+    let first = act("SOFTRESET").await.ok();
+    // Off, and on again.
+    scene.advance(10);
+    scene.advance(10);
+    let again = act("SOFTRESET").await.ok();
+    let work = "opc-work-request-id";
+    assert_eq!(first.header(work), again.header(work));
+    assert_eq!(again.json()["lifecycleState"], "RUNNING", "as it is now");
+    assert_eq!(scene.cloud.admin().boots(&id), Some(2));
+    act("RESET").await.refused(409, "InvalidatedRetryToken");
+    let other = scene.launch_with(Some("t"), &launch_body("n2")).await;
+    assert_ne!(other.ok().json()["id"], json!(id), "another operation's");
+}
+
+#[tokio::test]
 async fn etags_guard_changes() {
     let scene = Scene::frozen().await;
     let id = scene.launch("n1").await;
@@ -209,7 +232,7 @@ async fn service_limits() {
     let name = "standard-e5-core-count".to_owned();
     admin.set_limit(Limit { name, availability_domain: Some(DOMAIN.to_owned()), value: 3 });
     scene.launch("n5").await;
-    scene.launch("n6").await;
+    let last = scene.launch("n6").await;
     let refused = scene.launch_with(None, &launch_body("n7")).await.refused(400, "LimitExceeded");
     assert!(refused.text.contains("standard-e5-core-count"), "{}", refused.text);
     let target = format!(
@@ -218,6 +241,10 @@ async fn service_limits() {
     );
     let left = scene.get(&target).await.ok().json();
     assert_eq!((&left["used"], &left["available"]), (&json!(3), &json!(0)));
+    scene.send("DELETE", &format!("/20160918/instances/{last}"), "").await.ok();
+    assert_eq!(scene.get(&target).await.ok().json()["used"], 3, "until the very end");
+    scene.advance(5);
+    assert_eq!(scene.get(&target).await.ok().json()["used"], 2);
 }
 
 #[tokio::test]

@@ -182,3 +182,17 @@ async fn what_never_happens_does_not_happen_at_once() {
         assert!(refused.to_string().starts_with("timing provision"), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn what_is_used_of_a_limit_outlives_a_restart() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    scene.launch("n1").await;
+    drop(scene);
+    let scene = start(state.path()).await;
+    let target = format!(
+        "/20190729/services/compute/limits/standard-e5-core-count/resourceAvailability\
+         ?compartmentId={COMPARTMENT}&availabilityDomain=Uocm%3APHX-AD-1"
+    );
+    assert_eq!(scene.get(&target).await.ok().json()["used"], 1);
+}
