@@ -10,7 +10,7 @@ fn nodes_come_reboot_fail_and_go_by_power_actions() {
         let cluster = Cluster::builder("26.05")
             .nodes(1)
             .suspend_time(600)
-            .resume_timeout(15)
+            .resume_timeout(30)
             .printed_programs()
             .start();
         let conf = std::fs::read_to_string(cluster.dir().join("etc/slurm.conf")).unwrap();

@@ -52,7 +52,7 @@ fn rolls(series: &str) {
 }
 
 fn stops(series: &str) {
-    let cluster = cluster(series, 3, 10);
+    let cluster = cluster(series, 3, 20);
     for number in 1..=3 {
         cluster.fate(&format!("vm-standard2-1-ad1-000{number}"), "never");
     }
@@ -68,9 +68,8 @@ fn stops_at_once(series: &str) {
     cluster.cloud().add_fault(Rule::always("UpdateInstance", refused));
     let rolled = cluster.run("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "1"]);
     assert_eq!(rolled.status.code(), Some(1), "{rolled:?}\n{}", cluster.story());
-    let timed_out = cluster.log("slurmctld.log").contains("timed out");
-    assert!(!timed_out, "{rolled:?}\n{}", cluster.story());
     let reasons = cluster.ask("scontrol", &["show", "node", "-o"]);
+    assert!(!reasons.contains("timed out"), "{rolled:?}\n{}", cluster.story());
     assert_eq!(reasons.matches("not rebuilt: ").count(), 1, "{reasons}");
     assert_eq!(on_image(&cluster, OLD), 2);
 }

@@ -16,7 +16,7 @@ fn never_boots(series: &str) {
         cluster.machines().iter().all(|machine| machine.id != first)
     });
     let log = cluster.log("elastic.log");
-    assert!(log.contains("failed"), "ResumeFailProgram has run\n{}", cluster.story());
+    assert!(log.contains("begin: failed"), "ResumeFailProgram has run\n{}", cluster.story());
     // Only now: it would have found the machine, too.
     let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "1"]);
     cluster.wait_job(job, "COMPLETED");

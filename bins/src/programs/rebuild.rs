@@ -139,10 +139,15 @@ pub(super) async fn nodes(
                 [] => Report::new(plan::Operation::Rebuild),
                 _ => run::rebuild(run, &known, options).await,
             };
-            let failed = failed.into_iter().map(|(node, why)| {
-                (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
-            });
-            report.nodes.extend(failed);
+            if !failed.is_empty() {
+                let mut untried = Report::new(plan::Operation::Rebuild);
+                untried.nodes.extend(failed.into_iter().map(|(node, why)| {
+                    (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
+                }));
+                run::tell_not_rebuilt(run, &mut untried).await;
+                report.nodes.extend(untried.nodes);
+                report.warnings.extend(untried.warnings);
+            }
             Ok(context.tell(common, &report))
         })
         .await

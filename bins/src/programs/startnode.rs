@@ -119,6 +119,7 @@ async fn begin(
     // What is left of a node is removed without knowing how to launch one.
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open("startnode", common, purpose).await?;
+    context.fill(Some(&names)).await;
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }
@@ -128,7 +129,6 @@ async fn begin(
         context
             .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
     }
-    context.fill(Some(&names)).await;
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),

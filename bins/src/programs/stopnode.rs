@@ -65,7 +65,11 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
     let names = names.map_err(|error| Trouble::from_error(&error))?;
     let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
-    let context = Context::open("stopnode", common, purpose).await?;
+    let mut context = Context::open("stopnode", common, purpose).await?;
+    if let Some(names) = &names {
+        // A node that was made at run time has a machine, too.
+        context.fill(Some(names)).await;
+    }
     let code = context
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {

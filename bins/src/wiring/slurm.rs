@@ -40,7 +40,7 @@ pub async fn slurm(
 }
 
 /// Fills in what slurm.conf does not say of nodes and slurmctld does: features that were given with scontrol, and nodes that
-/// were made with it. True if there was something; slurmctld is asked only if a node has no features.
+/// were made with it. True if there was something; for nodes that are named, slurmctld is asked only if one has no features.
 pub async fn fill(slurm: &mut Slurm, names: Option<&[NodeName]>) -> bool {
     let roster = Roster::new(&slurm.config);
     let featureless = |name: &NodeName| {
@@ -48,12 +48,15 @@ pub async fn fill(slurm: &mut Slurm, names: Option<&[NodeName]>) -> bool {
     };
     let all = names.map_or_else(|| roster.nodes(), <[NodeName]>::to_vec);
     let wanted: BTreeSet<NodeName> = all.into_iter().filter(featureless).collect();
-    if wanted.is_empty() {
+    if wanted.is_empty() && names.is_some() {
         return false;
     }
     // Without slurmctld, what slurm.conf says is all there is.
     let known = slurm.controller.nodes(None).await.unwrap_or_default();
-    let found = known.iter().filter(|node| wanted.contains(&node.name));
+    let is_wanted = |node: &&Node| {
+        wanted.contains(&node.name) || names.is_none() && roster.get(&node.name).is_none()
+    };
+    let found = known.iter().filter(is_wanted);
     let more: Vec<NodeDef> = found.filter_map(|node| definition(node, &roster)).collect();
     let some = !more.is_empty();
     // The first line about a node counts.

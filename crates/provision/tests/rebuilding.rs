@@ -10,7 +10,7 @@ use cloud_core::{
     ShapeName, Tags,
 };
 use common::{Bed, conf, groups, names, node};
-use provision::plan::{RebuildOptions, Target, Vars};
+use provision::plan::{RebuildOptions, Rollout, Target, Vars};
 use provision::{Cause, Outcome, Report, run};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, Reason};
@@ -237,4 +237,21 @@ async fn one_image_that_cannot_be_replaced_does_not_recreate_the_others() {
     assert!(both.into_iter().all(|words| reason.contains(words)), "{reason}");
     assert_eq!(bed.requests(Operation::Terminate), 1);
     assert_eq!(bed.cloud.boots(&three), Some(2), "rebuilt in place");
+}
+
+/// One file that named a server we may not see kept the roll of all others from its end.
+#[tokio::test(start_paused = true)]
+async fn one_server_that_may_not_be_seen_made_the_whole_listing_incomplete() {
+    for (kind, complete) in [(ErrorKind::Forbidden, true), (ErrorKind::Protocol, false)] {
+        let bed = persistent("n[1-2]");
+        let theirs = server(&bed, "a", Tags::new()).await;
+        for _ in 0..20 {
+            bed.cloud.script(Operation::Get, Trouble::Refuse(kind));
+        }
+        let mut request = Rollout::new(ImageId::new("image-1"));
+        request.named.insert(node("n1"), theirs);
+        let look = bed.run(async |run| run.look_at_rollout(&request).await).await;
+        assert_eq!(look.fleet.is_complete(), complete, "{kind:?}: {:?}", look.warnings);
+        assert_eq!(look.warnings.len(), 1, "{:?}", look.warnings);
+    }
 }

@@ -6,7 +6,7 @@ use crate::trouble::Trouble;
 use crate::wiring::Purpose;
 use provision::state::give_to_directory;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -61,7 +61,8 @@ fn taken(file: &File, program: &str) -> bool {
             let mut file = file;
             let line = format!("{program}, process {}\n", std::process::id());
             // Only those who wait read it.
-            let _ = file.set_len(0).and_then(|()| file.write_all(line.as_bytes()));
+            let emptied = file.set_len(0).and_then(|()| file.rewind());
+            let _ = emptied.and_then(|()| file.write_all(line.as_bytes()));
             true
         }
         Err(TryLockError::WouldBlock) => false,
@@ -87,4 +88,22 @@ async fn wait(context: &Context, file: &File, program: &str) -> Result<(), Troub
     let text =
         format!("slurm.conf is still being changed by {other}; run it again when that has ended");
     Err(Trouble::new(text).passing(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waited_left_zeros_before_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK);
+        std::fs::write(&path, "resize, process 1\n").unwrap();
+        let mut file = lockable(&path).unwrap();
+        let mut other = String::new();
+        file.read_to_string(&mut other).unwrap();
+        assert!(taken(&file, "finish"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("finish, process "), "{text:?}");
+    }
 }

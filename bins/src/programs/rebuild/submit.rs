@@ -73,7 +73,7 @@ pub(super) struct Submit {
 /// Rebuild jobs, for nodes that are not elastic; before Slurm 23.02, for all.
 #[derive(Args, Debug)]
 pub(super) struct JobOptions {
-    /// Submit a job for each node instead, in the first of these partitions that has the node: for nodes that are not elastic.
+    /// Submit a job for each node instead, in the first of these partitions that has the node: for nodes that are not elastic or, before Slurm 23.02, for all.
     #[arg(long, value_name = "PARTITION", num_args = 0..=1, default_missing_value = "rebuild", value_delimiter = ',')]
     pub(super) jobs: Option<Vec<String>>,
 

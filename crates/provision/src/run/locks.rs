@@ -38,7 +38,9 @@ impl Run<'_> {
             return Known { known, strange };
         }
         // What slurm.conf has lost, or has never had, slurmctld may have.
-        let all = self.tools.slurm.nodes(None).await.unwrap_or_default();
+        let Ok(all) = self.tools.slurm.nodes(None).await else {
+            return Known { known: nodes.to_vec(), strange: Vec::new() };
+        };
         let all: BTreeSet<NodeName> = all.into_iter().map(|node| node.name).collect();
         let more = strange.extract_if(.., |node| all.contains(node));
         known.extend(more);

@@ -106,7 +106,10 @@ impl Run<'_> {
         let until = Instant::now() + Duration::from_mins(1);
         for (node, error) in self.look_for_named(named, &mut look, until).await {
             look.warnings.push(format!("{node}: {error}"));
-            look.fleet.set_incomplete();
+            // What will not pass is that node's trouble, and no reason to wait for the others.
+            if error.kind().passes() {
+                look.fleet.set_incomplete();
+            }
         }
         look
     }

@@ -13,7 +13,7 @@ mod start;
 mod stop;
 
 pub use look::Look;
-pub use others::{deploy, finish, rebuild, resize, resize_to, rollout};
+pub use others::{deploy, finish, rebuild, resize, resize_to, rollout, tell_not_rebuilt};
 pub use reconcile::{preview_reconcile, reconcile};
 pub use start::start;
 pub use stop::{failed, stop, stop_all, stop_now};

@@ -51,27 +51,30 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
         }
     }
     if options.slurm_asks {
-        say_why(run, &mut report, deadline).await;
+        tell_not_rebuilt(run, &mut report).await;
     }
     busy(&mut report, locked.busy);
     unknown(&mut report, strange);
     run.ended(report, begun)
 }
 
-/// Tells Slurm of nodes that it waits for in vain.
-async fn say_why(run: &Run<'_>, report: &mut Report, deadline: Instant) {
+/// Tells Slurm why nodes that it waits for will not come.
+///
+/// [`rebuild`] does so by itself; this is for nodes that never got that far.
+pub async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
     let failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success());
     let failed: BTreeMap<NodeName, String> =
         failed.map(|(node, why)| (node.clone(), why.reason.clone().unwrap_or_default())).collect();
     if failed.is_empty() {
         return;
     }
-    let look = run.look().await;
+    let (look, deadline) = (run.look().await, run.deadline(Instant::now()));
     let said = failed.iter().map(|(node, why)| (node, why.as_str()));
     let plan = plan::not_rebuilt(said, look.world(run));
     let told = run.act(&plan, look, BTreeMap::new(), deadline).await;
-    for (node, outcome) in told.nodes {
-        report.note(node, outcome);
+    for (node, untold) in told.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success()) {
+        let why = untold.reason.unwrap_or_default();
+        report.warn(format!("Slurm could not be told why {node} is not rebuilt: {why}"));
     }
 }
 
