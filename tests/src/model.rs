@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// A slurmd with network, process, host-name, mount and time namespaces of its own. The cluster is made in a scenario
-    /// that has such, too: see [`alone`](crate::alone).
+    /// that has such, too: see [`alone`](crate::alone()).
     Netns,
     /// A slurmd on a port of its own of this machine, which needs no rights. All of them have this machine's name.
     Local,
