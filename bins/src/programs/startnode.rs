@@ -116,6 +116,9 @@ async fn begin(
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let names = arguments.nodes.node_names().map_err(|error| Trouble::from_error(&error))?;
+    if let Some(warning) = request.illegible().filter(|_| !arguments.failed) {
+        return Err(illegible(warning, file));
+    }
     // What is left of a node is removed without knowing how to launch one.
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open("startnode", common, purpose).await?;
@@ -150,6 +153,15 @@ async fn begin(
         })
         .await;
     Ok(code)
+}
+
+/// To go on would be to guess which nodes are of one job, and to start a part of them.
+fn illegible(warning: &Warning, file: Option<&Path>) -> Trouble {
+    let file = file.unwrap_or(Path::new("")).display();
+    Trouble::new(format!("{file}: {}", chain(warning))).advising(
+        "slurmctld queues the jobs again and writes a new one; by hand, unset SLURM_RESUME_FILE and every node starts on \
+         its own",
+    )
 }
 
 fn group(job: &slurmctl::JobNodes) -> Option<JobGroup> {

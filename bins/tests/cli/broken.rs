@@ -264,22 +264,48 @@ fn a_disk_that_is_full() {
     assert_eq!(stage.changes(), Vec::<String>::new());
 }
 
+/// A resume file with this text, and what became of a call with it.
+fn resumed(stage: &Stage, arguments: &[&str], name: &str, text: Option<&str>) -> Ended {
+    let file = stage.path(name);
+    if let Some(text) = text {
+        fs::write(&file, text).unwrap();
+    }
+    let mut command = stage.command("startnode", arguments);
+    let output = command.env("SLURM_RESUME_FILE", &file).output().unwrap();
+    Ended::of(&output, stage.dir.path())
+}
+
 #[test]
-fn a_resume_file_that_is_gone_or_garbage_stops_nothing() {
+fn a_resume_file_that_is_gone_or_garbage_starts_nothing() {
     let stage = Stage::new().running();
-    for (number, text) in [(1, None), (2, Some("{\"jobs\": [")), (3, Some(""))] {
-        let file = stage.path(&format!("resume-{number}"));
-        if let Some(text) = text {
-            fs::write(&file, text).unwrap();
+    let node = "vm-standard2-1-ad1-0001";
+    for (name, text, why) in [
+        ("gone", None, "cannot be read: No such file or directory"),
+        ("cut", Some("{\"jobs\": ["), "is no JSON: EOF while parsing a list at line 1 column 10"),
+        ("noise", Some("\u{1}\u{2}"), "is no JSON: expected value at line 1 column 1"),
+    ] {
+        let why = format!("DIR/{name}: the resume file {why}");
+        for arguments in [&[node][..], &["--dry-run", node]] {
+            let ended = resumed(&stage, arguments, name, text).with_code(2);
+            let _ = ended.saying(&[&why, "unset SLURM_RESUME_FILE"]);
         }
+        assert_eq!(stage.changes(), Vec::<String>::new());
+    }
+    let left = resumed(&stage, &["--failed", node], "gone", None);
+    let _ = left.with_code(0);
+}
+
+#[test]
+fn an_empty_resume_file_groups_no_nodes() {
+    let stage = Stage::new().running();
+    for (number, text, why) in [(1, "", "is empty"), (2, "{}", "has no list of jobs")] {
         let node = format!("vm-standard2-1-ad1-000{number}");
-        let mut command = stage.command("startnode", &[&node]);
-        let output = command.env("SLURM_RESUME_FILE", &file).output().unwrap();
-        let name = format!("resume-{number}: the resume file");
-        let ended = Ended::of(&output, stage.dir.path()).with_code(0);
-        let ended = ended.saying(&[&format!("DIR/{name}"), "start on their own"]);
+        let name = format!("resume-{number}");
+        let ended = resumed(&stage, &[&node], &name, Some(text)).with_code(0);
+        let why = format!("{name}: the resume file {why}");
+        let ended = ended.saying(&[&why, "start on their own"]);
         assert!(stage.live().contains(&node), "{ended:?}");
         let log = stage.read("log/elastic.log");
-        assert!(log.lines().any(|it| it.contains(" WARNING ") && it.contains(&name)), "{log}");
+        assert!(log.lines().any(|it| it.contains(" WARNING ") && it.contains(&why)), "{log}");
     }
 }

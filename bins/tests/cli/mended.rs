@@ -206,6 +206,24 @@ fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
 }
 
+/// Slurm's nodes were on their way up, and nobody was to bring them.
+#[test]
+fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
+    let stage = Stage::new().running();
+    let name = format!("nodename={NODE}");
+    let _ = stage.slurm.ask("scontrol", &["update", &name, "state=power_up"]);
+    let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
+    wait("node on its way up", || said().contains("POWERING_UP").then_some(()), said);
+    stage.write("resume", "{");
+    let mut command = stage.command("startnode", &[NODE]);
+    let output = command.env("SLURM_RESUME_FILE", stage.path("resume")).output().unwrap();
+    let ended = Ended::of(&output, stage.dir.path()).with_code(2);
+    let _ = ended.saying(&["DIR/resume: the resume file is no JSON", "given back to Slurm"]);
+    wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
+    assert!(said().contains("the resume file is no JSON"), "{}", said());
+    assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
+}
+
 /// It would have told the accounting that the cluster has no jobs, which ends them there.
 #[test]
 fn a_throw_away_slurmctld_called_the_accounting_that_an_included_file_names() {

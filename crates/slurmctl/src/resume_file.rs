@@ -14,7 +14,7 @@ const MOST_NODES: u64 = 1 << 17;
 /// The nodes to resume, and the jobs that wait for them.
 ///
 /// The argument is the truth. The file only groups its nodes: whatever else the file names is left
-/// out, and a file that is missing or cannot be read means that every node stands alone.
+/// out, and without a file every node stands alone; one that cannot be read is [`Self::illegible`].
 ///
 /// ```
 /// use slurmctl::{JobId, ResumeRequest};
@@ -34,7 +34,7 @@ pub struct ResumeRequest {
     pub jobs: Vec<JobNodes>,
     /// All nodes to resume, as the argument has them.
     pub all: Hostlist,
-    /// What was wrong with the file; none of it is a reason not to start nodes.
+    /// What was wrong with the file.
     pub warnings: Vec<Warning>,
 }
 
@@ -155,6 +155,23 @@ impl ResumeRequest {
             }
         }
         request
+    }
+
+    /// Why nobody can know what the file groups: it was there when slurmctld named it, and is gone or garbage.
+    ///
+    /// Whoever goes on in spite of it may start half of a job's nodes. A file that was never given, or that is empty or
+    /// names no jobs, groups nothing, and a job in it that cannot be read concerns that job alone.
+    #[must_use]
+    pub fn illegible(&self) -> Option<&Warning> {
+        let is_illegible = |warning: &&Warning| match warning {
+            Warning::Unreadable(_) | Warning::TooLong | Warning::Garbage(_) => true,
+            Warning::NoFile
+            | Warning::Empty
+            | Warning::NoJobs
+            | Warning::NoJobId { .. }
+            | Warning::BadNodes { .. } => false,
+        };
+        self.warnings.iter().find(is_illegible)
     }
 
     /// The nodes that no job waits for, as those that were powered up by hand.

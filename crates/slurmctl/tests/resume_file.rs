@@ -104,7 +104,17 @@ fn a_file_that_is_none_is_a_warning_and_never_a_failure() {
         let warnings: Vec<String> = request.warnings.iter().map(Warning::to_string).collect();
         assert_eq!(warnings, [warning], "{text:?}");
         assert_eq!((request.jobs.len(), request.alone()), (0, argument.clone()));
+        assert_eq!(request.illegible().is_some(), warning.ends_with("no JSON"), "{text:?}");
     }
+}
+
+#[test]
+fn a_file_that_is_gone_is_illegible_and_none_at_all_is_not() {
+    let gone = Path::new("/nowhere/at/all");
+    let illegible = |file| ResumeRequest::read(&list("n1"), file).illegible().cloned();
+    let why = illegible(Some(gone)).unwrap();
+    assert_eq!(why.to_string(), "the resume file cannot be read");
+    assert_eq!(illegible(None), None);
 }
 
 #[test]
