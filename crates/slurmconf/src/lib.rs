@@ -16,7 +16,7 @@ pub use document::{
     Definition, DefinitionKind, Document, Line, Markers, Operator, Pair, Statement,
 };
 pub use error::{Error, Place, Problem, Result};
-pub use generate::{Cluster, ElasticSettings, Program, Site, Style, generate};
+pub use generate::{Cluster, ElasticSettings, Program, Site, Style, generate, generate_all};
 pub use limits::{Form, Group, Limits, MAX_COUNT, Management};
 pub use model::{
     Config, Features, Gres, GresList, IndexedNode, NodeDef, NodeIndex, NodeSet, NodeState,

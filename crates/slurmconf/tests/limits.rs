@@ -1,6 +1,6 @@
 //! limits.yaml, `mgmt_shape.yaml` and shapes.yaml: what is read, and how what is wrong is told.
 
-use slurmconf::{Form, Group, Limits, Management, Shapes, Site, generate};
+use slurmconf::{Form, Group, Limits, Management, Shapes, Site, generate, generate_all};
 
 fn first_line(error: &slurmconf::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
@@ -140,6 +140,21 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
         let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err();
         assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
     }
+}
+
+#[test]
+fn unknown_shapes_were_told_one_at_a_time() {
+    let text = "VM.Standrd2.1: {1: 1, 2: 1}\nVM.Standard2.1: 2\nVM.Nowhere: 1\n";
+    let limits = Limits::read("limits.yaml", text).unwrap();
+    let (cluster, errors) = generate_all(&limits, &Shapes::oci(), &Site::default());
+    let places: Vec<_> =
+        errors.iter().map(|it| first_line(it).split(';').next().unwrap().to_owned()).collect();
+    let expected = [
+        "limits.yaml:1:1: unknown shape \"VM.Standrd2.1\"",
+        "limits.yaml:3:1: unknown shape \"VM.Nowhere\"",
+    ];
+    assert_eq!(places, expected);
+    assert_eq!(cluster.nodes.len(), 1, "the others are worked out");
 }
 
 #[test]

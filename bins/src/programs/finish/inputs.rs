@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::trouble::Trouble;
 use slurmconf::{
     Cluster, Document, Flavor, Limits, Management, Markers, MemoryPolicy, Problem, Shapes, Site,
-    Statement, generate,
+    Statement, generate_all,
 };
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,10 @@ impl Inputs {
             memory: memory(context, citc),
             default_partition: sources.default_partition.clone(),
         };
-        let cluster = generate(&limits, &shapes, &site).map_err(|e| Trouble::from_error(&e))?;
+        let (cluster, errors) = generate_all(&limits, &shapes, &site);
+        if !errors.is_empty() {
+            return Err(Trouble::from_errors(&errors));
+        }
         let marked = Marked::find(&context.slurm.path)?;
         Ok(Self { cluster, marked, limits: sources.limits.clone() })
     }

@@ -9,7 +9,7 @@ pub use elastic::{ElasticSettings, Program};
 pub use style::Style;
 
 use crate::{
-    error::{Problem, Result},
+    error::{Error, Problem, Result},
     limits::{Group, Limits},
     model::{Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef},
     shapes::{MemoryPolicy, Shape, Shapes},
@@ -64,21 +64,32 @@ pub struct Cluster {
 /// without, and `<cluster id>-<group>-0001` for a group with a name of its own; without a cluster id, its part is
 /// left out. Numbers have four digits, and more from 10000 on. Two entries that would share names are an error.
 ///
-/// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run.
+/// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run. The first error
+/// is told; [`generate_all`] has all of them.
 pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster> {
+    let (cluster, errors) = generate_all(limits, shapes, site);
+    errors.into_iter().next().map_or(Ok(cluster), Err)
+}
+
+/// The same, with every group that can be worked out, and an error for each that cannot.
+#[must_use]
+pub fn generate_all(limits: &Limits, shapes: &Shapes, site: &Site) -> (Cluster, Vec<Error>) {
     let mut builder = Builder::new(site);
+    let mut errors: Vec<Error> = Vec::new();
     for group in &limits.groups {
         let shape = shapes.get(&group.shape).ok_or_else(|| {
             let near = shapes.nearest(&group.shape);
             group.error(Problem::UnknownShape { name: group.shape.clone(), near })
-        })?;
-        builder.add(group, &shape)?;
+        });
+        errors.extend(shape.and_then(|shape| builder.add(group, &shape)).err());
     }
+    // An entry with several availability domains is as many groups.
+    errors.dedup_by_key(|error| error.to_string());
     let mut cluster = builder.cluster;
     if cluster.nodes.is_empty() && site.style != Style::Citc {
         cluster.nodes.push(nonesuch());
     }
-    Ok(cluster)
+    (cluster, errors)
 }
 
 /// The node that never is: with no node at all slurmctld 22.05 does not start.
