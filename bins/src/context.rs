@@ -45,8 +45,8 @@ pub struct Context {
     pub state_path: PathBuf,
     /// What plans write.
     pub files: Files,
-    /// What is wrong with the subnet that the configuration names, if that was to be found out.
-    pub no_subnet: Option<String>,
+    /// What the configuration names for new machines, or why there is no such thing, if that was to be found out.
+    pub named: Vec<Result<String, String>>,
     /// Why files that only a launch needs cannot be read, if that was to be found out.
     pub unread: Vec<String>,
     /// How far it is.
@@ -87,7 +87,7 @@ impl Context {
             hosts: kept(&settings.paths.hosts),
             inventory: kept(&settings.paths.inventory),
         };
-        let Connected { cloud, no_subnet, .. } = connected;
+        let Connected { cloud, named, .. } = connected;
         let verbose = common.volume() == Volume::Verbose;
         let cloud = if verbose { traced(cloud, &slurm, &log) } else { cloud };
         Ok(Self {
@@ -101,7 +101,7 @@ impl Context {
             state,
             state_path,
             files,
-            no_subnet,
+            named,
             unread,
             bar: Bar::default(),
         })
@@ -153,7 +153,8 @@ pub fn legible_paths(common: &Common) -> Paths {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let value = |key: &str| {
         let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        let found = found.map(|value| value.trim().trim_matches(['"', '\'']));
+        let value = found.map(|value| value.split_once(" #").map_or(value, |(value, _)| value));
+        let found = value.map(|value| value.trim().trim_matches(['"', '\'']));
         found.filter(|value| value.starts_with('/')).map(str::to_owned)
     };
     Paths { slurm_conf: value("slurm_conf"), slurm_bin: value("slurm_bin"), ..Paths::default() }

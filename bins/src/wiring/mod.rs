@@ -27,8 +27,8 @@ pub struct Connected {
     pub cloud: Box<dyn Provider>,
     /// The subnet of new machines, if it had to be looked for.
     pub subnet: Option<SubnetId>,
-    /// What is wrong with the subnet that the configuration names, if that was to be found out.
-    pub no_subnet: Option<String>,
+    /// What the configuration names for new machines, or why there is no such thing, if that was to be found out.
+    pub named: Vec<Result<String, String>>,
     /// One sentence each.
     pub warnings: Vec<String>,
 }
@@ -69,7 +69,9 @@ pub async fn cloud(
 ) -> Result<Connected, Trouble> {
     let connected = match &settings.cloud {
         Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, purpose).await,
-        Cloud::OpenStack(openstack) => openstack::connect(openstack, settings, environment).await,
+        Cloud::OpenStack(openstack) => {
+            openstack::connect(openstack, settings, environment, purpose).await
+        }
     };
     let goes_on = |trouble: &Trouble| match purpose {
         Purpose::Check => true,
@@ -81,7 +83,7 @@ pub async fn cloud(
         Err(trouble) if goes_on(&trouble) => Ok(Connected {
             cloud: Box::new(Away::new(trouble.to_string())),
             subnet: None,
-            no_subnet: None,
+            named: Vec::new(),
             warnings: Vec::new(),
         }),
         connected => connected,

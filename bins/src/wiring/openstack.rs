@@ -1,9 +1,11 @@
 //! An OpenStack, from the configuration.
 
-use super::{Connected, http};
+use super::{Connected, Purpose, http};
 use crate::config::{OpenStack, Settings};
 use crate::environment::Environment;
+use crate::output::chain;
 use crate::trouble::Trouble;
+use cloud_core::ErrorKind;
 use cloud_openstack::{BootVolume, Config, LaunchOptions, Nic, Sources, read_file};
 use std::error::Error as _;
 
@@ -11,6 +13,7 @@ pub(super) async fn connect(
     openstack: &OpenStack,
     settings: &Settings,
     environment: &Environment,
+    purpose: Purpose,
 ) -> Result<Connected, Trouble> {
     let variables = environment.variables.clone();
     let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
@@ -27,7 +30,22 @@ pub(super) async fn connect(
     if settings.endpoint.is_some() {
         warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
     }
-    Ok(Connected { cloud: Box::new(cloud), subnet: None, no_subnet: None, warnings })
+    let named = match purpose {
+        Purpose::Check => named(&cloud, &settings.file).await,
+        // A launch says itself what it misses.
+        Purpose::Launch | Purpose::Perhaps | Purpose::Look | Purpose::Other | Purpose::EndAll => {
+            Vec::new()
+        }
+    };
+    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings })
+}
+
+async fn named(cloud: &cloud_openstack::OpenStack, file: &str) -> Vec<Result<String, String>> {
+    let why = |error: cloud_core::Error| match (error.kind(), error.message()) {
+        (ErrorKind::Invalid, Some(why)) => format!("{why}; change it in {file}"),
+        _ => chain(&error),
+    };
+    cloud.named().await.into_iter().map(|found| found.map_err(why)).collect()
 }
 
 /// A cloud that does not answer is no wrong configuration.

@@ -39,15 +39,18 @@ pub(super) async fn connect(
         Oci::connect(config, site, http(environment), super::pacer(&settings.elastic), clock).await;
     let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
     let mut warnings = Vec::new();
-    let mut no_subnet = None;
+    let mut named = Vec::new();
     let subnet = match (purpose, &oracle.subnet_id) {
         (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
         (Purpose::Check, None) => {
             let found = subnet(oracle, settings, &cloud).await;
-            found.map_err(|trouble| no_subnet = Some(trouble.to_string())).ok()
+            let told = found.as_ref().map(|id| format!("subnet {id}"));
+            named.push(told.map_err(Trouble::to_string));
+            found.ok()
         }
         (Purpose::Check, Some(id)) => {
-            no_subnet = missing(id, &cloud).await;
+            let missing = missing(id, &cloud).await;
+            named.push(missing.map_or_else(|| Ok(format!("subnet {id}")), Err));
             None
         }
         (Purpose::Perhaps, None) => {
@@ -57,7 +60,7 @@ pub(super) async fn connect(
         (Purpose::Launch | Purpose::Perhaps, Some(_))
         | (Purpose::Look | Purpose::Other | Purpose::EndAll, _) => None,
     };
-    Ok(Connected { cloud: Box::new(cloud), subnet, no_subnet, warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings })
 }
 
 /// Where and how machines are launched.

@@ -17,7 +17,7 @@ struct Nova {
     actions: Vec<(String, Value)>,
 }
 
-/// A Keystone, a Nova and a Glance.
+/// A Keystone, a Nova, a Neutron and a Glance.
 #[derive(Clone)]
 struct Fake {
     address: SocketAddr,
@@ -73,6 +73,8 @@ impl Fake {
             "POST /identity/v3/auth/tokens" => (201, token(self.address)),
             "GET /compute/v2.1/" => (200, json!({"version": {"version": "2.95"}}).to_string()),
             "GET /compute/v2.1/servers/detail" => (200, json!({"servers": []}).to_string()),
+            "GET /network/v2.0/networks" => (200, named("networks", line, "cluster")),
+            "GET /network/v2.0/security-groups" => (200, named("security_groups", line, "slurm")),
             "GET /image/v2/images" => (200, json!({"images": []}).to_string()),
             _ => (404, json!({"itemNotFound": {"code": 404, "message": line}}).to_string()),
         }
@@ -81,6 +83,13 @@ impl Fake {
     fn actions(&self) -> Vec<(String, Value)> {
         self.nova.lock().unwrap().actions.clone()
     }
+}
+
+/// The one thing that there is, if it is asked for.
+fn named(key: &str, line: &str, name: &str) -> String {
+    let asked = line.contains(&format!("name={name}&"));
+    let found = asked.then(|| json!({"id": OLD, "name": name}));
+    json!({key: found.as_slice()}).to_string()
 }
 
 fn server_of((id, image): (&str, &String)) -> Value {
@@ -122,10 +131,8 @@ fn token(address: SocketAddr) -> String {
     .to_string()
 }
 
-#[test]
-fn the_same_image_is_a_soft_reboot_another_a_rebuild_and_a_missing_file_fails_its_node() {
-    let ids = ["aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"];
-    let fake = Fake::start(&ids);
+/// A cluster in this cloud, with more lines in its configuration.
+fn stage(fake: &Fake, more: &str) -> Stage {
     let stage = Stage::new().running();
     let auth = json!({"auth_url": format!("http://{}/identity", fake.address), "token": "t0"});
     let clouds = json!({"clouds": {"test": {"auth": auth, "auth_type": "token"}}});
@@ -135,9 +142,32 @@ fn the_same_image_is_a_soft_reboot_another_a_rebuild_and_a_missing_file_fails_it
         "startnode.yaml",
         &format!(
             "csp: openstack\ncloud: test\ncluster_id: c1\nslurm_bin: {bin}\nslurm_conf: {dir}/etc/slurm.conf\n\
-             reboot_vars: {dir}/reboot_vars\nelastic: {{state_dir: {dir}/state, log: {dir}/log/elastic.log}}\n"
+             reboot_vars: {dir}/reboot_vars\nelastic: {{state_dir: {dir}/state, log: {dir}/log/elastic.log}}\n{more}"
         ),
     );
+    stage
+}
+
+#[test]
+fn a_check_did_not_look_for_the_networks_groups_and_key_pair_of_new_machines() {
+    let fake = Fake::start(&[]);
+    let names = "networks: [cluster, nowhere]\nsecurity_groups: [slurm]\nkeypair: nobodys\n";
+    let ended = stage(&fake, names).run("finish", &["--check"]).with_code(1);
+    for line in [
+        "ok    network cluster",
+        "wrong there is no network 'nowhere', or none that we may see; change it in DIR/startnode.yaml",
+        "ok    security group slurm",
+        "wrong there is no key pair 'nobodys', or none that we may see; change it in DIR/startnode.yaml",
+    ] {
+        assert!(ended.stdout.lines().any(|it| it == line), "{line}: {ended:#?}");
+    }
+}
+
+#[test]
+fn the_same_image_is_a_soft_reboot_another_a_rebuild_and_a_missing_file_fails_its_node() {
+    let ids = ["aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"];
+    let fake = Fake::start(&ids);
+    let stage = stage(&fake, "");
     let name = |number: usize| format!("vm-standard2-1-ad1-000{number}");
     for (number, image) in [(1, OLD), (2, NEW)] {
         let text = format!("image_id: {image}\ninstance_id: {}\n", ids[number - 1]);

@@ -12,6 +12,7 @@ mod fault;
 mod flavor;
 mod image;
 mod limits;
+mod named;
 mod page;
 mod provider;
 #[cfg(test)]

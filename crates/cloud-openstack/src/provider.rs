@@ -168,9 +168,9 @@ impl OpenStack {
     }
 }
 
-/// True if a server is gone in Nova's own word; a load balancer, or who is at a wrong address,
+/// True if something is gone in Nova's own word; a load balancer, or who is at a wrong address,
 /// answers 404 otherwise.
-fn is_gone(error: &Error) -> bool {
+pub(crate) fn is_gone(error: &Error) -> bool {
     error.kind() == ErrorKind::NotFound && error.code() == Some("itemNotFound")
 }
 

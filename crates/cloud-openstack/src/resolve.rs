@@ -1,6 +1,7 @@
 //! Names made into ids, each looked up once, and refused when they mean more than one thing.
 
 use crate::api::{Api, join, with_query};
+use crate::provider::is_gone;
 use crate::wire::{GlanceImage, Named};
 use crate::{flavor, image};
 use cloud_core::http::{Method, Request};
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) enum Kind {
     Flavor,
     Image,
+    KeyPair,
     Network,
     Port,
     SecurityGroup,
@@ -22,10 +24,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Flavor => "flavor",
             Self::Image => "image",
+            Self::KeyPair => "key pair",
             Self::Network => "network",
             Self::Port => "port",
             Self::SecurityGroup => "security group",
@@ -103,6 +106,19 @@ impl Name {
     }
 }
 
+/// The id of what has this name or id, looked up now, even if it is an id: launches leave those to Nova.
+pub(crate) async fn find(
+    api: &Api,
+    operation: Operation,
+    kind: Kind,
+    wanted: &str,
+) -> Result<String> {
+    // A key pair has a name alone.
+    let id = if kind == Kind::KeyPair { None } else { uuid(wanted) };
+    let wanted = id.as_deref().unwrap_or(wanted);
+    pick(operation, kind, wanted, &candidates(api, operation, kind, wanted).await?)
+}
+
 async fn candidates(api: &Api, operation: Operation, kind: Kind, name: &str) -> Result<Vec<Named>> {
     match kind {
         Kind::Flavor => {
@@ -121,6 +137,7 @@ async fn candidates(api: &Api, operation: Operation, kind: Kind, name: &str) -> 
         Kind::Network => neutron(api, operation, "networks", name).await,
         Kind::Port => neutron(api, operation, "ports", name).await,
         Kind::SecurityGroup => neutron(api, operation, "security-groups", name).await,
+        Kind::KeyPair => key_pair(api, operation, name).await,
         Kind::ServerGroup => {
             let request = api.compute(operation, Method::GET, &["os-server-groups"]);
             api.read(&request).await.map(only_list)
@@ -134,10 +151,20 @@ async fn neutron(
     collection: &str,
     name: &str,
 ) -> Result<Vec<Named>> {
+    let key = if uuid(name).is_some() { "id" } else { "name" };
     let url = join(&api.endpoints.network, &["v2.0", collection]);
-    let url = with_query(url, &[("name", name), ("fields", "id"), ("fields", "name")]);
+    let url = with_query(url, &[(key, name), ("fields", "id"), ("fields", "name")]);
     let request = Request::new(operation, Method::GET, url);
     api.read(&request).await.map(only_list)
+}
+
+async fn key_pair(api: &Api, operation: Operation, name: &str) -> Result<Vec<Named>> {
+    let request = api.compute(operation, Method::GET, &["os-keypairs", name]).on(name);
+    match api.read::<Value>(&request).await {
+        Ok(_) => Ok(vec![Named { id: String::new(), name: name.to_owned() }]),
+        Err(error) if is_gone(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// What stands under the one key of a body.

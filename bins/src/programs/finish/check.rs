@@ -101,17 +101,11 @@ async fn cloud(context: &Context) -> Vec<Point> {
             take each other's; set cluster_id".to_owned()));
     }
     points.push(image(context).await);
-    points.extend(subnet(context));
+    points.extend(context.named.iter().map(|found| match found {
+        Ok(text) => Well(text.clone()),
+        Err(why) => Wrong(why.clone()),
+    }));
     points
-}
-
-/// Where new machines are to be; an OpenStack has networks, which it looks up by itself.
-fn subnet(context: &Context) -> Option<Point> {
-    match (&context.no_subnet, &context.site.subnet) {
-        (Some(why), _) => Some(Wrong(why.clone())),
-        (None, Some(subnet)) => Some(Well(format!("subnet {subnet}"))),
-        (None, None) => None,
-    }
 }
 
 async fn image(context: &Context) -> Point {

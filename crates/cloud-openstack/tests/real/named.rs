@@ -1,0 +1,43 @@
+//! What launches name, looked for before there is one.
+
+use crate::cloud::{connect, settings, through};
+use crate::scenarios::Scene;
+use cloud_core::Error;
+use cloud_openstack::{LaunchOptions, Nic};
+
+async fn named(scene: &Scene<'_>, launch: LaunchOptions) -> Vec<Result<String, String>> {
+    let mut settings = settings();
+    settings.launch = launch;
+    let entry = through(scene.proxy, scene.cloud.entry("app"));
+    let provider = connect(&entry, settings).await.expect("a connection");
+    let why = |error: Error| error.message().unwrap_or_default().to_owned();
+    provider.named().await.into_iter().map(|found| found.map_err(why)).collect()
+}
+
+pub(crate) async fn what_launches_name_is_looked_for(scene: &Scene<'_>) {
+    let group = scene.cloud.fact("/security_group");
+    let mut there = LaunchOptions::default();
+    there.nics = vec![Nic::network("net-1"), Nic::network(scene.cloud.fact("/networks/net-1"))];
+    there.security_groups = vec!["slurm".to_owned(), group.to_uppercase()];
+    there.keypair = Some("key-1".to_owned());
+    let told = named(scene, there).await;
+    assert_eq!(told.iter().filter(|found| found.is_ok()).count(), 5, "{told:#?}");
+    assert_eq!(told[0].as_deref(), Ok("network net-1"));
+    let nobodys = "11111111-1111-4111-8111-111111111111";
+    let mut missing = LaunchOptions::default();
+    missing.nics = ["net", "twin", nobodys].map(Nic::network).to_vec();
+    missing.security_groups = vec![nobodys.to_owned()];
+    missing.server_group = Some("far".to_owned());
+    missing.keypair = Some("key".to_owned());
+    let told = named(scene, missing).await;
+    let none = |word: &str, name: &str| {
+        Err(format!("there is no {word} '{name}', or none that we may see"))
+    };
+    let twin = told[1].as_ref().expect_err("two of one name");
+    assert!(twin.starts_with("2 networks are called 'twin'"), "{twin}");
+    assert_eq!(told[0], none("network", "net"));
+    assert_eq!(told[2], none("network", nobodys));
+    assert_eq!(told[3], none("security group", nobodys));
+    assert_eq!(told[4], none("server group", "far"));
+    assert_eq!(told[5], none("key pair", "key"));
+}
