@@ -2,12 +2,13 @@
 
 use crate::cluster::{Cluster, TOLD};
 use crate::conf::{Addresses, Wishes, slurm_conf};
+use crate::loopback::Loopback;
 use crate::model::{Home, Model};
 use crate::network;
 use crate::programs;
 use crate::release::{self, Release};
 use crate::site::Site;
-use cloud_sim::{Cloud, Settings, Timing};
+use cloud_sim::{Settings, Timing};
 use slurm_testbed::{Guard, cgroup, hostname, munged};
 use std::fs;
 use std::path::Path;
@@ -178,13 +179,10 @@ impl Builder {
     pub fn start(mut self) -> Cluster {
         let (home, munged) = self.prepare("");
         let dir = &home.dir;
-        self.settings.state = Some(dir.join("cloud"));
         let machine = dir.join("bin/machine").display().to_string();
         self.settings.machine_up = vec![machine, self.model.boot().to_owned()];
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let cloud = runtime.expect("a runtime").block_on(Cloud::start(self.settings.clone()));
-        let cloud = cloud.expect("the loopback cloud");
-        let yaml = self.oracle_yaml(dir, &cloud);
+        let cloud = Loopback::start(&self.settings, &dir.join("cloud"));
+        let yaml = self.oracle_yaml(&cloud);
         self.begin(cloud, munged, home, &yaml)
     }
 
@@ -193,7 +191,7 @@ impl Builder {
         let home = self.model.home(self.nodes);
         let dir = &home.dir;
         let munged = munged(&self.release, dir);
-        for name in ["state", "etc", "bin", "log", "spool", "cloud", "oci", "fate"] {
+        for name in ["state", "etc", "bin", "log", "spool", "cloud", "fate"] {
             fs::create_dir(dir.join(name)).expect("a directory of ours");
         }
         if self.model == Model::Netns {
@@ -253,9 +251,8 @@ restart_command: [{at}/bin/restart]
         )
     }
 
-    fn oracle_yaml(&self, dir: &Path, cloud: &Cloud) -> String {
-        let (endpoint, credentials) = (cloud.endpoint(), dir.join("oci"));
-        cloud.credentials().write_config(&credentials).expect("a directory of ours");
+    fn oracle_yaml(&self, cloud: &Loopback) -> String {
+        let (endpoint, config) = (cloud.endpoint(), cloud.client_config());
         let subnet = self.settings.subnets.first().map(|subnet| subnet.id.clone());
         format!(
             "csp: oracle
@@ -264,10 +261,10 @@ compartment_id: ocid1.compartment.oc1..aaaacomp
 subnet_id: {}
 ad_root: 'Uocm:PHX-AD-'
 endpoint: {endpoint}
-config_file: {}/config
+config_file: {}
 ",
             subnet.expect("the cloud has a subnet"),
-            credentials.display()
+            config.display()
         )
     }
 }

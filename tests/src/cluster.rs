@@ -1,10 +1,11 @@
 //! A cluster: munged, slurmctld and a cloud, with our programs in between.
 
+use crate::loopback::Loopback;
 use crate::model::Home;
 use crate::patience::{wait, wait_for};
 use crate::release::Release;
 use crate::site::{Machine, Site};
-use cloud_sim::{Admin, Cloud, Instance, State};
+use cloud_sim::{Instance, State};
 use slurm_testbed::Guard;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ pub(crate) const TOLD: &str = "told";
 
 /// A cluster that runs, until this value is dropped.
 #[derive(Debug)]
-pub struct Cluster<C = Cloud> {
+pub struct Cluster<C = Loopback> {
     release: Release,
     // Dropped in this order: slurmctld needs the cloud's answers and munged.
     slurmctld: RefCell<Option<Guard>>,
@@ -30,8 +31,8 @@ pub struct Cluster<C = Cloud> {
 impl Cluster {
     /// The cloud's other side.
     #[must_use]
-    pub fn cloud(&self) -> Admin {
-        self.cloud.admin()
+    pub fn cloud(&self) -> &Loopback {
+        &self.cloud
     }
 
     /// The machines that are there.

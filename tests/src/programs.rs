@@ -55,9 +55,11 @@ pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
 }
 
 /// One of our programs, beside the program that runs.
-fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     let own = env::current_exe().expect("this is a program");
     let folders = own.ancestors().skip(1).take(2);
     let found = folders.map(|folder| folder.join(name)).find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("no {name} beside {}: run cargo build -p bins", own.display()))
+    found.unwrap_or_else(|| {
+        panic!("no {name} beside {}: run cargo build -p bins -p cloud-sim", own.display())
+    })
 }

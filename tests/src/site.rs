@@ -1,7 +1,6 @@
 //! The clouds that a cluster can be in, as far as all of them are alike.
 
 use crate::patience::PATIENCE;
-use cloud_sim::Cloud;
 use std::time::Duration;
 
 /// A cloud.
@@ -30,21 +29,4 @@ pub struct Machine {
     pub address: String,
     /// The id of its image.
     pub image: String,
-}
-
-impl Site for Cloud {
-    fn present(&self) -> Vec<Machine> {
-        let admin = self.admin();
-        let mut all = admin.instances();
-        all.retain(|instance| instance.lifecycle_state.is_live());
-        let machine = |instance: cloud_sim::Instance| Machine {
-            address: admin.address(&instance.id).map(|at| at.to_string()).unwrap_or_default(),
-            id: instance.id,
-            name: instance.display_name,
-            state: format!("{:?}", instance.lifecycle_state).to_uppercase(),
-            zone: instance.availability_domain,
-            image: instance.image_id.unwrap_or_default(),
-        };
-        all.into_iter().map(machine).collect()
-    }
 }

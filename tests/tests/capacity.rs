@@ -52,16 +52,16 @@ fn answers(cluster: &Cluster, is_such: impl Fn(&Recorded) -> bool) -> usize {
 
 fn waits_for_room(series: &str) {
     let cluster = Cluster::builder(series).nodes(4).start();
-    cluster.cloud().set_capacity(vec![room(FIRST, 0)]);
+    cluster.cloud().set_capacity(&[room(FIRST, 0)]);
     let job = refused(&cluster, "capacity");
-    cluster.cloud().set_capacity(Vec::new());
+    cluster.cloud().set_capacity(&[]);
     cluster.wait_job(job, "COMPLETED");
     cluster.wait_empty();
     let limit =
         |value| Limit { name: "standard2-core-count".to_owned(), availability_domain: None, value };
-    cluster.cloud().set_limit(limit(0));
+    cluster.cloud().set_limit(&limit(0));
     let job = refused(&cluster, "quota");
-    cluster.cloud().set_limit(limit(100));
+    cluster.cloud().set_limit(&limit(100));
     cluster.wait_job(job, "COMPLETED");
     cluster.wait_empty();
     no_room_later(&cluster);
@@ -69,7 +69,7 @@ fn waits_for_room(series: &str) {
 
 /// The cloud takes the launches, and says later that it has no room.
 fn no_room_later(cluster: &Cluster) {
-    cluster.cloud().set_capacity(vec![Capacity { fails_later: true, ..room(FIRST, 0) }]);
+    cluster.cloud().set_capacity(&[Capacity { fails_later: true, ..room(FIRST, 0) }]);
     cluster.cloud().clear_requests();
     let job = cluster.submit(&["--nodes=2"], "srun hostname");
     waits(cluster, job, "capacity");
@@ -77,7 +77,7 @@ fn no_room_later(cluster: &Cluster) {
         |request: &Recorded| request.operation == "LaunchInstance" && request.status == Some(200);
     assert_ne!(answers(cluster, accepted), 0, "{}", cluster.story());
     assert_ne!(cluster.job(job, "Restarts"), "0", "{}", cluster.story());
-    cluster.cloud().set_capacity(Vec::new());
+    cluster.cloud().set_capacity(&[]);
     cluster.wait_job(job, "COMPLETED");
     cluster.wait_empty();
 }
@@ -94,32 +94,34 @@ fn bears_faults(series: &str) {
         let wrong = answers(&cluster, |request| request.status == status);
         assert_ne!(wrong, 0, "{what} was to be seen\n{}", cluster.story());
         cluster.cloud().clear_faults();
-        cluster.cloud().set_throttle(Vec::new());
+        cluster.cloud().set_throttle(&[]);
         cluster.wait_empty();
         println!("{what}: {:.1} s, {:?}", begun.elapsed().as_secs_f64(), cluster.cloud().counts());
         cluster.cloud().instances().len() - before
     };
-    cluster.cloud().set_throttle(vec![Throttle {
+    cluster.cloud().set_throttle(&[Throttle {
         operation: "*".to_owned(),
         per_second: 4.0,
         burst: 2.0,
     }]);
     let _ = completes("throttle storm", Some(429));
     let unavailable = Fault::answer(503, "ServiceUnavailable", "try again");
-    cluster.cloud().add_fault(Rule { probability: 0.3, ..Rule::always("*", unavailable) });
+    cluster.cloud().add_fault(&Rule { probability: 0.3, ..Rule::always("*", unavailable) });
     let _ = completes("5xx", Some(503));
     for fault in [Fault::DropAfter, Fault::DropBefore] {
-        cluster.cloud().add_fault(Rule { count: Some(2), ..Rule::always("LaunchInstance", fault) });
+        cluster
+            .cloud()
+            .add_fault(&Rule { count: Some(2), ..Rule::always("LaunchInstance", fault) });
     }
     assert_eq!(completes("lost answers", None), 4, "a machine for each node, once");
     let late = Fault::Delay { millis: 2000 };
-    cluster.cloud().add_fault(Rule { count: Some(3), ..Rule::always("*", late) });
+    cluster.cloud().add_fault(&Rule { count: Some(3), ..Rule::always("*", late) });
     assert_eq!(completes("late answers", Some(200)), 4, "a machine for each node, once");
 }
 
 fn goes_elsewhere(series: &str) {
     let cluster = Cluster::builder(series).nodes(4).config("fallback: [{zone: 2}]").start();
-    cluster.cloud().set_capacity(vec![room(FIRST, 0)]);
+    cluster.cloud().set_capacity(&[room(FIRST, 0)]);
     let job = cluster.submit(&["--nodes=4"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     assert_eq!(cluster.job(job, "Restarts"), "0", "{}", cluster.story());

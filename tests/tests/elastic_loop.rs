@@ -27,7 +27,7 @@ fn addresses_of_their_own(series: &str) {
     let cluster = Cluster::builder(series).nodes(2).suspend_time(600).start();
     let secret = Fault::answer(503, "ServiceUnavailable", "try again");
     for operation in ["ListVnicAttachments", "ListPrivateIps", "GetVnic"] {
-        cluster.cloud().add_fault(Rule::always(operation, secret.clone()));
+        cluster.cloud().add_fault(&Rule::always(operation, secret.clone()));
     }
     let job = cluster.submit(&["--nodes=2"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");

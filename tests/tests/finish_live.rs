@@ -50,7 +50,7 @@ fn changes_limits(series: &str) {
 /// Runs finish, and sees nodes that go drained while their machines are still there.
 fn drains_first(cluster: &Cluster) {
     let later = Fault::answer(503, "ServiceUnavailable", "try again");
-    cluster.cloud().add_fault(Rule::always("TerminateInstance", later));
+    cluster.cloud().add_fault(&Rule::always("TerminateInstance", later));
     let finish = cluster.begin("finish", &[]);
     cluster.until("nodes that go are drained", || {
         let drained = cluster.nodes().values().filter(|state| state.contains("DRAIN")).count();

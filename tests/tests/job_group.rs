@@ -14,7 +14,7 @@ fn cluster(config: &str, instances: u64) -> Cluster {
     let cluster = Cluster::builder(USUAL).nodes(4).suspend_time(1).config(config).start();
     let availability_domain = Some("Uocm:PHX-AD-1".to_owned());
     let room = Capacity { availability_domain, shape: None, instances, fails_later: false };
-    cluster.cloud().set_capacity(vec![room]);
+    cluster.cloud().set_capacity(&[room]);
     cluster
 }
 
@@ -36,7 +36,7 @@ fn three_of_four_are_released() {
         println!("three machines released {:.1} s after the cloud's no", took.as_secs_f64());
         assert!(took < AT_ONCE, "{}", cluster.story());
         assert_ne!(cluster.job(job, "JobState"), "RUNNING", "{}", cluster.story());
-        cluster.cloud().set_capacity(Vec::new());
+        cluster.cloud().set_capacity(&[]);
         cluster.wait_job(job, "COMPLETED");
         assert_eq!(cluster.hosts(job).len(), 4);
         cluster.wait_empty();

@@ -25,7 +25,7 @@ fn no_twins(cluster: &Cluster) {
 /// Has the next answer to an operation come so late that startnode can be killed while it waits.
 fn hold(cluster: &Cluster, operation: &str) {
     cluster.cloud().clear_requests();
-    cluster.cloud().add_fault(Rule::once(operation, Fault::Delay { millis: 20_000 }));
+    cluster.cloud().add_fault(&Rule::once(operation, Fault::Delay { millis: 20_000 }));
 }
 
 fn asked(cluster: &Cluster, operation: &str) -> bool {
@@ -103,7 +103,7 @@ fn startnode_called_twice() {
 fn stop_during_start() {
     alone(|| {
         let cluster = Cluster::builder(USUAL).nodes(2).start();
-        cluster.cloud().add_fault(Rule::once("LaunchInstance", Fault::Delay { millis: 3000 }));
+        cluster.cloud().add_fault(&Rule::once("LaunchInstance", Fault::Delay { millis: 3000 }));
         let job = cluster.submit(&["--nodes=2"], "srun hostname");
         cluster.until("LaunchInstance", || asked(&cluster, "LaunchInstance"));
         cluster.scontrol(

@@ -23,7 +23,7 @@ fn nodes_come_reboot_fail_and_go_by_power_actions() {
         let _ = runs();
         let first = cluster.machines().remove(0).id;
         cluster.scontrol(&format!("reboot ASAP nextstate=RESUME {NODE}"));
-        cluster.until("rebuild has rebooted it", || cluster.cloud().boots(&first) == Some(2));
+        cluster.until("rebuild has rebooted it", || cluster.cloud().boots(&first) == 2);
         let idle = || cluster.nodes().values().all(|state| state == "IDLE+CLOUD");
         cluster.until("the node is back", idle);
         cluster.suspend_after(1);

@@ -15,7 +15,7 @@ fn cluster(builder: Builder) -> Cluster {
     cluster
 }
 
-fn boots(cluster: &Cluster) -> Option<u64> {
+fn boots(cluster: &Cluster) -> u64 {
     let machines = cluster.machines();
     let [machine] = &machines[..] else { panic!("not one machine\n{}", cluster.story()) };
     cluster.cloud().boots(&machine.id)
@@ -24,9 +24,9 @@ fn boots(cluster: &Cluster) -> Option<u64> {
 fn reboots(builder: Builder) {
     let cluster = cluster(builder);
     let before = cluster.machines().remove(0);
-    assert_eq!(boots(&cluster), Some(1));
+    assert_eq!(boots(&cluster), 1);
     cluster.scontrol(&format!("reboot ASAP nextstate=RESUME {NODE}"));
-    cluster.until("the machine has booted again", || boots(&cluster) == Some(2));
+    cluster.until("the machine has booted again", || boots(&cluster) == 2);
     cluster.until("the node is back", || {
         let node = cluster.node(NODE);
         node.contains("State=IDLE+CLOUD ") && !node.contains("REBOOT")
@@ -35,7 +35,7 @@ fn reboots(builder: Builder) {
     cluster.wait_job(job, "COMPLETED");
     let after = cluster.machines().remove(0);
     assert_eq!((after.id, after.image_id), (before.id, before.image_id), "the same machine");
-    assert_eq!(boots(&cluster), Some(2), "once is enough");
+    assert_eq!(boots(&cluster), 2, "once is enough");
 }
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
@@ -47,7 +47,7 @@ fn job_with_reboot(builder: Builder) {
     let job = cluster.submit(&["--nodes=1", "--reboot"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     let expected = if cluster.release().is_old() { 2 } else { 1 };
-    assert_eq!(boots(&cluster), Some(expected), "{}", cluster.story());
+    assert_eq!(boots(&cluster), expected, "{}", cluster.story());
     // What a job's reboot gives a node is for the configuration to say.
     let config = cluster.dir().join("etc/startnode.yaml");
     let text = fs::read_to_string(&config).unwrap();
@@ -56,18 +56,18 @@ fn job_with_reboot(builder: Builder) {
         let _ = cluster.well("rebuild", &["submit", "--jobs", "main"]);
         let rebuilt = || cluster.machines().iter().all(|it| it.image_id.as_deref() == Some(NEW));
         cluster.until("the machine has booted the new image", || {
-            rebuilt() && boots(&cluster) == Some(expected + 1)
+            rebuilt() && boots(&cluster) == expected + 1
         });
         let job = cluster.submit(&["--nodes=1"], "srun hostname");
         cluster.wait_job(job, "COMPLETED");
-        assert_eq!(boots(&cluster), Some(expected + 1), "once is enough");
+        assert_eq!(boots(&cluster), expected + 1, "once is enough");
         return;
     }
     let refused = cluster.run("rebuild", &["submit", "--jobs", "main", "--image", "citc-ol9-new"]);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success(), "{words}");
     assert!(words.contains("elastic") || words.contains("CLOUD"), "it says why: {words}");
-    assert_eq!(boots(&cluster), Some(expected), "nothing was done");
+    assert_eq!(boots(&cluster), expected, "nothing was done");
 }
 
 /// A node that is off is started as for any job, and has booted by that.
@@ -76,7 +76,7 @@ fn job_with_reboot_of_a_node_that_is_off(series: &str) {
     let job = cluster.submit(&["--nodes=1", "--reboot"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     assert_eq!(cluster.hosts(job).into_iter().collect::<Vec<_>>(), [NODE], "{}", cluster.story());
-    assert_eq!(boots(&cluster), Some(1), "{}", cluster.story());
+    assert_eq!(boots(&cluster), 1, "{}", cluster.story());
     assert_eq!(cluster.cloud().instances().len(), 1, "one machine, once");
 }
 

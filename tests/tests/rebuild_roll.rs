@@ -65,7 +65,7 @@ fn stops(series: &str) {
 fn stops_at_once(series: &str) {
     let cluster = cluster(series, 2, 300);
     let refused = Fault::answer(400, "InvalidParameter", "no such image");
-    cluster.cloud().add_fault(Rule::always("UpdateInstance", refused));
+    cluster.cloud().add_fault(&Rule::always("UpdateInstance", refused));
     let rolled = cluster.run("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "1"]);
     assert_eq!(rolled.status.code(), Some(1), "{rolled:?}\n{}", cluster.story());
     let reasons = cluster.ask("scontrol", &["show", "node", "-o"]);

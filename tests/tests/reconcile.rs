@@ -63,7 +63,7 @@ fn a_machine_that_vanished_under_a_job_is_given_back() {
         let job = cluster.submit(&["--nodes=1", "--nodelist", &node(1)], &script);
         cluster.wait_job(job, "RUNNING");
         let lost = cluster.machines().remove(0);
-        assert!(cluster.cloud().set_state(&lost.id, State::Terminated));
+        cluster.cloud().set_state(&lost.id, State::Terminated);
         let seen = cluster.well("reconcile", &[]);
         assert!(seen.contains(&node(1)), "{seen}");
         assert_eq!(cluster.job(job, "Restarts"), "0", "a preview changes nothing");
@@ -110,7 +110,7 @@ fn a_wrong_address_is_set_right() {
         // Not so soon down that Slurm is first: what it does then is another scenario's.
         let cluster = cluster_with(1, 30);
         let (name, right) = (node(1), cluster.machines().remove(0));
-        let right = cluster.cloud().address(&right.id).unwrap().to_string();
+        let right = cluster.cloud().address(&right.id);
         cluster.scontrol(&format!("update nodename={name} nodeaddr=10.77.99.99"));
         let address = || cluster.node_fields("NodeAddr").remove(&name).unwrap_or_default();
         assert_eq!(address(), "10.77.99.99");

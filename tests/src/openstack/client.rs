@@ -1,17 +1,13 @@
 //! A client of OpenStack that has nothing in common with ours.
 
+use crate::http;
 use crate::site::Machine;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::io;
 
 /// What our listings of servers ask for, and no other does.
 pub(super) const MARK: &str = "all_tenants=1";
-
-/// Longer than an answer takes on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// One user's requests.
 #[derive(Clone, Debug)]
@@ -49,12 +45,8 @@ impl Client {
         path: &str,
         body: &Value,
     ) -> io::Result<Value> {
-        let (head, text) = self.ask(method, service, path, body)?;
-        let status = head.split(' ').nth(1).unwrap_or_default();
-        if !status.starts_with('2') {
-            return Err(io::Error::other(format!("{method} {path}: {head}\n{text}")));
-        }
-        Ok(serde_json::from_str(&text).unwrap_or_default())
+        let answer = self.ask(method, service, path, body)?;
+        http::good(answer, &format!("{method} {path}"))
     }
 
     /// All servers.
@@ -74,26 +66,12 @@ impl Client {
         body: &Value,
     ) -> io::Result<(String, String)> {
         let port = self.ports.get(service).copied().expect("a service");
-        let body = if body.is_null() { String::new() } else { body.to_string() };
         let token = match &self.token[..] {
             "" => String::new(),
             token => format!("X-Auth-Token: {token}\r\n"),
         };
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nOpenStack-API-Version: compute 2.90\r\n\
-             Content-Length: {}\r\n{token}\r\n{body}",
-            body.len()
-        );
-        let mut socket = TcpStream::connect(("127.0.0.1", port))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer)?;
-        let (head, text) = answer.split_once("\r\n\r\n").ok_or_else(|| {
-            io::Error::other(format!("{method} {path}: an answer without a body: {answer}"))
-        })?;
-        Ok((head.to_owned(), text.to_owned()))
+        let lines = format!("OpenStack-API-Version: compute 2.90\r\n{token}");
+        http::ask(&format!("127.0.0.1:{port}"), (method, path), &lines, body)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::show::{Show, Totals};
 use cloud_sim::Capacity;
-use e2e::{Cluster, USUAL};
+use e2e::{Cluster, Loopback, USUAL};
 use std::time::Instant;
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
@@ -37,15 +37,15 @@ pub(crate) fn run(keep: bool) {
     show.summary(&Totals { started, requests: ("API requests", requests) });
 }
 
-fn full_zone(show: &mut Show<cloud_sim::Cloud>) {
+fn full_zone(show: &mut Show<Loopback>) {
     let room = u64::try_from(show.cluster.live().len()).unwrap_or_default();
     let availability_domain = Some("Uocm:PHX-AD-1".to_owned());
     let full = Capacity { availability_domain, shape: None, instances: room, fails_later: false };
-    show.cluster.cloud().set_capacity(vec![full]);
+    show.cluster.cloud().set_capacity(&[full]);
     show.screen.say(
         "Zone AD-1 is full: \"Out of host capacity\". A job of 8 nodes gets its eighth elsewhere",
     );
     let job = show.submit("eight", 8, "srun sleep 2 && srun hostname");
     show.tell_of(job, "capacity");
-    show.cluster.cloud().set_capacity(Vec::new());
+    show.cluster.cloud().set_capacity(&[]);
 }

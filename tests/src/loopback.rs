@@ -1,0 +1,159 @@
+//! The loopback cloud: the program, as a child, and what can be said to it that clients cannot say.
+
+use crate::http;
+use crate::patience::{wait, wait_for};
+use crate::programs::program;
+use crate::site::{Machine, Site};
+use cloud_sim::{Capacity, Instance, Limit, Recorded, Rule, Settings, State, Throttle};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use slurm_testbed::Guard;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long it may take to end its machines.
+const END: Duration = Duration::from_secs(20);
+
+/// A loopback cloud, which ends with this value.
+#[derive(Debug)]
+pub struct Loopback {
+    child: Guard,
+    /// Without `http://`.
+    address: String,
+    directory: PathBuf,
+}
+
+impl Loopback {
+    /// Starts one that keeps its state in a directory.
+    pub(crate) fn start(settings: &Settings, directory: &Path) -> Self {
+        let script = directory.join("script.json");
+        let text = serde_json::to_string(settings).expect("settings are JSON");
+        fs::write(&script, text).expect("a directory of ours");
+        let mut command = Command::new(program("cloud-sim"));
+        command.arg("--state").arg(directory).arg("--script").arg(&script);
+        let child = Guard::spawn(&command);
+        let address = wait(|| {
+            assert!(child.ended().is_none(), "{command:?} has ended; run it to see why");
+            let endpoint = fs::read_to_string(directory.join("endpoint")).ok()?;
+            Some(endpoint.trim().strip_prefix("http://")?.to_owned())
+        });
+        let address = address.expect("the loopback cloud starts");
+        Self { child, address, directory: directory.to_owned() }
+    }
+
+    /// Where it is, as clients are told.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The configuration file of one who may call.
+    pub(crate) fn client_config(&self) -> PathBuf {
+        self.directory.join("oci/config")
+    }
+
+    /// Adds a fault rule.
+    pub fn add_fault(&self, rule: &Rule) {
+        self.call("POST", "faults", &json!(rule));
+    }
+
+    /// Takes every fault rule away.
+    pub fn clear_faults(&self) {
+        self.call("DELETE", "faults", &Value::Null);
+    }
+
+    /// Says how many instances fit, in place of everything said before.
+    pub fn set_capacity(&self, capacity: &[Capacity]) {
+        self.call("PUT", "capacity", &json!(capacity));
+    }
+
+    /// Sets one service limit.
+    pub fn set_limit(&self, limit: &Limit) {
+        self.call("PUT", "limits", &json!([limit]));
+    }
+
+    /// Says how many requests are taken, in place of everything said before.
+    pub fn set_throttle(&self, throttle: &[Throttle]) {
+        self.call("PUT", "throttle", &json!(throttle));
+    }
+
+    /// The newest requests, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.read("requests", "")
+    }
+
+    /// How many requests there were of each operation.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        self.read("counts", "/operations")
+    }
+
+    /// Forgets the requests and their counts.
+    pub fn clear_requests(&self) {
+        self.call("DELETE", "requests", &Value::Null);
+    }
+
+    /// Every instance there is, in the order of launch.
+    #[must_use]
+    pub fn instances(&self) -> Vec<Instance> {
+        self.read("instances", "")
+    }
+
+    /// How often an instance has booted.
+    #[must_use]
+    pub fn boots(&self, id: &str) -> u64 {
+        self.read(&format!("instances/{id}"), "/boots")
+    }
+
+    /// The address that an instance has or will have.
+    #[must_use]
+    pub fn address(&self, id: &str) -> String {
+        self.read(&format!("instances/{id}"), "/address")
+    }
+
+    /// Puts an instance into a state, as if by another's hand.
+    pub fn set_state(&self, id: &str, state: State) {
+        self.call("PUT", &format!("instances/{id}"), &json!(state));
+    }
+
+    fn call(&self, method: &str, what: &str, body: &Value) -> Value {
+        let path = format!("/admin/{what}");
+        let answer = http::ask(&self.address, (method, &path), "", body);
+        let answer = answer.and_then(|answer| http::good(answer, &format!("{method} {path}")));
+        answer.unwrap_or_else(|error| panic!("the loopback cloud does not answer: {error}"))
+    }
+
+    /// A part of an answer.
+    fn read<T: DeserializeOwned>(&self, what: &str, part: &str) -> T {
+        let mut answer = self.call("GET", what, &Value::Null);
+        let part = answer.pointer_mut(part).map(Value::take).unwrap_or_default();
+        serde_json::from_value(part).unwrap_or_else(|error| panic!("{what}: {error}"))
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        // Not by a kill at once: it ends its machines first.
+        self.child.signal("TERM");
+        let _ = wait_for(END, || self.child.ended());
+    }
+}
+
+impl Site for Loopback {
+    fn present(&self) -> Vec<Machine> {
+        let mut all = self.instances();
+        all.retain(|instance| instance.lifecycle_state.is_live());
+        let machine = |instance: Instance| Machine {
+            address: self.address(&instance.id),
+            id: instance.id,
+            name: instance.display_name,
+            state: format!("{:?}", instance.lifecycle_state).to_uppercase(),
+            zone: instance.availability_domain,
+            image: instance.image_id.unwrap_or_default(),
+        };
+        all.into_iter().map(machine).collect()
+    }
+}
