@@ -45,8 +45,8 @@ pub struct Context {
     pub state_path: PathBuf,
     /// What plans write.
     pub files: Files,
-    /// What the configuration names for new machines, or why there is no such thing, if that was to be found out.
-    pub named: Vec<Result<String, String>>,
+    /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
+    pub named: Vec<Result<String, Trouble>>,
     /// Why files that only a launch needs cannot be read, if that was to be found out.
     pub unread: Vec<String>,
     /// How far it is.
@@ -153,7 +153,12 @@ pub fn legible_paths(common: &Common) -> Paths {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let value = |key: &str| {
         let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        let value = found.map(|value| value.split_once(" #").map_or(value, |(value, _)| value));
+        let value = found.map(|value| {
+            value
+                .split_once(" #")
+                .or_else(|| value.split_once("\t#"))
+                .map_or(value, |(value, _)| value)
+        });
         let found = value.map(|value| value.trim().trim_matches(['"', '\'']));
         found.filter(|value| value.starts_with('/')).map(str::to_owned)
     };

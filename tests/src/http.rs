@@ -38,5 +38,9 @@ pub(crate) fn good((head, text): (String, String), what: &str) -> io::Result<Val
     if !status.starts_with('2') {
         return Err(io::Error::other(format!("{what}: {head}\n{text}")));
     }
-    Ok(serde_json::from_str(&text).unwrap_or_default())
+    if text.is_empty() {
+        return Ok(Value::Null);
+    }
+    let value = serde_json::from_str(&text);
+    value.map_err(|error| io::Error::other(format!("{what}: {error}: {text}")))
 }

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// Where it says what is wrong with it.
+const COMPLAINTS: &str = "complaints";
+
 /// How long it may take to end its machines.
 const END: Duration = Duration::from_secs(20);
 
@@ -32,11 +35,13 @@ impl Loopback {
         let script = directory.join("script.json");
         let text = serde_json::to_string(settings).expect("settings are JSON");
         fs::write(&script, text).expect("a directory of ours");
-        let mut command = Command::new(program("cloud-sim"));
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$@\" 2>\"$0\""]).arg(directory.join(COMPLAINTS));
+        command.arg(program("cloud-sim"));
         command.arg("--state").arg(directory).arg("--script").arg(&script);
         let child = Guard::spawn(&command);
         let address = wait(|| {
-            assert!(child.ended().is_none(), "{command:?} has ended; run it to see why");
+            assert!(child.ended().is_none(), "it has ended: {}", complaints(directory));
             let endpoint = fs::read_to_string(directory.join("endpoint")).ok()?;
             Some(endpoint.trim().strip_prefix("http://")?.to_owned())
         });
@@ -123,7 +128,10 @@ impl Loopback {
         let path = format!("/admin/{what}");
         let answer = http::ask(&self.address, (method, &path), "", body);
         let answer = answer.and_then(|answer| http::good(answer, &format!("{method} {path}")));
-        answer.unwrap_or_else(|error| panic!("the loopback cloud does not answer: {error}"))
+        answer.unwrap_or_else(|error| {
+            let said = complaints(&self.directory);
+            panic!("the loopback cloud does not answer: {error}\n{said}")
+        })
     }
 
     /// A part of an answer.
@@ -132,6 +140,11 @@ impl Loopback {
         let part = answer.pointer_mut(part).map(Value::take).unwrap_or_default();
         serde_json::from_value(part).unwrap_or_else(|error| panic!("{what}: {error}"))
     }
+}
+
+/// What it has said about itself.
+fn complaints(directory: &Path) -> String {
+    fs::read_to_string(directory.join(COMPLAINTS)).unwrap_or_default()
 }
 
 impl Drop for Loopback {

@@ -40,7 +40,7 @@ pub struct Arguments {
     #[command(flatten)]
     sources: Sources,
 
-    /// Check configuration, credentials, image, limits and Slurm's parameters; write nothing.
+    /// Check configuration, credentials, image, networks, limits and Slurm's parameters; write nothing.
     #[arg(long, conflicts_with_all = ["print", "force"])]
     check: bool,
 

@@ -35,13 +35,17 @@ pub fn commands() -> Vec<Command> {
     ]
 }
 
+/// Writes to the log of a program that cannot even begin; one that cannot be opened stops nothing.
+fn note(program: &'static str, common: &Common, level: Level, messages: &[String]) {
+    let Ok(log) = Log::open(&log_path(common), common.log_format, program) else { return };
+    for message in messages {
+        log.write(Entry { level, node: None, message });
+    }
+}
+
 /// Says why the program could not begin: to people, and in the log, as slurmctld shows nobody what its programs say.
 fn wrong(program: &'static str, common: &Common, trouble: &Trouble) -> u8 {
     output(common, &Environment::read()).complain(trouble);
-    if let Ok(log) = Log::open(&log_path(common), common.log_format, program) {
-        for message in trouble.points() {
-            log.write(Entry { level: Level::Error, node: None, message });
-        }
-    }
+    note(program, common, Level::Error, trouble.points());
     if trouble.passes() { SOME_FAILED } else { WRONG }
 }

@@ -3,6 +3,7 @@
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::environment::Environment;
+use crate::log::Level;
 use crate::output::chain;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
@@ -10,7 +11,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{Controller as _, NodeAction, NodeState, Reason, ResumeRequest, Warning};
+use slurmctl::{Controller as _, Illegible, NodeAction, NodeState, Reason, ResumeRequest, Warning};
 use std::path::Path;
 
 /// Start the machines of nodes, and tell Slurm where they are.
@@ -43,7 +44,8 @@ In slurm.conf:
   ResumeProgram=/usr/local/bin/startnode
   ResumeFailProgram=/usr/local/bin/startnode-failed
 
-Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage, configuration
+or resume file (nothing done in the cloud; nodes that Slurm waits for go back to it).";
 
 /// Runs it.
 pub async fn run(arguments: Arguments) -> u8 {
@@ -53,7 +55,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     let request = ResumeRequest::read(&arguments.nodes, file);
     // A job with --reboot calls us with its id and without a file (22.05, and static nodes of 24.11).
     let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
-    match begin(&arguments, (&request, file), reboot).await {
+    match begin(&arguments, (request, file), reboot).await {
         Ok(code) => code,
         Err(trouble) => {
             let code = super::wrong("startnode", &arguments.common, &trouble);
@@ -65,11 +67,29 @@ pub async fn run(arguments: Arguments) -> u8 {
     }
 }
 
-/// Gives the nodes back to Slurm where not even the cloud could be opened: their jobs need not wait for ResumeTimeout.
+/// Gives the nodes back to Slurm where nothing could be begun: their jobs need not wait for ResumeTimeout.
 async fn give_back(arguments: &Arguments, environment: &Environment, trouble: &Trouble) {
+    let common = &arguments.common;
+    let (level, text) = match given_back(arguments, environment, trouble).await {
+        Ok(nodes) if nodes.is_empty() => return,
+        Ok(nodes) => (Level::Info, format!("given back to Slurm: {nodes}")),
+        // By hand nobody waits for the nodes.
+        Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return,
+        Err(why) => (Level::Error, format!("not given back to Slurm, which waits for them: {why}")),
+    };
+    crate::context::output(common, environment).complain(&text);
+    super::note("startnode", common, level, &[text]);
+}
+
+/// The nodes that Slurm waited for, and does no more.
+async fn given_back(
+    arguments: &Arguments,
+    environment: &Environment,
+    trouble: &Trouble,
+) -> Result<Hostlist, Trouble> {
     // No node has such a name, and Slurm is not asked for it.
     if arguments.nodes.node_names().is_err() {
-        return;
+        return Ok(Hostlist::new());
     }
     let common = &arguments.common;
     let mut environment = environment.clone();
@@ -78,30 +98,24 @@ async fn give_back(arguments: &Arguments, environment: &Environment, trouble: &T
             environment = crate::context::own_environment(common, &settings, environment);
             (settings.paths, String::new())
         }
-        // Only slurmctld itself has said which Slurm is meant; by hand nobody waits for the nodes.
-        Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return,
+        // Only slurmctld itself has said which Slurm is meant.
+        Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return Ok(Hostlist::new()),
         Err(_) => {
             (crate::context::legible_paths(common), "slurm-elastic: configuration: ".to_owned())
         }
     };
-    let Ok(slurm) = wiring::slurm(common, &paths, &environment).await else {
-        return;
-    };
-    let slurm = slurm.controller;
-    let Ok(known) = slurm.nodes(Some(&arguments.nodes)).await else { return };
+    let slurm = wiring::slurm(common, &paths, &environment).await?.controller;
+    let known = slurm.nodes(Some(&arguments.nodes)).await;
+    let known = known.map_err(|error| Trouble::from_error(&error))?;
     let waiting: Hostlist =
         known.iter().filter(|node| is_awaited(&node.state)).map(|node| &node.name).collect();
-    if waiting.is_empty() {
-        return;
+    if !waiting.is_empty() {
+        why.push_str(trouble.points().first().map_or("", String::as_str));
+        let reason = Reason::new(&why);
+        let done = slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&reason)).await;
+        done.map_err(|error| Trouble::from_error(&error))?;
     }
-    why.push_str(trouble.points().first().map_or("", String::as_str));
-    let done =
-        slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&Reason::new(&why))).await;
-    let output = crate::context::output(common, &environment);
-    match done {
-        Ok(()) => output.complain(format_args!("given back to Slurm: {waiting}")),
-        Err(error) => output.complain(chain(&error)),
-    }
+    Ok(waiting)
 }
 
 /// True if Slurm waits for the node, and no job of before is on it.
@@ -111,14 +125,15 @@ fn is_awaited(state: &NodeState) -> bool {
 
 async fn begin(
     arguments: &Arguments,
-    (request, file): (&ResumeRequest, Option<&Path>),
+    (request, file): (Result<ResumeRequest, Illegible>, Option<&Path>),
     reboot: bool,
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let names = arguments.nodes.node_names().map_err(|error| Trouble::from_error(&error))?;
-    if let Some(warning) = request.illegible().filter(|_| !arguments.failed) {
-        return Err(illegible(warning, file));
-    }
+    let request = match request {
+        Err(_) if arguments.failed => ResumeRequest::default(),
+        request => request.map_err(|why| illegible(&why, file))?,
+    };
     // What is left of a node is removed without knowing how to launch one.
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open("startnode", common, purpose).await?;
@@ -156,11 +171,11 @@ async fn begin(
 }
 
 /// To go on would be to guess which nodes are of one job, and to start a part of them.
-fn illegible(warning: &Warning, file: Option<&Path>) -> Trouble {
+fn illegible(why: &Illegible, file: Option<&Path>) -> Trouble {
     let file = file.unwrap_or(Path::new("")).display();
-    Trouble::new(format!("{file}: {}", chain(warning))).advising(
-        "slurmctld queues the jobs again and writes a new one; by hand, unset SLURM_RESUME_FILE and every node starts on \
-         its own",
+    Trouble::new(format!("{file}: {}", chain(why))).advising(
+        "slurmctld writes a new one when it wants the nodes again, which has to be readable for its programs; by hand, \
+         unset SLURM_RESUME_FILE and every node starts on its own",
     )
 }
 

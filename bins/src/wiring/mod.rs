@@ -27,8 +27,8 @@ pub struct Connected {
     pub cloud: Box<dyn Provider>,
     /// The subnet of new machines, if it had to be looked for.
     pub subnet: Option<SubnetId>,
-    /// What the configuration names for new machines, or why there is no such thing, if that was to be found out.
-    pub named: Vec<Result<String, String>>,
+    /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
+    pub named: Vec<Result<String, Trouble>>,
     /// One sentence each.
     pub warnings: Vec<String>,
 }

@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::ErrorKind;
-use cloud_openstack::{BootVolume, Config, LaunchOptions, Nic, Sources, read_file};
+use cloud_openstack::{BootVolume, Config, LaunchOptions, Mention, Nic, Sources, read_file};
 use std::error::Error as _;
 
 pub(super) async fn connect(
@@ -40,12 +40,15 @@ pub(super) async fn connect(
     Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings })
 }
 
-async fn named(cloud: &cloud_openstack::OpenStack, file: &str) -> Vec<Result<String, String>> {
-    let why = |error: cloud_core::Error| match (error.kind(), error.message()) {
-        (ErrorKind::Invalid, Some(why)) => format!("{why}; change it in {file}"),
-        _ => chain(&error),
+async fn named(cloud: &cloud_openstack::OpenStack, file: &str) -> Vec<Result<String, Trouble>> {
+    let told = |it: Mention| match &it.found {
+        Ok(()) => Ok(it.to_string()),
+        Err(error) if error.kind() == ErrorKind::Invalid => {
+            Err(Trouble::new(format!("{}; change it in {file}", chain(error))))
+        }
+        Err(error) => Err(Trouble::from_cloud(error)),
     };
-    cloud.named().await.into_iter().map(|found| found.map_err(why)).collect()
+    cloud.mentions().await.into_iter().map(told).collect()
 }
 
 /// A cloud that does not answer is no wrong configuration.

@@ -3,7 +3,6 @@
 use super::{Connected, Purpose, http};
 use crate::config::{Auth, Oracle, Settings};
 use crate::environment::Environment;
-use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::{SubnetId, Tags};
 use cloud_oci::{Clock, Config, Mode, Oci, Site, SourceDetails, Sources, Subnet, Wish};
@@ -44,8 +43,7 @@ pub(super) async fn connect(
         (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
         (Purpose::Check, None) => {
             let found = subnet(oracle, settings, &cloud).await;
-            let told = found.as_ref().map(|id| format!("subnet {id}"));
-            named.push(told.map_err(Trouble::to_string));
+            named.push(found.clone().map(|id| format!("subnet {id}")));
             found.ok()
         }
         (Purpose::Check, Some(id)) => {
@@ -79,14 +77,14 @@ fn site(oracle: &Oracle) -> Site {
 }
 
 /// Why there is no such subnet, if there is none.
-async fn missing(id: &str, cloud: &Oci) -> Option<String> {
+async fn missing(id: &str, cloud: &Oci) -> Option<Trouble> {
     match cloud.subnets(None, &Tags::default()).await {
         Ok(all) if all.iter().any(|subnet| subnet.id.as_str() == id) => None,
-        Ok(_) => Some(format!(
+        Ok(_) => Some(Trouble::new(format!(
             "the compartment of the machines has no subnet {id}; change subnet_id, unless the network has a compartment of \
              its own, which is not looked at"
-        )),
-        Err(error) => Some(chain(&error)),
+        ))),
+        Err(error) => Some(Trouble::from_cloud(&error)),
     }
 }
 

@@ -283,6 +283,7 @@ fn a_resume_file_that_is_gone_or_garbage_starts_nothing() {
         ("gone", None, "cannot be read: No such file or directory"),
         ("cut", Some("{\"jobs\": ["), "is no JSON: EOF while parsing a list at line 1 column 10"),
         ("noise", Some("\u{1}\u{2}"), "is no JSON: expected value at line 1 column 1"),
+        ("other", Some("{}"), "has no list of jobs"),
     ] {
         let why = format!("DIR/{name}: the resume file {why}");
         for arguments in [&[node][..], &["--dry-run", node]] {
@@ -298,14 +299,11 @@ fn a_resume_file_that_is_gone_or_garbage_starts_nothing() {
 #[test]
 fn an_empty_resume_file_groups_no_nodes() {
     let stage = Stage::new().running();
-    for (number, text, why) in [(1, "", "is empty"), (2, "{}", "has no list of jobs")] {
-        let node = format!("vm-standard2-1-ad1-000{number}");
-        let name = format!("resume-{number}");
-        let ended = resumed(&stage, &[&node], &name, Some(text)).with_code(0);
-        let why = format!("{name}: the resume file {why}");
-        let ended = ended.saying(&[&why, "start on their own"]);
-        assert!(stage.live().contains(&node), "{ended:?}");
-        let log = stage.read("log/elastic.log");
-        assert!(log.lines().any(|it| it.contains(" WARNING ") && it.contains(&why)), "{log}");
-    }
+    let node = "vm-standard2-1-ad1-0001";
+    let why = "resume: the resume file is empty";
+    let ended = resumed(&stage, &[node], "resume", Some("")).with_code(0);
+    let ended = ended.saying(&[why, "start on their own"]);
+    assert_eq!(stage.live(), [node], "{ended:?}");
+    let log = stage.read("log/elastic.log");
+    assert!(log.lines().any(|it| it.contains(" WARNING ") && it.contains(why)), "{log}");
 }

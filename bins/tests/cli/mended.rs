@@ -201,7 +201,7 @@ fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
     stage.write("startnode.yaml", &format!("{configuration}fallback: [\n"));
     let by_hand = stage.run("startnode", &[NODE]).with_code(2).saying(&["startnode.yaml:"]);
     assert!(said().contains("POWERING_UP"), "by hand nobody waits: {by_hand:?}");
-    stage.write("resume", "{}");
+    stage.write("resume", r#"{"jobs":[]}"#);
     let mut command = stage.command("startnode", &[NODE]);
     let output = command.env("SLURM_RESUME_FILE", stage.path("resume")).output().unwrap();
     let ended = Ended::of(&output, stage.dir.path()).with_code(2);
@@ -226,7 +226,21 @@ fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
     let _ = ended.saying(&["DIR/resume: the resume file is no JSON", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     assert!(said().contains("the resume file is no JSON"), "{}", said());
+    let log = stage.read("log/elastic.log");
+    assert!(log.contains(&format!("given back to Slurm: {NODE}")), "{log}");
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
+}
+
+/// A resume file goes with its slurmctld, which then cannot be told either.
+#[test]
+fn that_nodes_could_not_be_given_back_was_told_to_nobody() {
+    let stage = Stage::new();
+    let mut command = stage.command("startnode", &[NODE]);
+    let output = command.env("SLURM_RESUME_FILE", stage.path("gone")).output().unwrap();
+    let _ = Ended::of(&output, stage.dir.path()).with_code(2);
+    let log = stage.read("log/elastic.log");
+    let line = log.lines().find(|line| line.contains("not given back to Slurm"));
+    assert!(line.is_some_and(|line| line.contains(" ERROR ")), "{log}");
 }
 
 /// It would have told the accounting that the cluster has no jobs, which ends them there.

@@ -12,7 +12,7 @@ mod fault;
 mod flavor;
 mod image;
 mod limits;
-mod named;
+mod mention;
 mod page;
 mod provider;
 #[cfg(test)]
@@ -31,4 +31,5 @@ pub use config::{
 pub use connect::Settings;
 pub use create::{BootVolume, LaunchOptions, Nic};
 pub use error::Error;
+pub use mention::Mention;
 pub use provider::OpenStack;

@@ -106,15 +106,19 @@ impl Name {
     }
 }
 
-/// The id of what has this name or id, looked up now, even if it is an id: launches leave those to Nova.
+/// The id of what has this name or id, looked up now, even if it is an id: launches leave those to Nova. Not for images,
+/// which Glance does not find by an id in the place of a name.
 pub(crate) async fn find(
     api: &Api,
     operation: Operation,
     kind: Kind,
     wanted: &str,
 ) -> Result<String> {
-    // A key pair has a name alone.
-    let id = if kind == Kind::KeyPair { None } else { uuid(wanted) };
+    let id = match kind {
+        Kind::Network | Kind::Port | Kind::SecurityGroup | Kind::ServerGroup => uuid(wanted),
+        // A flavor may have any text for an id, and a key pair has a name alone.
+        Kind::Flavor | Kind::Image | Kind::KeyPair => None,
+    };
     let wanted = id.as_deref().unwrap_or(wanted);
     pick(operation, kind, wanted, &candidates(api, operation, kind, wanted).await?)
 }

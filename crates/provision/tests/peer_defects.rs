@@ -22,12 +22,12 @@ async fn start(bed: &Bed, request: &ResumeRequest) -> provision::Report {
     bed.run(async |run| run::start(run, &nodes, &groups(request)).await).await
 }
 
-/// 1: an empty or unreadable resume file, and nothing was launched, and nothing failed.
+/// 1: an empty resume file, and nothing was launched, and nothing failed. (One that cannot be read fails.)
 #[tokio::test(start_paused = true)]
 async fn an_empty_resume_file_starts_every_node_on_its_own() {
-    for file in ["", "{", "null", "{\"jobs\":7}"] {
+    for file in ["", "\n"] {
         let bed = Bed::new("n[1-3]");
-        let request = ResumeRequest::parse(&"n[1-3]".parse().unwrap(), file.as_bytes());
+        let request = ResumeRequest::parse(&"n[1-3]".parse().unwrap(), file.as_bytes()).unwrap();
         assert!(!request.warnings.is_empty(), "{file:?}");
         let report = start(&bed, &request).await;
         assert_eq!(report.with(Outcome::Up).count(), 3, "{file:?}");
@@ -41,7 +41,7 @@ async fn a_node_powered_up_by_hand_is_started() {
     let file = r#"{"jobs":[],"all_nodes_resume":"n2"}"#;
     let list: Hostlist = "n2".parse().unwrap();
     bed.slurm.set_state(&list, NodeAction::PowerUp, None).await.unwrap();
-    let report = start(&bed, &ResumeRequest::parse(&list, file.as_bytes())).await;
+    let report = start(&bed, &ResumeRequest::parse(&list, file.as_bytes()).unwrap()).await;
     assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Up);
     assert!(!bed.slurm.node("n2").unwrap().state.is_down());
 }
@@ -52,7 +52,8 @@ async fn fields_of_a_newer_slurm_fail_no_node() {
     let bed = Bed::new("n1");
     let file = r#"{"jobs":[{"exclusive":"NO","priority":1,"hereafter":{"x":[1]},"job_id":1,
         "nodes_alloc":"n1","nodes_resume":"n1"}],"all_nodes_resume":"n1","more":true}"#;
-    let report = start(&bed, &ResumeRequest::parse(&"n1".parse().unwrap(), file.as_bytes())).await;
+    let report =
+        start(&bed, &ResumeRequest::parse(&"n1".parse().unwrap(), file.as_bytes()).unwrap()).await;
     assert!(report.is_success(), "{report:?}");
 }
 
@@ -131,7 +132,7 @@ async fn words_of_others_are_only_words() {
     let file = serde_json::json!({"jobs": [{"job_id": 1, "nodes_resume": "n1", "nodes_alloc": "n1",
         "extra": hostile, "features": hostile, "partition": hostile}]});
     let list = "n1".parse().unwrap();
-    let request = ResumeRequest::parse(&list, file.to_string().as_bytes());
+    let request = ResumeRequest::parse(&list, file.to_string().as_bytes()).unwrap();
     assert!(start(&bed, &request).await.is_success());
     let reason = Reason::new(hostile);
     assert!(reason.as_str().chars().all(|c| !c.is_control()), "{reason:?}");

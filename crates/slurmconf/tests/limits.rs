@@ -146,7 +146,7 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
 fn unknown_shapes_were_told_one_at_a_time() {
     let text = "VM.Standrd2.1: {1: 1, 2: 1}\nVM.Standard2.1: 2\nVM.Nowhere: 1\n";
     let limits = Limits::read("limits.yaml", text).unwrap();
-    let (cluster, errors) = generate_all(&limits, &Shapes::oci(), &Site::default());
+    let errors = generate_all(&limits, &Shapes::oci(), &Site::default()).unwrap_err();
     let places: Vec<_> =
         errors.iter().map(|it| first_line(it).split(';').next().unwrap().to_owned()).collect();
     let expected = [
@@ -154,7 +154,6 @@ fn unknown_shapes_were_told_one_at_a_time() {
         "limits.yaml:3:1: unknown shape \"VM.Nowhere\"",
     ];
     assert_eq!(places, expected);
-    assert_eq!(cluster.nodes.len(), 1, "the others are worked out");
 }
 
 #[test]

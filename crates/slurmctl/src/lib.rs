@@ -26,6 +26,6 @@ pub use job::{BatchJob, Job, JobId, JobState, Jobs};
 pub use node::{Node, NodeReason};
 pub use programs::Programs;
 pub use reason::Reason;
-pub use resume_file::{JobNodes, ResumeRequest, Warning};
+pub use resume_file::{Illegible, JobNodes, ResumeRequest, Warning};
 pub use scontrol::{Scontrol, ScontrolConfig};
 pub use state::{Base, Flag, Flags, NodeState};

@@ -14,19 +14,19 @@ const MOST_NODES: u64 = 1 << 17;
 /// The nodes to resume, and the jobs that wait for them.
 ///
 /// The argument is the truth. The file only groups its nodes: whatever else the file names is left
-/// out, and without a file every node stands alone; one that cannot be read is [`Self::illegible`].
+/// out, and without a file, or with an empty one, every node stands alone.
 ///
 /// ```
 /// use slurmctl::{JobId, ResumeRequest};
 ///
 /// let argument = "n[1-3]".parse()?;
 /// let file = r#"{"all_nodes_resume":"n[1-3]","jobs":[{"job_id":7,"nodes_alloc":"n[0-2]","nodes_resume":"n[1-2]"}]}"#;
-/// let request = ResumeRequest::parse(&argument, file.as_bytes());
+/// let request = ResumeRequest::parse(&argument, file.as_bytes())?;
 /// assert_eq!(request.jobs[0].id, JobId::new(7));
 /// assert_eq!(request.jobs[0].nodes.to_string(), "n[1-2]");
 /// assert_eq!(request.alone().to_string(), "n3");
 /// assert!(request.warnings.is_empty());
-/// # Ok::<(), hostlist::ParseError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumeRequest {
@@ -65,28 +65,34 @@ impl JobNodes {
     }
 }
 
-/// Something wrong with a resume file.
+/// Why nobody can know what a resume file groups. Whoever goes on in spite of it may start a part of a job's nodes.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Warning {
-    /// There is none: an old Slurm, a build without JSON, or a call by hand.
-    #[error("no resume file was given")]
-    NoFile,
-    /// It cannot be read; it lives no longer than the program that it was made for.
+pub enum Illegible {
+    /// It cannot be read; it lives no longer than the slurmctld that made it.
     #[error("the resume file cannot be read")]
     Unreadable(#[source] Arc<std::io::Error>),
-    /// It is empty.
-    #[error("the resume file is empty")]
-    Empty,
     /// It is longer than any that Slurm could have written.
     #[error("the resume file is longer than {LONGEST} bytes")]
     TooLong,
     /// It is no JSON.
     #[error("the resume file is no JSON")]
     Garbage(#[source] Arc<serde_json::Error>),
-    /// It has no list of jobs.
+    /// It has no list of jobs, not even an empty one.
     #[error("the resume file has no list of jobs")]
     NoJobs,
+}
+
+/// Something odd about a resume file that groups nothing, or about one job in it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Warning {
+    /// There is none: an old Slurm, a build without JSON, or a call by hand.
+    #[error("no resume file was given")]
+    NoFile,
+    /// It is empty.
+    #[error("the resume file is empty")]
+    Empty,
     /// A job in it has no usable number.
     #[error("job {index} of the resume file has no number")]
     NoJobId {
@@ -120,58 +126,36 @@ impl ResumeRequest {
     }
 
     /// Reads the file, if there is one; do it first, since slurmctld takes it back.
-    #[must_use]
-    pub fn read(argument: &Hostlist, file: Option<&Path>) -> Self {
+    pub fn read(argument: &Hostlist, file: Option<&Path>) -> Result<Self, Illegible> {
         match file.map(bytes) {
-            None => Self::warned(argument, Warning::NoFile),
-            Some(Err(error)) => Self::warned(argument, Warning::Unreadable(error.into())),
+            None => Ok(Self::warned(argument, Warning::NoFile)),
+            Some(Err(error)) => Err(Illegible::Unreadable(error.into())),
             Some(Ok(text)) => Self::parse(argument, &text),
         }
     }
 
     /// Reads what a file holds.
-    #[must_use]
-    pub fn parse(argument: &Hostlist, text: &[u8]) -> Self {
+    pub fn parse(argument: &Hostlist, text: &[u8]) -> Result<Self, Illegible> {
         if text.iter().all(u8::is_ascii_whitespace) {
-            return Self::warned(argument, Warning::Empty);
+            return Ok(Self::warned(argument, Warning::Empty));
         }
         if u64::try_from(text.len()).unwrap_or(u64::MAX) > LONGEST {
-            return Self::warned(argument, Warning::TooLong);
+            return Err(Illegible::TooLong);
         }
         // slurmctld copies a job's `--extra` byte for byte, and one job must not cost the others theirs.
-        let value: Value = match serde_json::from_str(&String::from_utf8_lossy(text)) {
-            Ok(value) => value,
-            Err(error) => return Self::warned(argument, Warning::Garbage(error.into())),
-        };
-        let Some(jobs) = value.get("jobs").and_then(Value::as_array) else {
-            return Self::warned(argument, Warning::NoJobs);
-        };
+        let value: Value = serde_json::from_str(&String::from_utf8_lossy(text))
+            .map_err(|error| Illegible::Garbage(error.into()))?;
+        let jobs = value.get("jobs").and_then(Value::as_array).ok_or(Illegible::NoJobs)?;
         let mut request = Self::alone_all(argument.clone());
         for (index, job) in jobs.iter().enumerate() {
             match job_nodes(argument, index, job) {
                 Ok(job) if job.nodes.is_empty() => {}
                 Ok(job) => request.jobs.push(job),
+                // The argument has its nodes all the same.
                 Err(warning) => request.warnings.push(warning),
             }
         }
-        request
-    }
-
-    /// Why nobody can know what the file groups: it was there when slurmctld named it, and is gone or garbage.
-    ///
-    /// Whoever goes on in spite of it may start half of a job's nodes. A file that was never given, or that is empty or
-    /// names no jobs, groups nothing, and a job in it that cannot be read concerns that job alone.
-    #[must_use]
-    pub fn illegible(&self) -> Option<&Warning> {
-        let is_illegible = |warning: &&Warning| match warning {
-            Warning::Unreadable(_) | Warning::TooLong | Warning::Garbage(_) => true,
-            Warning::NoFile
-            | Warning::Empty
-            | Warning::NoJobs
-            | Warning::NoJobId { .. }
-            | Warning::BadNodes { .. } => false,
-        };
-        self.warnings.iter().find(is_illegible)
+        Ok(request)
     }
 
     /// The nodes that no job waits for, as those that were powered up by hand.

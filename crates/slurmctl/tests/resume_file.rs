@@ -5,7 +5,7 @@
 use hostlist::Hostlist;
 use proptest::prelude::*;
 use serde_json::Value;
-use slurmctl::{JobId, ResumeRequest, Warning};
+use slurmctl::{Illegible, JobId, ResumeRequest, Warning};
 use std::{fs, path::Path};
 
 const SAMPLES: [&str; 3] = [
@@ -22,6 +22,7 @@ fn request(sample: &str) -> ResumeRequest {
     let line: Value = serde_json::from_str(sample).unwrap();
     let argument = list(line.get("argv").and_then(Value::as_str).unwrap());
     ResumeRequest::parse(&argument, line.get("resume_file").unwrap().to_string().as_bytes())
+        .unwrap()
 }
 
 fn groups(request: &ResumeRequest) -> Vec<(u32, String, String)> {
@@ -72,7 +73,7 @@ fn the_argument_is_the_truth() {
         {"job_id":1,"nodes_resume":"n[1-3]","nodes_alloc":"n[0-3]","new":{"a":[1]}},
         {"job_id":2,"nodes_resume":"n[7-9]"},
         {"job_id":3,"nodes":"n2"}],"all_nodes_resume":"n[1-9]","more":null}"#;
-    let request = ResumeRequest::parse(&list("n[2-5]"), file.as_bytes());
+    let request = ResumeRequest::parse(&list("n[2-5]"), file.as_bytes()).unwrap();
     assert_eq!(
         groups(&request),
         [(1, "n[2-3]".into(), "n[0-3]".into()), (3, "n2".into(), "n2".into())]
@@ -84,15 +85,11 @@ fn the_argument_is_the_truth() {
 }
 
 #[test]
-fn a_file_that_is_none_is_a_warning_and_never_a_failure() {
+fn what_a_file_has_too_little_of_is_a_warning() {
     let argument = list("n[1-2]");
-    let table: [(&str, &str); 8] = [
+    let table: [(&str, &str); 4] = [
         ("", "the resume file is empty"),
         (" \n", "the resume file is empty"),
-        ("{", "the resume file is no JSON"),
-        ("\u{0}\u{1}", "the resume file is no JSON"),
-        ("[]", "the resume file has no list of jobs"),
-        (r#"{"jobs":{}}"#, "the resume file has no list of jobs"),
         (r#"{"jobs":[{"job_id":-1,"nodes":"n1"}]}"#, "job 0 of the resume file has no number"),
         (
             r#"{"jobs":[{"job_id":4,"nodes":"n["}]}"#,
@@ -100,21 +97,26 @@ fn a_file_that_is_none_is_a_warning_and_never_a_failure() {
         ),
     ];
     for (text, warning) in table {
-        let request = ResumeRequest::parse(&argument, text.as_bytes());
+        let request = ResumeRequest::parse(&argument, text.as_bytes()).unwrap();
         let warnings: Vec<String> = request.warnings.iter().map(Warning::to_string).collect();
         assert_eq!(warnings, [warning], "{text:?}");
         assert_eq!((request.jobs.len(), request.alone()), (0, argument.clone()));
-        assert_eq!(request.illegible().is_some(), warning.ends_with("no JSON"), "{text:?}");
     }
 }
 
 #[test]
-fn a_file_that_is_gone_is_illegible_and_none_at_all_is_not() {
-    let gone = Path::new("/nowhere/at/all");
-    let illegible = |file| ResumeRequest::read(&list("n1"), file).illegible().cloned();
-    let why = illegible(Some(gone)).unwrap();
-    assert_eq!(why.to_string(), "the resume file cannot be read");
-    assert_eq!(illegible(None), None);
+fn garbage_is_no_request() {
+    let table: [(&str, &str); 5] = [
+        ("{", "the resume file is no JSON"),
+        ("\u{0}\u{1}", "the resume file is no JSON"),
+        ("[]", "the resume file has no list of jobs"),
+        ("{}", "the resume file has no list of jobs"),
+        (r#"{"jobs":{}}"#, "the resume file has no list of jobs"),
+    ];
+    for (text, why) in table {
+        let error = ResumeRequest::parse(&list("n[1-2]"), text.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), why, "{text:?}");
+    }
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn bytes_in_the_text_of_one_job_do_not_cost_the_others_their_groups() {
     // As 24.11 and 26.05 write it after `sbatch --extra=$'a\xffb'`.
     let file = b"{\"jobs\":[{\"extra\":\"a\xffb\",\"job_id\":1,\"nodes_alloc\":\"n1\",\"nodes_resume\":\"n1\"},\
         {\"extra\":null,\"job_id\":2,\"nodes_alloc\":\"n[2-3]\",\"nodes_resume\":\"n[2-3]\"}]}";
-    let request = ResumeRequest::parse(&list("n[1-3]"), file);
+    let request = ResumeRequest::parse(&list("n[1-3]"), file).unwrap();
     assert_eq!(request.warnings, []);
     assert_eq!(
         groups(&request),
@@ -134,7 +136,7 @@ fn bytes_in_the_text_of_one_job_do_not_cost_the_others_their_groups() {
 #[test]
 fn an_unreadable_list_of_all_nodes_does_not_cost_those_to_resume() {
     let file = r#"{"jobs":[{"job_id":1,"nodes_alloc":"n[","nodes_resume":"n[1-2]"}]}"#;
-    let request = ResumeRequest::parse(&list("n[1-3]"), file.as_bytes());
+    let request = ResumeRequest::parse(&list("n[1-3]"), file.as_bytes()).unwrap();
     assert_eq!(groups(&request), [(1, "n[1-2]".into(), "n[1-2]".into())]);
 }
 
@@ -144,11 +146,11 @@ fn files_are_read_from_where_slurm_says() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     fs::write(&path, r#"{"jobs":[{"job_id":9,"nodes":"n1"}]}"#).unwrap();
-    let read = ResumeRequest::read(&argument, Some(&path));
+    let read = ResumeRequest::read(&argument, Some(&path)).unwrap();
     assert_eq!(read.jobs.first().unwrap().id, JobId::new(9));
     let missing = ResumeRequest::read(&argument, Some(Path::new("/proc/0/fd/3")));
-    assert!(matches!(missing.warnings[..], [Warning::Unreadable(_)]));
-    let none = ResumeRequest::read(&argument, None);
+    assert!(matches!(missing, Err(Illegible::Unreadable(_))), "{missing:?}");
+    let none = ResumeRequest::read(&argument, None).unwrap();
     assert_eq!(none.warnings, [Warning::NoFile]);
     assert_eq!(none.alone(), argument);
 }
@@ -168,7 +170,7 @@ proptest! {
             .map(|(id, nodes)| serde_json::json!({"job_id": id, "nodes_resume": nodes}))
             .collect();
         let file = serde_json::json!({ "jobs": jobs }).to_string();
-        let request = ResumeRequest::parse(&argument, file.as_bytes());
+        let request = ResumeRequest::parse(&argument, file.as_bytes()).unwrap();
         let mut found = request.alone();
         for job in &request.jobs {
             prop_assert!(job.nodes.iter().all(|node| argument.contains(&node)));

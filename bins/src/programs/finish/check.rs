@@ -88,23 +88,27 @@ fn print(context: &Context, common: &Common, points: &[Point]) {
 }
 
 async fn cloud(context: &Context) -> Vec<Point> {
-    let ours = InstanceFilter::tagged(context.site.identity.tags());
-    let listed = match context.cloud.list(&ours).await {
-        Ok(machines) => {
-            Well(format!("the cloud answers: {} machines of this cluster", machines.len()))
-        }
-        Err(error) => return vec![Wrong(format!("the cloud does not answer: {}", chain(&error)))],
-    };
-    let mut points = vec![listed];
-    if context.site.identity.is_by_name() {
-        points.push(Odd("no cluster_id: machines are told by name alone, and two clusters in one compartment would \
-            take each other's; set cluster_id".to_owned()));
-    }
-    points.push(image(context).await);
-    points.extend(context.named.iter().map(|found| match found {
+    let named = context.named.iter().map(|found| match found {
         Ok(text) => Well(text.clone()),
-        Err(why) => Wrong(why.clone()),
-    }));
+        Err(trouble) => Wrong(trouble.to_string()),
+    });
+    let ours = InstanceFilter::tagged(context.site.identity.tags());
+    let mut points = Vec::new();
+    match context.cloud.list(&ours).await {
+        Ok(machines) => {
+            let count = machines.len();
+            points.push(Well(format!("the cloud answers: {count} machines of this cluster")));
+            if context.site.identity.is_by_name() {
+                points.push(Odd("no cluster_id: machines are told by name alone, and two clusters in one compartment \
+                    would take each other's; set cluster_id".to_owned()));
+            }
+            points.push(image(context).await);
+        }
+        Err(error) => {
+            points.push(Wrong(format!("the cloud does not answer: {}", chain(&error))));
+        }
+    }
+    points.extend(named);
     points
 }
 

@@ -61,10 +61,8 @@ impl Inputs {
             memory: memory(context, citc),
             default_partition: sources.default_partition.clone(),
         };
-        let (cluster, errors) = generate_all(&limits, &shapes, &site);
-        if !errors.is_empty() {
-            return Err(Trouble::from_errors(&errors));
-        }
+        let cluster = generate_all(&limits, &shapes, &site)
+            .map_err(|errors| Trouble::from_errors(&errors))?;
         let marked = Marked::find(&context.slurm.path)?;
         Ok(Self { cluster, marked, limits: sources.limits.clone() })
     }

@@ -11,7 +11,7 @@
 )]
 
 mod cloud;
-mod named;
+mod mentions;
 mod proxy;
 mod scenarios;
 mod stage;
@@ -63,7 +63,7 @@ async fn a_real_openstack_conforms_and_is_dealt_with_and_takes_batches() {
         bad_credentials_are_told_in_one_sentence,
         tokens_are_renewed,
         an_ambiguous_name_is_refused,
-        what_launches_name_is_looked_for,
+        what_launches_mention_is_looked_for,
         a_port_quota_is_a_quota,
         one_server_with_everything,
         a_spawn_error_is_a_fault,

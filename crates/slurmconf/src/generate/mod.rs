@@ -67,13 +67,22 @@ pub struct Cluster {
 /// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run. The first error
 /// is told; [`generate_all`] has all of them.
 pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster> {
-    let (cluster, errors) = generate_all(limits, shapes, site);
+    let (cluster, errors) = try_all(limits, shapes, site);
     errors.into_iter().next().map_or(Ok(cluster), Err)
 }
 
-/// The same, with every group that can be worked out, and an error for each that cannot.
-#[must_use]
-pub fn generate_all(limits: &Limits, shapes: &Shapes, site: &Site) -> (Cluster, Vec<Error>) {
+/// The same, with an error for each group that is none.
+pub fn generate_all(
+    limits: &Limits,
+    shapes: &Shapes,
+    site: &Site,
+) -> std::result::Result<Cluster, Vec<Error>> {
+    let (cluster, errors) = try_all(limits, shapes, site);
+    if errors.is_empty() { Ok(cluster) } else { Err(errors) }
+}
+
+/// What there is of the cluster if there are errors is nobody's: nodes of others are missing in it.
+fn try_all(limits: &Limits, shapes: &Shapes, site: &Site) -> (Cluster, Vec<Error>) {
     let mut builder = Builder::new(site);
     let mut errors: Vec<Error> = Vec::new();
     for group in &limits.groups {

@@ -1,26 +1,28 @@
-//! What launches name, looked for before there is one.
+//! What launches mention, looked for before there is one.
 
 use crate::cloud::{connect, settings, through};
 use crate::scenarios::Scene;
-use cloud_core::Error;
-use cloud_openstack::{LaunchOptions, Nic};
+use cloud_openstack::{LaunchOptions, Mention, Nic};
 
-async fn named(scene: &Scene<'_>, launch: LaunchOptions) -> Vec<Result<String, String>> {
+async fn looked_for(scene: &Scene<'_>, launch: LaunchOptions) -> Vec<Result<String, String>> {
     let mut settings = settings();
     settings.launch = launch;
     let entry = through(scene.proxy, scene.cloud.entry("app"));
     let provider = connect(&entry, settings).await.expect("a connection");
-    let why = |error: Error| error.message().unwrap_or_default().to_owned();
-    provider.named().await.into_iter().map(|found| found.map_err(why)).collect()
+    let told = |it: Mention| match &it.found {
+        Ok(()) => Ok(it.to_string()),
+        Err(error) => Err(error.message().unwrap_or_default().to_owned()),
+    };
+    provider.mentions().await.into_iter().map(told).collect()
 }
 
-pub(crate) async fn what_launches_name_is_looked_for(scene: &Scene<'_>) {
+pub(crate) async fn what_launches_mention_is_looked_for(scene: &Scene<'_>) {
     let group = scene.cloud.fact("/security_group");
     let mut there = LaunchOptions::default();
     there.nics = vec![Nic::network("net-1"), Nic::network(scene.cloud.fact("/networks/net-1"))];
     there.security_groups = vec!["slurm".to_owned(), group.to_uppercase()];
     there.keypair = Some("key-1".to_owned());
-    let told = named(scene, there).await;
+    let told = looked_for(scene, there).await;
     assert_eq!(told.iter().filter(|found| found.is_ok()).count(), 5, "{told:#?}");
     assert_eq!(told[0].as_deref(), Ok("network net-1"));
     let nobodys = "11111111-1111-4111-8111-111111111111";
@@ -29,7 +31,7 @@ pub(crate) async fn what_launches_name_is_looked_for(scene: &Scene<'_>) {
     missing.security_groups = vec![nobodys.to_owned()];
     missing.server_group = Some("far".to_owned());
     missing.keypair = Some("key".to_owned());
-    let told = named(scene, missing).await;
+    let told = looked_for(scene, missing).await;
     let none = |word: &str, name: &str| {
         Err(format!("there is no {word} '{name}', or none that we may see"))
     };

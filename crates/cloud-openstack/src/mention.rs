@@ -1,0 +1,51 @@
+//! Whether what launches mention is there.
+
+use crate::create::Nic;
+use crate::provider::OpenStack;
+use crate::resolve::{Kind, find};
+use cloud_core::{Operation, Result};
+use std::fmt;
+
+/// Something that launches mention, and whether it is there.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Mention {
+    /// What it is, such as `network` or `key pair`.
+    pub what: &'static str,
+    /// Its name or id, as it was given.
+    pub name: String,
+    /// Why it cannot be meant: there is none, or several, or nobody could say.
+    pub found: Result<()>,
+}
+
+impl fmt::Display for Mention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.what, self.name)
+    }
+}
+
+impl OpenStack {
+    /// Looks for what launches mention: the networks and ports, the security groups, the server group and the key pair of
+    /// [`Settings::launch`](crate::Settings::launch), in this order.
+    ///
+    /// One request for each, one after the other. A launch looks its names up by itself; this is for whoever wants to know
+    /// before. What an [`InstanceSpec`](cloud_core::InstanceSpec) names in their place is not looked for.
+    pub async fn mentions(&self) -> Vec<Mention> {
+        let options = &self.launch;
+        let nics = options.nics.iter().map(|nic| match nic {
+            Nic::Network { network, .. } => (Kind::Network, network),
+            Nic::Port(port) => (Kind::Port, port),
+        });
+        let groups = options.security_groups.iter().map(|group| (Kind::SecurityGroup, group));
+        let server_group = options.server_group.iter().map(|group| (Kind::ServerGroup, group));
+        let key_pair = options.keypair.iter().map(|name| (Kind::KeyPair, name));
+        let mut mentions = Vec::new();
+        for (kind, name) in nics.chain(groups).chain(server_group).chain(key_pair) {
+            let found = find(&self.api, Operation::Get, kind, name).await;
+            let found =
+                found.map(drop).map_err(|error| error.on(format!("{} {name}", kind.word())));
+            mentions.push(Mention { what: kind.word(), name: name.clone(), found });
+        }
+        mentions
+    }
+}
