@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// One user's requests.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
+    host: String,
     ports: BTreeMap<String, u16>,
     token: String,
 }
@@ -25,7 +26,8 @@ impl Client {
     pub(super) fn new(facts: &Value, user: &str) -> Self {
         let ports = facts.pointer("/ports").cloned().unwrap_or_default();
         let ports = serde_json::from_value(ports).expect("each service has a port");
-        let mut client = Self { ports, token: String::new() };
+        let host = facts.pointer("/host").and_then(Value::as_str).expect("it listens somewhere");
+        let mut client = Self { host: host.to_owned(), ports, token: String::new() };
         let domain = json!({"name": "Default"});
         let identity = json!({"methods": ["password"], "password": {
             "user": {"name": user, "domain": domain, "password": "secret"}}});
@@ -80,12 +82,13 @@ impl Client {
             token => format!("X-Auth-Token: {token}\r\n"),
         };
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {}:{port}\r\nConnection: close\r\n\
              Content-Type: application/json\r\nOpenStack-API-Version: compute 2.90\r\n\
              Content-Length: {}\r\n{token}\r\n{body}",
+            self.host,
             body.len()
         );
-        let mut socket = TcpStream::connect(("127.0.0.1", port))?;
+        let mut socket = TcpStream::connect((&self.host[..], port))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.write_all(request.as_bytes())?;
         let mut answer = String::new();
