@@ -18,6 +18,7 @@ mod network;
 mod openstack;
 mod patience;
 mod programs;
+mod queue;
 mod release;
 mod site;
 
@@ -28,6 +29,7 @@ pub use conf::Addresses;
 pub use model::Model;
 pub use openstack::OpenStack;
 pub use patience::{PATIENCE, wait, wait_for};
+pub use queue::RebuildJobs;
 pub use release::{Release, USUAL};
 pub use site::{Machine, Site};
 pub use slurm_testbed::Guard;
