@@ -1,8 +1,9 @@
 """The configuration files of one run, and the clouds.yaml of who uses it."""
 import json
+import os
 import pathlib
 
-HOST = '127.0.0.1'
+HOST = os.environ.get('OPENSTACK_HOST', '127.0.0.1')
 REGION = 'RegionOne'
 PASSWORD = 'secret'
 SERVICES = {'keystone': 'identity', 'glance': 'image', 'placement': 'placement', 'neutron': 'network', 'nova': 'compute'}

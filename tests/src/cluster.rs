@@ -9,6 +9,7 @@ use cloud_sim::{Instance, State};
 use slurm_testbed::Guard;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -273,14 +274,18 @@ impl<C: Site> Cluster<C> {
 
     /// Has idle nodes go after so many seconds from now on.
     pub fn suspend_after(&self, seconds: u32) {
-        let path = self.dir().join("etc/slurm.conf");
-        let conf = fs::read_to_string(&path).expect("our own file");
-        let changed = conf.lines().map(|line| match line.strip_prefix("SuspendTime=") {
-            Some(_) => format!("SuspendTime={seconds}\n"),
-            None => format!("{line}\n"),
-        });
-        fs::write(&path, changed.collect::<String>()).expect("our own file");
+        self.set("SuspendTime", seconds);
+    }
+
+    /// Changes a line of slurm.conf, which slurmctld then reads.
+    pub fn set(&self, key: &str, value: impl Display) {
+        change_line(&self.dir().join("etc/slurm.conf"), &format!("{key}="), &value);
         self.scontrol("reconfigure");
+    }
+
+    /// Changes a line of startnode.yaml.
+    pub fn configure(&self, key: &str, value: impl Display) {
+        change_line(&self.dir().join("etc/startnode.yaml"), &format!("{key}: "), &value);
     }
 
     /// Starts slurmctld, if it was stopped, and waits until it answers.
@@ -309,6 +314,17 @@ fn is_busy(output: &Output) -> bool {
     let words = String::from_utf8_lossy(&output.stderr);
     let excuses = ["Socket timed out", "Unable to contact slurm controller", "Zero Bytes were"];
     !output.status.success() && excuses.iter().any(|excuse| words.contains(excuse))
+}
+
+/// Puts a value behind the beginning of a line.
+fn change_line(path: &Path, beginning: &str, value: &dyn Display) {
+    let text = fs::read_to_string(path).expect("our own file");
+    assert!(text.lines().any(|line| line.starts_with(beginning)), "no {beginning} in\n{text}");
+    let changed = text.lines().map(|line| match line.strip_prefix(beginning) {
+        Some(_) => format!("{beginning}{value}\n"),
+        None => format!("{line}\n"),
+    });
+    fs::write(path, changed.collect::<String>()).expect("our own file");
 }
 
 /// The value of a field such as `State=IDLE`.

@@ -3,6 +3,7 @@
 use crate::cluster::{Cluster, value};
 use crate::site::Site;
 use std::collections::BTreeSet;
+use std::fs;
 
 impl<C: Site> Cluster<C> {
     /// Submits a batch job with these options, such as `--nodes=4`, and gives its number.
@@ -14,6 +15,19 @@ impl<C: Site> Cluster<C> {
         let words = [&["--parsable", &output, &error], options, &["--wrap", script]].concat();
         let printed = self.ask("sbatch", &words);
         printed.trim().parse().unwrap_or_else(|_| panic!("sbatch printed {printed:?}"))
+    }
+
+    /// A line of a script that waits for a file of this name.
+    #[must_use]
+    pub fn wait_for_file(&self, name: &str) -> String {
+        format!("until [ -e {}/{name} ]; do sleep 0.1; done", self.dir().display())
+    }
+
+    /// Lets the scripts that wait for these files go on.
+    pub fn let_go(&self, files: &[&str]) {
+        for file in files {
+            fs::write(self.dir().join(file), "").expect("a directory of ours");
+        }
     }
 
     /// What a job has printed.

@@ -20,6 +20,7 @@ mod network;
 mod openstack;
 mod patience;
 mod programs;
+mod queue;
 mod release;
 mod site;
 
@@ -31,6 +32,7 @@ pub use loopback::Loopback;
 pub use model::Model;
 pub use openstack::OpenStack;
 pub use patience::{PATIENCE, wait, wait_for};
+pub use queue::RebuildJobs;
 pub use release::{Release, USUAL};
 pub use site::{Machine, Site};
 pub use slurm_testbed::Guard;

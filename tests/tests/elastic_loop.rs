@@ -1,7 +1,7 @@
 //! The main job: sbatch, nodes come, the job runs on all of them, nodes go.
 
 use cloud_sim::{Fault, Rule};
-use e2e::{Addresses, Cluster, Model, USUAL, alone, alone_as_user, on_each_release};
+use e2e::{Addresses, Cluster, Model, USUAL, alone_as_user, on_each_release};
 use std::collections::BTreeSet;
 
 fn names(nodes: usize) -> BTreeSet<String> {
@@ -44,12 +44,8 @@ on_each_release! {
     four_nodes: |series| comes_and_goes(series, 4, Addresses::Registered);
     four_nodes_told: |series| comes_and_goes(series, 4, Addresses::Told);
     many_nodes: |series| comes_and_goes(series, 32, Addresses::Registered);
+    many_nodes_told: |series| comes_and_goes(series, 32, Addresses::Told);
     two_nodes_that_say_where_they_are: addresses_of_their_own;
-}
-
-#[test]
-fn many_nodes_told_on_22_05() {
-    alone(|| comes_and_goes("22.05", 32, Addresses::Told));
 }
 
 /// Without any namespaces: all slurmd are on this machine, beside those of other tests.

@@ -1,9 +1,8 @@
 //! `scontrol reboot` on the node and from the controller, and what a job with `--reboot` does.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::panic, reason = "helpers of tests")]
 
 use e2e::{Builder, Cluster, on_each_release};
-use std::fs;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -49,9 +48,7 @@ fn job_with_reboot(builder: Builder) {
     let expected = if cluster.release().is_old() { 2 } else { 1 };
     assert_eq!(boots(&cluster), expected, "{}", cluster.story());
     // What a job's reboot gives a node is for the configuration to say.
-    let config = cluster.dir().join("etc/startnode.yaml");
-    let text = fs::read_to_string(&config).unwrap();
-    fs::write(&config, text.replace(OLD, NEW)).unwrap();
+    cluster.configure("image_id", NEW);
     if cluster.release().is_old() {
         let _ = cluster.well("rebuild", &["submit", "--jobs", "main"]);
         let rebuilt = || cluster.machines().iter().all(|it| it.image_id.as_deref() == Some(NEW));

@@ -12,6 +12,7 @@ pub(super) const MARK: &str = "all_tenants=1";
 /// One user's requests.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
+    host: String,
     ports: BTreeMap<String, u16>,
     token: String,
 }
@@ -21,7 +22,8 @@ impl Client {
     pub(super) fn new(facts: &Value, user: &str) -> Self {
         let ports = facts.pointer("/ports").cloned().unwrap_or_default();
         let ports = serde_json::from_value(ports).expect("each service has a port");
-        let mut client = Self { ports, token: String::new() };
+        let host = facts.pointer("/host").and_then(Value::as_str).expect("it listens somewhere");
+        let mut client = Self { host: host.to_owned(), ports, token: String::new() };
         let domain = json!({"name": "Default"});
         let identity = json!({"methods": ["password"], "password": {
             "user": {"name": user, "domain": domain, "password": "secret"}}});
@@ -71,7 +73,7 @@ impl Client {
             token => format!("X-Auth-Token: {token}\r\n"),
         };
         let lines = format!("OpenStack-API-Version: compute 2.90\r\n{token}");
-        http::ask(&format!("127.0.0.1:{port}"), (method, path), &lines, body)
+        http::ask(&format!("{}:{port}", self.host), (method, path), &lines, body)
     }
 }
 

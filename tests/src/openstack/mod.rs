@@ -4,6 +4,7 @@ mod client;
 mod start;
 mod watch;
 
+use crate::network;
 use crate::site::{Machine, Site};
 use client::Client;
 use serde_json::{Value, json};
@@ -39,12 +40,13 @@ impl Drop for Supervisor {
 }
 
 impl OpenStack {
-    /// Brings one up below a directory.
+    /// Brings one up below a directory, where machines can reach it.
     pub(crate) fn start(below: &Path) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("openstack/cloud");
         let mut child = Command::new(&script)
             .arg("hold")
             .env("TMPDIR", below)
+            .env("OPENSTACK_HOST", network::CONTROLLER)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -11,10 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Between two looks; shorter, and Nova is kept busy with nothing else.
+/// Between two looks, at least; shorter, and Nova is kept busy with nothing else.
 const PAUSE: Duration = Duration::from_millis(300);
+
+/// How many times as long as a look the pause behind it is: with many servers, one keeps Nova busy for long.
+const REST: u32 = 3;
 
 /// Watches until it is dropped; the machines end with it.
 #[derive(Debug)]
@@ -30,8 +33,11 @@ impl Watcher {
         let (line, end) = mpsc::channel();
         let mut keeper = Keeper { client, openstack, cluster, on: BTreeMap::new() };
         let thread = std::thread::spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(PAUSE) {
+            let mut pause = PAUSE;
+            while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(pause) {
+                let begun = Instant::now();
                 keeper.look();
+                pause = PAUSE.max(begun.elapsed() * REST);
             }
         });
         Self { line: Some(line), thread: Some(thread) }
