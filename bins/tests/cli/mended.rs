@@ -186,13 +186,28 @@ fn all_machines_ended_unasked_as_a_listing_had_failed() {
     assert!(stage.read("log/elastic.log").contains("ERROR    nothing done"));
 }
 
-#[test]
-fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
+/// A cluster whose slurmctld waits for a node.
+fn awaited() -> Stage {
     let stage = Stage::new().running();
     let name = format!("nodename={NODE}");
     let _ = stage.slurm.ask("scontrol", &["update", &name, "state=power_up"]);
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
     wait("node on its way up", || said().contains("POWERING_UP").then_some(()), said);
+    stage
+}
+
+/// Starts the node as slurmctld does, with this resume file.
+fn resumed(stage: &Stage, file: &str) -> Ended {
+    stage.write("resume", file);
+    let mut command = stage.command("startnode", &[NODE]);
+    let output = command.env("SLURM_RESUME_FILE", stage.path("resume")).output().unwrap();
+    Ended::of(&output, stage.dir.path())
+}
+
+#[test]
+fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
+    let stage = awaited();
+    let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
     // Where Slurm is has to be found out in spite of all.
     let remarked = |line: &str| {
         if line.starts_with("slurm_") { format!("{line}  # ours\n") } else { format!("{line}\n") }
@@ -201,10 +216,7 @@ fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
     stage.write("startnode.yaml", &format!("{configuration}fallback: [\n"));
     let by_hand = stage.run("startnode", &[NODE]).with_code(2).saying(&["startnode.yaml:"]);
     assert!(said().contains("POWERING_UP"), "by hand nobody waits: {by_hand:?}");
-    stage.write("resume", r#"{"jobs":[]}"#);
-    let mut command = stage.command("startnode", &[NODE]);
-    let output = command.env("SLURM_RESUME_FILE", stage.path("resume")).output().unwrap();
-    let ended = Ended::of(&output, stage.dir.path()).with_code(2);
+    let ended = resumed(&stage, r#"{"jobs":[]}"#).with_code(2);
     let _ = ended.saying(&["startnode.yaml:", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     assert!(said().contains("Reason=slurm-elastic: configuration: "), "{}", said());
@@ -214,15 +226,9 @@ fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
 /// Slurm's nodes were on their way up, and nobody was to bring them.
 #[test]
 fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
-    let stage = Stage::new().running();
-    let name = format!("nodename={NODE}");
-    let _ = stage.slurm.ask("scontrol", &["update", &name, "state=power_up"]);
+    let stage = awaited();
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
-    wait("node on its way up", || said().contains("POWERING_UP").then_some(()), said);
-    stage.write("resume", "{");
-    let mut command = stage.command("startnode", &[NODE]);
-    let output = command.env("SLURM_RESUME_FILE", stage.path("resume")).output().unwrap();
-    let ended = Ended::of(&output, stage.dir.path()).with_code(2);
+    let ended = resumed(&stage, "{").with_code(2);
     let _ = ended.saying(&["DIR/resume: the resume file is no JSON", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     assert!(said().contains("the resume file is no JSON"), "{}", said());
