@@ -7,7 +7,7 @@ use cloud_core::{
     Flex, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, LaunchToken, Poll,
     Provider as _, ProviderExt as _, ShapeName, SubnetId, Tags, WaitOutcome, Zone, http,
 };
-use cloud_oci::{Clock, Config, Oci, Site, Sources, Wish};
+use cloud_oci::{Clock, Config, Oci, PrivateKey, Site, Sources, Wish};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime};
 use tokio::task::JoinSet;
+
+/// How many signatures are made to know what one takes.
+const SIGNATURES: u32 = 200;
 
 /// What a run took.
 pub struct Spent {
@@ -29,6 +32,8 @@ pub struct Spent {
     pub cpu_whole: f64,
     /// Seconds of CPU from the start of the process to the last address.
     pub cpu: f64,
+    /// Seconds of CPU for one signature by itself.
+    pub signature: f64,
     /// The most memory that was held.
     pub megabytes: f64,
 }
@@ -38,7 +43,9 @@ impl Spent {
     pub fn tell(&self) {
         let (launching, all) = (self.launching, self.all);
         println!("{:>30} {launching:.2} s launching, {all:.2} s in all", "wall");
-        println!("{:>30} {:.1} ms with the start of the process", "CPU", self.cpu * 1e3);
+        let (whole, process) = (self.cpu_whole * 1e3, self.cpu * 1e3);
+        println!("{:>30} {whole:.1} ms whole, {process:.1} with the start of the process", "CPU");
+        println!("{:>30} {:.2} ms for one signature", "CPU", self.signature * 1e3);
     }
 }
 
@@ -59,6 +66,7 @@ pub fn spawn(count: u32, endpoint: &str, config: &Path) -> Spent {
         cpu_launching: number("cpu_launching"),
         cpu_whole: number("cpu_whole"),
         cpu: number("cpu"),
+        signature: number("signature"),
         megabytes: number("megabytes"),
     }
 }
@@ -83,14 +91,27 @@ async fn work(count: u32, endpoint: &str, config: &str) -> Value {
     if count > 0 {
         assert_eq!(cloud.addresses(&ids).await.expect("addresses").len(), ids.len());
     }
+    let (all, cpu) = (begin.elapsed().as_secs_f64(), cpu_seconds());
     json!({
         "launching": launching,
-        "all": begin.elapsed().as_secs_f64(),
+        "all": all,
         "cpu_launching": cpu_launching,
-        "cpu_whole": cpu_seconds() - started,
-        "cpu": cpu_seconds(),
+        "cpu_whole": cpu - started,
+        "cpu": cpu,
         "megabytes": peak_megabytes(),
+        "signature": signature(Path::new(config)),
     })
+}
+
+/// Seconds of CPU that a signature takes by itself, with the key that the requests are signed with.
+fn signature(config: &Path) -> f64 {
+    let pem = std::fs::read_to_string(config.with_file_name("key.pem")).expect("a key");
+    let key = PrivateKey::from_pem(&pem, None).expect("an RSA key");
+    let begin = cpu_seconds();
+    for _ in 0..SIGNATURES {
+        key.sign(b"date: Thu, 05 Jan 2014 21:31:40 GMT").expect("a signature");
+    }
+    (cpu_seconds() - begin) / f64::from(SIGNATURES)
 }
 
 /// As a program does it: from the configuration file.

@@ -36,11 +36,16 @@ fn main() -> ExitCode {
 }
 
 const INTRODUCTION: &str = "\
-Latency 50 ms, 8 launches at a time. Wall is barred for the launches, from the first sent to the last
-accepted. CPU is barred twice: for the same time, and for the whole from the first request (a listing)
-until all run and their addresses are known; only the start of the process is left out of that. The
-first row is a process that starts and lists once.
+Latency 50 ms, 8 launches at a time. Wall and CPU are barred for the launches, from the first sent to
+the last accepted. CPU is barred a second time for the whole, from the first request (a listing) until
+all run and their addresses are known; only the start of the process is left out of that. Many
+instances share the requests that are not launches. One has them to itself, and each is signed, so that
+its whole is barred by what the signatures of its requests cost on this machine in this run.
+The first row is a process that starts and lists once.
 ";
+
+/// How many times the cost of their signatures requests may cost in all.
+const BESIDE_SIGNATURES: f64 = 3.0;
 
 /// True if every bar was met.
 fn report() -> bool {
@@ -57,7 +62,15 @@ fn report() -> bool {
         bars.check("other requests", asked.others(), 25.0);
         let each = |seconds: f64| seconds * 1e3 / f64::from(count);
         bars.check("CPU ms / instance, launching", each(spent.cpu_launching), 3.0);
-        bars.check("CPU ms / instance, whole", each(spent.cpu_whole), 3.0);
+        let signatures = (asked.launches() + asked.others()) * spent.signature;
+        match count {
+            1 => bars.check(
+                "CPU / signatures, whole",
+                spent.cpu_whole / signatures,
+                BESIDE_SIGNATURES,
+            ),
+            _ => bars.check("CPU ms / instance, whole", each(spent.cpu_whole), 3.0),
+        }
         bars.check("peak MB", spent.megabytes, 30.0);
         spent.tell();
     }
