@@ -83,6 +83,18 @@ fn a_node_without_an_image_fails_by_name_and_the_others_roll() {
     assert_eq!(rebooted(&stage, NEW), [NODES[1], NODES[2]]);
 }
 
+#[test]
+fn a_status_did_not_know_the_image_of_the_rollout_under_way() {
+    let stage = rolling();
+    for node in NODES {
+        fs::remove_file(stage.path(&format!("reboot_vars/{node}.yml"))).unwrap();
+    }
+    let one = ["submit", "--once", "--image", OTHER];
+    stage.run("rebuild", &one).with_code(0);
+    assert_eq!(rebooted(&stage, OTHER).len(), 1, "the others have not been begun");
+    assert_eq!(targets(&stage, &[]), pairs([OTHER, OTHER, OTHER]));
+}
+
 /// The machines of StackHPC's appliance are made by another tool: only the files say whose they are.
 #[test]
 fn a_roll_did_not_see_machines_that_only_files_name() {

@@ -1,5 +1,6 @@
 //! Which image each node has, and which it should have.
 
+use super::memory;
 use super::submit::image;
 use super::target::{self, Targets};
 use crate::args::{Common, nodes};
@@ -21,7 +22,7 @@ pub(super) struct Status {
     #[arg(value_name = "HOSTLIST", value_parser = nodes)]
     nodes: Option<Hostlist>,
 
-    /// The image of a rollout, by name or id; each node's own, by its file, its features or the configuration, if none is given.
+    /// The image, by name or id; if none is given each node's own: by its file, a rollout that is under way, its features or the configuration.
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
 }
@@ -68,7 +69,10 @@ async fn seen(
     let names = given.map_or_else(|| run.conf.nodes(), <[NodeName]>::to_vec);
     let mut targets = match &status.image {
         Some(name) => target::targets_of(context, &names, &image(name, run).await?),
-        None => target::targets(context, run, &names).await,
+        None => {
+            target::targets_with(context, run, &names, &memory::under_way(&context.state_path))
+                .await
+        }
     };
     let mut request = Rollout::new(ImageId::new(""));
     let machines =

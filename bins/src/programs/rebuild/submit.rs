@@ -199,13 +199,13 @@ async fn with_targets(
     if chosen.is_empty() && lacking > 0 && lacking == failed.len() {
         return Err(no_image());
     }
+    let memory = Memory::of(&context.state_path, wanted.as_ref(), &request);
     request.image =
         wanted.or_else(|| chosen.values().next().map(|it| it.0.clone())).unwrap_or(request.image);
     for (node, (image, target)) in chosen {
         request.named.extend(target.named().map(|id| (node.clone(), id.clone())));
         request.images.insert(node, image);
     }
-    let memory = Memory::of(&context.state_path, &request);
     if !failed.is_empty() {
         request.nodes = request.images.keys().cloned().collect();
         request.partitions.clear();

@@ -27,6 +27,16 @@ pub(super) struct Targets {
 
 /// What is said about each of these nodes; a bad file is the trouble of its own node alone.
 pub(super) async fn targets(context: &Context, run: &Run<'_>, names: &[NodeName]) -> Targets {
+    targets_with(context, run, names, &BTreeMap::new()).await
+}
+
+/// The same where a rollout says something of nodes whose files and reasons are silent.
+pub(super) async fn targets_with(
+    context: &Context,
+    run: &Run<'_>,
+    names: &[NodeName],
+    rollout: &BTreeMap<NodeName, ImageId>,
+) -> Targets {
     let mut list = Hostlist::new();
     list.extend(names.iter().map(NodeName::as_str));
     // Without slurmctld there are no reasons, and the rest will do.
@@ -40,7 +50,10 @@ pub(super) async fn targets(context: &Context, run: &Run<'_>, names: &[NodeName]
     }
     let reasons: BTreeMap<&NodeName, &Result<ImageWish, String>> =
         nodes.iter().filter_map(|node| Some((&node.name, wishes.get(asked_for(node)?)?))).collect();
-    read_all(context, names, |name| reasons.get(name).copied().cloned().transpose())
+    read_all(context, names, |name| match reasons.get(name) {
+        Some(reason) => (*reason).clone().map(Some),
+        None => Ok(rollout.get(name).cloned().map(ImageWish::Known)),
+    })
 }
 
 /// The same for nodes that are to get one image, as far as their own files do not name another.
