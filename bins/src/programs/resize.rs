@@ -91,7 +91,7 @@ async fn to_limits(arguments: &Arguments, context: Context) -> Result<u8, Troubl
 
 /// Brings one group of persistent nodes to a size.
 async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result<u8, Trouble> {
-    let marked = Marked::find(&context.slurm.path)?;
+    let marked = Marked::find(&context.slurm)?;
     let group = GroupSize { size, ..group(arguments, &Roster::new(&context.slurm.config))? };
     let request = Resize {
         groups: &[group],

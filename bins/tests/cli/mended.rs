@@ -260,16 +260,35 @@ fn a_throw_away_slurmctld_called_the_accounting_that_an_included_file_names() {
         "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\n\
          AccountingStoragePort={port}\n# STARTNODES\n# ENDNODES\n"
     );
-    let conf = stage.read("etc/slurm.conf");
-    let (before, rest) = conf.split_once("# STARTNODES\n").unwrap();
-    let (_, after) = rest.split_once("# ENDNODES\n").unwrap();
-    stage.write("etc/slurm.conf", &format!("{before}Include shared.conf\n{after}"));
+    include_instead_of_nodes(&stage, "shared.conf");
     stage.write("etc/shared.conf", &shared);
     let ended = stage.run("finish", &["--no-restart"]).with_code(0);
     assert!(stage.read("etc/shared.conf").contains("NodeName=vm-standard2-1-ad1-[0001-0004]"));
     assert!(!ended.stderr.contains("not tried"), "{ended:#?}");
     let called = accounting.accept().map(|(_, from)| from);
     assert!(called.is_err(), "{called:?}: {ended:#?}");
+}
+
+/// Takes the nodes and their markers out of slurm.conf, and includes a file in their place.
+fn include_instead_of_nodes(stage: &Stage, file: &str) {
+    let conf = stage.read("etc/slurm.conf");
+    let (before, rest) = conf.split_once("# STARTNODES\n").unwrap();
+    let (_, after) = rest.split_once("# ENDNODES\n").unwrap();
+    stage.write("etc/slurm.conf", &format!("{before}Include {file}\n{after}"));
+}
+
+#[test]
+fn markers_in_a_file_of_an_included_file_and_behind_a_cluster_name_were_not_found() {
+    let stage = Stage::new().running();
+    include_instead_of_nodes(&stage, "shared.conf");
+    stage.write("etc/shared.conf", "Include nodes-%c.conf\n");
+    let conf = stage.read("etc/slurm.conf");
+    let cluster = conf.lines().find_map(|line| line.strip_prefix("ClusterName=")).unwrap();
+    let nodes = format!("etc/nodes-{}.conf", cluster.to_ascii_lowercase());
+    stage.write(&nodes, "# STARTNODES\n# ENDNODES\n");
+    let ended = stage.run("finish", &["--no-restart"]).with_code(0);
+    assert!(!ended.stderr.contains("not tried"), "{ended:#?}");
+    assert!(stage.read(&nodes).contains("NodeName=vm-standard2-1-ad1-[0001-0004]"));
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn configuration(context: &Context, new: &Result<String, Trouble>) -> Vec<Point>
         Err(trouble) => {
             let mut troubles = trouble.points().to_vec();
             // It may be another that was found first.
-            let unmarked = Marked::find(&context.slurm.path).err();
+            let unmarked = Marked::find(&context.slurm).err();
             troubles.extend(unmarked.iter().flat_map(Trouble::points).cloned());
             troubles.dedup();
             points.extend(troubles.into_iter().map(Wrong));

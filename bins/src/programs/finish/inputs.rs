@@ -4,10 +4,12 @@ use super::sources::{Sources, StyleName};
 use crate::config::Cloud;
 use crate::context::Context;
 use crate::trouble::Trouble;
+use crate::wiring::Slurm;
 use slurmconf::{
-    Cluster, Document, Flavor, Limits, Management, Markers, MemoryPolicy, Problem, Shapes, Site,
-    Statement, generate_all,
+    Cluster, Config, Document, Flavor, Limits, Management, Markers, MemoryPolicy, Problem, Shapes,
+    Site, generate_all,
 };
+use slurmctl::Controller as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -63,7 +65,7 @@ impl Inputs {
         };
         let cluster = generate_all(&limits, &shapes, &site)
             .map_err(|errors| Trouble::from_errors(&errors))?;
-        let marked = Marked::find(&context.slurm.path)?;
+        let marked = Marked::find(&context.slurm)?;
         Ok(Self { cluster, marked, limits: sources.limits.clone() })
     }
 }
@@ -132,29 +134,29 @@ async fn flavors(context: &Context) -> Result<Shapes, Trouble> {
 }
 
 impl Marked {
-    /// Looks for it.
-    pub(in crate::programs) fn find(conf: &Path) -> Result<Self, Trouble> {
-        let main = document(conf)?;
-        let Err(error) = main.section(Markers::NODES) else {
-            return Ok(Self { path: conf.to_owned(), document: main });
-        };
-        if !matches!(error.problem(), Problem::NoMarker { .. }) {
-            return Err(Trouble::from_error(&error));
-        }
-        let mut lone = lone(&main);
-        let folder = conf.parent().unwrap_or(Path::new("/"));
-        for line in main.lines() {
-            let Ok(Statement::Include(file)) = line.read() else { continue };
-            let path = folder.join(file.as_ref());
-            let Ok(document) = document(&path) else { continue };
-            if document.section(Markers::NODES).is_ok() {
-                return Ok(Self { path, document });
+    /// Looks for it in slurm.conf and in all that it includes, in the order in which slurmctld reads them.
+    pub(in crate::programs) fn find(slurm: &Slurm) -> Result<Self, Trouble> {
+        let mut files = Vec::new();
+        let read = Config::load(&slurm.path, slurm.controller.version(), |path| {
+            let bytes = std::fs::read(path)?;
+            let document = Document::parse(bytes.clone()).named(&path.display().to_string());
+            files.push(Self { path: path.to_owned(), document });
+            Ok(bytes)
+        });
+        read.map_err(|error| Trouble::from_error(&error))?;
+        let mut half = None;
+        for file in files {
+            let Err(error) = file.document.section(Markers::NODES) else { return Ok(file) };
+            if !matches!(error.problem(), Problem::NoMarker { .. }) {
+                return Err(Trouble::from_error(&error));
             }
-            lone = lone.or_else(|| self::lone(&document));
+            half = half.or_else(|| lone(&file.document));
         }
-        Err(lone.unwrap_or_else(|| {
+        Err(half.unwrap_or_else(|| {
             Trouble::new(format!(
-                "{error}, nor has a file it includes; put these two lines where the nodes are to stand:\n{}\n{}",
+                "{} has no line {:?}, nor has a file it includes; put these two lines where the nodes are to stand:\n{}\n{}",
+                slurm.path.display(),
+                Markers::NODES.start,
                 Markers::NODES.start,
                 Markers::NODES.end
             ))
@@ -178,12 +180,6 @@ fn lone(document: &Document) -> Option<Trouble> {
     Some(Trouble::new(format!(
         "{file} has a line {there:?} and no line {missing:?}; put this line {place}:\n{missing}"
     )))
-}
-
-fn document(path: &Path) -> Result<Document, Trouble> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))?;
-    Ok(Document::parse(bytes).named(&path.display().to_string()))
 }
 
 /// A file that has to be there if the configuration names it, and may be there in its usual place.
