@@ -74,7 +74,7 @@ impl Context {
             found => (found?, None),
         };
         let (mut site, unread) = wiring::site(&settings, &environment, &slurm.config, purpose)?;
-        let connected = wiring::cloud(&settings, &environment, purpose).await?;
+        let connected = wiring::cloud(&settings, &environment, (purpose, &slurm.config)).await?;
         site.subnet = site.subnet.or(connected.subnet);
         let (state, state_path, lost) = state(common, &settings, &environment);
         for warning in warnings.iter().chain(&connected.warnings).chain(&lost).chain(&missed) {

@@ -61,16 +61,17 @@ impl Purpose {
     }
 }
 
-/// The cloud that the configuration names.
+/// The cloud that the configuration names; what the nodes of slurm.conf want of it is looked for in a check.
 pub async fn cloud(
     settings: &Settings,
     environment: &Environment,
-    purpose: Purpose,
+    (purpose, slurm): (Purpose, &slurmconf::Config),
 ) -> Result<Connected, Trouble> {
+    let wanted = (purpose, slurm);
     let connected = match &settings.cloud {
-        Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, purpose).await,
+        Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, wanted).await,
         Cloud::OpenStack(openstack) => {
-            openstack::connect(openstack, settings, environment, purpose).await
+            openstack::connect(openstack, settings, environment, wanted).await
         }
     };
     let goes_on = |trouble: &Trouble| match purpose {

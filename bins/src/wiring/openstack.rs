@@ -1,19 +1,22 @@
 //! An OpenStack, from the configuration.
 
+use super::site::features;
 use super::{Connected, Purpose, http};
 use crate::config::{OpenStack, Settings};
 use crate::environment::Environment;
 use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::ErrorKind;
-use cloud_openstack::{BootVolume, Config, LaunchOptions, Mention, Nic, Sources, read_file};
+use cloud_openstack::{
+    BootVolume, Config, LaunchOptions, Mention, Nic, OwnName, Sources, read_file,
+};
 use std::error::Error as _;
 
 pub(super) async fn connect(
     openstack: &OpenStack,
     settings: &Settings,
     environment: &Environment,
-    purpose: Purpose,
+    (purpose, slurm): (Purpose, &slurmconf::Config),
 ) -> Result<Connected, Trouble> {
     let variables = environment.variables.clone();
     let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
@@ -31,7 +34,12 @@ pub(super) async fn connect(
         warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
     }
     let named = match purpose {
-        Purpose::Check => named(&cloud, &settings.file).await,
+        Purpose::Check => {
+            let networks = features(slurm, "network").map(OwnName::Network);
+            let own: Vec<OwnName> =
+                networks.chain(features(slurm, "keypair").map(OwnName::KeyPair)).collect();
+            named(&cloud, &settings.file, &own).await
+        }
         // A launch says itself what it misses.
         Purpose::Launch | Purpose::Perhaps | Purpose::Look | Purpose::Other | Purpose::EndAll => {
             Vec::new()
@@ -40,15 +48,23 @@ pub(super) async fn connect(
     Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings })
 }
 
-async fn named(cloud: &cloud_openstack::OpenStack, file: &str) -> Vec<Result<String, Trouble>> {
-    let told = |it: Mention| match &it.found {
+/// What launches name; what the features of nodes name is told to be there.
+async fn named(
+    cloud: &cloud_openstack::OpenStack,
+    file: &str,
+    own: &[OwnName],
+) -> Vec<Result<String, Trouble>> {
+    let mentions = cloud.mentions(own).await;
+    let all = mentions.len().saturating_sub(own.len());
+    let told = |(index, it): (usize, Mention)| match &it.found {
         Ok(()) => Ok(it.to_string()),
         Err(error) if error.kind() == ErrorKind::Invalid => {
-            Err(Trouble::new(format!("{}; change it in {file}", chain(error))))
+            let place = if index < all { file } else { "the features of nodes in slurm.conf" };
+            Err(Trouble::new(format!("{}; change it in {place}", chain(error))))
         }
         Err(error) => Err(Trouble::from_cloud(error)),
     };
-    cloud.mentions().await.into_iter().map(told).collect()
+    mentions.into_iter().enumerate().map(told).collect()
 }
 
 /// A cloud that does not answer is no wrong configuration.

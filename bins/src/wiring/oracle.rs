@@ -1,5 +1,6 @@
 //! Oracle's cloud, from the configuration.
 
+use super::site::features;
 use super::{Connected, Purpose, http};
 use crate::config::{Auth, Oracle, Settings};
 use crate::environment::Environment;
@@ -15,7 +16,7 @@ pub(super) async fn connect(
     oracle: &Oracle,
     settings: &Settings,
     environment: &Environment,
-    purpose: Purpose,
+    (purpose, slurm): (Purpose, &slurmconf::Config),
 ) -> Result<Connected, Trouble> {
     let (home, variables) = (environment.home.clone(), environment.variables.clone());
     let sources = Sources::of_system(home, variables, SystemTime::now());
@@ -47,8 +48,7 @@ pub(super) async fn connect(
             found.ok()
         }
         (Purpose::Check, Some(id)) => {
-            let missing = missing(id, &cloud).await;
-            named.push(missing.map_or_else(|| Ok(format!("subnet {id}")), Err));
+            named.push(is_there(id, "subnet_id", &cloud).await);
             None
         }
         (Purpose::Perhaps, None) => {
@@ -58,6 +58,11 @@ pub(super) async fn connect(
         (Purpose::Launch | Purpose::Perhaps, Some(_))
         | (Purpose::Look | Purpose::Other | Purpose::EndAll, _) => None,
     };
+    if purpose == Purpose::Check {
+        for id in features(slurm, "network") {
+            named.push(is_there(&id, "the feature network of nodes in slurm.conf", &cloud).await);
+        }
+    }
     Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings })
 }
 
@@ -76,15 +81,15 @@ fn site(oracle: &Oracle) -> Site {
     site
 }
 
-/// Why there is no such subnet, if there is none.
-async fn missing(id: &str, cloud: &Oci) -> Option<Trouble> {
+/// The subnet, or why there is none; `place` is where its id stands.
+async fn is_there(id: &str, place: &str, cloud: &Oci) -> Result<String, Trouble> {
     match cloud.subnets(None, &Tags::default()).await {
-        Ok(all) if all.iter().any(|subnet| subnet.id.as_str() == id) => None,
-        Ok(_) => Some(Trouble::new(format!(
-            "the compartment of the machines has no subnet {id}; change subnet_id, unless the network has a compartment of \
+        Ok(all) if all.iter().any(|subnet| subnet.id.as_str() == id) => Ok(format!("subnet {id}")),
+        Ok(_) => Err(Trouble::new(format!(
+            "the compartment of the machines has no subnet {id}; change {place}, unless the network has a compartment of \
              its own, which is not looked at"
         ))),
-        Err(error) => Some(Trouble::from_cloud(&error)),
+        Err(error) => Err(Trouble::from_cloud(&error)),
     }
 }
 

@@ -84,7 +84,7 @@ pub fn keypairs(settings: &Settings, slurm: &Config) -> BTreeMap<String, Vec<Str
 }
 
 /// What the nodes of slurm.conf have for a feature, each value once.
-fn features(slurm: &Config, key: &str) -> impl Iterator<Item = String> {
+pub(super) fn features(slurm: &Config, key: &str) -> impl Iterator<Item = String> {
     let all = slurm.nodes.iter().filter_map(|def| def.features.as_ref()?.value(key));
     let all: BTreeSet<String> = all.map(str::to_owned).collect();
     all.into_iter()

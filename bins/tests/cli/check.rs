@@ -118,6 +118,24 @@ fn one_wrong_point_hid_the_others() {
 }
 
 #[test]
+fn a_check_did_not_look_for_the_networks_that_only_nodes_name() {
+    let (here, nowhere) = ("ocid1.subnet.oc1.phx.aaaasub", "ocid1.subnet.oc1.phx.nowhere");
+    let stage = Stage::with(
+        |_| {},
+        |conf| {
+            let nodes = [("own1", here), ("own2", nowhere), ("own3", nowhere)];
+            conf.extend(nodes.map(|(node, subnet)| {
+                format!("NodeName={node} State=CLOUD Features=network={subnet}\n")
+            }));
+        },
+    );
+    let said = points(&check(&stage).with_code(1));
+    let found = said.iter().filter(|point| **point == format!("ok subnet {here}"));
+    assert_eq!(found.count(), 2, "that of the configuration and that of own1: {said:#?}");
+    assert!(point(&said, nowhere).contains("change the feature network of nodes"), "{said:#?}");
+}
+
+#[test]
 fn a_check_without_credentials_said_nothing_else() {
     let stage = Stage::new();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();

@@ -31,5 +31,5 @@ pub use config::{
 pub use connect::Settings;
 pub use create::{BootVolume, LaunchOptions, Nic};
 pub use error::Error;
-pub use mention::Mention;
+pub use mention::{Mention, OwnName};
 pub use provider::OpenStack;

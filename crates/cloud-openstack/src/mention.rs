@@ -24,13 +24,24 @@ impl fmt::Display for Mention {
     }
 }
 
+/// What single instances name in the place of what all launches do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnName {
+    /// A network, by name or id.
+    Network(String),
+    /// A key pair.
+    KeyPair(String),
+}
+
 impl OpenStack {
     /// Looks for what launches mention: the networks and ports, the security groups, the server group and the key pair of
-    /// [`Settings::launch`](crate::Settings::launch), in this order.
+    /// [`Settings::launch`](crate::Settings::launch), and then what an [`InstanceSpec`](cloud_core::InstanceSpec) will name in
+    /// their place, in this order.
     ///
     /// One request for each, one after the other. A launch looks its names up by itself; this is for whoever wants to know
-    /// before. What an [`InstanceSpec`](cloud_core::InstanceSpec) names in their place is not looked for.
-    pub async fn mentions(&self) -> Vec<Mention> {
+    /// before.
+    pub async fn mentions(&self, own: &[OwnName]) -> Vec<Mention> {
         let options = &self.launch;
         let nics = options.nics.iter().map(|nic| match nic {
             Nic::Network { network, .. } => (Kind::Network, network),
@@ -39,8 +50,12 @@ impl OpenStack {
         let groups = options.security_groups.iter().map(|group| (Kind::SecurityGroup, group));
         let server_group = options.server_group.iter().map(|group| (Kind::ServerGroup, group));
         let key_pair = options.keypair.iter().map(|name| (Kind::KeyPair, name));
+        let own = own.iter().map(|own| match own {
+            OwnName::Network(name) => (Kind::Network, name),
+            OwnName::KeyPair(name) => (Kind::KeyPair, name),
+        });
         let mut mentions = Vec::new();
-        for (kind, name) in nics.chain(groups).chain(server_group).chain(key_pair) {
+        for (kind, name) in nics.chain(groups).chain(server_group).chain(key_pair).chain(own) {
             let found = find(&self.api, Operation::Get, kind, name).await;
             let found =
                 found.map(drop).map_err(|error| error.on(format!("{} {name}", kind.word())));

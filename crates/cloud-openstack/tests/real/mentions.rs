@@ -2,9 +2,13 @@
 
 use crate::cloud::{connect, settings, through};
 use crate::scenarios::Scene;
-use cloud_openstack::{LaunchOptions, Mention, Nic};
+use cloud_openstack::{LaunchOptions, Mention, Nic, OwnName};
 
-async fn looked_for(scene: &Scene<'_>, launch: LaunchOptions) -> Vec<Result<String, String>> {
+async fn looked_for(
+    scene: &Scene<'_>,
+    launch: LaunchOptions,
+    own: &[OwnName],
+) -> Vec<Result<String, String>> {
     let mut settings = settings();
     settings.launch = launch;
     let entry = through(scene.proxy, scene.cloud.entry("app"));
@@ -13,7 +17,7 @@ async fn looked_for(scene: &Scene<'_>, launch: LaunchOptions) -> Vec<Result<Stri
         Ok(()) => Ok(it.to_string()),
         Err(error) => Err(error.message().unwrap_or_default().to_owned()),
     };
-    provider.mentions().await.into_iter().map(told).collect()
+    provider.mentions(own).await.into_iter().map(told).collect()
 }
 
 pub(crate) async fn what_launches_mention_is_looked_for(scene: &Scene<'_>) {
@@ -22,8 +26,11 @@ pub(crate) async fn what_launches_mention_is_looked_for(scene: &Scene<'_>) {
     there.nics = vec![Nic::network("net-1"), Nic::network(scene.cloud.fact("/networks/net-1"))];
     there.security_groups = vec!["slurm".to_owned(), group.to_uppercase()];
     there.keypair = Some("key-1".to_owned());
-    let told = looked_for(scene, there).await;
-    assert_eq!(told.iter().filter(|found| found.is_ok()).count(), 5, "{told:#?}");
+    let own = [OwnName::Network("net-2".to_owned()), OwnName::KeyPair("nobody's".to_owned())];
+    let told = looked_for(scene, there, &own).await;
+    assert_eq!(told.iter().filter(|found| found.is_ok()).count(), 6, "{told:#?}");
+    assert_eq!(told[5].as_deref(), Ok("network net-2"));
+    assert!(told[6].is_err(), "{told:#?}");
     assert_eq!(told[0].as_deref(), Ok("network net-1"));
     let nobodys = "11111111-1111-4111-8111-111111111111";
     let mut missing = LaunchOptions::default();
@@ -31,7 +38,7 @@ pub(crate) async fn what_launches_mention_is_looked_for(scene: &Scene<'_>) {
     missing.security_groups = vec![nobodys.to_owned()];
     missing.server_group = Some("far".to_owned());
     missing.keypair = Some("key".to_owned());
-    let told = looked_for(scene, missing).await;
+    let told = looked_for(scene, missing, &[]).await;
     let none = |word: &str, name: &str| {
         Err(format!("there is no {word} '{name}', or none that we may see"))
     };
