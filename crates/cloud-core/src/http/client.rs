@@ -322,15 +322,50 @@ fn settle(pass: Pass, result: &Result<Answer, Failure>) {
     }
 }
 
-/// Cuts secrets out of a text from outside: each as a whole, and each of its words that is long
-/// enough to be one, such as what follows `Bearer`. The longest go first: if one is the beginning
-/// of another, the rest of that would be left.
+/// Cuts secrets out of a text from outside. The longest pieces go first: if one is the beginning of
+/// another, the rest of that would be left.
 fn redacted(text: String, secrets: &[Secret<String>]) -> String {
-    let words = secrets.iter().flat_map(|secret| {
-        let secret = secret.expose().as_str();
-        std::iter::once(secret).chain(secret.split_whitespace().filter(|word| word.len() >= 8))
-    });
-    let mut words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    words.sort_unstable_by_key(|word| Reverse(word.len()));
-    words.into_iter().fold(text, |text, word| text.replace(word, "[redacted]"))
+    let mut all: Vec<&str> = secrets.iter().flat_map(|secret| pieces(secret.expose())).collect();
+    all.sort_unstable_by_key(|piece| Reverse(piece.len()));
+    all.into_iter().fold(text, |text, piece| text.replace(piece, "[redacted]"))
+}
+
+/// A secret as a whole, its lines, and what follows a word such as `Bearer`; not its other words: a
+/// script has many that are also those of an error.
+fn pieces(secret: &str) -> Vec<&str> {
+    let lines = || secret.lines().map(str::trim);
+    let mut pieces: Vec<&str> = lines().collect();
+    if let ([line], Some(last)) = (&pieces[..], secret.split_whitespace().last()) {
+        pieces = vec![*line, last];
+    }
+    pieces.retain(|piece| piece.len() >= SHORTEST_PIECE);
+    pieces.extend((!secret.is_empty()).then_some(secret));
+    pieces
+}
+
+/// Anything shorter is not a secret by itself.
+const SHORTEST_PIECE: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_script_were_cut_out_of_what_the_cloud_said() {
+        let script = "#!/bin/sh\n# no capacity left\nexport TOKEN=hunter2hunter2\n";
+        let secrets = [
+            Secret::new(script.to_owned()),
+            Secret::new("Bearer eyJhbGciOi".to_owned()),
+            Secret::new("Signature keyId=\"me\",signature=\"c2lnbmVk\"".to_owned()),
+        ];
+        for (said, shown) in [
+            ("Out of host capacity.", "Out of host capacity."),
+            ("Failed to verify the Signature", "Failed to verify the Signature"),
+            ("bad token eyJhbGciOi", "bad token [redacted]"),
+            ("line 3: export TOKEN=hunter2hunter2", "line 3: [redacted]"),
+        ] {
+            assert_eq!(redacted(said.to_owned(), &secrets), shown);
+        }
+        assert_eq!(redacted(format!("<{script}>"), &secrets), "<[redacted]>");
+    }
 }
