@@ -7,6 +7,8 @@ use super::reader::Reader;
 pub struct Oracle {
     /// The region, if other than that of the credentials.
     pub region: Option<String>,
+    /// The domain of the realm, for a region that we do not know.
+    pub realm: Option<String>,
     /// Where the machines are made.
     pub compartment_id: String,
     /// Where to look for the subnet, if it is not named.
@@ -38,8 +40,9 @@ pub enum Auth {
     InstancePrincipal,
 }
 
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 12] = [
     "region",
+    "realm",
     "compartment_id",
     "vcn_id",
     "subnet_id",
@@ -57,6 +60,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Oracle> {
     let compartment_id = reader.required("compartment_id");
     Some(Oracle {
         region: reader.text("region"),
+        realm: reader.text("realm"),
         vcn_id: reader.text("vcn_id"),
         subnet_id: reader.text("subnet_id"),
         ad_root: reader.text("ad_root"),

@@ -29,6 +29,7 @@ pub(super) async fn connect(
             Auth::InstancePrincipal => Some(Mode::InstancePrincipal),
         },
         region: oracle.region.clone(),
+        realm: oracle.realm.clone(),
         endpoint: settings.endpoint.clone(),
         told_in: Some(settings.file.clone().into()),
     };

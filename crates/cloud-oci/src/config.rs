@@ -29,6 +29,8 @@ pub struct Wish {
     pub mode: Option<Mode>,
     /// The region, by its name or its short name.
     pub region: Option<String>,
+    /// The domain of the realm, for regions that this program does not know.
+    pub realm: Option<String>,
     /// Another host for all services, such as a loopback cloud.
     pub endpoint: Option<String>,
     /// The file that all this stands in, if it does; errors name it.
@@ -117,12 +119,11 @@ impl Config {
             Some(region) => region,
             None => lookup.get("region").map_or_else(|| lookup.region_variable(), Ok)?,
         };
-        let region = known(sources, &region, endpoint.is_some())?;
+        let region = known((sources, wish), &region, endpoint.is_some())?;
         let tenancy = lookup.ocid("tenancy")?;
-        let has_session = lookup.get("security_token_file").is_some();
         let credentials = match mode {
             Some(Mode::SecurityToken) => lookup.session()?,
-            None if has_session && lookup.get("user").is_none() => lookup.session()?,
+            None if lookup.is_session() => lookup.session()?,
             None | Some(Mode::ApiKey | Mode::InstancePrincipal) => lookup.api_key(&tenancy)?,
         };
         let (region, tenancy) = (Some(region), Some(tenancy));
@@ -160,6 +161,14 @@ impl<'a> Lookup<'a> {
         Some(Found { value: entry.value.clone(), place })
     }
 
+    /// True for a token without a user beside it; a user that all profiles inherit is another's.
+    fn is_session(&self) -> bool {
+        let own = |key: &str| self.ini.as_ref().is_some_and(|ini| ini.has_own(&self.profile, key));
+        let told = self.sources.variable("OCI_CLI_USER").is_some();
+        let inherited = own("security_token_file") && !own("user") && !told;
+        self.get("security_token_file").is_some() && (inherited || self.get("user").is_none())
+    }
+
     fn need(&self, key: &'static str) -> Result<Found, ConfigError> {
         let missing =
             || ConfigError::Missing { path: self.path.clone(), profile: self.profile.clone(), key };
@@ -178,7 +187,9 @@ impl<'a> Lookup<'a> {
     fn ocid(&self, key: &'static str) -> Result<String, ConfigError> {
         let Found { value, place } = self.need(key)?;
         let plain = value.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"/".contains(&byte));
-        if plain && value.starts_with(&format!("ocid1.{key}.")) {
+        // The second form is that of tenancies and users of the first years.
+        let known = [format!("ocid1.{key}."), format!("ocidv1:{key}:")];
+        if plain && known.iter().any(|beginning| value.starts_with(beginning)) {
             return Ok(value);
         }
         let what = format!("not an OCID: copy it from the console, it begins with ocid1.{key}.");
@@ -236,7 +247,7 @@ impl<'a> Lookup<'a> {
             Err(source) => return Err(ConfigError::Unreadable { path, source }),
         };
         match file.mode {
-            Some(mode) if mode & 0o077 != 0 => Err(ConfigError::Open { path, mode }),
+            Some(mode) if mode & 0o077 != 0 => Err(ConfigError::Open { path, key, mode }),
             _ => Ok((path, file.text)),
         }
     }
@@ -353,18 +364,23 @@ fn instance_principal(
         (None, Some(name)) => Some(found(name, Place::Variable("OCI_CLI_REGION"))),
         (None, None) => None,
     };
-    let region = region.map(|region| known(sources, &region, endpoint.is_some())).transpose()?;
+    let region =
+        region.map(|region| known((sources, wish), &region, endpoint.is_some())).transpose()?;
     let credentials = Credentials::InstancePrincipal { metadata };
     Ok(Config { credentials, region, tenancy: None, endpoint, roots: roots(sources)? })
 }
 
 /// The region of this name; one that nobody knows is taken where no host is made of it.
-fn known(sources: &Sources, found: &Found, has_endpoint: bool) -> Result<Region, ConfigError> {
+fn known(
+    (sources, wish): (&Sources, &Wish),
+    found: &Found,
+    has_endpoint: bool,
+) -> Result<Region, ConfigError> {
     let region = found.value.clone();
     if let Some(region) = Region::find(&region) {
         return Ok(region);
     }
-    match sources.variable("OCI_DEFAULT_REALM") {
+    match wish.realm.as_deref().or_else(|| sources.variable("OCI_DEFAULT_REALM")) {
         Some(domain) => Ok(Region::in_realm(region, domain)),
         None if has_endpoint => Ok(Region::in_realm(region, "invalid")),
         None => {

@@ -98,14 +98,19 @@ fn distance(a: &str, b: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// The domain of each realm, and its regions with their short names.
+/// The domain of each realm, and its regions with their short names, as of November 2026; for newer ones an operator names
+/// the realm.
 const REALMS: &[(&str, &[(&str, &str)])] = &[
     (
         "oraclecloud.com", // oc1
         &[
+            ("af-casablanca-1", "lej"),
             ("af-johannesburg-1", "jnb"),
+            ("ap-batam-1", "hsg"),
             ("ap-chuncheon-1", "yny"),
+            ("ap-delhi-1", "onm"),
             ("ap-hyderabad-1", "hyd"),
+            ("ap-kulai-2", "jbp"),
             ("ap-melbourne-1", "mel"),
             ("ap-mumbai-1", "bom"),
             ("ap-osaka-1", "kix"),
@@ -119,10 +124,12 @@ const REALMS: &[(&str, &[(&str, &str)])] = &[
             ("eu-amsterdam-1", "ams"),
             ("eu-frankfurt-1", "fra"),
             ("eu-madrid-1", "mad"),
+            ("eu-madrid-3", "orf"),
             ("eu-marseille-1", "mrs"),
             ("eu-milan-1", "lin"),
             ("eu-paris-1", "cdg"),
             ("eu-stockholm-1", "arn"),
+            ("eu-turin-1", "nrq"),
             ("eu-zurich-1", "zrh"),
             ("il-jerusalem-1", "mtz"),
             ("me-abudhabi-1", "auh"),
@@ -163,7 +170,7 @@ const REALMS: &[(&str, &[(&str, &str)])] = &[
     ),
     (
         "oraclecloud9.com", // oc9
-        &[("me-dcc-muscat-1", "mct")],
+        &[("me-dcc-muscat-1", "mct"), ("me-ibri-1", "ibr")],
     ),
     (
         "oraclecloud10.com", // oc10
@@ -194,7 +201,7 @@ const REALMS: &[(&str, &[(&str, &str)])] = &[
     ),
     (
         "oraclecloud21.com", // oc21
-        &[("me-dcc-doha-1", "doh")],
+        &[("me-alrayyan-1", "vve"), ("me-dcc-doha-1", "doh")],
     ),
     (
         "oraclecloud23.com", // oc23
@@ -206,7 +213,7 @@ const REALMS: &[(&str, &[(&str, &str)])] = &[
     ),
     (
         "oraclecloud26.com", // oc26
-        &[("me-abudhabi-3", "ahu")],
+        &[("me-abudhabi-3", "ahu"), ("me-alain-1", "rba")],
     ),
     (
         "oraclecloud29.com", // oc29
@@ -215,6 +222,18 @@ const REALMS: &[(&str, &[(&str, &str)])] = &[
     (
         "oraclecloud35.com", // oc35
         &[("ap-chuncheon-2", "bno"), ("ap-seoul-2", "dtz"), ("ap-suwon-1", "dln")],
+    ),
+    (
+        "oraclecloud42.com", // oc42
+        &[("us-ashburn-2", "yxj"), ("us-newark-1", "pgc")],
+    ),
+    (
+        "oraclecloud51.com", // oc51
+        &[("eu-budapest-1", "jsk")],
+    ),
+    (
+        "oraclecloud52.com", // oc52
+        &[("sa-riodejaneiro-1", "hnw")],
     ),
 ];
 

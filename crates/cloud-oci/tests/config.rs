@@ -157,6 +157,29 @@ fn a_session_is_taken_for_who_has_a_key_too_if_the_environment_says_so() {
     assert_eq!(key_id(&session.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
 }
 
+/// `oci session authenticate` writes a profile of its own, beside the key that `oci setup config` made.
+#[test]
+fn a_session_was_taken_for_a_key_because_all_profiles_inherit_a_user() {
+    let session = "[session]\nsecurity_token_file=/h/token\n";
+    let world = World::good()
+        .with("region=uk-london-1\n", &format!("region=uk-london-1\n{session}"))
+        .file("/h/token", TOKEN);
+    assert_eq!(key_id(&world.load(&profile("session")).expect("good")), format!("ST${TOKEN}"));
+    let key = format!("{TENANCY}/{USER}/{FINGERPRINT}");
+    assert_eq!(key_id(&world.load(&Wish::default()).expect("good")), key);
+    let own = world.clone().with(session, &format!("{session}user={USER}\n"));
+    assert_eq!(key_id(&own.load(&profile("session")).expect("good")), key);
+    let told = world.variable("OCI_CLI_USER", USER);
+    assert_eq!(key_id(&told.load(&profile("session")).expect("good")), key);
+}
+
+#[test]
+fn ids_of_the_first_years_were_refused() {
+    let old = "ocidv1:tenancy:oc1:phx:1460406592660:aaaaaaaa";
+    let config = World::good().with(TENANCY, old).load(&Wish::default()).expect("good");
+    assert_eq!(config.tenancy.as_deref(), Some(old));
+}
+
 #[test]
 fn certificates_to_trust_are_read_where_the_environment_names_them() {
     let world = World::good().variable("OCI_CLI_CERT_BUNDLE", "~/ca.pem");
@@ -185,9 +208,12 @@ fn a_region_that_nobody_knows_is_fine_where_no_host_is_made_of_it() {
     let world = World::good().with("uk-london-1", "eu-atlantis-1");
     let wish = Wish { endpoint: Some("http://127.0.0.1:1".to_owned()), ..Wish::default() };
     assert!(world.load(&wish).is_ok());
+    let told = Wish { realm: Some("oraclecloud98.com".to_owned()), ..Wish::default() };
     let realm = world.variable("OCI_DEFAULT_REALM", "oraclecloud99.com");
-    let config = realm.load(&Wish::default()).expect("good");
-    assert_eq!(config.region.expect("set").domain(), "oraclecloud99.com");
+    for (wish, domain) in [(Wish::default(), "oraclecloud99.com"), (told, "oraclecloud98.com")] {
+        let config = realm.load(&wish).expect("good");
+        assert_eq!(config.region.expect("set").domain(), domain);
+    }
 }
 
 #[test]
@@ -225,14 +251,15 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
         ),
         (
             open.refused(&default),
-            "/h/.oci/key.pem: this private key can be read by others (mode 644): run \
+            "/h/.oci/key.pem: key_file can be read by others (mode 644): run \
              `chmod 600 /h/.oci/key.pem`"
                 .to_owned(),
         ),
         (
             World::good().with("uk-london-1", "uk-lundon-1").refused(&default),
             "/h/.oci/config line 6: unknown region uk-lundon-1: did you mean uk-london-1? for one \
-             that this program is too old to know set OCI_DEFAULT_REALM to the domain of its realm"
+             that this program is too old to know name the domain of its realm, as realm or as \
+             OCI_DEFAULT_REALM"
                 .to_owned(),
         ),
         (

@@ -100,15 +100,17 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
-    /// Others may read the key.
+    /// Others may read the key or the token.
     #[error(
-        "{}: this private key can be read by others (mode {mode:o}): run `chmod 600 {}`",
+        "{}: {key} can be read by others (mode {mode:o}): run `chmod 600 {}`",
         path.display(),
         path.display()
     )]
     Open {
         /// The file.
         path: PathBuf,
+        /// What it is, by the name that names it.
+        key: &'static str,
         /// Its permission bits.
         mode: u32,
     },
@@ -139,7 +141,7 @@ pub enum ConfigError {
     /// There is no such region.
     #[error(
         "{place}: unknown region {region}: did you mean {nearest}? for one that this program is \
-         too old to know set OCI_DEFAULT_REALM to the domain of its realm"
+         too old to know name the domain of its realm, as realm or as OCI_DEFAULT_REALM"
     )]
     Region {
         /// Where it stands.

@@ -74,6 +74,12 @@ impl Ini {
         profile == DEFAULT || self.section(profile).is_some()
     }
 
+    /// True if a profile says it itself.
+    pub(super) fn has_own(&self, profile: &str, key: &str) -> bool {
+        let section = self.section(profile);
+        section.is_some_and(|section| section.entries.iter().any(|entry| entry.key == key))
+    }
+
     /// A profile's value, or the one that all profiles inherit; an empty value is none.
     pub(super) fn get(&self, profile: &str, key: &str) -> Option<&Entry> {
         let of = |name| self.section(name)?.entries.iter().find(|entry| entry.key == key);
