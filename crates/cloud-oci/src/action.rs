@@ -4,7 +4,9 @@ use crate::api::{Service, with_token};
 use crate::provider::Oci;
 use crate::wire::{self, ReplaceBootVolume, ReplaceSource, UpdateInstanceDetails};
 use cloud_core::http::{Method, Request};
-use cloud_core::{Error, ErrorKind, ImageId, InstanceId, Operation, Result};
+use cloud_core::{
+    Error, ErrorKind, ImageId, InstanceFilter, InstanceId, Operation, Provider as _, Result,
+};
 
 /// What can be done to the power of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +43,7 @@ impl Oci {
             Power::Stop | Power::SoftStop | Power::Reset | Power::SoftReset => Operation::Reboot,
         };
         let query = [("action", power.word())];
-        let place = (Service::Core, &["instances", id.as_str()][..]);
-        let request = self.api.request(operation, Method::POST, place, &query)?.on(id);
+        let request = self.instance_request(operation, Method::POST, id, &query)?;
         let request = with_token(request, &self.token())?;
         self.api.send(&request).await.map(|_answer| ())
     }
@@ -115,7 +116,11 @@ impl Oci {
         let request = self.instance_request(Operation::Terminate, Method::GET, id, &[])?;
         match self.api.read::<wire::Instance>(&request).await {
             Ok(instance) => Ok(crate::convert::instance(instance).state.is_leaving()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // Who may only list instances hears the same of one that runs.
+                let mut listed = self.list(&InstanceFilter::default()).await?.into_iter();
+                Ok(listed.all(|it| it.id != *id || it.state.is_leaving()))
+            }
             Err(error) => Err(error),
         }
     }

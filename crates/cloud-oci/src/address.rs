@@ -59,8 +59,14 @@ impl Oci {
     async fn address_of(&self, id: &str) -> Result<Option<IpAddr>> {
         let attachments = match self.attachments(&[("instanceId", id)]).await {
             Ok(attachments) => attachments,
-            // An instance that nobody knows has no address.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            // OCI says the same of an instance that is gone and of a list that we may not see.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return match self.read_instance(&InstanceId::new(id)).await {
+                    Ok(_there) => Err(error.with_kind(ErrorKind::Forbidden)),
+                    Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(error),
+                };
+            }
             Err(error) => return Err(error),
         };
         let mut attached: Vec<VnicAttachment> =
@@ -75,8 +81,15 @@ impl Oci {
             let request = self.api.request(OPERATION, Method::GET, place, &[])?.on(id);
             let vnic: Vnic = match self.api.read(&request).await {
                 Ok(vnic) => vnic,
-                // Detached in between.
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    // Detached in between, or not for us to see.
+                    let now = self.attachments(&[("instanceId", id)]).await?;
+                    let is_it = |it: &VnicAttachment| it.vnic_id == attachment.vnic_id;
+                    if now.iter().any(|it| is_it(it) && is_attached(it)) {
+                        return Err(error.with_kind(ErrorKind::Forbidden));
+                    }
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             if vnic.is_primary != Some(false) {

@@ -67,14 +67,15 @@ impl Authorize for Signer {
             date: &date,
             body: has_body.then_some(body),
         };
-        let value = signed.authorization(&identity.key, identity.key_id.expose());
-        let value = value.map_err(|cause| {
+        let signature = identity.key.sign(signed.text().as_bytes()).map_err(|cause| {
             Error::new(ErrorKind::Unauthenticated, Operation::Authenticate).caused_by(cause)
         })?;
-        // A session's token is a part of it, and as good as a password.
         let key_id = identity.key_id.expose();
+        let value = signed.signed_as(key_id, &signature);
+        // A session's token is a part of it, and as good as a password.
         let token = key_id.strip_prefix("ST$").unwrap_or(key_id);
         request.hide(Secret::new(token.to_owned()));
+        request.hide(Secret::new(signature));
         request.set_secret(HeaderName::from_static("authorization"), Secret::new(value))
     }
 

@@ -102,8 +102,9 @@ pub(crate) fn classify_late(code: Option<&str>, message: &str) -> ErrorKind {
     by_message(message).or(by_code).unwrap_or(ErrorKind::Unavailable)
 }
 
+/// States are in capitals: what "cannot be terminated while it is stopping" can be a moment later.
 fn is_leaving(message: &str) -> bool {
-    message.to_ascii_uppercase().contains("TERMINAT")
+    message.contains("TERMINATING") || message.contains("TERMINATED")
 }
 
 /// Sets our clock beside the cloud's in an error that may come from their being apart.
@@ -185,6 +186,7 @@ mod tests {
             (501, "NotImplemented", "x", ErrorKind::Unsupported, false),
             (404, "NotFound", "no such operation", ErrorKind::Protocol, false),
             (409, "IncorrectState", "instance is in state TERMINATING", Conflict, false),
+            (409, "IncorrectState", "cannot be terminated while it is STOPPING", Conflict, true),
             (409, "SomethingNew", "x", Conflict, false),
             (403, "NotAuthorized", "x", ErrorKind::Forbidden, false),
         ];

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::{HeaderName, Method};
 use cloud_core::{
-    Error, ErrorKind, FaultDomain, Instance, InstanceSpec, Operation, Result, Secret,
+    Error, ErrorKind, FaultDomain, Flex, Instance, InstanceSpec, Operation, Result, Secret,
 };
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ fn is_host_name(name: &str) -> bool {
 }
 
 /// A number is one of OCI's three, and any other name is taken as it is.
-fn fault_domain(domain: &FaultDomain) -> String {
+pub(crate) fn fault_domain(domain: &FaultDomain) -> String {
     let name = domain.as_str();
     if name.bytes().all(|byte| byte.is_ascii_digit()) {
         format!("FAULT-DOMAIN-{name}")
@@ -132,11 +132,18 @@ fn shape_config(spec: &InstanceSpec, template: Option<ShapeConfig>) -> Option<Sh
     let Some(flex) = spec.flex else {
         return template;
     };
-    Some(ShapeConfig {
-        ocpus: Some(f64::from(flex.ocpus)),
-        memory_in_gbs: flex.memory_gb.map(f64::from),
-        baseline_ocpu_utilization: template.and_then(|config| config.baseline_ocpu_utilization),
-    })
+    let baseline_ocpu_utilization = template.and_then(|config| config.baseline_ocpu_utilization);
+    Some(ShapeConfig { baseline_ocpu_utilization, ..ShapeConfig::from(flex) })
+}
+
+impl From<Flex> for ShapeConfig {
+    fn from(flex: Flex) -> Self {
+        Self {
+            ocpus: Some(f64::from(flex.ocpus)),
+            memory_in_gbs: flex.memory_gb.map(f64::from),
+            baseline_ocpu_utilization: None,
+        }
+    }
 }
 
 fn metadata(

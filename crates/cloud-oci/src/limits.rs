@@ -1,6 +1,7 @@
 //! What may be used, what is used, and what there is.
 
 use crate::api::{Service, with_token};
+use crate::launch::fault_domain;
 use crate::page::Listing;
 use crate::provider::Oci;
 use crate::wire::{self, LimitValue, ResourceAvailability, ShapeConfig};
@@ -81,13 +82,9 @@ impl Oci {
     ) -> Result<Vec<ShapeCapacity>> {
         let tenancy = self.tenancy().await?;
         let wanted = shapes.iter().map(|(shape, flex, domain)| wire::ShapeAvailabilityRequest {
-            fault_domain: domain.as_ref().map(FaultDomain::as_str),
+            fault_domain: domain.as_ref().map(fault_domain),
             instance_shape: shape.as_str(),
-            instance_shape_config: flex.map(|flex| ShapeConfig {
-                ocpus: Some(f64::from(flex.ocpus)),
-                memory_in_gbs: flex.memory_gb.map(f64::from),
-                baseline_ocpu_utilization: None,
-            }),
+            instance_shape_config: flex.map(ShapeConfig::from),
         });
         let details = wire::CapacityReportDetails {
             compartment_id: &tenancy,

@@ -31,7 +31,8 @@ impl Listing<'_> {
             query.push(("limit", limit.as_str()));
             query.extend(page.as_deref().map(|page| ("page", page)));
             let place = (self.service, self.path);
-            let request = api.request(self.operation, Method::GET, place, &query)?;
+            let request =
+                api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
             let answer = api.send(&request).await?;
             everything.extend(answer.json::<Vec<T>>(&request)?);
             let next = answer.header(&HeaderName::from_static("opc-next-page"));

@@ -136,14 +136,15 @@ impl Provider for Oci {
             query: &query,
         };
         let instances: Vec<wire::Instance> = listing.all(&self.api).await?;
-        let instances = filter.keep(instances.into_iter().map(convert::instance).collect());
-        Ok(self.explain(instances).await)
+        let mut instances = filter.keep(instances.into_iter().map(convert::instance).collect());
+        self.explain(&mut instances).await;
+        Ok(instances)
     }
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
-        let instance = convert::instance(self.read_instance(id).await?);
-        let unanswered = instance.clone();
-        Ok(self.explain(vec![instance]).await.pop().unwrap_or(unanswered))
+        let mut instance = convert::instance(self.read_instance(id).await?);
+        self.explain(std::slice::from_mut(&mut instance)).await;
+        Ok(instance)
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {

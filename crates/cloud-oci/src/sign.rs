@@ -61,13 +61,18 @@ impl Signed<'_> {
 
     /// The value of the header `Authorization`.
     pub fn authorization(&self, key: &PrivateKey, key_id: &str) -> Result<String, KeyError> {
+        let signature = key.sign(self.text().as_bytes())?;
+        Ok(self.signed_as(key_id, &signature))
+    }
+
+    /// The same with a signature of the text that is there already.
+    pub(crate) fn signed_as(&self, key_id: &str, signature: &str) -> String {
         let names: Vec<&str> = self.lines().into_iter().map(|(name, _)| name).collect();
         let names = names.join(" ");
-        let signature = key.sign(self.text().as_bytes())?;
-        Ok(format!(
+        format!(
             "Signature algorithm=\"rsa-sha256\",headers=\"{names}\",keyId=\"{key_id}\",\
              signature=\"{signature}\",version=\"1\""
-        ))
+        )
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {

@@ -7,7 +7,7 @@ use crate::provider::Oci;
 use crate::wire::{WorkRequest, WorkRequestError};
 use cloud_core::http::Method;
 use cloud_core::{Error, ErrorKind, Fault, Instance, InstanceId, InstanceState, Operation, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
@@ -66,12 +66,12 @@ impl Launches {
 
 impl Oci {
     /// Says of those that were launched here and are lost why that is so.
-    pub(crate) async fn explain(&self, mut instances: Vec<Instance>) -> Vec<Instance> {
-        let lost = self.launches.sort(&instances);
+    pub(crate) async fn explain(&self, instances: &mut [Instance]) {
+        let lost = self.launches.sort(instances);
         if lost.is_empty() {
-            return instances;
+            return;
         }
-        let mut faults = BTreeMap::new();
+        let (mut faults, mut open) = (BTreeMap::new(), BTreeSet::new());
         let mut asked = JoinSet::new();
         for (id, launch) in lost {
             match launch {
@@ -91,14 +91,17 @@ impl Oci {
                     faults.insert(id, fault);
                 }
                 Ok(Verdict::Ended) => self.launches.ended(&id, None),
-                Ok(Verdict::UnderWay) => {}
+                Ok(Verdict::UnderWay) => drop(open.insert(id)),
                 Err(error) => drop(faults.insert(id, unread(&error))),
             }
         }
-        for instance in &mut instances {
+        for instance in instances {
             instance.fault = faults.remove(&instance.id);
+            if open.contains(&instance.id) {
+                // Nobody asked for its end, and why it ends will be said when the launch is over.
+                instance.state = InstanceState::Pending;
+            }
         }
-        instances
     }
 }
 

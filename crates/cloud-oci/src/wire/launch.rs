@@ -214,7 +214,7 @@ pub(crate) struct CapacityReportDetails<'a> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShapeAvailabilityRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) fault_domain: Option<&'a str>,
+    pub(crate) fault_domain: Option<String>,
     pub(crate) instance_shape: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) instance_shape_config: Option<ShapeConfig>,

@@ -3,8 +3,11 @@
 use crate::bare_site;
 use crate::recorder::Answer;
 use crate::stage::{COMPARTMENT, Stage};
-use cloud_core::{InstanceFilter, InstanceId, Provider as _};
-use serde_json::Value;
+use cloud_core::{
+    ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
+    InstanceState, Provider as _, ShapeName, SubnetId, Zone,
+};
+use serde_json::{Value, json};
 
 /// The token of a session opens everything that the session may do.
 #[tokio::test]
@@ -55,4 +58,109 @@ async fn addresses_of_a_thousand_take_a_handful_of_requests() {
             "/20160918/privateIps?subnetId=s&limit=1000&page=deux".to_owned(),
         ]
     );
+}
+
+/// What OCI says of something that is not there, and of something that we may not see.
+fn hidden() -> Answer {
+    let said = json!({"code": "NotAuthorizedOrNotFound", "message": "not authorized or not found"});
+    Answer::new(404, said.to_string())
+}
+
+fn found(body: &Value) -> Answer {
+    Answer::new(200, body.to_string())
+}
+
+fn instance(state: &str) -> Value {
+    json!({"id": "i", "displayName": "vm-1", "lifecycleState": state})
+}
+
+fn card() -> Value {
+    json!({"instanceId": "i", "vnicId": "v", "subnetId": "s", "lifecycleState": "ATTACHED",
+        "nicIndex": 0, "timeCreated": "2026-01-01T00:00:00Z"})
+}
+
+/// Asks for something with these answers; all of them are used.
+async fn with<T>(answers: Vec<Answer>, ask: impl AsyncFnOnce(&Stage) -> T) -> T {
+    let stage = Stage::new(bare_site()).await;
+    let count = answers.len();
+    for answer in answers {
+        stage.recorder.queue(answer);
+    }
+    let told = ask(&stage).await;
+    assert_eq!(stage.recorder.take().len(), count);
+    told
+}
+
+#[tokio::test]
+async fn addresses_that_we_may_not_see_were_taken_for_none() {
+    let table = [
+        (vec![hidden(), hidden()], Ok(0)),
+        (vec![hidden(), found(&instance("RUNNING"))], Err(ErrorKind::Forbidden)),
+        (
+            vec![found(&json!([card()])), hidden(), found(&json!([card()]))],
+            Err(ErrorKind::Forbidden),
+        ),
+        (vec![found(&json!([card()])), hidden(), found(&json!([]))], Ok(0)),
+        (vec![found(&json!([card()])), found(&json!({"privateIp": "10.0.0.7"}))], Ok(1)),
+    ];
+    for (row, (answers, expected)) in table.into_iter().enumerate() {
+        let addresses =
+            with(answers, async |stage: &Stage| stage.oci.addresses(&[InstanceId::new("i")]).await);
+        let told = addresses.await.map(|found| found.len()).map_err(|error| error.kind());
+        assert_eq!(told, expected, "row {row}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_we_may_not_ask_for_was_taken_for_done() {
+    let table = [
+        (json!([]), Ok(())),
+        (json!([instance("TERMINATED")]), Ok(())),
+        (json!([instance("RUNNING")]), Err(ErrorKind::Forbidden)),
+    ];
+    for (listed, expected) in table {
+        let answers = vec![hidden(), hidden(), found(&listed)];
+        let ended =
+            with(answers, async |stage: &Stage| stage.oci.terminate(&InstanceId::new("i")).await);
+        assert_eq!(ended.await.map_err(|error| error.kind()), expected, "{listed}");
+    }
+}
+
+async fn launched_and_seen(answers: Vec<Answer>) -> Vec<Instance> {
+    let mut accepted = found(&instance("PROVISIONING"));
+    accepted.headers.push(("opc-work-request-id".to_owned(), "w".to_owned()));
+    let looks = answers.iter().filter(|answer| answer.body.contains("lifecycleState")).count();
+    let answers = std::iter::once(accepted).chain(answers).collect();
+    with(answers, async |stage: &Stage| {
+        let image = ImageId::new("img");
+        let name = InstanceName::new("vm-1");
+        let mut spec = InstanceSpec::new(name, ShapeName::new("VM.Standard2.1"), image);
+        spec.zone = Some(Zone::new("AD-1"));
+        spec.subnet = Some(SubnetId::new("s"));
+        let id = stage.oci.launch(&spec).await.expect("accepted").id;
+        let mut seen = Vec::new();
+        for _ in 0..looks {
+            seen.push(stage.oci.get(&id).await.expect("shown"));
+        }
+        seen
+    })
+    .await
+}
+
+/// Why it ends is said a moment after it does.
+#[tokio::test]
+async fn a_launch_that_fails_was_taken_for_one_that_somebody_removed() {
+    let full = json!([{"code": "InternalError", "message": "Out of host capacity.",
+        "timestamp": "2026-01-01T00:00:00Z"}]);
+    let seen = launched_and_seen(vec![
+        found(&instance("TERMINATED")),
+        found(&json!([])),
+        found(&json!({"status": "IN_PROGRESS"})),
+        found(&instance("TERMINATED")),
+        found(&full),
+    ])
+    .await;
+    assert_eq!((&seen[0].state, &seen[0].fault), (&InstanceState::Pending, &None));
+    assert_eq!(seen[1].fault.as_ref().map(|fault| fault.kind), Some(ErrorKind::Capacity));
+    assert!(seen[1].state.is_lost(), "{seen:?}");
 }

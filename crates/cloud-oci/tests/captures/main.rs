@@ -287,6 +287,7 @@ async fn a_terminate_that_is_not_allowed_is_no_success() {
     stage.oci.terminate(&id).await.expect("gone already");
     stage.queue("39", 0);
     stage.queue("39", 0);
+    stage.recorder.queue(recorder::Answer::new(200, "[]"));
     stage.oci.terminate(&id).await.expect("forgotten already");
     stage.recorder.take();
 }

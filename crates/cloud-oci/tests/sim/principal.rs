@@ -5,7 +5,7 @@ use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
 use cloud_oci::{Clock, Config, Credentials, Oci};
 use cloud_sim::{Fault, Rule, Settings};
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The machine that we run on is the loopback cloud's own.
 fn config(stage: &SimStage) -> Config {
@@ -58,7 +58,7 @@ async fn one_exchange_serves_many_requests() {
 }
 
 #[tokio::test]
-async fn a_token_near_its_end_is_renewed_with_a_new_key() {
+async fn a_token_that_was_given_out_near_its_end_is_used_once() {
     let mut settings = Settings::quick();
     settings.session_seconds = 30;
     let stage = SimStage::start(settings).await;
@@ -67,6 +67,34 @@ async fn a_token_near_its_end_is_renewed_with_a_new_key() {
     list(&provider).await;
     let keys = key_ids(&stage);
     assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 2, "less than a minute is too little");
+}
+
+/// The public halves of the keys that tokens were asked for.
+fn public_keys(stage: &SimStage) -> Vec<String> {
+    let requests = stage.cloud.admin().requests();
+    let exchanges = requests.iter().filter(|request| request.operation == "X509");
+    let key = |body: &str| {
+        let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        body.get("publicKey").and_then(|key| key.as_str()).expect("a key").to_owned()
+    };
+    exchanges.map(|request| key(&request.body)).collect()
+}
+
+#[tokio::test]
+async fn a_token_is_used_until_a_minute_before_its_end_and_renewed_with_a_new_key() {
+    let mut settings = Settings::quick();
+    settings.session_seconds = 65;
+    let stage = SimStage::start(settings).await;
+    let provider = provider(&stage).await;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while public_keys(&stage).len() < 2 && Instant::now() < deadline {
+        list(&provider).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let (keys, tokens) = (public_keys(&stage), key_ids(&stage));
+    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 2, "{keys:?}");
+    assert_eq!(tokens.iter().collect::<BTreeSet<_>>().len(), 2, "{tokens:?}");
+    assert!(tokens.len() > 2, "the first served more than one request");
 }
 
 #[tokio::test]
@@ -104,6 +132,13 @@ async fn clocks_that_are_apart_are_named() {
     let error = error.expect_err("too late").to_string();
     assert!(error.contains("the cloud's clock says "), "{error}");
     assert!(error.contains("apart, set the clock of this machine"), "{error}");
+    let clock = Clock::new(|| SystemTime::now() - Duration::from_mins(20));
+    let late = Oci::connect(config(&stage), stage.site(), http(), pacer(), clock).await;
+    let error = late.expect("a provider").list(&InstanceFilter::default()).await;
+    let error = error.expect_err("too late");
+    assert_eq!(error.kind(), ErrorKind::Unauthenticated);
+    let cause = std::error::Error::source(&error).expect("a cause").to_string();
+    assert!(cause.contains("apart, set the clock of this machine"), "{error}: {cause}");
 }
 
 #[tokio::test]
