@@ -56,7 +56,7 @@ impl Poll {
 pub enum WaitOutcome {
     /// What was waited for has come; as last seen.
     Reached(Instance),
-    /// It has failed or is terminating, and will never get there; as last seen.
+    /// It has failed or is terminating, or what it was to become has failed; as last seen.
     Lost(Instance),
     /// There is no such instance any more.
     Gone,
@@ -155,6 +155,16 @@ impl Goal<'_> {
         match self {
             Goal::Gone => true,
             Goal::Running | Goal::Address | Goal::Back(_) => false,
+        }
+    }
+
+    /// True if waiting makes no sense any more.
+    fn is_out_of_reach(self, instance: &Instance) -> bool {
+        match self {
+            Goal::Running | Goal::Address => instance.state.is_lost(),
+            // It may run on as it was before, and the cloud says that the rebuild has failed.
+            Goal::Back(_) => instance.state.is_lost() || instance.fault.is_some(),
+            Goal::Gone => false,
         }
     }
 
@@ -343,7 +353,7 @@ impl Round {
         let id = instance.id.clone();
         if goal.is_reached(&instance) {
             self.end(&id, WaitOutcome::Reached(instance));
-        } else if goal != Goal::Gone && instance.state.is_lost() {
+        } else if goal.is_out_of_reach(&instance) {
             self.end(&id, WaitOutcome::Lost(instance));
         } else {
             self.seen.insert(id, instance);

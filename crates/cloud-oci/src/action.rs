@@ -3,6 +3,7 @@
 use crate::api::{Service, with_token};
 use crate::provider::Oci;
 use crate::wire::{self, ReplaceBootVolume, ReplaceSource, UpdateInstanceDetails};
+use crate::work_request::Aim;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
     Error, ErrorKind, ImageId, InstanceFilter, InstanceId, Operation, Provider as _, Result,
@@ -67,7 +68,11 @@ impl Oci {
             Err(error) if error.kind() == ErrorKind::Invalid && self.cannot(id, &error).await => {
                 Err(error.with_kind(ErrorKind::Unsupported))
             }
-            other => other.map(|_answer| ()),
+            Err(error) => Err(error),
+            Ok(answer) => {
+                self.works.began(id, Aim::Rebuild(image.clone()), &answer);
+                Ok(())
+            }
         }
     }
 
@@ -88,7 +93,7 @@ impl Oci {
         let error = match self.api.send(&request).await {
             Ok(_answer) => {
                 // Not before: one that is gone already has failed, and can say why.
-                self.launches.removed(id);
+                self.works.removed(id);
                 return Ok(());
             }
             Err(error) => error,

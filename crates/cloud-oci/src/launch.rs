@@ -6,10 +6,11 @@ use crate::wire::{
     self, CreateVnicDetails, InstanceOptions, LaunchDetails, PreemptibleConfig, PreemptionAction,
     ShapeConfig, SourceDetails,
 };
+use crate::work_request::Aim;
 use crate::{Site, convert};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloud_core::http::{HeaderName, Method};
+use cloud_core::http::Method;
 use cloud_core::{
     Error, ErrorKind, FaultDomain, Flex, Instance, InstanceSpec, Operation, Result, Secret,
 };
@@ -37,9 +38,7 @@ impl Oci {
         }
         let answer = self.api.send(&request).await?;
         let instance = convert::instance(answer.json::<wire::Instance>(&request)?);
-        if let Some(work) = answer.header(&HeaderName::from_static("opc-work-request-id")) {
-            self.launches.began(&instance.id, work);
-        }
+        self.works.began(&instance.id, Aim::Launch, &answer);
         Ok(instance)
     }
 }

@@ -1,103 +1,145 @@
-//! Work requests: what became of a launch that was accepted.
+//! Work requests: what became of a launch or a new image that was accepted.
 
 use crate::api::{Api, Service};
 use crate::classify::classify_late;
 use crate::page::Listing;
 use crate::provider::Oci;
 use crate::wire::{WorkRequest, WorkRequestError};
-use cloud_core::http::Method;
-use cloud_core::{Error, ErrorKind, Fault, Instance, InstanceId, InstanceState, Operation, Result};
+use cloud_core::http::{Answer, HeaderName, Method};
+use cloud_core::{
+    Error, ErrorKind, Fault, ImageId, Instance, InstanceId, InstanceState, Operation, Result,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
-/// The launches of this provider that have not been seen to run.
+/// What this provider was to do, was accepted, and has not been seen to be done.
 #[derive(Debug, Default)]
-pub(crate) struct Launches(Mutex<BTreeMap<InstanceId, Launch>>);
+pub(crate) struct Works(Mutex<BTreeMap<InstanceId, Work>>);
 
 #[derive(Clone, Debug)]
-enum Launch {
+struct Work {
+    aim: Aim,
+    known: Known,
+}
+
+/// What a work request is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Aim {
+    Launch,
+    Rebuild(ImageId),
+}
+
+#[derive(Clone, Debug)]
+enum Known {
     /// Accepted; its work request says the rest.
     Accepted(String),
     Failed(Fault),
 }
 
-impl Launches {
-    /// Notes the work request of a launch.
-    pub(crate) fn began(&self, id: &InstanceId, work: &str) {
-        self.map().insert(id.clone(), Launch::Accepted(work.to_owned()));
+impl Aim {
+    fn is_reached(&self, instance: &Instance) -> bool {
+        let running = instance.state == InstanceState::Running;
+        match self {
+            Self::Launch => running,
+            Self::Rebuild(image) => running && instance.image.as_ref() == Some(image),
+        }
+    }
+
+    /// True if the instance rests where it should not, so that only the work request can tell why.
+    fn is_in_doubt(&self, instance: &Instance) -> bool {
+        match self {
+            Self::Launch => instance.state.is_lost(),
+            Self::Rebuild(_) => {
+                matches!(instance.state, InstanceState::Running | InstanceState::Stopped)
+            }
+        }
+    }
+}
+
+impl Works {
+    /// Notes the work request that an answer names.
+    pub(crate) fn began(&self, id: &InstanceId, aim: Aim, answer: &Answer) {
+        if let Some(work) = answer.header(&HeaderName::from_static("opc-work-request-id")) {
+            let known = Known::Accepted(work.to_owned());
+            self.map().insert(id.clone(), Work { aim, known });
+        }
     }
 
     /// An instance that somebody asked to be removed has not failed.
     pub(crate) fn removed(&self, id: &InstanceId) {
         let mut map = self.map();
-        if matches!(map.get(id), Some(Launch::Accepted(_))) {
+        if map.get(id).is_some_and(|work| matches!(work.known, Known::Accepted(_))) {
             map.remove(id);
         }
     }
 
-    /// What is known of those that are lost; forgets those that run.
-    fn sort(&self, instances: &[Instance]) -> Vec<(InstanceId, Launch)> {
+    /// What is known of those in doubt; forgets those that are done.
+    fn sort(&self, instances: &[Instance]) -> Vec<(InstanceId, Work)> {
         let mut map = self.map();
-        let mut lost = Vec::new();
+        let mut doubtful = Vec::new();
         for instance in instances {
-            if instance.state == InstanceState::Running {
+            let Some(work) = map.get(&instance.id) else { continue };
+            if work.aim.is_reached(instance) {
                 map.remove(&instance.id);
-            } else if instance.state.is_lost()
-                && let Some(launch) = map.get(&instance.id)
-            {
-                lost.push((instance.id.clone(), launch.clone()));
+            } else if work.aim.is_in_doubt(instance) {
+                doubtful.push((instance.id.clone(), work.clone()));
             }
         }
-        lost
+        doubtful
     }
 
     fn ended(&self, id: &InstanceId, fault: Option<Fault>) {
-        match fault {
-            Some(fault) => self.map().insert(id.clone(), Launch::Failed(fault)),
-            None => self.map().remove(id),
-        };
+        let mut map = self.map();
+        match (fault, map.get_mut(id)) {
+            (Some(fault), Some(work)) => work.known = Known::Failed(fault),
+            (None, _) => drop(map.remove(id)),
+            (Some(_), None) => {}
+        }
     }
 
-    fn map(&self) -> MutexGuard<'_, BTreeMap<InstanceId, Launch>> {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<InstanceId, Work>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Oci {
-    /// Says of those that were launched here and are lost why that is so.
+    /// Says of those that were launched here and are lost, and of those that were to get an image and
+    /// have not got it, why that is so.
     pub(crate) async fn explain(&self, instances: &mut [Instance]) {
-        let lost = self.launches.sort(instances);
-        if lost.is_empty() {
+        let doubtful = self.works.sort(instances);
+        if doubtful.is_empty() {
             return;
         }
-        let (mut faults, mut open) = (BTreeMap::new(), BTreeSet::new());
+        let (mut faults, mut coming) = (BTreeMap::new(), BTreeSet::new());
         let mut asked = JoinSet::new();
-        for (id, launch) in lost {
-            match launch {
-                Launch::Failed(fault) => drop(faults.insert(id, fault)),
-                Launch::Accepted(work) => {
+        for (id, Work { aim, known }) in doubtful {
+            match known {
+                Known::Failed(fault) => drop(faults.insert(id, fault)),
+                Known::Accepted(work) => {
                     let api = Arc::clone(&self.api);
-                    asked.spawn(async move { (id, verdict(&api, &work).await) });
+                    asked.spawn(async move { (id, aim, verdict(&api, &work).await) });
                 }
             }
         }
         // A task that was cancelled with the run time has nobody left to tell.
         while let Some(answer) = asked.join_next().await {
-            let Ok((id, verdict)) = answer else { continue };
-            match verdict {
-                Ok(Verdict::Failed(fault)) => {
-                    self.launches.ended(&id, Some(fault.clone()));
+            let Ok((id, aim, verdict)) = answer else { continue };
+            match (verdict, aim) {
+                (Ok(Verdict::Failed(fault)), _) => {
+                    self.works.ended(&id, Some(fault.clone()));
                     faults.insert(id, fault);
                 }
-                Ok(Verdict::Ended) => self.launches.ended(&id, None),
-                Ok(Verdict::UnderWay) => drop(open.insert(id)),
-                Err(error) => drop(faults.insert(id, unread(&error))),
+                (Ok(Verdict::Ended), _) => self.works.ended(&id, None),
+                (Ok(Verdict::UnderWay), Aim::Launch) => drop(coming.insert(id)),
+                (Err(error), Aim::Launch) => drop(faults.insert(id, unread(&error))),
+                // It may yet get its image; the next look asks again.
+                (Ok(Verdict::UnderWay) | Err(_), Aim::Rebuild(_)) => {}
             }
         }
         for instance in instances {
             instance.fault = faults.remove(&instance.id);
-            if open.contains(&instance.id) {
+            if coming.contains(&instance.id) {
                 // Nobody asked for its end, and why it ends will be said when the launch is over.
                 instance.state = InstanceState::Pending;
             }
@@ -121,7 +163,7 @@ async fn verdict(api: &Api, work: &str) -> Result<Verdict> {
     let request: WorkRequest = api.read(&request).await?;
     Ok(match request.status.as_deref() {
         Some("FAILED") => {
-            let message = "the launch failed, and its work request does not say why".to_owned();
+            let message = "it failed, and its work request does not say why".to_owned();
             Verdict::Failed(Fault { kind: ErrorKind::Unavailable, message })
         }
         Some("SUCCEEDED" | "CANCELED" | "CANCELING") => Verdict::Ended,

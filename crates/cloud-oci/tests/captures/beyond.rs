@@ -5,9 +5,10 @@ use crate::recorder::Answer;
 use crate::stage::{COMPARTMENT, Stage};
 use cloud_core::{
     ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
-    InstanceState, Provider as _, ShapeName, SubnetId, Zone,
+    InstanceState, Poll, Provider as _, ProviderExt as _, ShapeName, SubnetId, WaitOutcome, Zone,
 };
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// The token of a session opens everything that the session may do.
 #[tokio::test]
@@ -163,4 +164,42 @@ async fn a_launch_that_fails_was_taken_for_one_that_somebody_removed() {
     assert_eq!((&seen[0].state, &seen[0].fault), (&InstanceState::Pending, &None));
     assert_eq!(seen[1].fault.as_ref().map(|fault| fault.kind), Some(ErrorKind::Capacity));
     assert!(seen[1].state.is_lost(), "{seen:?}");
+}
+
+#[tokio::test]
+async fn why_an_accepted_rebuild_failed_was_never_said() {
+    let mut accepted = found(&instance("RUNNING"));
+    accepted.headers.push(("opc-work-request-id".to_owned(), "w".to_owned()));
+    let shown = |image: &str| {
+        let mut body = instance("RUNNING");
+        body["sourceDetails"] = json!({"sourceType": "image", "imageId": image});
+        found(&body)
+    };
+    let nothing = found(&json!([]));
+    let broken = json!([{"code": "InternalError", "message": "The volume is broken."}]);
+    let answers = vec![
+        accepted.clone(),
+        shown("old"),
+        nothing,
+        found(&json!({"status": "IN_PROGRESS"})),
+        shown("old"),
+        found(&broken),
+        // Another try, and this one is well: nobody asks about it.
+        accepted,
+        shown("new"),
+    ];
+    with(answers, async |stage: &Stage| {
+        let (id, image) = (InstanceId::new("i"), ImageId::new("new"));
+        let get = async || stage.oci.get(&id).await.expect("shown");
+        stage.oci.rebuild(&id, &image).await.expect("accepted");
+        assert_eq!(get().await.fault, None, "under way");
+        let poll = Poll { first: Duration::from_millis(10), ..Poll::until(Duration::from_mins(1)) };
+        let waited = stage.oci.wait_back(std::slice::from_ref(&id), Some(&image), poll).await;
+        let WaitOutcome::Lost(seen) = &waited.outcomes[&id] else { panic!("{waited:?}") };
+        let said = seen.fault.as_ref().map(|fault| fault.message.as_str());
+        assert_eq!((&seen.state, said), (&InstanceState::Running, Some("The volume is broken.")));
+        stage.oci.rebuild(&id, &image).await.expect("accepted");
+        assert_eq!(get().await.fault, None);
+    })
+    .await;
 }
