@@ -4,8 +4,7 @@ use crate::alone::directory;
 use crate::folder::Folder;
 use crate::network;
 use cloud_sim::Settings;
-use slurm_testbed::hostname;
-use std::net::TcpListener;
+use slurm_testbed::{hostname, own_port};
 use std::path::PathBuf;
 
 /// What the machines of a cluster are.
@@ -58,7 +57,7 @@ impl Model {
                 let folder = Folder::new();
                 Home {
                     dir: folder.path().to_owned(),
-                    ports: ports(nodes + 1),
+                    ports: (0..=nodes).map(|_| own_port()).collect(),
                     _folder: Some(folder),
                 }
             }
@@ -88,12 +87,4 @@ impl Home {
         let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
         format!(" NodeAddr=127.0.0.1 NodeHostname={} Port=[{}]", hostname(), ports.join(","))
     }
-}
-
-/// So many ports that were free a moment ago.
-fn ports(count: usize) -> Vec<u16> {
-    let sockets: Vec<TcpListener> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("the loopback address has free ports"))
-        .collect();
-    sockets.iter().map(|socket| socket.local_addr().expect("it is bound").port()).collect()
 }

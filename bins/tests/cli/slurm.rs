@@ -1,6 +1,6 @@
 //! A slurmctld of the test's own, from the cache that `tests/slurm/fetch` fills.
 
-use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, free_port, munged};
+use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, munged, own_port};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl Slurm {
             fs::create_dir_all(dir.join(name)).unwrap();
         }
         fs::write(dir.join("etc/cgroup.conf"), cgroup(&release)).unwrap();
-        Self { release, dir: dir.to_owned(), port: free_port(), slurmctld: None, munged: None }
+        Self { release, dir: dir.to_owned(), port: own_port(), slurmctld: None, munged: None }
     }
 
     /// Where scontrol is.

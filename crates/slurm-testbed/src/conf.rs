@@ -2,16 +2,8 @@
 
 use crate::release::Release;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-
-/// A port that was free a moment ago; another process may take it before we do.
-#[must_use]
-pub fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("the loopback address has free ports");
-    socket.local_addr().expect("it is bound").port()
-}
 
 /// This machine's name.
 #[must_use]

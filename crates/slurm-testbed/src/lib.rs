@@ -13,10 +13,12 @@
 
 mod conf;
 mod munge;
+mod port;
 mod process;
 mod release;
 
-pub use conf::{cgroup, daemons, free_port, hostname};
+pub use conf::{cgroup, daemons, hostname};
 pub use munge::munged;
+pub use port::own_port;
 pub use process::{Guard, PATIENCE, wait};
 pub use release::Release;

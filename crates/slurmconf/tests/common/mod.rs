@@ -1,6 +1,6 @@
 //! A private slurmctld, started from the cache that `tests/slurm/fetch` fills.
 
-use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, free_port, munged};
+use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, munged, own_port};
 use slurmconf::SlurmVersion;
 use std::{
     fs,
@@ -65,7 +65,7 @@ impl Testbed {
 
     /// `None` if another process took the port in the meantime.
     fn try_start(&mut self, text: &str) -> Option<Duration> {
-        self.port = free_port();
+        self.port = own_port();
         self.write("slurm.conf", &format!("{}{text}", self.base()));
         // Nothing is carried over from the one before.
         self.slurmctld = None;

@@ -2,7 +2,7 @@
 
 pub(crate) use slurm_testbed::{Guard, PATIENCE};
 
-use slurm_testbed::{Release, cgroup, daemons, free_port, hostname, munged};
+use slurm_testbed::{Release, cgroup, daemons, hostname, munged, own_port};
 use slurmconf::SlurmVersion;
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
 use std::{
@@ -54,7 +54,7 @@ impl Testbed {
 
     /// False if another process took the port in the meantime.
     async fn try_start(&mut self, lines: &str) -> bool {
-        self.port = free_port();
+        self.port = own_port();
         fs::write(self.conf(), format!("{}{lines}", self.base())).unwrap();
         let _ = fs::remove_file(self.dir.path().join("run/slurmctld.log"));
         let mut slurmctld = self.release.daemon("slurmctld", &self.conf());

@@ -1,0 +1,60 @@
+//! Ports for daemons that are told theirs before they run.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// Below the ports that the kernel gives to connections, which may take any of those at any moment.
+const FIRST: u16 = 12_000;
+const LAST: u16 = 32_000;
+
+/// The files that say that a port is ours; the lock on each goes with this process.
+static OURS: Mutex<Vec<File>> = Mutex::new(Vec::new());
+
+/// A port that no other test takes while this process lives.
+#[must_use]
+pub fn own_port() -> u16 {
+    let mut ours = OURS.lock().expect("no test panics with it");
+    let folder = folder();
+    // Not all begin at the same port, where all but one would be refused.
+    let all = u32::from(LAST - FIRST);
+    let begin = std::process::id().wrapping_mul(37) % all;
+    for step in 0..all {
+        let port = FIRST + u16::try_from((begin + step) % all).expect("it is less than all");
+        let file = File::create(folder.join(port.to_string())).expect("anybody may write there");
+        if file.try_lock().is_err() {
+            continue;
+        }
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            ours.push(file);
+            return port;
+        }
+    }
+    panic!("no port from {FIRST} to {LAST} is free");
+}
+
+/// Where all tests of this machine's user say which ports are theirs.
+fn folder() -> PathBuf {
+    let user = fs::metadata("/proc/self").map_or(0, |it| std::os::unix::fs::MetadataExt::uid(&it));
+    let folder = std::env::temp_dir().join(format!("slurm-testbed-ports-{user}"));
+    fs::create_dir_all(&folder).expect("temporary files can be written");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    folder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_port_that_was_free_a_moment_ago_was_another_s() {
+        let ports: BTreeSet<u16> = (0..50).map(|_| own_port()).collect();
+        assert_eq!(ports.len(), 50);
+        assert!(ports.iter().all(|port| (FIRST..LAST).contains(port)), "{ports:?}");
+        let taken = File::create(folder().join(ports.first().expect("some").to_string()));
+        assert!(taken.expect("a file").try_lock().is_err(), "others see that it is taken");
+    }
+}
