@@ -32,7 +32,10 @@ impl Failure {
         if let Some(place) = place {
             text = format!("{text} ({})", place.pool());
         }
-        if let Some(message) = error.message() {
+        // Behind "no credential" only the token service's own words say what to do.
+        let behind =
+            std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>());
+        for message in [Some(error), behind].into_iter().flatten().filter_map(Error::message) {
             text = format!("{text}: {message}");
         }
         Self { cause, text, request_id: error.request_id().map(str::to_owned) }
@@ -364,5 +367,23 @@ impl Work {
             report.reason = Some(failure.text.clone());
         }
         report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloud_core::{ErrorKind, Operation};
+
+    #[test]
+    fn clocks_that_are_apart_were_lost_behind_a_missing_credential() {
+        let refused = Error::new(ErrorKind::Unauthenticated, Operation::Authenticate)
+            .because("600 s apart, set the clock of this machine");
+        let error = Error::new(ErrorKind::Unauthenticated, Operation::Launch)
+            .because("no credential")
+            .caused_by(refused);
+        let text = Failure::of(&error, None).text;
+        let words = ": no credential: 600 s apart, set the clock of this machine";
+        assert!(text.starts_with("launch: ") && text.ends_with(words), "{text}");
     }
 }

@@ -3,6 +3,7 @@
 use super::Run;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
+use crate::exec::chain;
 use crate::plan::Rollout;
 use crate::state::{NodeLock, cooldowns};
 use crate::world::{Fleet, World};
@@ -76,7 +77,7 @@ impl Run<'_> {
         let (mut listed, complete) = match listed {
             Ok(listed) => (listed, true),
             Err(error) => {
-                warnings.push(error.to_string());
+                warnings.push(chain(&error));
                 (Vec::new(), false)
             }
         };
