@@ -3,6 +3,7 @@
 use crate::admin::Admin;
 use crate::credentials::Credentials;
 use crate::error::Error;
+use crate::hold::Hold;
 use crate::machine::{Order, Programs, keep};
 use crate::server::{serve, tick};
 use crate::settings::Settings;
@@ -26,6 +27,8 @@ pub struct Cloud {
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Given back last, when nothing writes there any more.
+    _hold: Option<Hold>,
 }
 
 impl Cloud {
@@ -33,6 +36,8 @@ impl Cloud {
     pub async fn start(mut settings: Settings) -> Result<Self, Error> {
         let timing = settings.timing.checked();
         settings.timing = timing.map_err(|(name, seconds)| Error::Timing { name, seconds })?;
+        // Before anything else: until it is ours, everything there is another's.
+        let hold = settings.state.as_deref().map(Hold::take).transpose()?;
         let fail = |source| Error::Listen { address: settings.listen.clone(), source };
         let listener = TcpListener::bind(&settings.listen).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
@@ -59,6 +64,7 @@ impl Cloud {
             shared,
             stop: Some(stop),
             thread: Some(thread),
+            _hold: hold,
         })
     }
 

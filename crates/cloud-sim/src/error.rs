@@ -24,6 +24,15 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// Another cloud keeps its state there.
+    #[error(
+        "{}: another cloud-sim runs on this state; end it, or take another directory",
+        directory.display()
+    )]
+    Taken {
+        /// The directory of the state.
+        directory: PathBuf,
+    },
     /// The journal holds a line that is not one of ours.
     #[error("{}: line {line} is not a record of this program; move the file away to start anew", path.display())]
     Journal {

@@ -10,6 +10,7 @@ mod credentials;
 mod error;
 mod fault;
 mod federation;
+mod hold;
 mod identity;
 mod image;
 mod instance;

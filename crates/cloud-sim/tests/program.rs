@@ -260,3 +260,26 @@ async fn the_admin_side_speaks_http() {
     assert_eq!(requests[0]["status"], 200);
     assert_eq!(get("counts").await["operations"]["LaunchInstance"], 1);
 }
+
+#[tokio::test]
+async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
+    let state = TempDir::new().unwrap();
+    let running = Running::start(state.path(), &[]);
+    let first = launch(&running, state.path(), "n1", "t1").await;
+    let journal = text(&state.path().join("journal.jsonl"));
+    for listen in ["127.0.0.1:0", running.endpoint.trim_start_matches("http://")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+        command.arg("--state").arg(state.path()).args(["--listen", listen]);
+        let ended = command.output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(said.contains(&state.path().display().to_string()), "{said}");
+        assert!(said.contains("another cloud-sim runs on this state"), "{said}");
+    }
+    assert_eq!(text(&state.path().join("endpoint")), running.endpoint);
+    // It may have grown, and was not begun anew.
+    assert!(text(&state.path().join("journal.jsonl")).starts_with(&journal));
+    assert_eq!(instances(&running).await[0]["id"], first["id"]);
+    running.end();
+    Running::start(state.path(), &[]).end();
+}
