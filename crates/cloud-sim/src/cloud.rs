@@ -36,6 +36,7 @@ impl Cloud {
     pub async fn start(mut settings: Settings) -> Result<Self, Error> {
         let timing = settings.timing.checked();
         settings.timing = timing.map_err(|(name, seconds)| Error::Timing { name, seconds })?;
+        settings.check()?;
         // Before anything else: until it is ours, everything there is another's.
         let hold = settings.state.as_deref().map(Hold::take).transpose()?;
         let fail = |source| Error::Listen { address: settings.listen.clone(), source };

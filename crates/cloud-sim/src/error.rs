@@ -65,6 +65,14 @@ pub enum Error {
         /// Its value as given.
         seconds: f64,
     },
+    /// A fault rule, a bound or a limit that could never have an effect.
+    #[error("{what}: {why}")]
+    NoEffect {
+        /// What it is.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A subnet has no usable range of addresses.
     #[error("subnet {subnet}: `{cidr}` is not an IPv4 range such as 10.1.0.0/16")]
     Subnet {

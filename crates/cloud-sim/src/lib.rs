@@ -4,6 +4,7 @@ mod admin;
 mod answer;
 mod boot_volume;
 mod catalog;
+mod check;
 mod clock;
 mod cloud;
 mod credentials;

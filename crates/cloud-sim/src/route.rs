@@ -104,8 +104,16 @@ const ROUTES: &[Route] = &[
     get("/20190729/services/{}/limits/{}/resourceAvailability", "GetResourceAvailability", limits::availability),
 ];
 
+/// What is asked without a signature of a user: the exchange, and the metadata service.
+pub(crate) const UNSIGNED: [&str; 2] = ["X509", "Metadata"];
+
 /// The exchange of a certificate for a token, which is signed in a way of its own.
 pub(crate) const EXCHANGE: &str = "/v1/x509";
+
+/// True for the name of an operation, signed or not.
+pub(crate) fn is_operation(name: &str) -> bool {
+    UNSIGNED.contains(&name) || ROUTES.iter().any(|route| route.operation == name)
+}
 
 /// The operation of a request, and what stands in place of its placeholders.
 pub(crate) fn find(method: &Method, path: &str) -> Option<(&'static Route, Vec<String>)> {

@@ -94,7 +94,7 @@ async fn the_failure_of_a_launch_is_not_put_on_what_comes_after_it() {
     let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
     for doomed in [true, false] {
         if doomed {
-            scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault.clone()));
+            scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault.clone())).unwrap();
         }
         let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
         let target = format!("/20160918/instances/{}", launched.json()["id"].as_str().unwrap());
@@ -110,7 +110,7 @@ async fn the_failure_of_a_launch_is_not_put_on_what_comes_after_it() {
 async fn the_failure_of_a_launch_ends_when_another_hand_moves_the_instance() {
     let scene = Scene::frozen().await;
     let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
-    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault));
+    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
     let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
     let id = launched.json()["id"].as_str().unwrap().to_owned();
     assert!(scene.cloud.admin().set_state(&id, State::Running));

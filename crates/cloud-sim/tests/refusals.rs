@@ -181,7 +181,7 @@ fn one(fails_later: bool) -> Capacity {
 async fn room_is_taken_until_the_very_end() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
-    admin.set_capacity(vec![one(false)]);
+    admin.set_capacity(vec![one(false)]).unwrap();
     let id = scene.launch("n1").await;
     let full = scene.launch_with(None, &launch_body("n2")).await.refused(500, "InternalError");
     assert_eq!(full.json()["message"], "Out of host capacity.");
@@ -205,7 +205,7 @@ async fn room_is_taken_until_the_very_end() {
 async fn a_launch_beyond_the_room_can_fail_later() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
-    admin.set_capacity(vec![one(true)]);
+    admin.set_capacity(vec![one(true)]).unwrap();
     let id = scene.launch("n1").await;
     let doomed = scene.launch_with(None, &launch_body("n4")).await.ok();
     let work = format!("/20160918/workRequests/{}", doomed.header("opc-work-request-id").unwrap());
@@ -218,7 +218,7 @@ async fn a_launch_beyond_the_room_can_fail_later() {
     // One that is going to fail takes no room from one that comes after it.
     scene.launch("n5").await;
     scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
-    admin.set_capacity(vec![Capacity { instances: 2, ..one(true) }]);
+    admin.set_capacity(vec![Capacity { instances: 2, ..one(true) }]).unwrap();
     let fits = scene.launch("n6").await;
     scene.advance(10);
     assert_eq!(scene.state(&fits).await, "RUNNING");
@@ -230,7 +230,9 @@ async fn service_limits() {
     let admin = scene.cloud.admin();
     scene.launch("n4").await;
     let name = "standard-e5-core-count".to_owned();
-    admin.set_limit(Limit { name, availability_domain: Some(DOMAIN.to_owned()), value: 3 });
+    admin
+        .set_limit(Limit { name, availability_domain: Some(DOMAIN.to_owned()), value: 3 })
+        .unwrap();
     scene.launch("n5").await;
     let last = scene.launch("n6").await;
     let refused = scene.launch_with(None, &launch_body("n7")).await.refused(400, "LimitExceeded");
@@ -251,11 +253,13 @@ async fn service_limits() {
 async fn too_many_requests() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
-    admin.set_throttle(vec![Throttle { operation: "*".into(), per_second: 0.0, burst: 2.0 }]);
+    admin
+        .set_throttle(vec![Throttle { operation: "*".into(), per_second: 0.0, burst: 2.0 }])
+        .unwrap();
     scene.get(LIST).await.ok();
     scene.get(LIST).await.ok();
     scene.get(LIST).await.refused(429, "TooManyRequests");
-    admin.set_throttle(vec![]);
+    admin.set_throttle(vec![]).unwrap();
     scene.get(LIST).await.ok();
 }
 
@@ -266,25 +270,27 @@ async fn faults_happen_as_told() {
     let body = launch_body("n1").to_string();
     let launch =
         || scene.try_send("POST", "/20160918/instances", &[("opc-retry-token", "t")], &body);
-    admin.add_fault(Rule::once("LaunchInstance", Fault::DropBefore));
+    admin.add_fault(Rule::once("LaunchInstance", Fault::DropBefore)).unwrap();
     launch().await.unwrap_err();
     assert_eq!(admin.instances().len(), 0, "dropped before the work");
-    admin.add_fault(Rule::once("LaunchInstance", Fault::DropAfter));
+    admin.add_fault(Rule::once("LaunchInstance", Fault::DropAfter)).unwrap();
     launch().await.unwrap_err();
     assert_eq!(admin.instances().len(), 1, "dropped after the work");
     let again = launch().await.unwrap().ok();
     assert_eq!(admin.instances().len(), 1, "the token finds it");
     assert_eq!(again.json()["id"], json!(admin.instances()[0].id));
-    admin.add_fault(Rule::once("ListInstances", Fault::answer(503, "ServiceUnavailable", "x")));
+    admin
+        .add_fault(Rule::once("ListInstances", Fault::answer(503, "ServiceUnavailable", "x")))
+        .unwrap();
     scene.get(LIST).await.refused(503, "ServiceUnavailable");
-    admin.add_fault(Rule::once("ListInstances", Fault::answer(502, "", "<html>")));
+    admin.add_fault(Rule::once("ListInstances", Fault::answer(502, "", "<html>"))).unwrap();
     let html = scene.get(LIST).await;
     assert_eq!((html.status, html.text.as_str()), (502, "<html>"));
-    admin.add_fault(Rule::once("ListInstances", Fault::Delay { millis: 1 }));
+    admin.add_fault(Rule::once("ListInstances", Fault::Delay { millis: 1 })).unwrap();
     scene.get(LIST).await.ok();
     let later =
         Fault::FailLater { code: "InternalError".into(), message: "Out of host capacity.".into() };
-    admin.add_fault(Rule::once("LaunchInstance", later));
+    admin.add_fault(Rule::once("LaunchInstance", later)).unwrap();
     let doomed = scene.launch("n2").await;
     scene.advance(3);
     assert_eq!(scene.state(&doomed).await, "TERMINATED");

@@ -139,17 +139,19 @@ impl Stage for SimStage {
         let full = |fails_later| {
             let shape = Some("VM.Standard.E5.Flex".to_owned());
             let all = Capacity { availability_domain: None, shape, instances: 0, fails_later };
-            admin.set_capacity(vec![all]);
+            admin.set_capacity(vec![all]).expect("it can happen");
         };
         let limit = |value| {
             let name = "standard-e5-core-count".to_owned();
-            admin.set_limit(Limit { name, availability_domain: None, value });
+            admin
+                .set_limit(Limit { name, availability_domain: None, value })
+                .expect("it can happen");
         };
         match scene {
             Scene::Normal => {
                 admin.clear_faults();
-                admin.set_capacity(Vec::new());
-                admin.set_throttle(Vec::new());
+                admin.set_capacity(Vec::new()).expect("it can happen");
+                admin.set_throttle(Vec::new()).expect("it can happen");
                 limit(100_000);
             }
             Scene::NoCapacity => full(false),
@@ -157,10 +159,14 @@ impl Stage for SimStage {
             Scene::NoQuota => limit(0),
             Scene::Throttled => {
                 let operation = "LaunchInstance".to_owned();
-                admin.set_throttle(vec![Throttle { operation, per_second: 5.0, burst: 0.5 }]);
+                admin
+                    .set_throttle(vec![Throttle { operation, per_second: 5.0, burst: 0.5 }])
+                    .expect("it can happen");
             }
             Scene::AnswerLost(operation) => {
-                admin.add_fault(Rule::once(word(operation), Fault::DropAfter));
+                admin
+                    .add_fault(Rule::once(word(operation), Fault::DropAfter))
+                    .expect("it can happen");
             }
             Scene::Stopped(id) => return admin.set_state(id.as_str(), State::Stopped),
         }
