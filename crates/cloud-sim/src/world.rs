@@ -42,6 +42,8 @@ pub(crate) struct World {
     /// What the instances take of limits and of room.
     pub(crate) usage: Usage,
     agenda: BTreeMap<(Moment, u64), Event>,
+    /// When the event was due that is being carried out.
+    present: Option<Moment>,
     last: u64,
     /// How many requests had a token that was used before with another request.
     pub(crate) token_mismatches: u64,
@@ -79,6 +81,7 @@ impl World {
             index: Index::default(),
             usage: Usage::default(),
             agenda: BTreeMap::new(),
+            present: None,
             last: 0,
             token_mismatches: 0,
             forgotten: Vec::new(),
@@ -144,12 +147,13 @@ impl World {
         self.journal.append(&rows);
     }
 
-    /// Lets an event happen after so many seconds.
+    /// Lets an event happen so many seconds after now, or after the event that leads to it: a clock
+    /// that is moved by an hour shows what an hour would have brought.
     pub(crate) fn schedule(&mut self, seconds: f64, event: Event) {
         // Timings were checked at the start: what is too long never happens.
         let span = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        let moment = self.clock.now().saturating_add(span);
+        let moment = self.present.unwrap_or_else(|| self.clock.now()).saturating_add(span);
         let number = self.next_number();
         // Whoever sleeps until something earlier does not have to know.
         if self.agenda.first_key_value().is_none_or(|(&(first, _), _)| moment < first) {
@@ -162,12 +166,15 @@ impl World {
     pub(crate) fn catch_up(&mut self) {
         let now = self.clock.now();
         while let Some(entry) = self.agenda.first_entry() {
-            if entry.key().0 > now {
-                return;
+            let (due, _) = *entry.key();
+            if due > now {
+                break;
             }
             let event = entry.remove();
+            self.present = Some(due);
             self.happen(event);
         }
+        self.present = None;
     }
 
     /// How long until something is due, in real time.

@@ -82,6 +82,27 @@ async fn actions_go_through_their_states() {
     scene.send("POST", &act("EXPLODE"), "").await.refused(400, "InvalidParameter");
 }
 
+#[tokio::test]
+async fn a_clock_that_was_moved_far_stopped_at_the_first_step() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let instance = format!("/20160918/instances/{id}");
+    scene.send("POST", &format!("{instance}?action=RESET"), "").await.ok();
+    scene.advance(9);
+    assert_eq!(scene.state(&id).await, "STARTING");
+    scene.send("DELETE", &instance, "").await.ok();
+    scene.advance(24 * 3600);
+    scene.get(&instance).await.refused(404, "NotAuthorizedOrNotFound");
+    assert_eq!(scene.cloud.admin().instances().len(), 0);
+    let other = scene.launch("n2").await;
+    scene.advance(10);
+    scene.send("POST", &format!("/20160918/instances/{other}?action=RESET"), "").await.ok();
+    scene.advance(10);
+    assert_eq!(scene.state(&other).await, "RUNNING", "stop and start in one");
+    assert_eq!(scene.cloud.admin().boots(&other), Some(2));
+}
+
 async fn status(scene: &Scene, answer: &Answered) -> String {
     let work = answer.header("opc-work-request-id").unwrap();
     let answer = scene.get(&format!("/20160918/workRequests/{work}")).await.ok();

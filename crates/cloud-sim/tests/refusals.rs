@@ -52,7 +52,6 @@ async fn every_change_takes_a_token_of_its_own() {
     let first = act("SOFTRESET").await.ok();
     // Off, and on again.
     scene.advance(10);
-    scene.advance(10);
     let again = act("SOFTRESET").await.ok();
     let work = "opc-work-request-id";
     assert_eq!(first.header(work), again.header(work));
@@ -359,9 +358,9 @@ async fn images_are_made_and_put_in() {
     let put = scene.send("PUT", &target, &replace).await.ok().json();
     assert_eq!((&put["lifecycleState"], &put["imageId"]), (&json!("STOPPING"), &json!(snapshot)));
     scene.send("PUT", &target, &replace).await.refused(409, "IncorrectState");
-    scene.advance(10);
+    scene.advance(5);
     assert_eq!(scene.state(&id).await, "STARTING");
-    scene.advance(10);
+    scene.advance(5);
     assert_eq!(scene.state(&id).await, "RUNNING");
     assert_eq!(scene.cloud.admin().boots(&id), Some(2));
     let keys = json!({"metadata": {"user_data": "eA=="}}).to_string();
