@@ -101,6 +101,7 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         plan: VecDeque::from([step]),
         version: 0,
         work: Some(seed.work),
+        doomed: seed.failure.is_some(),
         failure: seed.failure,
         boots: 0,
         boot_volume,

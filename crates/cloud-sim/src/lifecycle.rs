@@ -54,7 +54,7 @@ impl World {
         let Some(record) = self.instances.get(id) else {
             return;
         };
-        if record.failure.is_none() {
+        if !record.doomed {
             let late = self.settings.timing.vnic;
             let event = |to| Event::Vnic { id: id.to_owned(), to };
             self.schedule(late / 2.0, event(Attachment::Attaching));
@@ -85,7 +85,7 @@ impl World {
         self.hold_address(&record.vnic, record.state());
         self.schedule_step(id);
         match record.vnic.state {
-            Attachment::Hidden | Attachment::Attaching if record.failure.is_none() => {
+            Attachment::Hidden | Attachment::Attaching if !record.doomed => {
                 let to = Attachment::Attached;
                 let event = Event::Vnic { id: id.to_owned(), to };
                 self.schedule(self.settings.timing.vnic, event);

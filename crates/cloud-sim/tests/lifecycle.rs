@@ -4,7 +4,7 @@
 
 mod support;
 
-use cloud_sim::{Fault, Rule, State};
+use cloud_sim::{Capacity, Fault, Rule, State};
 use serde_json::json;
 use support::{Answered, COMPARTMENT, Scene, launch_body};
 
@@ -140,6 +140,22 @@ async fn the_failure_of_a_launch_ends_when_another_hand_moves_the_instance() {
     let stopped = scene.send("POST", &stop, "").await.ok();
     scene.advance(5);
     assert_eq!(status(&scene, &stopped).await, "SUCCEEDED");
+}
+
+#[tokio::test]
+async fn a_doomed_launch_took_room_when_it_was_told_to_end() {
+    let scene = Scene::frozen().await;
+    let capacity = |instances, fails_later| {
+        vec![Capacity { availability_domain: None, shape: None, instances, fails_later }]
+    };
+    scene.cloud.admin().set_capacity(capacity(0, true)).unwrap();
+    let doomed = scene.launch("n1").await;
+    scene.cloud.admin().set_capacity(capacity(1, false)).unwrap();
+    scene.send("DELETE", &format!("/20160918/instances/{doomed}"), "").await.ok();
+    assert_eq!(scene.state(&doomed).await, "TERMINATING");
+    scene.launch("n2").await;
+    let full = scene.launch_with(None, &launch_body("n3")).await;
+    full.refused(500, "InternalError");
 }
 
 #[tokio::test]
