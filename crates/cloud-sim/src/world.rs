@@ -49,7 +49,7 @@ pub(crate) struct World {
     pub(crate) token_mismatches: u64,
     /// Instances that are no more, for those beside the world who know them.
     pub(crate) forgotten: Vec<String>,
-    journal: Journal,
+    pub(crate) journal: Journal,
     wake: Arc<Notify>,
     machines: Option<mpsc::UnboundedSender<Order>>,
 }
@@ -122,12 +122,12 @@ impl World {
             self.index.touch(id);
         }
         self.journal = journal;
+        self.journal.furnish(furnished);
         let instances = self.instances.values().map(|record| record.number).max().unwrap_or(0);
         let used = [instances, self.last_image(), self.last_work()];
         self.last = used.into_iter().fold(self.last, u64::max);
         self.resume();
-        let rows = self.rows_beside(&furnished);
-        self.journal.rewrite(&rows)
+        self.compact()
     }
 
     /// Notes that something changed, so that it is written down.
@@ -145,6 +145,10 @@ impl World {
         let rows: Vec<Row> =
             touched.into_iter().map(|(table, id)| self.row_of(table, id)).collect();
         self.journal.append(&rows);
+        if self.journal.has_grown() {
+            // What cannot be shortened goes on as it is.
+            let _ = self.compact();
+        }
     }
 
     /// Lets an event happen so many seconds after now, or after the event that leads to it: a clock
