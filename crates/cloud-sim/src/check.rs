@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::fault::{Fault, Rule};
-use crate::route::is_operation;
+use crate::route::{WORKING, is_operation};
 use crate::settings::{Capacity, Limit, Settings};
 use crate::throttle::Throttle;
 use hyper::StatusCode;
@@ -69,10 +69,14 @@ impl Rule {
                     format!("{status} is no status of HTTP")
                 })
             }
-            Fault::DropBefore
-            | Fault::DropAfter
-            | Fault::Delay { .. }
-            | Fault::FailLater { .. } => Ok(()),
+            Fault::FailLater { .. } => {
+                let works = self.operation == "*" || WORKING.contains(&self.operation.as_str());
+                refuse(what, !works, || {
+                    let Self { operation, .. } = self;
+                    format!("{operation} does not fail later, only {}", WORKING.join(", "))
+                })
+            }
+            Fault::DropBefore | Fault::DropAfter | Fault::Delay { .. } => Ok(()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Images: those from the settings, and those made of instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
+use crate::instance::Failure;
 use crate::journal::Table;
 use crate::lifecycle::Event;
 use crate::operate::descending;
@@ -19,6 +20,9 @@ pub(crate) struct ImageRecord {
     view: Map<String, Value>,
     number: u64,
     work: Option<String>,
+    /// If it is not going to be made, why.
+    #[serde(default)]
+    failure: Option<Failure>,
 }
 
 /// When the images of the settings were made that do not say: before any that the cloud makes.
@@ -53,10 +57,10 @@ impl World {
             compartment: compartment.unwrap_or(&self.settings.tenancy).clone(),
             created: Some(image.time_created.as_deref().unwrap_or(LONG_AGO).to_owned()),
         };
-        self.make_image(&making, None);
+        self.make_image(&making, None, None);
     }
 
-    fn make_image(&mut self, making: &Making, work: Option<String>) {
+    fn make_image(&mut self, making: &Making, work: Option<String>, failure: Option<Failure>) {
         let view = json!({
             "id": making.id,
             "baseImageId": making.base,
@@ -78,7 +82,7 @@ impl World {
         });
         let view = view.as_object().cloned().unwrap_or_default();
         let number = self.next_number();
-        self.images.insert(making.id.clone(), ImageRecord { view, number, work });
+        self.images.insert(making.id.clone(), ImageRecord { view, number, work, failure });
         self.touch(Table::Images, &making.id);
     }
 
@@ -102,14 +106,16 @@ impl World {
         }
     }
 
-    /// Makes an image AVAILABLE.
+    /// Makes an image AVAILABLE, or DELETED if it was not to be made.
     pub(crate) fn finish_image(&mut self, id: &str) {
         let Some(image) = self.images.get_mut(id) else {
             return;
         };
-        image.view.insert("lifecycleState".to_owned(), json!("AVAILABLE"));
+        let failure = image.failure.take();
+        let state = if failure.is_none() { "AVAILABLE" } else { "DELETED" };
+        image.view.insert("lifecycleState".to_owned(), json!(state));
         if let Some(work) = image.work.take() {
-            self.close_work(&work, None);
+            self.close_work(&work, failure);
         }
         self.touch(Table::Images, id);
     }
@@ -208,7 +214,7 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
         kind: "image",
         id: &id,
     });
-    world.make_image(&making, Some(work.clone()));
+    world.make_image(&making, Some(work.clone()), call.failure());
     world.schedule(world.settings.timing.image, Event::Image(id.clone()));
     let image = world.images.get(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
     let answer = Answer::json(&image.view).header("etag", "image");

@@ -1,16 +1,16 @@
 //! What can be done to instances that are there: get, list, act, update, terminate.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::instance::{Instance, Record, Step};
+use crate::instance::{Failure, Instance, Record};
 use crate::journal::Table;
 use crate::launch::shown;
+use crate::lifecycle::Path;
 use crate::query::{Call, Fields, Query};
 use crate::state::State;
 use crate::work_request::Work;
 use crate::world::{World, etag};
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
-use std::collections::VecDeque;
 
 impl World {
     /// The instance that the path names.
@@ -45,15 +45,9 @@ impl World {
         if let Some(kept) = self.instances.get_mut(record.id()) {
             kept.etag = etag();
         }
-        self.set_plan(record.id(), path.first, path.then, &work);
+        self.set_plan(record.id(), path, &work);
         work
     }
-}
-
-/// A way through the states.
-struct Path {
-    first: State,
-    then: VecDeque<Step>,
 }
 
 /// `GET /20160918/instances/{id}`.
@@ -76,21 +70,19 @@ pub(crate) fn descending(query: &Query, usual: bool) -> Result<bool, Refusal> {
 /// `DELETE /20160918/instances/{id}`.
 pub(crate) fn terminate(world: &mut World, call: &Call<'_>) -> Outcome {
     let record = world.instance_to_change(call)?;
-    match record.state() {
+    let failure = match record.state() {
         State::Terminated => return Err(Refusal::not_found("instance", record.id())),
         State::Terminating => return Ok(with_work(Answer::empty(), record.work.as_ref())),
-        State::Provisioning
-        | State::Starting
-        | State::Running
-        | State::Stopping
-        | State::Stopped
-        | State::CreatingImage => {}
-    }
-    if call.query.get("preserveBootVolume") == Some("true") {
+        State::Running | State::Stopped => call.failure(),
+        // There is no state to go back to in which it could stay.
+        State::Provisioning | State::Starting | State::Stopping | State::CreatingImage => None,
+    };
+    if failure.is_none() && call.query.get("preserveBootVolume") == Some("true") {
         world.keep_boot_volume(&record);
     }
-    let then = VecDeque::from([(State::Terminated, world.settings.timing.terminate)]);
-    let path = Path { first: State::Terminating, then };
+    let path =
+        Path::new(State::Terminating, [(State::Terminated, world.settings.timing.terminate)])
+            .failing(failure, record.state());
     let work = world.go(&record, "TerminateInstance", path);
     Ok(with_work(Answer::empty(), Some(&work)))
 }
@@ -111,35 +103,28 @@ pub(crate) fn act(world: &mut World, call: &Call<'_>) -> Outcome {
     }
     let timing = world.settings.timing;
     let (from, path) = match action {
-        "START" => (
-            State::Stopped,
-            Path { first: State::Starting, then: [(State::Running, timing.start)].into() },
-        ),
-        "STOP" | "SOFTSTOP" => (
-            State::Running,
-            Path { first: State::Stopping, then: [(State::Stopped, timing.stop)].into() },
-        ),
+        "START" => (State::Stopped, Path::new(State::Starting, [(State::Running, timing.start)])),
+        "STOP" | "SOFTSTOP" => {
+            (State::Running, Path::new(State::Stopping, [(State::Stopped, timing.stop)]))
+        }
         "RESET" | "SOFTRESET" | "REBOOTMIGRATE" | "DIAGNOSTICREBOOT" => {
             (State::Running, restart(world))
         }
-        "SENDDIAGNOSTICINTERRUPT" => {
-            (State::Running, Path { first: State::Running, then: VecDeque::new() })
-        }
+        "SENDDIAGNOSTICINTERRUPT" => (State::Running, Path::new(State::Running, [])),
         other => return Err(Refusal::invalid(format!("action {other} is not known"))),
     };
     if record.state() != from {
         let message = format!("instance is in state {}", record.state().word());
         return Err(Refusal::incorrect_state(message));
     }
-    world.go(&record, "InstanceAction", path);
+    world.go(&record, "InstanceAction", path.failing(call.failure(), from));
     Ok(shown(world.instance(call)?))
 }
 
 /// Off and on again.
 fn restart(world: &World) -> Path {
     let timing = world.settings.timing;
-    let then = [(State::Starting, timing.stop), (State::Running, timing.start)].into();
-    Path { first: State::Stopping, then }
+    Path::new(State::Stopping, [(State::Starting, timing.stop), (State::Running, timing.start)])
 }
 
 /// `PUT /20160918/instances/{id}`.
@@ -167,7 +152,7 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
     }
     world.touch(Table::Instances, &id);
     if let Some(replacement) = replaced {
-        put_in(world, &record, replacement);
+        put_in(world, &record, replacement, call.failure());
         return Ok(shown(world.instance(call)?));
     }
     let work = world.open_work(&Work {
@@ -235,8 +220,7 @@ fn replace(
     let path = match record.state() {
         State::Running => restart(world),
         State::Stopped => {
-            let then = [(State::Stopped, world.settings.timing.stop)].into();
-            Path { first: State::Stopping, then }
+            Path::new(State::Stopping, [(State::Stopped, world.settings.timing.stop)])
         }
         state @ (State::Provisioning
         | State::Starting
@@ -254,8 +238,13 @@ fn replace(
     Ok(Replacement { image, source: Value::Object(details), keep, path })
 }
 
-/// Replaces the boot volume.
-fn put_in(world: &mut World, record: &Record, replacement: Replacement) {
+/// Replaces the boot volume, or begins to: what fails leaves the old one.
+fn put_in(world: &mut World, record: &Record, replacement: Replacement, failure: Option<Failure>) {
+    let path = replacement.path.failing(failure, record.state());
+    if path.failure.is_some() {
+        world.go(record, "UpdateInstance", path);
+        return;
+    }
     if replacement.keep {
         world.keep_boot_volume(record);
     } else {
@@ -273,7 +262,7 @@ fn put_in(world: &mut World, record: &Record, replacement: Replacement) {
             kept.boot_volume = volume;
         }
     }
-    world.go(record, "UpdateInstance", replacement.path);
+    world.go(record, "UpdateInstance", path);
 }
 
 /// `GET /20160918/bootVolumeAttachments`.

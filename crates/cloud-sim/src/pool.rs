@@ -117,7 +117,7 @@ fn launch_one(
         body: call.body,
         object: Ok(body),
         caller: call.caller,
-        fail_later: None,
+        later: None,
     };
     let answer = launch(world, &call)?;
     Ok(answer.instance.map_or(Value::Null, Value::String))

@@ -1,6 +1,8 @@
 //! What a request asks for: the target taken apart, and the call that an operation sees.
 
 use crate::answer::Refusal;
+use crate::fault::Later;
+use crate::instance::Failure;
 use hyper::HeaderMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
@@ -54,14 +56,19 @@ pub(crate) struct Call<'a> {
     pub(crate) object: Result<Map<String, Value>, Refusal>,
     /// Who calls: the id of a user or of an instance.
     pub(crate) caller: &'a str,
-    /// Why the work shall fail after it was accepted, if a rule says so.
-    pub(crate) fail_later: Option<crate::instance::Failure>,
+    /// Whether the work shall fail after it was accepted; `None` where it cannot.
+    pub(crate) later: Option<Later<'a>>,
 }
 
 impl Call<'_> {
     /// The n-th placeholder of the path.
     pub(crate) fn segment(&self, index: usize) -> &str {
         self.path.get(index).map_or("", String::as_str)
+    }
+
+    /// Why the work that now begins shall fail, if a rule says so.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.later.and_then(|later| later.take())
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

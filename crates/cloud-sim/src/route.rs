@@ -104,6 +104,10 @@ const ROUTES: &[Route] = &[
     get("/20190729/services/{}/limits/{}/resourceAvailability", "GetResourceAvailability", limits::availability),
 ];
 
+/// The operations that have a work request, and so can fail after they were accepted.
+pub(crate) const WORKING: [&str; 5] =
+    ["LaunchInstance", "UpdateInstance", "InstanceAction", "TerminateInstance", "CreateImage"];
+
 /// What is asked without a signature of a user: the exchange, and the metadata service.
 pub(crate) const UNSIGNED: [&str; 2] = ["X509", "Metadata"];
 

@@ -6,7 +6,13 @@ use cloud_sim::{Cloud, Settings};
 use support::Scene;
 
 /// What the admin side is told, as method, path and body, and the word that the refusal names.
-const MISSPELT: [(&str, &str, &str, &str); 9] = [
+const MISSPELT: [(&str, &str, &str, &str); 10] = [
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "GetInstance", "fault": {"kind": "fail_later", "code": "x", "message": "y"}}"#,
+        "GetInstance does not fail later",
+    ),
     (
         "POST",
         "faults",
