@@ -74,9 +74,15 @@ impl Loopback {
         self.call("PUT", "capacity", &json!(capacity));
     }
 
-    /// Sets one service limit.
+    /// Sets one service limit, and leaves the others.
     pub fn set_limit(&self, limit: &Limit) {
-        self.call("PUT", "limits", &json!([limit]));
+        let mut all: Vec<Limit> = self.read("limits", "");
+        let same = |one: &Limit| {
+            one.name == limit.name && one.availability_domain == limit.availability_domain
+        };
+        all.retain(|one| !same(one));
+        all.push(limit.clone());
+        self.call("PUT", "limits", &json!(all));
     }
 
     /// Says how many requests are taken, in place of everything said before.

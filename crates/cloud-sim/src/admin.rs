@@ -67,6 +67,15 @@ impl Admin {
         })
     }
 
+    /// Says what service limits there are, in place of everything said before.
+    pub fn set_limits(&self, limits: Vec<Limit>) -> Result<(), Error> {
+        self.shared.with(|world| {
+            limits.iter().try_for_each(|limit| world.settings.check_limit(limit))?;
+            world.limits = limits;
+            Ok(())
+        })
+    }
+
     /// Takes every service limit away.
     pub fn clear_limits(&self) {
         self.shared.with(|world| world.limits.clear());
@@ -236,7 +245,7 @@ impl Admin {
             ("DELETE", "faults", id) => self.remove_fault(id)?,
             ("DELETE", "requests", "") => self.clear_requests(),
             ("PUT", "capacity", "") => self.set_capacity(read(body)?)?,
-            ("PUT", "limits", "") => self.put_limits(body)?,
+            ("PUT", "limits", "") => self.set_limits(read(body)?)?,
             ("PUT", "throttle", "") => self.set_throttle(read(body)?)?,
             ("PUT", "latency", "") => self.set_latency(Duration::from_millis(read(body)?)),
             ("PUT", "instances", id) => self.put_state(id, body)?,
@@ -274,13 +283,6 @@ impl Admin {
             "most_in_flight": self.most_in_flight(),
             "token_mismatches": self.token_mismatches(),
         }))
-    }
-
-    fn put_limits(&self, body: &[u8]) -> Result<(), Refusal> {
-        for limit in read::<Vec<Limit>>(body)? {
-            self.set_limit(limit)?;
-        }
-        Ok(())
     }
 
     fn latency_millis(&self) -> u64 {

@@ -3,6 +3,7 @@
 mod support;
 
 use cloud_sim::{Cloud, Settings};
+use serde_json::{Value, json};
 use support::Scene;
 
 /// What the admin side is told, as method, path and body, and the word that the refusal names.
@@ -93,5 +94,17 @@ async fn a_misspelt_rule_of_a_script_was_taken_and_never_happened() {
             Err(error) => format!("{error:?}"),
         };
         assert!(refused.contains(named), "{body}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn limits_that_were_put_came_beside_those_before() {
+    let scene = Scene::frozen().await;
+    let url = format!("{}/admin/limits", scene.cloud.endpoint());
+    for limits in [json!([{"name": "x", "availability_domain": null, "value": 1}]), json!([])] {
+        let put = scene.http.put(&url).body(limits.to_string()).send().await.unwrap();
+        assert_eq!(put.status(), 204);
+        let shown = scene.http.get(&url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), limits);
     }
 }
