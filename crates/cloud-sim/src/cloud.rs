@@ -130,6 +130,7 @@ fn machines(
         up: settings.machine_up.clone(),
         down: settings.machine_down.clone(),
         directory: std::path::absolute(&directory).unwrap_or(directory),
+        temporary: settings.state.is_none(),
         service: format!("http://{address}"),
     };
     (Some(orders), Some((line, programs)))
