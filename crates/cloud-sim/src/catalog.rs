@@ -33,8 +33,8 @@ fn shape_view(shape: &Shape) -> Value {
                 "minInGBs": 1.0,
                 "maxInGBs": memory,
                 "defaultPerOcpuInGBs": shape.memory,
-                "minPerOcpuInGBs": 1.0,
-                "maxPerOcpuInGBs": 64.0,
+                "minPerOcpuInGBs": Shape::MEMORY_PER_OCPU.0,
+                "maxPerOcpuInGBs": Shape::MEMORY_PER_OCPU.1,
                 "maxPerNumaNodeInGBs": memory / 2.0,
             }),
         )

@@ -211,6 +211,11 @@ pub struct Limit {
     pub value: u64,
 }
 
+impl Shape {
+    /// How many gigabytes of memory a flexible shape can have for each core: from, and to.
+    pub(crate) const MEMORY_PER_OCPU: (f64, f64) = (1.0, 64.0);
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

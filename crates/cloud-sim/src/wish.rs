@@ -145,6 +145,13 @@ impl Size {
             let message = format!("{ocpus} ocpus and {memory} GB are not possible for {name}");
             return Err(Refusal::invalid(message));
         }
+        let (least, most) = Shape::MEMORY_PER_OCPU;
+        if !(least..=most).contains(&(memory / ocpus)) {
+            return Err(Refusal::invalid(format!(
+                "Invalid ratio of memory in GB to OCPUs: {memory} GB for {ocpus}. Valid ratio \
+                 range: {least} - {most}"
+            )));
+        }
         Ok(Self { shape, ocpus, memory, baseline })
     }
 }

@@ -98,6 +98,8 @@ async fn launches_that_cannot_be() {
         (with(&["shape"], json!(7)), 400, "CannotParseRequest"),
         (with(&["shapeConfig"], json!(null)), 400, "MissingParameter"),
         (with(&["shapeConfig", "ocpus"], json!(1000)), 400, "InvalidParameter"),
+        (with(&["shapeConfig", "ocpus"], json!(9)), 400, "InvalidParameter"),
+        (with(&["shapeConfig", "memoryInGBs"], json!(65)), 400, "InvalidParameter"),
         (with(&["sourceDetails"], json!(null)), 400, "MissingParameter"),
         (
             with(&["sourceDetails", "imageId"], json!("x")),
