@@ -67,6 +67,15 @@ impl SimStage {
     }
 }
 
+impl Drop for SimStage {
+    /// A body that drifts under one token would be launched a second time and not be noticed.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.cloud.admin().token_mismatches(), 0, "a token had two bodies");
+        }
+    }
+}
+
 /// Repeats soon, so that tests do not wait.
 pub(crate) fn http() -> http::Config {
     let mut http = http::Config::default();
