@@ -70,7 +70,7 @@ pub struct Settings {
     pub token_mismatch: Mismatch,
     /// How late every answer is, in milliseconds.
     pub latency_millis: u64,
-    /// How many of the newest requests can be read back.
+    /// How many of the newest requests can be read back, as far as they have 128 MB together.
     pub keep_requests: usize,
     /// How long a session token is good for, in seconds.
     pub session_seconds: u64,
