@@ -73,6 +73,12 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A speed that the clock cannot have.
+    #[error("speed {speed}: has to be 0, or from 0.001 to 1000000")]
+    Speed {
+        /// The speed as given.
+        speed: f64,
+    },
     /// A subnet has no usable range of addresses.
     #[error("subnet {subnet}: `{cidr}` is not an IPv4 range such as 10.1.0.0/16")]
     Subnet {

@@ -108,3 +108,12 @@ async fn limits_that_were_put_came_beside_those_before() {
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), limits);
     }
 }
+
+#[tokio::test]
+async fn a_speed_that_cannot_be_was_another_speed() {
+    for speed in [-1.0, 1e-9, 1e9, f64::NAN] {
+        let settings = Settings { speed, ..Settings::default() };
+        let refused = Cloud::start(settings).await.map(drop).unwrap_err();
+        assert!(refused.to_string().starts_with("speed "), "{refused}");
+    }
+}
