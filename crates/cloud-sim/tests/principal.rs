@@ -145,3 +145,20 @@ async fn a_public_key_of_the_older_form_got_a_token() {
     exchange_for(&mut scene, b"nonsense").await.refused(400, "InvalidParameter");
     exchange(&mut scene, &session).await.ok();
 }
+
+#[tokio::test]
+async fn every_instance_was_told_that_it_is_in_the_first_domain() {
+    let scene = Scene::frozen().await;
+    let mut body = support::launch_body("n1");
+    body["availabilityDomain"] = json!("Uocm:PHX-AD-2");
+    let id = scene.launch_with(None, &body).await.ok().json()["id"].clone();
+    scene.advance(10);
+    let own = format!("machines/{}/opc/v2", id.as_str().unwrap());
+    for (base, domain) in [("opc/v2", "phx-ad-1"), (own.as_str(), "phx-ad-2")] {
+        for (what, expected) in [("ociAdName", domain), ("state", "Running")] {
+            let url = format!("{}/{base}/instance/{what}", scene.cloud.endpoint());
+            let asked = scene.http.get(url).header("authorization", "Bearer Oracle");
+            assert_eq!(asked.send().await.unwrap().text().await.unwrap(), expected, "{base}");
+        }
+    }
+}
