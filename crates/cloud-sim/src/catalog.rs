@@ -1,9 +1,8 @@
-//! What there is beside instances: shapes, subnets, networks, compute clusters, configurations
-//! and pools.
+//! What there is beside instances: shapes, subnets, networks and compute clusters.
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::journal::Table;
-use crate::page::{Item, page};
+use crate::page::{Item, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
 use crate::world::World;
@@ -183,8 +182,8 @@ pub(crate) fn create_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
     world.check_compartment(&compartment)?;
     let domain = body.required("availabilityDomain")?;
     world.check_domain(&domain)?;
-    let tags = |name: &str| body.object(name).map(|tags| Value::Object(tags.unwrap_or_default()));
-    let (freeform, defined) = (tags("freeformTags")?, tags("definedTags")?);
+    let tags = |tags: Option<Map<String, Value>>| Value::Object(tags.unwrap_or_default());
+    let (freeform, defined) = (tags(body.freeform_tags()?), tags(body.defined_tags()?));
     let name = body.text("displayName")?.unwrap_or_else(|| "computecluster".to_owned());
     let id = world.new_id("computecluster");
     world.add_compute_cluster(&id);
@@ -206,16 +205,14 @@ fn is(view: &Map<String, Value>, call: &Call<'_>, field: &str) -> bool {
 /// `GET /20160918/computeClusters`, whose list is an object with `items`.
 pub(crate) fn compute_clusters(world: &mut World, call: &Call<'_>) -> Outcome {
     world.check_compartment(call.query.require("compartmentId")?)?;
-    let items: Vec<_> = world
-        .compute_clusters
-        .values()
-        .filter(|cluster| {
-            ["compartmentId", "availabilityDomain", "displayName"]
-                .into_iter()
-                .all(|field| is(cluster, call, field))
-        })
-        .collect();
-    Ok(Answer::json(&json!({"items": items})))
+    let wanted = world.compute_clusters.iter().filter(|(_, cluster)| {
+        ["compartmentId", "availabilityDomain", "displayName"]
+            .into_iter()
+            .all(|field| is(cluster, call, field))
+    });
+    let rows = wanted.map(|(id, cluster)| Row { view: json!(cluster), key: id.clone() }).collect();
+    let (items, next) = cut(rows, &call.query, world.settings.page_size, false)?;
+    Ok(turn(Answer::json(&json!({"items": items})), next))
 }
 
 /// `GET /20160918/computeClusters/{id}`.

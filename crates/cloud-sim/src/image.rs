@@ -4,7 +4,7 @@ use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Failure;
 use crate::journal::Table;
 use crate::lifecycle::Event;
-use crate::operate::descending;
+use crate::operate::{by_name, descending};
 use crate::page::{Item, page};
 use crate::query::{Call, Fields, Query};
 use crate::settings::Image;
@@ -149,7 +149,8 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     {
         return Err(Refusal::invalid(format!("shape {shape} is not known")));
     }
-    let by_name = query.get("sortBy") == Some("DISPLAYNAME");
+    let by_name = by_name(query)?;
+    check_state(query)?;
     let rows = world.images.values().filter(|image| wanted(&image.view, query)).map(|image| {
         let by = if by_name { "displayName" } else { "timeCreated" };
         let (first, id) = (field(&image.view, by), field(&image.view, "id"));
@@ -158,6 +159,17 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     });
     let descending = descending(query, !by_name)?;
     page(rows.collect(), query, world.settings.page_size, descending)
+}
+
+/// Refuses a state that no image can have.
+fn check_state(query: &Query) -> Result<(), Refusal> {
+    match query.get("lifecycleState") {
+        None
+        | Some("PROVISIONING" | "IMPORTING" | "AVAILABLE" | "EXPORTING" | "DISABLED" | "DELETED") => {
+            Ok(())
+        }
+        Some(other) => Err(Refusal::invalid(format!("lifecycleState {other} is not known"))),
+    }
 }
 
 fn wanted(view: &Map<String, Value>, query: &Query) -> bool {
@@ -201,7 +213,7 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
         name: body.text("displayName")?.unwrap_or_else(|| format!("image of {of}")),
         system: of_base("operatingSystem"),
         version: of_base("operatingSystemVersion"),
-        tags: Value::Object(body.object("freeformTags")?.unwrap_or_default()),
+        tags: Value::Object(body.freeform_tags()?.unwrap_or_default()),
         base,
         state: "PROVISIONING",
         compartment: compartment.clone(),

@@ -1,4 +1,4 @@
-//! What can be done to instances that are there: get, list, act, update, terminate.
+//! What can be done to one instance that is there: get, act, update, terminate.
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record};
@@ -7,10 +7,11 @@ use crate::launch::shown;
 use crate::lifecycle::Path;
 use crate::query::{Call, Fields, Query};
 use crate::state::State;
+use crate::wish::{check_metadata, check_volume_size};
 use crate::work_request::Work;
 use crate::world::{World, etag};
 use hyper::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 impl World {
     /// The instance that the path names.
@@ -55,6 +56,15 @@ pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let etag = world.instance(call)?.etag.clone();
     let written = world.written(call.segment(0));
     Ok(Answer::of_json(written).header("etag", etag))
+}
+
+/// True if a list is by name, and not by time.
+pub(crate) fn by_name(query: &Query) -> Result<bool, Refusal> {
+    match query.get("sortBy") {
+        None | Some("TIMECREATED") => Ok(false),
+        Some("DISPLAYNAME") => Ok(true),
+        Some(other) => Err(Refusal::invalid(format!("sortBy {other} is not known"))),
+    }
 }
 
 /// The direction of a list, by its usual one.
@@ -142,6 +152,7 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
         | State::Stopped
         | State::CreatingImage => {}
     }
+    check_changes(body)?;
     let changed = change(&record, body)?;
     let source = body.object("sourceDetails")?;
     let replaced = source.map(|source| replace(world, &record, source)).transpose()?;
@@ -168,16 +179,37 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
     Ok(shown(&updated))
 }
 
+/// What an update can change here.
+const CHANGEABLE: [&str; 7] = [
+    "displayName",
+    "freeformTags",
+    "definedTags",
+    "metadata",
+    "extendedMetadata",
+    "sourceDetails",
+    "updateOperationConstraint",
+];
+
+/// Refuses what would be answered with 200 and not be done.
+fn check_changes(body: &Map<String, Value>) -> Result<(), Refusal> {
+    check_metadata(body)?;
+    let given = body.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name);
+    match given.into_iter().find(|name| !CHANGEABLE.contains(&name.as_str())) {
+        Some(name) => Err(Refusal::invalid(format!("{name} cannot be changed in this cloud"))),
+        None => Ok(()),
+    }
+}
+
 /// The instance with the fields that the body gives.
 fn change(record: &Record, body: &Map<String, Value>) -> Result<Instance, Refusal> {
     let mut instance = record.instance.clone();
     if let Some(name) = body.text("displayName")? {
         instance.display_name = name;
     }
-    if let Some(tags) = body.object("freeformTags")? {
+    if let Some(tags) = body.freeform_tags()? {
         instance.freeform_tags = tags;
     }
-    if let Some(tags) = body.object("definedTags")? {
+    if let Some(tags) = body.defined_tags()? {
         instance.defined_tags = tags;
     }
     if let Some(metadata) = body.object("metadata")? {
@@ -232,7 +264,8 @@ fn replace(
             return Err(Refusal::incorrect_state(message));
         }
     };
-    let keep = source.get("isPreserveBootVolumeEnabled").and_then(Value::as_bool).unwrap_or(false);
+    check_volume_size(&source)?;
+    let keep = source.flag("isPreserveBootVolumeEnabled")?.unwrap_or(false);
     let mut details = source;
     details.remove("isPreserveBootVolumeEnabled");
     Ok(Replacement { image, source: Value::Object(details), keep, path })
@@ -263,33 +296,4 @@ fn put_in(world: &mut World, record: &Record, replacement: Replacement, failure:
         }
     }
     world.go(record, "UpdateInstance", path);
-}
-
-/// `GET /20160918/bootVolumeAttachments`.
-pub(crate) fn list_boot_volume_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
-    let compartment = call.query.require("compartmentId")?;
-    let domain = call.query.require("availabilityDomain")?;
-    let rows = world.instances.values().filter(|record| {
-        record.state() != State::Terminated
-            && record.instance.compartment_id == compartment
-            && record.instance.availability_domain == domain
-            && call.query.allows("instanceId", record.id())
-            && call.query.allows("bootVolumeId", &record.boot_volume)
-    });
-    let rows: Vec<Value> = rows
-        .map(|record| {
-            json!({
-                "id": record.id().replacen("ocid1.instance.", "ocid1.bootvolumeattachment.", 1),
-                "availabilityDomain": domain,
-                "bootVolumeId": record.boot_volume,
-                "compartmentId": compartment,
-                "displayName": "Remote boot attachment for instance",
-                "instanceId": record.id(),
-                "lifecycleState": "ATTACHED",
-                "timeCreated": record.instance.time_created,
-                "isPvEncryptionInTransitEnabled": false,
-            })
-        })
-        .collect();
-    Ok(Answer::json(&rows))
 }

@@ -72,7 +72,7 @@ const ROUTES: &[Route] = &[
     get("/20160918/shapes", "ListShapes", catalog::shapes),
     get("/20160918/bootVolumes", "ListBootVolumes", boot_volume::list),
     get("/20160918/bootVolumes/{}", "GetBootVolume", boot_volume::get),
-    get("/20160918/bootVolumeAttachments", "ListBootVolumeAttachments", operate::list_boot_volume_attachments),
+    get("/20160918/bootVolumeAttachments", "ListBootVolumeAttachments", boot_volume::list_attachments),
     // Clusters, pools, capacity.
     post("/20160918/computeClusters", "CreateComputeCluster", catalog::create_compute_cluster),
     get("/20160918/computeClusters", "ListComputeClusters", catalog::compute_clusters),

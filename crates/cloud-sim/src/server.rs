@@ -221,7 +221,7 @@ fn work(shared: &Shared, whole: &Whole, caller: &str) -> Outcome {
     };
     let call = Call {
         path,
-        query: whole.query(),
+        query: whole.query().of(route.operation),
         target: &whole.target,
         headers: &whole.headers,
         body: &whole.body,

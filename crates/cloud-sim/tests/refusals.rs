@@ -5,7 +5,7 @@ mod support;
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::RsaKeyPair;
 use cloud_sim::{Capacity, Fault, Limit, Mismatch, Rule, Settings, Throttle};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, SystemTime};
 use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, launch_body};
 
@@ -76,61 +76,6 @@ async fn etags_guard_changes() {
     let put = scene.try_send("PUT", &target, &[("if-match", &etag)], &body).await.unwrap().ok();
     assert_ne!(put.header("etag").unwrap(), etag);
     assert_eq!(put.json()["freeformTags"], json!({"cluster": "c1"}));
-}
-
-#[tokio::test]
-async fn launches_that_cannot_be() {
-    let scene = Scene::frozen().await;
-    let with = |path: &[&str], value: Value| {
-        let mut body = launch_body("n1");
-        let mut place = &mut body;
-        for name in path {
-            place = &mut place[*name];
-        }
-        *place = value;
-        body
-    };
-    let table = [
-        (with(&["compartmentId"], json!("nope")), 404, "NotAuthorizedOrNotFound"),
-        (with(&["availabilityDomain"], json!("AD-9")), 400, "InvalidParameter"),
-        (with(&["shape"], json!("VM.Nope")), 400, "InvalidParameter"),
-        (with(&["shape"], json!(null)), 400, "MissingParameter"),
-        (with(&["shape"], json!(7)), 400, "CannotParseRequest"),
-        (with(&["shapeConfig"], json!(null)), 400, "MissingParameter"),
-        (with(&["shapeConfig", "ocpus"], json!(1000)), 400, "InvalidParameter"),
-        (with(&["shapeConfig", "ocpus"], json!(9)), 400, "InvalidParameter"),
-        (with(&["shapeConfig", "memoryInGBs"], json!(65)), 400, "InvalidParameter"),
-        (with(&["sourceDetails"], json!(null)), 400, "MissingParameter"),
-        (
-            with(&["sourceDetails", "imageId"], json!("x")),
-            400,
-            "RelatedResourceNotAuthorizedOrNotFound",
-        ),
-        (
-            with(&["createVnicDetails", "subnetId"], json!("x")),
-            400,
-            "RelatedResourceNotAuthorizedOrNotFound",
-        ),
-        (with(&["createVnicDetails", "privateIp"], json!("192.168.0.1")), 400, "InvalidParameter"),
-        (with(&["createVnicDetails", "hostnameLabel"], json!("a_b")), 400, "InvalidParameter"),
-        (with(&["faultDomain"], json!("FAULT-DOMAIN-4")), 400, "InvalidParameter"),
-        (with(&["computeClusterId"], json!("x")), 400, "RelatedResourceNotAuthorizedOrNotFound"),
-        (with(&["metadata"], json!({"user_data": "%%"})), 400, "InvalidParameter"),
-        (with(&["metadata"], json!({"x": "y".repeat(32_001)})), 400, "InvalidParameter"),
-        (with(&["freeformTags"], json!([])), 400, "CannotParseRequest"),
-        (with(&["platformConfig"], json!("x")), 400, "CannotParseRequest"),
-    ];
-    for (body, status, code) in table {
-        scene.launch_with(None, &body).await.refused(status, code);
-    }
-    let garbage = scene.send("POST", "/20160918/instances", "{").await;
-    garbage.refused(400, "CannotParseRequest");
-    assert_eq!(scene.cloud.admin().instances().len(), 0);
-    let work = format!("/20160918/workRequests?compartmentId={COMPARTMENT}");
-    assert_eq!(scene.get(&work).await.ok().json(), json!([]), "no work is left open");
-    let id = scene.launch("n1").await;
-    let address = scene.cloud.admin().address(&id).unwrap().to_string();
-    assert_eq!(address, "10.1.0.2", "no address is left taken");
 }
 
 #[tokio::test]
