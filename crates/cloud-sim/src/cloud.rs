@@ -55,9 +55,10 @@ impl Cloud {
             Err(source) => drop(ready.send(Err(source))),
         };
         let thread = std::thread::Builder::new().name("cloud-sim".to_owned());
-        let thread = thread.spawn(body).map_err(fail)?;
+        let unable = |source| Error::System { what: "start a thread", source };
+        let thread = thread.spawn(body).map_err(unable)?;
         let gone = || io::Error::other("the thread ended");
-        started.await.unwrap_or_else(|_| Err(gone())).map_err(fail)?;
+        started.await.unwrap_or_else(|_| Err(gone())).map_err(unable)?;
         Ok(Self {
             address,
             credentials: Credentials::new(&settings),

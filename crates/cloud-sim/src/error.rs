@@ -16,6 +16,14 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// The system does not give what a cloud needs to run.
+    #[error("cannot {what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
     /// A file or directory of the state cannot be read or written.
     #[error("{}", path.display())]
     File {

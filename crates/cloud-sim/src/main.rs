@@ -120,9 +120,8 @@ fn complain(error: &Error) {
 }
 
 async fn run(arguments: Arguments) -> Result<(), Error> {
-    let directory = arguments.state.clone();
     let ended = (SignalKind::terminate(), SignalKind::interrupt());
-    let fail = |source| Error::File { path: directory.clone(), source };
+    let fail = |source| Error::System { what: "wait for signals", source };
     let mut terminated = signal(ended.0).map_err(fail)?;
     let mut interrupted = signal(ended.1).map_err(fail)?;
     let settings = arguments.settings()?;
