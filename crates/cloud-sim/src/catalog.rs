@@ -5,7 +5,7 @@ use crate::journal::Table;
 use crate::page::{Item, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
-use crate::world::World;
+use crate::world::{World, etag_of};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -195,7 +195,7 @@ pub(crate) fn create_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
         ("freeformTags".to_owned(), freeform),
         ("definedTags".to_owned(), defined),
     ]);
-    Ok(Answer::json(&*cluster).header("etag", "cc"))
+    Ok(Answer::json(&*cluster).header("etag", etag_of(cluster)))
 }
 
 fn is(view: &Map<String, Value>, call: &Call<'_>, field: &str) -> bool {
@@ -220,19 +220,22 @@ pub(crate) fn compute_cluster(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
     let cluster = world.compute_clusters.get(id);
     let cluster = cluster.ok_or_else(|| Refusal::not_found("compute cluster", id))?;
-    Ok(Answer::json(cluster).header("etag", "cc"))
+    Ok(Answer::json(cluster).header("etag", etag_of(cluster)))
 }
 
 /// `DELETE /20160918/computeClusters/{id}`.
 pub(crate) fn delete_compute_cluster(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
+    let cluster = world.compute_clusters.get(id);
+    let cluster = cluster.ok_or_else(|| Refusal::not_found("compute cluster", id))?;
+    call.check_match(&etag_of(cluster))?;
     let used = world.instances.values().any(|record| {
         record.state().is_live() && record.instance.compute_cluster_id.as_deref() == Some(id)
     });
     if used {
         return Err(Refusal::incorrect_state("the compute cluster has instances"));
     }
-    world.compute_clusters.remove(id).ok_or_else(|| Refusal::not_found("compute cluster", id))?;
+    world.compute_clusters.remove(id);
     world.touch(Table::ComputeClusters, id);
     Ok(Answer::empty())
 }

@@ -10,7 +10,7 @@ use crate::query::{Call, Fields, Query};
 use crate::settings::Image;
 use crate::state::State;
 use crate::work_request::Work;
-use crate::world::World;
+use crate::world::{World, etag_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -182,13 +182,15 @@ fn wanted(view: &Map<String, Value>, query: &Query) -> bool {
 pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
     let image = world.images.get(id).ok_or_else(|| Refusal::not_found("image", id))?;
-    Ok(Answer::json(&image.view).header("etag", "image"))
+    Ok(Answer::json(&image.view).header("etag", etag_of(&image.view)))
 }
 
 /// `DELETE /20160918/images/{id}`.
 pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
-    world.images.remove(id).ok_or_else(|| Refusal::not_found("image", id))?;
+    let image = world.images.get(id).ok_or_else(|| Refusal::not_found("image", id))?;
+    call.check_match(&etag_of(&image.view))?;
+    world.images.remove(id);
     world.touch(Table::Images, id);
     Ok(Answer::empty())
 }
@@ -229,6 +231,6 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
     world.make_image(&making, Some(work.clone()), call.failure());
     world.schedule(world.settings.timing.image, Event::Image(id.clone()));
     let image = world.images.get(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
-    let answer = Answer::json(&image.view).header("etag", "image");
+    let answer = Answer::json(&image.view).header("etag", etag_of(&image.view));
     Ok(answer.header("opc-work-request-id", work))
 }

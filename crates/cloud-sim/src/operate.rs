@@ -10,7 +10,6 @@ use crate::state::State;
 use crate::wish::{check_metadata, check_volume_size};
 use crate::work_request::Work;
 use crate::world::{World, etag};
-use hyper::StatusCode;
 use serde_json::{Map, Value};
 
 impl World {
@@ -23,14 +22,8 @@ impl World {
     /// The same, if the caller's `if-match` allows a change.
     fn instance_to_change(&self, call: &Call<'_>) -> Result<Record, Refusal> {
         let record = self.instance(call)?;
-        match call.header("if-match") {
-            Some(wanted) if wanted != record.etag && wanted != "*" => Err(Refusal::new(
-                StatusCode::PRECONDITION_FAILED,
-                "NoEtagMatch",
-                "The if-match header etag does not match the current etag",
-            )),
-            Some(_) | None => Ok(record.clone()),
-        }
+        call.check_match(&record.etag)?;
+        Ok(record.clone())
     }
 
     /// Lets an instance go through these states, the first at once, and gives the work request.

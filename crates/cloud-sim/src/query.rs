@@ -3,7 +3,7 @@
 use crate::answer::Refusal;
 use crate::fault::Later;
 use crate::instance::Failure;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
@@ -79,6 +79,18 @@ impl Call<'_> {
     /// The n-th placeholder of the path.
     pub(crate) fn segment(&self, index: usize) -> &str {
         self.path.get(index).map_or("", String::as_str)
+    }
+
+    /// Refuses a change of what is no longer as the caller's `if-match` says.
+    pub(crate) fn check_match(&self, etag: &str) -> Result<(), Refusal> {
+        match self.header("if-match") {
+            Some(wanted) if wanted != etag && wanted != "*" => Err(Refusal::new(
+                StatusCode::PRECONDITION_FAILED,
+                "NoEtagMatch",
+                "The if-match header etag does not match the current etag",
+            )),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Why the work that now begins shall fail, if a rule says so.

@@ -246,6 +246,15 @@ pub(crate) fn hex_id() -> String {
     format!("{:032X}", fastrand::u128(..))
 }
 
+/// The etag of what has none of its own: it changes with what is shown.
+pub(crate) fn etag_of(view: &Map<String, Value>) -> String {
+    // What we serialise has string keys only, so this does not fail.
+    let text = serde_json::to_vec(view).unwrap_or_default();
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &text);
+    let bytes = digest.as_ref().iter().take(16);
+    bytes.map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+}
+
 /// A new etag.
 pub(crate) fn etag() -> String {
     hex_id().to_lowercase()

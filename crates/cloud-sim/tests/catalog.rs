@@ -42,3 +42,18 @@ async fn every_reading_operation_answers() {
         missing.refused(404, "NotAuthorizedOrNotFound");
     }
 }
+
+#[tokio::test]
+async fn an_image_was_deleted_whatever_if_match_said() {
+    let scene = Scene::frozen().await;
+    for target in
+        ["images/ocid1.image.oc1.phx.img001", "computeClusters/ocid1.computecluster.oc1.phx.cc1"]
+    {
+        let target = format!("/20160918/{target}");
+        let etag = scene.get(&target).await.ok().header("etag").unwrap();
+        let stale = scene.try_send("DELETE", &target, &[("if-match", "stale")], "").await.unwrap();
+        stale.refused(412, "NoEtagMatch");
+        scene.try_send("DELETE", &target, &[("if-match", &etag)], "").await.unwrap().ok();
+        scene.get(&target).await.refused(404, "NotAuthorizedOrNotFound");
+    }
+}
