@@ -57,7 +57,7 @@ fn build(
     failure: Option<Failure>,
 ) -> Result<Record, Refusal> {
     // All that can be refused comes first: the address, and after it what is never refused.
-    let instance = instance(world, world.new_id("instance"), call.object()?, &wish)?;
+    let instance = instance(world, call.object()?, &wish)?;
     let number = world.next_number();
     let vnic = world.new_vnic(&wish, number)?;
     let failure = failure.or_else(|| call.failure());
@@ -127,16 +127,11 @@ impl Given<'_> {
     }
 }
 
-fn instance(
-    world: &World,
-    id: String,
-    body: &Map<String, Value>,
-    wish: &Wish,
-) -> Result<Instance, Refusal> {
+fn instance(world: &World, body: &Map<String, Value>, wish: &Wish) -> Result<Instance, Refusal> {
     let given = Given(body);
     let stamp = world.clock.stamp();
     Ok(Instance {
-        id,
+        id: world.new_id("instance"),
         availability_domain: wish.domain.clone(),
         compartment_id: wish.compartment.clone(),
         display_name: given.name(&stamp)?,
