@@ -204,7 +204,7 @@ fn a_start_waits_for_a_machine_that_is_going() {
 fn a_launch_that_the_cloud_refuses_is_logged_as_ever() {
     let stage = cluster();
     let answer = answer(400, "LimitExceeded", "The following service limits were exceeded");
-    stage.cloud().add_fault(Rule::always("LaunchInstance", answer));
+    stage.cloud().add_fault(Rule::always("LaunchInstance", answer)).unwrap();
     stage.run("startnode", &[NODE]).with_code(1).saying(&["service limits were exceeded"]);
     let log = stage.read("log/elastic.log");
     assert!(log.contains(&format!("{NODE}:  problem launching instance: ")), "{log}");
@@ -244,7 +244,7 @@ fn a_stop_that_fails_is_logged_as_ever_and_the_others_go_on() {
     );
     let id = stage.machine(NODE).id;
     let rule = Rule { containing: Some(id), ..Rule::always("TerminateInstance", answer) };
-    stage.cloud().add_fault(rule);
+    stage.cloud().add_fault(rule).unwrap();
     let ended = stage.run("stopnode", &[&both]);
     assert_eq!(stage.live(), [NODE], "{ended:?}");
     let ended: Ended = ended.with_code(1).saying(&[&format!("{NODE}: problem while stopping: ")]);

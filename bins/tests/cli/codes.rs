@@ -105,7 +105,7 @@ fn one() {
     let answer = answer(500, "InternalError", "Out of host capacity.");
     let rule =
         Rule { containing: Some(format!("{NODE}\"")), ..Rule::always("LaunchInstance", answer) };
-    stage.cloud().add_fault(rule);
+    stage.cloud().add_fault(rule).unwrap();
     let both = "vm-standard2-1-ad1-[0001-0002]";
     let ended = stage.run("startnode", &[both]).with_code(1);
     let ended = ended.saying(&[&format!("{NODE}: "), "Out of host capacity"]);
@@ -123,7 +123,7 @@ fn one() {
 fn one_for_a_cloud_that_does_not_list() {
     let stage = Stage::new().running();
     let answer = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
-    stage.cloud().add_fault(Rule::always("ListInstances", answer));
+    stage.cloud().add_fault(Rule::always("ListInstances", answer)).unwrap();
     let ended = stage.run("listnodes", &["--all"]).with_code(1).saying(&["Authorization failed"]);
     assert!(ended.stdout.contains(NODE), "{ended:?}");
     for arguments in [&["--apply"][..], &[]] {
@@ -258,7 +258,7 @@ fn one_for_a_reconcile_that_is_refused() {
     stage.run("startnode", &[NODE]).with_code(0);
     stage.run("reconcile", &["--apply"]).with_code(0);
     let answer = answer(409, "Conflict", "The machine is held");
-    stage.cloud().add_fault(Rule::always("TerminateInstance", answer));
+    stage.cloud().add_fault(Rule::always("TerminateInstance", answer)).unwrap();
     let ended = stage.run("reconcile", &["--apply"]).with_code(1);
     let _ = ended.saying(&[NODE, "The machine is held"]);
     assert_eq!(stage.live(), [NODE]);

@@ -178,7 +178,7 @@ fn all_machines_ended_unasked_as_a_listing_had_failed() {
     let stage = Stage::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let hidden = || answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
-    stage.cloud().add_fault(Rule::once("ListInstances", hidden()));
+    stage.cloud().add_fault(Rule::once("ListInstances", hidden())).unwrap();
     let ended = stage.run("stopnode", &["--all"]).with_code(1);
     let ended = ended.saying(&["Authorization failed", "nothing done", "which machines there are"]);
     assert_eq!(stage.live(), [NODE], "{ended:?}");

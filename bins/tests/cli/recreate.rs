@@ -18,7 +18,7 @@ fn a_node_whose_image_cannot_be_replaced_is_recreated_by_the_reboot_program() {
     let before = stage.machine(NODE);
     configure("new");
     let refuse = answer(400, "InvalidParameter", "this operation is not supported for the shape");
-    stage.cloud().add_fault(Rule::once("UpdateInstance", refuse));
+    stage.cloud().add_fault(Rule::once("UpdateInstance", refuse)).unwrap();
     stage.run("rebuild", &[NODE]).with_code(0);
     let after = stage.machine(NODE);
     assert_ne!(after.id, before.id);

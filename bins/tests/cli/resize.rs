@@ -33,7 +33,7 @@ fn limits(stage: &Stage, min: u32, max: u32) {
 fn full_for(stage: &Stage, node: &str) {
     let answer = answer(500, "InternalError", "Out of host capacity.");
     let containing = Some(format!("{node}\""));
-    stage.cloud().add_fault(Rule { containing, ..Rule::always("LaunchInstance", answer) });
+    stage.cloud().add_fault(Rule { containing, ..Rule::always("LaunchInstance", answer) }).unwrap();
 }
 
 #[test]

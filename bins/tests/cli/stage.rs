@@ -210,6 +210,15 @@ impl Stage {
     }
 }
 
+impl Drop for Stage {
+    /// A body that drifts under one token would be launched a second time and not be noticed.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.cloud().token_mismatches(), 0, "a token had two bodies");
+        }
+    }
+}
+
 fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, (u64, Vec<u8>)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

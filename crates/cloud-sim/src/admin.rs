@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::clock::{FURTHEST, MOST_SKEW, Moment, is_speed};
+use crate::error::Error;
 use crate::fault::Rule;
 use crate::federation::LONGEST_SESSION;
 use crate::instance::Instance;
@@ -31,10 +32,10 @@ impl Admin {
         Self { shared }
     }
 
-    /// Adds a fault rule and gives its number.
-    #[expect(clippy::must_use_candidate, reason = "the number matters to few")]
-    pub fn add_fault(&self, rule: Rule) -> u64 {
-        lock(&self.shared.faults).add(rule)
+    /// Adds a fault rule and gives its number; refuses one that could never happen.
+    pub fn add_fault(&self, rule: Rule) -> Result<u64, Error> {
+        rule.check()?;
+        Ok(lock(&self.shared.faults).add(rule))
     }
 
     /// Takes every fault rule away.
@@ -49,13 +50,30 @@ impl Admin {
     }
 
     /// Says how many instances fit, in place of everything said before.
-    pub fn set_capacity(&self, capacity: Vec<Capacity>) {
-        self.shared.with(|world| world.capacity = capacity);
+    pub fn set_capacity(&self, capacity: Vec<Capacity>) -> Result<(), Error> {
+        self.shared.with(|world| {
+            world.settings.check_capacity(&capacity)?;
+            world.capacity = capacity;
+            Ok(())
+        })
     }
 
     /// Sets one service limit.
-    pub fn set_limit(&self, limit: Limit) {
-        self.shared.with(|world| limits::set(&mut world.limits, limit));
+    pub fn set_limit(&self, limit: Limit) -> Result<(), Error> {
+        self.shared.with(|world| {
+            world.settings.check_limit(&limit)?;
+            limits::set(&mut world.limits, limit);
+            Ok(())
+        })
+    }
+
+    /// Says what service limits there are, in place of everything said before.
+    pub fn set_limits(&self, limits: Vec<Limit>) -> Result<(), Error> {
+        self.shared.with(|world| {
+            limits.iter().try_for_each(|limit| world.settings.check_limit(limit))?;
+            world.limits = limits;
+            Ok(())
+        })
     }
 
     /// Takes every service limit away.
@@ -64,8 +82,10 @@ impl Admin {
     }
 
     /// Says how many requests are taken, in place of everything said before.
-    pub fn set_throttle(&self, throttle: Vec<Throttle>) {
+    pub fn set_throttle(&self, throttle: Vec<Throttle>) -> Result<(), Error> {
+        throttle.iter().try_for_each(Throttle::check)?;
         *lock(&self.shared.buckets) = Buckets::new(throttle);
+        Ok(())
     }
 
     /// Says how late every answer is; the work is done at once.
@@ -180,6 +200,13 @@ pub(crate) fn answer(shared: &Arc<Shared>, method: &Method, path: &str, body: &[
     admin.route(method, path, body).unwrap_or_else(|refusal| refusal.answer())
 }
 
+/// What cannot have an effect is the fault of whoever asks for it.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|error| Refusal::unparsable(error.to_string()))
 }
@@ -199,7 +226,9 @@ impl Admin {
             ("GET", "clock", "") => Ok(self.show_clock()),
             ("GET", "instances", "") => Ok(Answer::json(&self.instances())),
             ("GET", "instances", id) => self.show_instance(id),
-            ("POST", "faults", "") => Ok(Answer::json(&json!({"id": self.add_fault(read(body)?)}))),
+            ("POST", "faults", "") => {
+                Ok(Answer::json(&json!({"id": self.add_fault(read(body)?)?})))
+            }
             ("DELETE", "sessions", "") => Ok(Answer::json(&self.end_sessions())),
             ("PUT", "clock", "") => self.put_clock(body),
             (method, what, id) => {
@@ -215,9 +244,9 @@ impl Admin {
             ("DELETE", "faults", "") => self.clear_faults(),
             ("DELETE", "faults", id) => self.remove_fault(id)?,
             ("DELETE", "requests", "") => self.clear_requests(),
-            ("PUT", "capacity", "") => self.set_capacity(read(body)?),
-            ("PUT", "limits", "") => self.put_limits(body)?,
-            ("PUT", "throttle", "") => self.set_throttle(read(body)?),
+            ("PUT", "capacity", "") => self.set_capacity(read(body)?)?,
+            ("PUT", "limits", "") => self.set_limits(read(body)?)?,
+            ("PUT", "throttle", "") => self.set_throttle(read(body)?)?,
             ("PUT", "latency", "") => self.set_latency(Duration::from_millis(read(body)?)),
             ("PUT", "instances", id) => self.put_state(id, body)?,
             ("PUT", "sessions", "") => self.put_sessions(body)?,
@@ -254,13 +283,6 @@ impl Admin {
             "most_in_flight": self.most_in_flight(),
             "token_mismatches": self.token_mismatches(),
         }))
-    }
-
-    fn put_limits(&self, body: &[u8]) -> Result<(), Refusal> {
-        for limit in read::<Vec<Limit>>(body)? {
-            self.set_limit(limit);
-        }
-        Ok(())
     }
 
     fn latency_millis(&self) -> u64 {

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Instance, Record};
 use crate::journal::Table;
-use crate::page::{Item, page};
+use crate::page::{Item, numbered, page};
 use crate::query::Call;
 use crate::state::State;
 use crate::world::World;
@@ -133,4 +133,34 @@ pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let volume = world.boot_volumes.get(id);
     let volume = volume.ok_or_else(|| Refusal::not_found("boot volume", id))?;
     Ok(Answer::json(&shown(volume)).header("etag", "bv"))
+}
+
+fn attachment_view(record: &Record) -> Value {
+    let Record { instance, boot_volume, .. } = record;
+    json!({
+        "id": record.id().replacen("ocid1.instance.", "ocid1.bootvolumeattachment.", 1),
+        "availabilityDomain": instance.availability_domain,
+        "bootVolumeId": boot_volume,
+        "compartmentId": instance.compartment_id,
+        "displayName": "Remote boot attachment for instance",
+        "instanceId": instance.id,
+        "lifecycleState": "ATTACHED",
+        "timeCreated": instance.time_created,
+        "isPvEncryptionInTransitEnabled": false,
+    })
+}
+
+/// `GET /20160918/bootVolumeAttachments`.
+pub(crate) fn list_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
+    let compartment = call.query.require("compartmentId")?;
+    let domain = call.query.require("availabilityDomain")?;
+    let rows = world.instances.values().filter(|record| {
+        record.state() != State::Terminated
+            && record.instance.compartment_id == compartment
+            && record.instance.availability_domain == domain
+            && call.query.allows("instanceId", record.id())
+            && call.query.allows("bootVolumeId", &record.boot_volume)
+    });
+    let rows = rows.map(|record| (record.number, record));
+    numbered(rows, &call.query, world.settings.page_size, attachment_view)
 }

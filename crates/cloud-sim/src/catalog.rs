@@ -1,12 +1,11 @@
-//! What there is beside instances: shapes, subnets, networks, compute clusters, configurations
-//! and pools.
+//! What there is beside instances: shapes, subnets, networks and compute clusters.
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::journal::Table;
-use crate::page::{Item, page};
+use crate::page::{Item, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
-use crate::world::World;
+use crate::world::{World, etag_of};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -33,8 +32,8 @@ fn shape_view(shape: &Shape) -> Value {
                 "minInGBs": 1.0,
                 "maxInGBs": memory,
                 "defaultPerOcpuInGBs": shape.memory,
-                "minPerOcpuInGBs": 1.0,
-                "maxPerOcpuInGBs": 64.0,
+                "minPerOcpuInGBs": Shape::MEMORY_PER_OCPU.0,
+                "maxPerOcpuInGBs": Shape::MEMORY_PER_OCPU.1,
                 "maxPerNumaNodeInGBs": memory / 2.0,
             }),
         )
@@ -183,8 +182,8 @@ pub(crate) fn create_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
     world.check_compartment(&compartment)?;
     let domain = body.required("availabilityDomain")?;
     world.check_domain(&domain)?;
-    let tags = |name: &str| body.object(name).map(|tags| Value::Object(tags.unwrap_or_default()));
-    let (freeform, defined) = (tags("freeformTags")?, tags("definedTags")?);
+    let tags = |tags: Option<Map<String, Value>>| Value::Object(tags.unwrap_or_default());
+    let (freeform, defined) = (tags(body.freeform_tags()?), tags(body.defined_tags()?));
     let name = body.text("displayName")?.unwrap_or_else(|| "computecluster".to_owned());
     let id = world.new_id("computecluster");
     world.add_compute_cluster(&id);
@@ -196,7 +195,7 @@ pub(crate) fn create_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
         ("freeformTags".to_owned(), freeform),
         ("definedTags".to_owned(), defined),
     ]);
-    Ok(Answer::json(&*cluster).header("etag", "cc"))
+    Ok(Answer::json(&*cluster).header("etag", etag_of(cluster)))
 }
 
 fn is(view: &Map<String, Value>, call: &Call<'_>, field: &str) -> bool {
@@ -206,16 +205,14 @@ fn is(view: &Map<String, Value>, call: &Call<'_>, field: &str) -> bool {
 /// `GET /20160918/computeClusters`, whose list is an object with `items`.
 pub(crate) fn compute_clusters(world: &mut World, call: &Call<'_>) -> Outcome {
     world.check_compartment(call.query.require("compartmentId")?)?;
-    let items: Vec<_> = world
-        .compute_clusters
-        .values()
-        .filter(|cluster| {
-            ["compartmentId", "availabilityDomain", "displayName"]
-                .into_iter()
-                .all(|field| is(cluster, call, field))
-        })
-        .collect();
-    Ok(Answer::json(&json!({"items": items})))
+    let wanted = world.compute_clusters.iter().filter(|(_, cluster)| {
+        ["compartmentId", "availabilityDomain", "displayName"]
+            .into_iter()
+            .all(|field| is(cluster, call, field))
+    });
+    let rows = wanted.map(|(id, cluster)| Row { view: json!(cluster), key: id.clone() }).collect();
+    let (items, next) = cut(rows, &call.query, world.settings.page_size, false)?;
+    Ok(turn(Answer::json(&json!({"items": items})), next))
 }
 
 /// `GET /20160918/computeClusters/{id}`.
@@ -223,19 +220,22 @@ pub(crate) fn compute_cluster(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
     let cluster = world.compute_clusters.get(id);
     let cluster = cluster.ok_or_else(|| Refusal::not_found("compute cluster", id))?;
-    Ok(Answer::json(cluster).header("etag", "cc"))
+    Ok(Answer::json(cluster).header("etag", etag_of(cluster)))
 }
 
 /// `DELETE /20160918/computeClusters/{id}`.
 pub(crate) fn delete_compute_cluster(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
+    let cluster = world.compute_clusters.get(id);
+    let cluster = cluster.ok_or_else(|| Refusal::not_found("compute cluster", id))?;
+    call.check_match(&etag_of(cluster))?;
     let used = world.instances.values().any(|record| {
         record.state().is_live() && record.instance.compute_cluster_id.as_deref() == Some(id)
     });
     if used {
         return Err(Refusal::incorrect_state("the compute cluster has instances"));
     }
-    world.compute_clusters.remove(id).ok_or_else(|| Refusal::not_found("compute cluster", id))?;
+    world.compute_clusters.remove(id);
     world.touch(Table::ComputeClusters, id);
     Ok(Answer::empty())
 }

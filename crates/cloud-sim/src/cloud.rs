@@ -3,6 +3,7 @@
 use crate::admin::Admin;
 use crate::credentials::Credentials;
 use crate::error::Error;
+use crate::hold::Hold;
 use crate::machine::{Order, Programs, keep};
 use crate::server::{serve, tick};
 use crate::settings::Settings;
@@ -26,6 +27,8 @@ pub struct Cloud {
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Given back last, when nothing writes there any more.
+    _hold: Option<Hold>,
 }
 
 impl Cloud {
@@ -33,6 +36,9 @@ impl Cloud {
     pub async fn start(mut settings: Settings) -> Result<Self, Error> {
         let timing = settings.timing.checked();
         settings.timing = timing.map_err(|(name, seconds)| Error::Timing { name, seconds })?;
+        settings.check()?;
+        // Before anything else: until it is ours, everything there is another's.
+        let hold = settings.state.as_deref().map(Hold::take).transpose()?;
         let fail = |source| Error::Listen { address: settings.listen.clone(), source };
         let listener = TcpListener::bind(&settings.listen).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
@@ -49,9 +55,10 @@ impl Cloud {
             Err(source) => drop(ready.send(Err(source))),
         };
         let thread = std::thread::Builder::new().name("cloud-sim".to_owned());
-        let thread = thread.spawn(body).map_err(fail)?;
+        let unable = |source| Error::System { what: "start a thread", source };
+        let thread = thread.spawn(body).map_err(unable)?;
         let gone = || io::Error::other("the thread ended");
-        started.await.unwrap_or_else(|_| Err(gone())).map_err(fail)?;
+        started.await.unwrap_or_else(|_| Err(gone())).map_err(unable)?;
         Ok(Self {
             address,
             credentials: Credentials::new(&settings),
@@ -59,6 +66,7 @@ impl Cloud {
             shared,
             stop: Some(stop),
             thread: Some(thread),
+            _hold: hold,
         })
     }
 
@@ -123,6 +131,7 @@ fn machines(
         up: settings.machine_up.clone(),
         down: settings.machine_down.clone(),
         directory: std::path::absolute(&directory).unwrap_or(directory),
+        temporary: settings.state.is_none(),
         service: format!("http://{address}"),
     };
     (Some(orders), Some((line, programs)))

@@ -16,6 +16,14 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// The system does not give what a cloud needs to run.
+    #[error("cannot {what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
     /// A file or directory of the state cannot be read or written.
     #[error("{}", path.display())]
     File {
@@ -23,6 +31,15 @@ pub enum Error {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// Another cloud keeps its state there.
+    #[error(
+        "{}: another cloud-sim runs on this state; end it, or take another directory",
+        directory.display()
+    )]
+    Taken {
+        /// The directory of the state.
+        directory: PathBuf,
     },
     /// The journal holds a line that is not one of ours.
     #[error("{}: line {line} is not a record of this program; move the file away to start anew", path.display())]
@@ -55,6 +72,20 @@ pub enum Error {
         name: &'static str,
         /// Its value as given.
         seconds: f64,
+    },
+    /// A fault rule, a bound or a limit that could never have an effect.
+    #[error("{what}: {why}")]
+    NoEffect {
+        /// What it is.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A speed that the clock cannot have.
+    #[error("speed {speed}: has to be 0, or from 0.001 to 1000000")]
+    Speed {
+        /// The speed as given.
+        speed: f64,
     },
     /// A subnet has no usable range of addresses.
     #[error("subnet {subnet}: `{cidr}` is not an IPv4 range such as 10.1.0.0/16")]

@@ -1,7 +1,10 @@
 //! What goes wrong on demand: rules by operation, count and probability.
 
+use crate::instance::Failure;
+use crate::shared::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 /// One rule: to which requests what happens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,7 +59,8 @@ pub enum Fault {
         /// By how much.
         millis: u64,
     },
-    /// It is accepted, and its work request fails later; for launches.
+    /// It is accepted, and its work request fails later; for what has one. It happens to a request
+    /// that is accepted and begins work, and waits for the next if one is refused or a repeat.
     FailLater {
         /// OCI's code.
         code: String,
@@ -96,9 +100,8 @@ impl Fault {
                 others.iter().all(|other| matches!(other, Self::Delay { .. }))
             }
             Self::DropAfter => !others.contains(&Self::DropAfter),
-            Self::FailLater { .. } => {
-                !others.iter().any(|other| matches!(other, Self::FailLater { .. }))
-            }
+            // Only the work itself can tell whether it is begun: see [`Faults::later`].
+            Self::FailLater { .. } => false,
         }
     }
 
@@ -175,14 +178,9 @@ impl Faults {
             if !concerns(rule, operation, target, body) || !rule.fault.goes_with(&happening) {
                 continue;
             }
-            if rule.after > 0 {
-                rule.after -= 1;
+            if !fires(rule, &mut self.dice) {
                 continue;
             }
-            if rule.probability < 1.0 && self.dice.f64() >= rule.probability {
-                continue;
-            }
-            rule.count = rule.count.map(|left| left.saturating_sub(1));
             happening.push(rule.fault.clone());
             if rule.fault.prevents() {
                 break;
@@ -190,6 +188,52 @@ impl Faults {
         }
         self.rules.retain(|(_, rule)| rule.count != Some(0));
         happening
+    }
+
+    /// Why the work of this request, which has begun, shall fail.
+    fn later(&mut self, operation: &str, target: &str, body: &[u8]) -> Option<Failure> {
+        let mut failure = None;
+        for (_, rule) in &mut self.rules {
+            let Fault::FailLater { code, message } = &rule.fault else {
+                continue;
+            };
+            let why = Failure { code: code.clone(), message: message.clone() };
+            if concerns(rule, operation, target, body) && fires(rule, &mut self.dice) {
+                failure = Some(why);
+                break;
+            }
+        }
+        self.rules.retain(|(_, rule)| rule.count != Some(0));
+        failure
+    }
+}
+
+/// True if a rule happens to a request that it concerns, which is then counted.
+fn fires(rule: &mut Rule, dice: &mut fastrand::Rng) -> bool {
+    if rule.after > 0 {
+        rule.after -= 1;
+        return false;
+    }
+    if rule.probability < 1.0 && dice.f64() >= rule.probability {
+        return false;
+    }
+    rule.count = rule.count.map(|left| left.saturating_sub(1));
+    true
+}
+
+/// What a request asks about the failure of its work, when it has begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Later<'a> {
+    pub(crate) faults: &'a Mutex<Faults>,
+    pub(crate) operation: &'static str,
+    pub(crate) target: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+impl Later<'_> {
+    /// Why the work shall fail, if a rule says so; the rule has then happened once more.
+    pub(crate) fn take(&self) -> Option<Failure> {
+        lock(self.faults).later(self.operation, self.target, self.body)
     }
 }
 

@@ -258,8 +258,11 @@ impl Federation {
         };
         let certificate = bytes("certificate")?;
         let public = bytes("publicKey")?;
-        let session = PublicKey::from_der(&public);
-        let session = session.ok_or_else(|| Refusal::invalid("publicKey is not an RSA key"))?;
+        // The SDKs send a SubjectPublicKeyInfo; the key alone (PKCS#1) is another thing.
+        let session = RsaNumbers::read(&public).and_then(|_| PublicKey::from_der(&public));
+        let refused =
+            || Refusal::invalid("publicKey is not the SubjectPublicKeyInfo of an RSA key");
+        let session = session.ok_or_else(refused)?;
         let print = fingerprint(&certificate);
         let unknown = || Refusal::unauthenticated("the certificate is not one of ours");
         let issued = self.issued.get(&print).filter(|issued| issued.der == certificate);

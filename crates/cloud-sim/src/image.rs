@@ -1,15 +1,16 @@
 //! Images: those from the settings, and those made of instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
+use crate::instance::Failure;
 use crate::journal::Table;
 use crate::lifecycle::Event;
-use crate::operate::descending;
+use crate::operate::{by_name, descending};
 use crate::page::{Item, page};
 use crate::query::{Call, Fields, Query};
 use crate::settings::Image;
 use crate::state::State;
 use crate::work_request::Work;
-use crate::world::World;
+use crate::world::{World, etag_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,9 @@ pub(crate) struct ImageRecord {
     view: Map<String, Value>,
     number: u64,
     work: Option<String>,
+    /// If it is not going to be made, why.
+    #[serde(default)]
+    failure: Option<Failure>,
 }
 
 /// When the images of the settings were made that do not say: before any that the cloud makes.
@@ -53,10 +57,10 @@ impl World {
             compartment: compartment.unwrap_or(&self.settings.tenancy).clone(),
             created: Some(image.time_created.as_deref().unwrap_or(LONG_AGO).to_owned()),
         };
-        self.make_image(&making, None);
+        self.make_image(&making, None, None);
     }
 
-    fn make_image(&mut self, making: &Making, work: Option<String>) {
+    fn make_image(&mut self, making: &Making, work: Option<String>, failure: Option<Failure>) {
         let view = json!({
             "id": making.id,
             "baseImageId": making.base,
@@ -78,7 +82,7 @@ impl World {
         });
         let view = view.as_object().cloned().unwrap_or_default();
         let number = self.next_number();
-        self.images.insert(making.id.clone(), ImageRecord { view, number, work });
+        self.images.insert(making.id.clone(), ImageRecord { view, number, work, failure });
         self.touch(Table::Images, &making.id);
     }
 
@@ -102,14 +106,16 @@ impl World {
         }
     }
 
-    /// Makes an image AVAILABLE.
+    /// Makes an image AVAILABLE, or DELETED if it was not to be made.
     pub(crate) fn finish_image(&mut self, id: &str) {
         let Some(image) = self.images.get_mut(id) else {
             return;
         };
-        image.view.insert("lifecycleState".to_owned(), json!("AVAILABLE"));
+        let failure = image.failure.take();
+        let state = if failure.is_none() { "AVAILABLE" } else { "DELETED" };
+        image.view.insert("lifecycleState".to_owned(), json!(state));
         if let Some(work) = image.work.take() {
-            self.close_work(&work, None);
+            self.close_work(&work, failure);
         }
         self.touch(Table::Images, id);
     }
@@ -143,7 +149,8 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     {
         return Err(Refusal::invalid(format!("shape {shape} is not known")));
     }
-    let by_name = query.get("sortBy") == Some("DISPLAYNAME");
+    let by_name = by_name(query)?;
+    check_state(query)?;
     let rows = world.images.values().filter(|image| wanted(&image.view, query)).map(|image| {
         let by = if by_name { "displayName" } else { "timeCreated" };
         let (first, id) = (field(&image.view, by), field(&image.view, "id"));
@@ -152,6 +159,17 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     });
     let descending = descending(query, !by_name)?;
     page(rows.collect(), query, world.settings.page_size, descending)
+}
+
+/// Refuses a state that no image can have.
+fn check_state(query: &Query) -> Result<(), Refusal> {
+    match query.get("lifecycleState") {
+        None
+        | Some("PROVISIONING" | "IMPORTING" | "AVAILABLE" | "EXPORTING" | "DISABLED" | "DELETED") => {
+            Ok(())
+        }
+        Some(other) => Err(Refusal::invalid(format!("lifecycleState {other} is not known"))),
+    }
 }
 
 fn wanted(view: &Map<String, Value>, query: &Query) -> bool {
@@ -164,13 +182,15 @@ fn wanted(view: &Map<String, Value>, query: &Query) -> bool {
 pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
     let image = world.images.get(id).ok_or_else(|| Refusal::not_found("image", id))?;
-    Ok(Answer::json(&image.view).header("etag", "image"))
+    Ok(Answer::json(&image.view).header("etag", etag_of(&image.view)))
 }
 
 /// `DELETE /20160918/images/{id}`.
 pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
-    world.images.remove(id).ok_or_else(|| Refusal::not_found("image", id))?;
+    let image = world.images.get(id).ok_or_else(|| Refusal::not_found("image", id))?;
+    call.check_match(&etag_of(&image.view))?;
+    world.images.remove(id);
     world.touch(Table::Images, id);
     Ok(Answer::empty())
 }
@@ -195,7 +215,7 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
         name: body.text("displayName")?.unwrap_or_else(|| format!("image of {of}")),
         system: of_base("operatingSystem"),
         version: of_base("operatingSystemVersion"),
-        tags: Value::Object(body.object("freeformTags")?.unwrap_or_default()),
+        tags: Value::Object(body.freeform_tags()?.unwrap_or_default()),
         base,
         state: "PROVISIONING",
         compartment: compartment.clone(),
@@ -208,9 +228,9 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
         kind: "image",
         id: &id,
     });
-    world.make_image(&making, Some(work.clone()));
+    world.make_image(&making, Some(work.clone()), call.failure());
     world.schedule(world.settings.timing.image, Event::Image(id.clone()));
     let image = world.images.get(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
-    let answer = Answer::json(&image.view).header("etag", "image");
+    let answer = Answer::json(&image.view).header("etag", etag_of(&image.view));
     Ok(answer.header("opc-work-request-id", work))
 }

@@ -83,8 +83,11 @@ pub(crate) struct Record {
     pub(crate) version: u64,
     /// The work request that ends with the plan.
     pub(crate) work: Option<String>,
-    /// If the launch is doomed, why.
+    /// If the plan is going to fail, why.
     pub(crate) failure: Option<Failure>,
+    /// True if the launch was going to fail, so that it never had room or a VNIC.
+    #[serde(default)]
+    pub(crate) doomed: bool,
     /// How often its machine was switched on.
     pub(crate) boots: u64,
     pub(crate) boot_volume: String,

@@ -1,4 +1,4 @@
-//! The state on disk: one line per change, rewritten short at each start.
+//! The state on disk: one line per change, rewritten short at each start and when it has grown.
 
 use crate::error::Error;
 use crate::world::World;
@@ -35,7 +35,19 @@ pub(crate) struct Row {
 pub(crate) struct Journal {
     file: Option<(PathBuf, File)>,
     touched: Vec<(Table, String)>,
+    /// How many bytes the file has.
+    length: u64,
+    /// How many it had when it was last rewritten.
+    compact: u64,
+    /// What the settings furnish, which is not written down.
+    furnished: Vec<Row>,
 }
+
+/// A file of less than this is not worth a rewrite.
+const SMALL: u64 = 1 << 20;
+
+/// How many times its shortest length the file may reach.
+const GROWTH: u64 = 4;
 
 impl Journal {
     /// Opens the journal of a directory and reads what it remembers.
@@ -46,7 +58,12 @@ impl Journal {
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).read(true).open(&path).map_err(fail)?;
         let rows = read(&path, &file)?;
-        Ok((Self { file: Some((path, file)), touched: Vec::new() }, rows))
+        Ok((Self { file: Some((path, file)), ..Self::default() }, rows))
+    }
+
+    /// Says what is there without having been written down.
+    pub(crate) fn furnish(&mut self, rows: Vec<Row>) {
+        self.furnished = rows;
     }
 
     /// Notes that something changed, if that is written down at all.
@@ -70,34 +87,52 @@ impl Journal {
         let Some((_, file)) = &mut self.file else {
             return;
         };
-        if !rows.is_empty() && write_rows(file, rows).is_err() {
-            self.file = None;
+        if rows.is_empty() {
+            return;
+        }
+        match write_rows(file, rows) {
+            Ok(bytes) => self.length = self.length.saturating_add(bytes),
+            Err(_) => self.file = None,
         }
     }
 
-    /// Replaces the file by one with these rows only.
+    /// True if most of the file is of the past.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.file.is_some() && self.length > self.compact.saturating_mul(GROWTH).max(SMALL)
+    }
+
+    /// Replaces the file by one with these rows only. One that cannot be replaced stays, and is
+    /// tried again when it has grown as much once more.
     pub(crate) fn rewrite(&mut self, rows: &[Row]) -> Result<(), Error> {
-        let Some((path, _)) = self.file.take() else {
+        let Some((path, _)) = &self.file else {
             return Ok(());
         };
-        let fail = |source| Error::File { path: path.clone(), source };
+        let path = path.clone();
+        self.compact = self.length;
         let new = path.with_extension("new");
-        let mut file = File::create(&new).map_err(fail)?;
-        write_rows(&mut file, rows).map_err(fail)?;
-        file.sync_all().map_err(fail)?;
-        fs::rename(&new, &path).map_err(fail)?;
+        let write = || {
+            let mut file = File::create(&new)?;
+            let bytes = write_rows(&mut file, rows)?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            Ok((file, bytes))
+        };
+        let written: io::Result<(File, u64)> = write();
+        let (file, bytes) = written.map_err(|source| Error::File { path: path.clone(), source })?;
         self.file = Some((path, file));
+        (self.length, self.compact) = (bytes, bytes);
         Ok(())
     }
 }
 
-fn write_rows(file: &mut File, rows: &[Row]) -> io::Result<()> {
+fn write_rows(file: &mut File, rows: &[Row]) -> io::Result<u64> {
     let mut text = Vec::new();
     for row in rows {
         serde_json::to_writer(&mut text, row)?;
         text.push(b'\n');
     }
-    file.write_all(&text)
+    file.write_all(&text)?;
+    Ok(u64::try_from(text.len()).unwrap_or(u64::MAX))
 }
 
 /// Reads all lines. The last may be cut short, where the program was killed as it wrote.
@@ -156,8 +191,14 @@ impl World {
         Row { now: self.row(table, &id), table, id }
     }
 
+    /// Writes the file anew, with what is there now and nothing of the past.
+    pub(crate) fn compact(&mut self) -> Result<(), Error> {
+        let rows = self.rows_beside(&self.journal.furnished);
+        self.journal.rewrite(&rows)
+    }
+
     /// Everything that is not as the settings furnish it, and what they furnish that is gone.
-    pub(crate) fn rows_beside(&self, furnished: &[Row]) -> Vec<Row> {
+    fn rows_beside(&self, furnished: &[Row]) -> Vec<Row> {
         let mut rows = self.all_rows();
         rows.retain(|row| !furnished.contains(row));
         let gone = |row: &&Row| self.row(row.table, &row.id).is_none();

@@ -18,8 +18,8 @@ pub(crate) fn launch(world: &mut World, call: &Call<'_>) -> Outcome {
     // A pool launches several, one after the other.
     world.reindex();
     world.check_limits(&wish)?;
-    let failure = doom(world, call, &wish)?;
-    let record = build(world, body, wish, failure)?;
+    let failure = doom(world, &wish)?;
+    let record = build(world, call, wish, failure)?;
     let answer = shown(&record);
     let id = record.id().to_owned();
     world.instances.insert(id.clone(), record);
@@ -38,11 +38,8 @@ pub(crate) fn shown(record: &Record) -> Answer {
     }
 }
 
-/// Whether the launch will fail after it was accepted; refuses it if there is no room at all.
-fn doom(world: &World, call: &Call<'_>, wish: &Wish) -> Result<Option<Failure>, Refusal> {
-    if let Some(failure) = &call.fail_later {
-        return Ok(Some(failure.clone()));
-    }
+/// Whether the launch will fail for want of room; refuses it if it is not even accepted.
+fn doom(world: &World, wish: &Wish) -> Result<Option<Failure>, Refusal> {
     let Some(full) = world.full(&wish.domain, &wish.shape.name) else {
         return Ok(None);
     };
@@ -55,14 +52,15 @@ fn doom(world: &World, call: &Call<'_>, wish: &Wish) -> Result<Option<Failure>, 
 
 fn build(
     world: &mut World,
-    body: &Map<String, Value>,
+    call: &Call<'_>,
     wish: Wish,
     failure: Option<Failure>,
 ) -> Result<Record, Refusal> {
     // All that can be refused comes first: the address, and after it what is never refused.
-    let instance = instance(world, world.new_id("instance"), body, &wish)?;
+    let instance = instance(world, call.object()?, &wish)?;
     let number = world.next_number();
     let vnic = world.new_vnic(&wish, number)?;
+    let failure = failure.or_else(|| call.failure());
     let work = world.open_work(&Work {
         operation: "LaunchInstance",
         compartment: &wish.compartment,
@@ -101,6 +99,7 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         plan: VecDeque::from([step]),
         version: 0,
         work: Some(seed.work),
+        doomed: seed.failure.is_some(),
         failure: seed.failure,
         boots: 0,
         boot_volume,
@@ -128,22 +127,17 @@ impl Given<'_> {
     }
 }
 
-fn instance(
-    world: &World,
-    id: String,
-    body: &Map<String, Value>,
-    wish: &Wish,
-) -> Result<Instance, Refusal> {
+fn instance(world: &World, body: &Map<String, Value>, wish: &Wish) -> Result<Instance, Refusal> {
     let given = Given(body);
     let stamp = world.clock.stamp();
     Ok(Instance {
-        id,
+        id: world.new_id("instance"),
         availability_domain: wish.domain.clone(),
         compartment_id: wish.compartment.clone(),
         display_name: given.name(&stamp)?,
         fault_domain: wish.fault_domain.clone(),
-        freeform_tags: given.object("freeformTags")?,
-        defined_tags: given.object("definedTags")?,
+        freeform_tags: body.freeform_tags()?.unwrap_or_default(),
+        defined_tags: body.defined_tags()?.unwrap_or_default(),
         system_tags: Map::new(),
         extended_metadata: given.object("extendedMetadata")?,
         metadata: given.object("metadata")?,

@@ -24,6 +24,29 @@ pub(crate) enum Event {
     Image(String),
 }
 
+/// A way through the states: the first at once.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) first: State,
+    pub(crate) then: VecDeque<Step>,
+    /// Why it ends where it began, if it does.
+    pub(crate) failure: Option<Failure>,
+}
+
+impl Path {
+    pub(crate) fn new(first: State, then: impl Into<VecDeque<Step>>) -> Self {
+        Self { first, then: then.into(), failure: None }
+    }
+
+    /// The same way; if it is to fail, the instance ends in the state that it was in.
+    pub(crate) fn failing(mut self, failure: Option<Failure>, was: State) -> Self {
+        if let (Some(_), Some((last, _))) = (&failure, self.then.back_mut()) {
+            *last = was;
+        }
+        Self { failure, ..self }
+    }
+}
+
 impl World {
     /// Carries out one event.
     pub(crate) fn happen(&mut self, event: Event) {
@@ -54,7 +77,7 @@ impl World {
         let Some(record) = self.instances.get(id) else {
             return;
         };
-        if record.failure.is_none() {
+        if !record.doomed {
             let late = self.settings.timing.vnic;
             let event = |to| Event::Vnic { id: id.to_owned(), to };
             self.schedule(late / 2.0, event(Attachment::Attaching));
@@ -85,7 +108,7 @@ impl World {
         self.hold_address(&record.vnic, record.state());
         self.schedule_step(id);
         match record.vnic.state {
-            Attachment::Hidden | Attachment::Attaching if record.failure.is_none() => {
+            Attachment::Hidden | Attachment::Attaching if !record.doomed => {
                 let to = Attachment::Attached;
                 let event = Event::Vnic { id: id.to_owned(), to };
                 self.schedule(self.settings.timing.vnic, event);
@@ -105,7 +128,8 @@ impl World {
     }
 
     /// Gives an instance a new plan, whose first step is taken at once, and a work request.
-    pub(crate) fn set_plan(&mut self, id: &str, first: State, then: VecDeque<Step>, work: &str) {
+    pub(crate) fn set_plan(&mut self, id: &str, path: Path, work: &str) {
+        let Path { first, then, failure: new } = path;
         let Some(record) = self.instances.get_mut(id) else {
             return;
         };
@@ -113,13 +137,14 @@ impl World {
         record.plan = then;
         let done = record.plan.is_empty();
         let failure = record.failure.take();
+        record.failure = new.clone().filter(|_| !done);
         if let Some(old) = record.work.replace(work.to_owned()) {
             self.cut_short(&old, failure);
         }
         self.enter(id, first);
         self.schedule_step(id);
         if done {
-            self.close_work(work, None);
+            self.close_work(work, new);
         }
     }
 
@@ -169,7 +194,8 @@ impl World {
             return;
         };
         let last = record.plan.is_empty();
-        let (work, failure) = (record.work.clone(), record.failure.clone());
+        let failure = if last { record.failure.take() } else { None };
+        let work = record.work.clone();
         self.enter(id, state);
         if !last {
             self.schedule_step(id);

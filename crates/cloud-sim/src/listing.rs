@@ -2,9 +2,10 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Record;
-use crate::operate::descending;
-use crate::page::{Window, token};
+use crate::operate::{by_name, descending};
+use crate::page::{Window, not_ours, token};
 use crate::query::{Call, Query};
+use crate::state::State;
 use crate::world::World;
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -90,14 +91,12 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     let query = &call.query;
     let compartment = query.require("compartmentId")?;
     world.check_compartment(compartment)?;
-    let by_name = match query.get("sortBy") {
-        None | Some("TIMECREATED") => false,
-        Some("DISPLAYNAME") => true,
-        Some(other) => return Err(Refusal::invalid(format!("sortBy {other} is not known"))),
-    };
+    check_filters(world, query)?;
+    let by_name = by_name(query)?;
     let descending = descending(query, !by_name)?;
     let window = Window::read(query, world.settings.page_size)?;
-    let order = Order { by_name, descending, after: window.after.as_deref().map(place) };
+    let after = window.after.as_deref().map(place).transpose()?;
+    let order = Order { by_name, descending, after };
     let ids = order.walk(&world.index, query.get("displayName"));
     let records = ids.filter_map(|id| world.instances.get(id));
     let shown = records.filter(|record| wanted(record, compartment, query));
@@ -110,19 +109,31 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     let rows: Vec<Bytes> = shown.iter().map(|(id, _)| world.written(id)).collect();
     let answer = Answer::rows(&rows);
     Ok(match shown.last() {
-        Some((_, key)) if more => answer.header("opc-next-page", token(key)),
+        Some((_, key)) if more => answer.header("opc-next-page", token(query, key)),
         Some(_) | None => answer,
     })
+}
+
+/// Refuses what no instance can have.
+fn check_filters(world: &World, query: &Query) -> Result<(), Refusal> {
+    query.get("availabilityDomain").map_or(Ok(()), |domain| world.check_domain(domain))?;
+    let known = |state: &str| state == "MOVING" || State::of_word(state).is_some();
+    match query.get("lifecycleState").filter(|state| !known(state)) {
+        Some(state) => Err(Refusal::invalid(format!("lifecycleState {state} is not known"))),
+        None => Ok(()),
+    }
 }
 
 fn wanted(record: &Record, compartment: &str, query: &Query) -> bool {
     let instance = &record.instance;
     let cluster = instance.compute_cluster_id.as_deref().unwrap_or_default();
+    let reservation = instance.capacity_reservation_id.as_deref().unwrap_or_default();
     instance.compartment_id == compartment
         && query.allows("availabilityDomain", &instance.availability_domain)
         && query.allows("displayName", &instance.display_name)
         && query.allows("lifecycleState", instance.lifecycle_state.word())
         && query.allows("computeClusterId", cluster)
+        && query.allows("capacityReservationId", reservation)
 }
 
 /// What names an instance's place in a page's token.
@@ -131,10 +142,10 @@ fn key(record: &Record, by_name: bool) -> String {
     format!("{name}\u{0}{:020}", record.number)
 }
 
-/// The place that such a text names; the first of all for one that is none of ours.
-fn place(key: &str) -> Place {
-    let (name, number) = key.rsplit_once('\u{0}').unwrap_or_default();
-    (name.to_owned(), number.parse().unwrap_or_default())
+/// The place that such a text names.
+fn place(key: &str) -> Result<Place, Refusal> {
+    let (name, number) = key.rsplit_once('\u{0}').ok_or_else(not_ours)?;
+    Ok((name.to_owned(), number.parse().map_err(|_| not_ours())?))
 }
 
 /// How a list goes through the instances.

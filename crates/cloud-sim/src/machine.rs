@@ -104,6 +104,8 @@ pub(crate) struct Programs {
     pub(crate) up: Vec<String>,
     pub(crate) down: Vec<String>,
     pub(crate) directory: PathBuf,
+    /// True if the directory ends with the cloud.
+    pub(crate) temporary: bool,
     /// The cloud's address, for the metadata service.
     pub(crate) service: String,
 }
@@ -121,9 +123,11 @@ pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: P
         let machine = match &order {
             Order::Up(machine) | Order::Down(machine) => machine,
             Order::Forget(id) => {
-                lines.remove(id);
-                // Only a machine that was never on has no file.
-                let _ = std::fs::remove_file(programs.machines().join(format!("{id}.json")));
+                match lines.remove(id) {
+                    // After what is still to be done with it, which needs its file.
+                    Some(line) => drop(line.send(order)),
+                    None => programs.forget(id),
+                }
                 continue;
             }
         };
@@ -137,6 +141,10 @@ pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: P
     }
     drop(lines);
     while keepers.join_next().await.is_some() {}
+    if programs.temporary {
+        // It is there only if a machine was.
+        let _ = std::fs::remove_dir_all(&programs.directory);
+    }
 }
 
 /// A machine that is on.
@@ -164,7 +172,8 @@ async fn keep_one(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs
                 let child = run(&programs, &programs.up, &machine, "up");
                 on = Some(On { machine, child, ended: false });
             }
-            Some(Order::Down(_) | Order::Forget(_)) => {}
+            Some(Order::Down(_)) => {}
+            Some(Order::Forget(id)) => programs.forget(&id),
             None => return,
         }
     }
@@ -178,34 +187,41 @@ async fn watch(programs: &Programs, on: Option<&mut On>) {
     let Some(leader) = group(child) else {
         return std::future::pending().await;
     };
+    if let Some(how) = failure(leader).await {
+        programs.log(machine, &format!("up: {how}"));
+    }
+    *ended = true;
+}
+
+/// Waits until a program ends, and gives how, unless it ended well. It is not reaped.
+async fn failure(leader: Pid) -> Option<String> {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     loop {
         match rustix::process::waitid(WaitId::Pid(leader), look) {
             Ok(None) => tokio::time::sleep(LOOK).await,
             Ok(Some(status)) => {
-                match (status.exit_status(), status.terminating_signal()) {
-                    (Some(0), _) => {}
-                    (Some(code), _) => programs.log(machine, &format!("up: exit status: {code}")),
-                    (None, signal) => programs.log(machine, &format!("up: signal: {signal:?}")),
-                }
-                break;
+                return match (status.exit_status(), status.terminating_signal()) {
+                    (Some(0), _) => None,
+                    (Some(code), _) => Some(format!("exit status: {code}")),
+                    (None, signal) => Some(format!("signal: {signal:?}")),
+                };
             }
-            Err(_) => break,
+            Err(_) => return None,
         }
     }
-    *ended = true;
 }
 
-/// Runs the program for the end of a machine, and ends what the one for its start left behind.
+/// Runs the program for the end of a machine, and ends what both programs left behind.
 async fn switch_off(programs: &Programs, on: On) {
     let On { machine, child, ended: _ } = on;
-    if let Some(mut down) = run(programs, &programs.down, &machine, "down") {
+    if let Some(down) = run(programs, &programs.down, &machine, "down") {
         let of_down = group(&down);
-        match tokio::time::timeout(PATIENCE, down.wait()).await {
-            Ok(Ok(status)) if status.success() => {}
-            Ok(Ok(status)) => programs.log(&machine, &format!("down: {status}")),
-            Ok(Err(_)) | Err(_) => end(programs, &machine, down, of_down).await,
+        if let Some(leader) = of_down
+            && let Ok(Some(how)) = tokio::time::timeout(PATIENCE, failure(leader)).await
+        {
+            programs.log(&machine, &format!("down: {how}"));
         }
+        end(programs, &machine, down, of_down).await;
     }
     if let Some(child) = child {
         let left = group(&child);
@@ -291,6 +307,11 @@ impl Programs {
     /// Where the machines' files are.
     fn machines(&self) -> PathBuf {
         self.directory.join("machines")
+    }
+
+    /// Deletes the file of a machine; only one that was never on has none.
+    fn forget(&self, id: &str) {
+        let _ = std::fs::remove_file(self.machines().join(format!("{id}.json")));
     }
 
     fn open_log(&self) -> std::io::Result<std::fs::File> {

@@ -120,15 +120,12 @@ fn complain(error: &Error) {
 }
 
 async fn run(arguments: Arguments) -> Result<(), Error> {
-    let directory = arguments.state.clone();
     let ended = (SignalKind::terminate(), SignalKind::interrupt());
-    let fail = |source| Error::File { path: directory.clone(), source };
+    let fail = |source| Error::System { what: "wait for signals", source };
     let mut terminated = signal(ended.0).map_err(fail)?;
     let mut interrupted = signal(ended.1).map_err(fail)?;
     let settings = arguments.settings()?;
     let state = settings.state.clone().unwrap_or_default();
-    // Whoever waits for the file must not find that of the run before.
-    forget_endpoint(&state)?;
     let cloud = Cloud::start(settings).await?;
     cloud.credentials().write_config(&state.join("oci"))?;
     announce(&state, &cloud.endpoint())?;
@@ -136,8 +133,10 @@ async fn run(arguments: Arguments) -> Result<(), Error> {
         _ = terminated.recv() => {}
         _ = interrupted.recv() => {}
     }
+    // While the directory is still ours: the next cloud there announces itself by the same file.
+    let forgotten = forget_endpoint(&state);
     drop(cloud);
-    forget_endpoint(&state)
+    forgotten
 }
 
 fn forget_endpoint(state: &Path) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Refusal};
 use crate::federation::{Asked, MANAGEMENT_INSTANCE, Part};
+use crate::state::State;
 use crate::world::World;
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -82,18 +83,30 @@ fn document(world: &World, id: &str) -> Option<Value> {
         all.insert("region".to_owned(), json!(settings.region_key));
         all.insert("regionInfo".to_owned(), region.clone());
         all.insert("tenantId".to_owned(), json!(settings.tenancy));
-        all.insert("ociAdName".to_owned(), json!(format!("{}-ad-1", settings.region_key)));
+        let domain = all.get("availabilityDomain").and_then(Value::as_str).map(short_name);
+        all.insert("ociAdName".to_owned(), json!(domain));
         Value::Object(all)
     };
     if let Some(record) = world.instances.get(id) {
         let mut view = serde_json::to_value(&record.instance).ok()?;
         let fields = view.as_object_mut()?;
-        fields.insert("state".to_owned(), json!(record.state()));
+        fields.insert("state".to_owned(), json!(spelled(record.state())));
         fields.insert("image".to_owned(), json!(record.instance.image_id));
         fields.insert("hostname".to_owned(), json!(record.vnic.label));
         return Some(general(view));
     }
     (id == MANAGEMENT_INSTANCE).then(|| general(management(world)))
+}
+
+/// An availability domain as machines are told: `phx-ad-1` for `Uocm:PHX-AD-1`.
+fn short_name(domain: &str) -> String {
+    domain.rsplit(':').next().unwrap_or(domain).to_lowercase()
+}
+
+/// A state as the metadata service spells it: `Running`, and not `RUNNING`.
+fn spelled(state: State) -> String {
+    let (first, rest) = state.word().split_at_checked(1).unwrap_or_default();
+    format!("{first}{}", rest.to_lowercase())
 }
 
 /// The head node, which is not one of the cloud's instances.
@@ -107,7 +120,7 @@ fn management(world: &World) -> Value {
         "compartmentId": world.settings.compartments.first(),
         "shape": "VM.Standard2.1",
         "metadata": {},
-        "state": "Running",
+        "state": spelled(State::Running),
     })
 }
 

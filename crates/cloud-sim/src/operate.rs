@@ -1,16 +1,16 @@
-//! What can be done to instances that are there: get, list, act, update, terminate.
+//! What can be done to one instance that is there: get, act, update, terminate.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::instance::{Instance, Record, Step};
+use crate::instance::{Failure, Instance, Record};
 use crate::journal::Table;
 use crate::launch::shown;
+use crate::lifecycle::Path;
 use crate::query::{Call, Fields, Query};
 use crate::state::State;
+use crate::wish::{check_metadata, check_volume_size};
 use crate::work_request::Work;
 use crate::world::{World, etag};
-use hyper::StatusCode;
-use serde_json::{Map, Value, json};
-use std::collections::VecDeque;
+use serde_json::{Map, Value};
 
 impl World {
     /// The instance that the path names.
@@ -22,14 +22,8 @@ impl World {
     /// The same, if the caller's `if-match` allows a change.
     fn instance_to_change(&self, call: &Call<'_>) -> Result<Record, Refusal> {
         let record = self.instance(call)?;
-        match call.header("if-match") {
-            Some(wanted) if wanted != record.etag && wanted != "*" => Err(Refusal::new(
-                StatusCode::PRECONDITION_FAILED,
-                "NoEtagMatch",
-                "The if-match header etag does not match the current etag",
-            )),
-            Some(_) | None => Ok(record.clone()),
-        }
+        call.check_match(&record.etag)?;
+        Ok(record.clone())
     }
 
     /// Lets an instance go through these states, the first at once, and gives the work request.
@@ -45,15 +39,9 @@ impl World {
         if let Some(kept) = self.instances.get_mut(record.id()) {
             kept.etag = etag();
         }
-        self.set_plan(record.id(), path.first, path.then, &work);
+        self.set_plan(record.id(), path, &work);
         work
     }
-}
-
-/// A way through the states.
-struct Path {
-    first: State,
-    then: VecDeque<Step>,
 }
 
 /// `GET /20160918/instances/{id}`.
@@ -61,6 +49,15 @@ pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let etag = world.instance(call)?.etag.clone();
     let written = world.written(call.segment(0));
     Ok(Answer::of_json(written).header("etag", etag))
+}
+
+/// True if a list is by name, and not by time.
+pub(crate) fn by_name(query: &Query) -> Result<bool, Refusal> {
+    match query.get("sortBy") {
+        None | Some("TIMECREATED") => Ok(false),
+        Some("DISPLAYNAME") => Ok(true),
+        Some(other) => Err(Refusal::invalid(format!("sortBy {other} is not known"))),
+    }
 }
 
 /// The direction of a list, by its usual one.
@@ -76,21 +73,19 @@ pub(crate) fn descending(query: &Query, usual: bool) -> Result<bool, Refusal> {
 /// `DELETE /20160918/instances/{id}`.
 pub(crate) fn terminate(world: &mut World, call: &Call<'_>) -> Outcome {
     let record = world.instance_to_change(call)?;
-    match record.state() {
+    let failure = match record.state() {
         State::Terminated => return Err(Refusal::not_found("instance", record.id())),
         State::Terminating => return Ok(with_work(Answer::empty(), record.work.as_ref())),
-        State::Provisioning
-        | State::Starting
-        | State::Running
-        | State::Stopping
-        | State::Stopped
-        | State::CreatingImage => {}
-    }
-    if call.query.get("preserveBootVolume") == Some("true") {
+        State::Running | State::Stopped => call.failure(),
+        // There is no state to go back to in which it could stay.
+        State::Provisioning | State::Starting | State::Stopping | State::CreatingImage => None,
+    };
+    if failure.is_none() && call.query.get("preserveBootVolume") == Some("true") {
         world.keep_boot_volume(&record);
     }
-    let then = VecDeque::from([(State::Terminated, world.settings.timing.terminate)]);
-    let path = Path { first: State::Terminating, then };
+    let path =
+        Path::new(State::Terminating, [(State::Terminated, world.settings.timing.terminate)])
+            .failing(failure, record.state());
     let work = world.go(&record, "TerminateInstance", path);
     Ok(with_work(Answer::empty(), Some(&work)))
 }
@@ -111,35 +106,28 @@ pub(crate) fn act(world: &mut World, call: &Call<'_>) -> Outcome {
     }
     let timing = world.settings.timing;
     let (from, path) = match action {
-        "START" => (
-            State::Stopped,
-            Path { first: State::Starting, then: [(State::Running, timing.start)].into() },
-        ),
-        "STOP" | "SOFTSTOP" => (
-            State::Running,
-            Path { first: State::Stopping, then: [(State::Stopped, timing.stop)].into() },
-        ),
+        "START" => (State::Stopped, Path::new(State::Starting, [(State::Running, timing.start)])),
+        "STOP" | "SOFTSTOP" => {
+            (State::Running, Path::new(State::Stopping, [(State::Stopped, timing.stop)]))
+        }
         "RESET" | "SOFTRESET" | "REBOOTMIGRATE" | "DIAGNOSTICREBOOT" => {
             (State::Running, restart(world))
         }
-        "SENDDIAGNOSTICINTERRUPT" => {
-            (State::Running, Path { first: State::Running, then: VecDeque::new() })
-        }
+        "SENDDIAGNOSTICINTERRUPT" => (State::Running, Path::new(State::Running, [])),
         other => return Err(Refusal::invalid(format!("action {other} is not known"))),
     };
     if record.state() != from {
         let message = format!("instance is in state {}", record.state().word());
         return Err(Refusal::incorrect_state(message));
     }
-    world.go(&record, "InstanceAction", path);
+    world.go(&record, "InstanceAction", path.failing(call.failure(), from));
     Ok(shown(world.instance(call)?))
 }
 
 /// Off and on again.
 fn restart(world: &World) -> Path {
     let timing = world.settings.timing;
-    let then = [(State::Starting, timing.stop), (State::Running, timing.start)].into();
-    Path { first: State::Stopping, then }
+    Path::new(State::Stopping, [(State::Starting, timing.stop), (State::Running, timing.start)])
 }
 
 /// `PUT /20160918/instances/{id}`.
@@ -157,6 +145,7 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
         | State::Stopped
         | State::CreatingImage => {}
     }
+    check_changes(body)?;
     let changed = change(&record, body)?;
     let source = body.object("sourceDetails")?;
     let replaced = source.map(|source| replace(world, &record, source)).transpose()?;
@@ -167,7 +156,7 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
     }
     world.touch(Table::Instances, &id);
     if let Some(replacement) = replaced {
-        put_in(world, &record, replacement);
+        put_in(world, &record, replacement, call.failure());
         return Ok(shown(world.instance(call)?));
     }
     let work = world.open_work(&Work {
@@ -183,16 +172,37 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
     Ok(shown(&updated))
 }
 
+/// What an update can change here.
+const CHANGEABLE: [&str; 7] = [
+    "displayName",
+    "freeformTags",
+    "definedTags",
+    "metadata",
+    "extendedMetadata",
+    "sourceDetails",
+    "updateOperationConstraint",
+];
+
+/// Refuses what would be answered with 200 and not be done.
+fn check_changes(body: &Map<String, Value>) -> Result<(), Refusal> {
+    check_metadata(body)?;
+    let given = body.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name);
+    match given.into_iter().find(|name| !CHANGEABLE.contains(&name.as_str())) {
+        Some(name) => Err(Refusal::invalid(format!("{name} cannot be changed in this cloud"))),
+        None => Ok(()),
+    }
+}
+
 /// The instance with the fields that the body gives.
 fn change(record: &Record, body: &Map<String, Value>) -> Result<Instance, Refusal> {
     let mut instance = record.instance.clone();
     if let Some(name) = body.text("displayName")? {
         instance.display_name = name;
     }
-    if let Some(tags) = body.object("freeformTags")? {
+    if let Some(tags) = body.freeform_tags()? {
         instance.freeform_tags = tags;
     }
-    if let Some(tags) = body.object("definedTags")? {
+    if let Some(tags) = body.defined_tags()? {
         instance.defined_tags = tags;
     }
     if let Some(metadata) = body.object("metadata")? {
@@ -235,8 +245,7 @@ fn replace(
     let path = match record.state() {
         State::Running => restart(world),
         State::Stopped => {
-            let then = [(State::Stopped, world.settings.timing.stop)].into();
-            Path { first: State::Stopping, then }
+            Path::new(State::Stopping, [(State::Stopped, world.settings.timing.stop)])
         }
         state @ (State::Provisioning
         | State::Starting
@@ -248,14 +257,20 @@ fn replace(
             return Err(Refusal::incorrect_state(message));
         }
     };
-    let keep = source.get("isPreserveBootVolumeEnabled").and_then(Value::as_bool).unwrap_or(false);
+    check_volume_size(&source)?;
+    let keep = source.flag("isPreserveBootVolumeEnabled")?.unwrap_or(false);
     let mut details = source;
     details.remove("isPreserveBootVolumeEnabled");
     Ok(Replacement { image, source: Value::Object(details), keep, path })
 }
 
-/// Replaces the boot volume.
-fn put_in(world: &mut World, record: &Record, replacement: Replacement) {
+/// Replaces the boot volume, or begins to: what fails leaves the old one.
+fn put_in(world: &mut World, record: &Record, replacement: Replacement, failure: Option<Failure>) {
+    let path = replacement.path.failing(failure, record.state());
+    if path.failure.is_some() {
+        world.go(record, "UpdateInstance", path);
+        return;
+    }
     if replacement.keep {
         world.keep_boot_volume(record);
     } else {
@@ -273,34 +288,5 @@ fn put_in(world: &mut World, record: &Record, replacement: Replacement) {
             kept.boot_volume = volume;
         }
     }
-    world.go(record, "UpdateInstance", replacement.path);
-}
-
-/// `GET /20160918/bootVolumeAttachments`.
-pub(crate) fn list_boot_volume_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
-    let compartment = call.query.require("compartmentId")?;
-    let domain = call.query.require("availabilityDomain")?;
-    let rows = world.instances.values().filter(|record| {
-        record.state() != State::Terminated
-            && record.instance.compartment_id == compartment
-            && record.instance.availability_domain == domain
-            && call.query.allows("instanceId", record.id())
-            && call.query.allows("bootVolumeId", &record.boot_volume)
-    });
-    let rows: Vec<Value> = rows
-        .map(|record| {
-            json!({
-                "id": record.id().replacen("ocid1.instance.", "ocid1.bootvolumeattachment.", 1),
-                "availabilityDomain": domain,
-                "bootVolumeId": record.boot_volume,
-                "compartmentId": compartment,
-                "displayName": "Remote boot attachment for instance",
-                "instanceId": record.id(),
-                "lifecycleState": "ATTACHED",
-                "timeCreated": record.instance.time_created,
-                "isPvEncryptionInTransitEnabled": false,
-            })
-        })
-        .collect();
-    Ok(Answer::json(&rows))
+    world.go(record, "UpdateInstance", path);
 }

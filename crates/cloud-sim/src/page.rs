@@ -46,8 +46,7 @@ pub(crate) fn numbered<T>(
     view: impl Fn(T) -> Value,
 ) -> Result<Answer, Refusal> {
     let Window { size, after } = Window::read(query, usual)?;
-    // One that is none of ours is before all.
-    let after = after.map_or(0, |after| after.parse().unwrap_or(0));
+    let after = after.map(|after| after.parse().map_err(|_| not_ours())).transpose()?.unwrap_or(0);
     let mut rest: Vec<(u64, T)> = things.filter(|(number, _)| *number > after).collect();
     rest.sort_unstable_by_key(|(number, _)| *number);
     let more = rest.len() > size;
@@ -55,10 +54,7 @@ pub(crate) fn numbered<T>(
     let last = rest.last().map(|(number, _)| *number).filter(|_| more);
     let rows: Vec<Value> = rest.into_iter().map(|(_, thing)| view(thing)).collect();
     let answer = Answer::json(&rows);
-    Ok(match last {
-        Some(last) => answer.header("opc-next-page", token(&last.to_string())),
-        None => answer,
-    })
+    Ok(turn(answer, last.map(|last| token(query, &last.to_string()))))
 }
 
 /// One page of the items, which are in the order of their keys (or the reverse of it).
@@ -66,11 +62,30 @@ pub(crate) fn numbered<T>(
 /// The token names the last item shown and not a count, so that items that come and go between
 /// two pages neither repeat nor hide others.
 pub(crate) fn page<T: Item>(
-    mut items: Vec<T>,
+    items: Vec<T>,
     query: &Query,
     usual: usize,
     descending: bool,
 ) -> Result<Answer, Refusal> {
+    let (shown, next) = cut(items, query, usual, descending)?;
+    Ok(turn(Answer::json(&shown), next))
+}
+
+/// An answer that says where the next page is, if there is one.
+pub(crate) fn turn(answer: Answer, next: Option<String>) -> Answer {
+    match next {
+        Some(next) => answer.header("opc-next-page", next),
+        None => answer,
+    }
+}
+
+/// The items of one page, and the token of the next.
+pub(crate) fn cut<T: Item>(
+    mut items: Vec<T>,
+    query: &Query,
+    usual: usize,
+    descending: bool,
+) -> Result<(Vec<T>, Option<String>), Refusal> {
     items.sort_by_cached_key(Item::key);
     if descending {
         items.reverse();
@@ -83,11 +98,8 @@ pub(crate) fn page<T: Item>(
     let mut shown: Vec<T> = rest.take(size + 1).collect();
     let more = shown.len() > size;
     shown.truncate(size);
-    let answer = Answer::json(&shown);
-    Ok(match shown.last() {
-        Some(last) if more => answer.header("opc-next-page", token(&last.key())),
-        Some(_) | None => answer,
-    })
+    let next = shown.last().filter(|_| more).map(|last| token(query, &last.key()));
+    Ok((shown, next))
 }
 
 /// What of a list a page shows.
@@ -101,7 +113,7 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn read(query: &Query, usual: usize) -> Result<Self, Refusal> {
-        let after = query.get("page").map(read_token).transpose()?;
+        let after = query.get("page").map(|page| read_token(query, page)).transpose()?;
         Ok(Self { size: size(query, usual)?, after })
     }
 }
@@ -115,14 +127,19 @@ fn size(query: &Query, usual: usize) -> Result<usize, Refusal> {
 }
 
 /// The token of the page behind the item with this key.
-pub(crate) fn token(key: &str) -> String {
-    STANDARD.encode(format!("after {key}"))
+pub(crate) fn token(query: &Query, key: &str) -> String {
+    STANDARD.encode(format!("{} after {key}", query.list()))
 }
 
-fn read_token(token: &str) -> Result<String, Refusal> {
+fn read_token(query: &Query, token: &str) -> Result<String, Refusal> {
     let text = STANDARD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let key = text.as_deref().and_then(|text| text.strip_prefix("after "));
-    key.map(str::to_owned).ok_or_else(|| Refusal::invalid("page is not a token of ours"))
+    let list = format!("{} after ", query.list());
+    let key = text.as_deref().and_then(|text| text.strip_prefix(&list));
+    key.map(str::to_owned).ok_or_else(not_ours)
+}
+
+pub(crate) fn not_ours() -> Refusal {
+    Refusal::invalid("page is not a token of this list in this order")
 }
 
 #[cfg(test)]

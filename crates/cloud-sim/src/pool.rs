@@ -7,6 +7,9 @@ use crate::query::{Call, Fields};
 use crate::world::World;
 use serde_json::{Map, Value, json};
 
+/// The most instances of a pool: they are launched at once, while everybody else waits.
+const MOST_SIZE: u64 = 1000;
+
 /// `POST /20160918/instanceConfigurations`.
 pub(crate) fn create_configuration(world: &mut World, call: &Call<'_>) -> Outcome {
     let body = call.object()?;
@@ -53,6 +56,9 @@ pub(crate) fn create_pool(world: &mut World, call: &Call<'_>) -> Outcome {
     let details = details.ok_or_else(|| Refusal::related("instance configuration", &by))?;
     let size = body.get("size").and_then(Value::as_u64);
     let size = size.ok_or_else(|| Refusal::missing("size"))?;
+    if size > MOST_SIZE {
+        return Err(Refusal::invalid(format!("size {size} is more than {MOST_SIZE}")));
+    }
     let places = body.get("placementConfigurations").and_then(Value::as_array).cloned();
     let places = places.filter(|places| !places.is_empty());
     let places = places.ok_or_else(|| Refusal::missing("placementConfigurations"))?;
@@ -117,7 +123,7 @@ fn launch_one(
         body: call.body,
         object: Ok(body),
         caller: call.caller,
-        fail_later: None,
+        later: None,
     };
     let answer = launch(world, &call)?;
     Ok(answer.instance.map_or(Value::Null, Value::String))

@@ -1,13 +1,19 @@
 //! What a request asks for: the target taken apart, and the call that an operation sees.
 
 use crate::answer::Refusal;
-use hyper::HeaderMap;
+use crate::fault::Later;
+use crate::instance::Failure;
+use hyper::{HeaderMap, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// The parameters of a query string, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+    /// The operation, by which the pages of one list are told from those of another.
+    operation: &'static str,
+}
 
 impl Query {
     /// Reads `a=b&c=d`; `+` is a space, as the SDKs send it.
@@ -16,12 +22,23 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decode(name), decode(value))
         });
-        Self(pairs.collect())
+        Self { pairs: pairs.collect(), operation: "" }
+    }
+
+    /// The same, as an operation's.
+    pub(crate) fn of(self, operation: &'static str) -> Self {
+        Self { operation, ..self }
+    }
+
+    /// What the pages of one list have in common: whose they are, and their order.
+    pub(crate) fn list(&self) -> String {
+        let part = |name| self.get(name).unwrap_or("-");
+        format!("{} {} {}", self.operation, part("sortBy"), part("sortOrder"))
     }
 
     /// A parameter that is there and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(key, _)| key == name);
+        let found = self.pairs.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
@@ -54,14 +71,31 @@ pub(crate) struct Call<'a> {
     pub(crate) object: Result<Map<String, Value>, Refusal>,
     /// Who calls: the id of a user or of an instance.
     pub(crate) caller: &'a str,
-    /// Why the work shall fail after it was accepted, if a rule says so.
-    pub(crate) fail_later: Option<crate::instance::Failure>,
+    /// Whether the work shall fail after it was accepted; `None` where it cannot.
+    pub(crate) later: Option<Later<'a>>,
 }
 
 impl Call<'_> {
     /// The n-th placeholder of the path.
     pub(crate) fn segment(&self, index: usize) -> &str {
         self.path.get(index).map_or("", String::as_str)
+    }
+
+    /// Refuses a change of what is no longer as the caller's `if-match` says.
+    pub(crate) fn check_match(&self, etag: &str) -> Result<(), Refusal> {
+        match self.header("if-match") {
+            Some(wanted) if wanted != etag && wanted != "*" => Err(Refusal::new(
+                StatusCode::PRECONDITION_FAILED,
+                "NoEtagMatch",
+                "The if-match header etag does not match the current etag",
+            )),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Why the work that now begins shall fail, if a rule says so.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.later.and_then(|later| later.take())
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -92,6 +126,28 @@ pub(crate) trait Fields {
     fn object(&self, name: &str) -> Result<Option<Map<String, Value>>, Refusal>;
     /// A number.
     fn number(&self, name: &str) -> Result<Option<f64>, Refusal>;
+    /// Yes or no.
+    fn flag(&self, name: &str) -> Result<Option<bool>, Refusal>;
+    /// `freeformTags`, whose values are texts.
+    fn freeform_tags(&self) -> Result<Option<Map<String, Value>>, Refusal> {
+        let tags = self.object("freeformTags")?;
+        match tags {
+            Some(tags) if !tags.values().all(Value::is_string) => {
+                Err(Refusal::unparsable("freeformTags has a value that is not a string"))
+            }
+            tags => Ok(tags),
+        }
+    }
+    /// `definedTags`, whose values are the tags of a namespace.
+    fn defined_tags(&self) -> Result<Option<Map<String, Value>>, Refusal> {
+        let tags = self.object("definedTags")?;
+        match tags {
+            Some(tags) if !tags.values().all(Value::is_object) => {
+                Err(Refusal::unparsable("definedTags has a namespace that is not an object"))
+            }
+            tags => Ok(tags),
+        }
+    }
 }
 
 impl Fields for Map<String, Value> {
@@ -116,6 +172,14 @@ impl Fields for Map<String, Value> {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Number(number)) => Ok(number.as_f64()),
             Some(_) => Err(Refusal::unparsable(format!("{name} is not a number"))),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+        match self.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(Refusal::unparsable(format!("{name} is not true or false"))),
         }
     }
 }

@@ -39,10 +39,21 @@ impl Recorded {
 pub(crate) struct Records {
     kept: VecDeque<Recorded>,
     most: usize,
+    /// How many bytes the kept ones have.
+    bytes: usize,
     last: u64,
     counts: BTreeMap<String, u64>,
     in_flight: u64,
     most_in_flight: u64,
+}
+
+/// The most bytes of requests that are kept, however few they are.
+const MOST_BYTES: usize = 128 << 20;
+
+/// About how many bytes a request takes.
+fn size(request: &Recorded) -> usize {
+    let headers = request.headers.iter().map(|(name, value)| name.len() + value.len() + 48);
+    request.target.len() + request.body.len() + headers.sum::<usize>() + 128
 }
 
 impl Records {
@@ -60,9 +71,13 @@ impl Records {
             None => drop(self.counts.insert(request.operation.clone(), 1)),
         }
         request.number = self.last;
+        self.bytes += size(&request);
         self.kept.push_back(request);
-        if self.kept.len() > self.most {
-            self.kept.pop_front();
+        while self.kept.len() > self.most || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.kept.pop_front() else {
+                break;
+            };
+            self.bytes -= size(&oldest);
         }
         self.last
     }
@@ -93,7 +108,37 @@ impl Records {
 
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
+        self.bytes = 0;
         self.counts.clear();
         self.most_in_flight = self.in_flight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_with_long_bodies_took_all_the_memory() {
+        let mut records = Records::new(1000);
+        let body = "x".repeat(MOST_BYTES / 4);
+        for _ in 0..10 {
+            let request = Recorded {
+                number: 0,
+                at_millis: 0,
+                operation: "LaunchInstance".to_owned(),
+                method: "POST".to_owned(),
+                target: "/".to_owned(),
+                headers: Vec::new(),
+                body: body.clone(),
+                status: None,
+            };
+            let number = records.begin(request);
+            records.end(number, Some(200));
+        }
+        let kept: Vec<u64> = records.all().iter().map(|request| request.number).collect();
+        assert_eq!(kept, [8, 9, 10]);
+        assert!(records.all().iter().all(|request| request.status == Some(200)));
+        assert_eq!(records.counts()["LaunchInstance"], 10);
     }
 }

@@ -72,7 +72,7 @@ const ROUTES: &[Route] = &[
     get("/20160918/shapes", "ListShapes", catalog::shapes),
     get("/20160918/bootVolumes", "ListBootVolumes", boot_volume::list),
     get("/20160918/bootVolumes/{}", "GetBootVolume", boot_volume::get),
-    get("/20160918/bootVolumeAttachments", "ListBootVolumeAttachments", operate::list_boot_volume_attachments),
+    get("/20160918/bootVolumeAttachments", "ListBootVolumeAttachments", boot_volume::list_attachments),
     // Clusters, pools, capacity.
     post("/20160918/computeClusters", "CreateComputeCluster", catalog::create_compute_cluster),
     get("/20160918/computeClusters", "ListComputeClusters", catalog::compute_clusters),
@@ -104,8 +104,20 @@ const ROUTES: &[Route] = &[
     get("/20190729/services/{}/limits/{}/resourceAvailability", "GetResourceAvailability", limits::availability),
 ];
 
+/// The operations that have a work request, and so can fail after they were accepted.
+pub(crate) const WORKING: [&str; 5] =
+    ["LaunchInstance", "UpdateInstance", "InstanceAction", "TerminateInstance", "CreateImage"];
+
+/// What is asked without a signature of a user: the exchange, and the metadata service.
+pub(crate) const UNSIGNED: [&str; 2] = ["X509", "Metadata"];
+
 /// The exchange of a certificate for a token, which is signed in a way of its own.
 pub(crate) const EXCHANGE: &str = "/v1/x509";
+
+/// True for the name of an operation, signed or not.
+pub(crate) fn is_operation(name: &str) -> bool {
+    UNSIGNED.contains(&name) || ROUTES.iter().any(|route| route.operation == name)
+}
 
 /// The operation of a request, and what stands in place of its placeholders.
 pub(crate) fn find(method: &Method, path: &str) -> Option<(&'static Route, Vec<String>)> {

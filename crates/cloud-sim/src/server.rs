@@ -2,9 +2,8 @@
 
 use crate::admin;
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::fault::Fault;
+use crate::fault::{Fault, Later};
 use crate::federation;
-use crate::instance::Failure;
 use crate::metadata_service::{self, Found};
 use crate::query::{self, Call, Query};
 use crate::record::Recorded;
@@ -166,7 +165,6 @@ async fn carry_out(
         return (Ok(too_many().answer()), delay);
     }
     let faults = lock(&shared.faults).of(operation, &whole.target, &whole.body);
-    let mut fail_later = None;
     let mut drop_after = false;
     for fault in faults {
         match fault {
@@ -176,13 +174,14 @@ async fn carry_out(
             Fault::DropBefore => return (Err(Dropped), delay),
             Fault::DropAfter => drop_after = true,
             Fault::Delay { millis } => delay = delay.saturating_add(Duration::from_millis(millis)),
-            Fault::FailLater { code, message } => fail_later = Some(Failure { code, message }),
+            // Asked for by the work itself, when it begins.
+            Fault::FailLater { .. } => {}
         }
     }
     let outcome = match operation {
         "X509" => exchange(shared, whole),
         "Metadata" => metadata(shared, whole).await,
-        _ => work(shared, whole, &caller, fail_later),
+        _ => work(shared, whole, &caller),
     };
     let answer = outcome.unwrap_or_else(|refusal| refusal.answer());
     (if drop_after { Err(Dropped) } else { Ok(answer) }, delay)
@@ -209,20 +208,26 @@ fn faulty(
     answer
 }
 
-fn work(shared: &Shared, whole: &Whole, caller: &str, fail_later: Option<Failure>) -> Outcome {
+fn work(shared: &Shared, whole: &Whole, caller: &str) -> Outcome {
     let Some((route, path)) = route::find(&whole.method, whole.path()) else {
         let asked = format!("{} {}", whole.method, whole.path());
         return Err(Refusal::not_found("operation", &asked));
     };
+    let later = Later {
+        faults: &shared.faults,
+        operation: route.operation,
+        target: &whole.target,
+        body: &whole.body,
+    };
     let call = Call {
         path,
-        query: whole.query(),
+        query: whole.query().of(route.operation),
         target: &whole.target,
         headers: &whole.headers,
         body: &whole.body,
         object: query::object(&whole.body),
         caller,
-        fail_later,
+        later: Some(later),
     };
     shared.with(|world| retry_token::once(world, route, &call))
 }

@@ -70,7 +70,7 @@ pub struct Settings {
     pub token_mismatch: Mismatch,
     /// How late every answer is, in milliseconds.
     pub latency_millis: u64,
-    /// How many of the newest requests can be read back.
+    /// How many of the newest requests can be read back, as far as they have 128 MB together.
     pub keep_requests: usize,
     /// How long a session token is good for, in seconds.
     pub session_seconds: u64,
@@ -209,6 +209,11 @@ pub struct Limit {
     pub availability_domain: Option<String>,
     /// Its value.
     pub value: u64,
+}
+
+impl Shape {
+    /// How many gigabytes of memory a flexible shape can have for each core: from, and to.
+    pub(crate) const MEMORY_PER_OCPU: (f64, f64) = (1.0, 64.0);
 }
 
 impl Default for Settings {

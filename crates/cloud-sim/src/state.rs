@@ -33,6 +33,11 @@ impl State {
         }
     }
 
+    /// The state of a word on the wire.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        serde_json::from_value(word.into()).ok()
+    }
+
     /// True until it is told to end.
     #[must_use]
     pub fn is_live(self) -> bool {

@@ -44,9 +44,9 @@ impl Usage {
     /// Counts an instance as it is now.
     pub(crate) fn put(&mut self, id: &str, record: Option<&Record>, shape: Option<&Shape>) {
         let record = record.filter(|record| record.state().holds_room());
-        // Nothing else about an instance that counts here ever changes.
-        let has_room = |record: &Record| record.failure.is_none();
-        if self.shares.get(id).map(|share| share.has_room) == record.map(has_room) {
+        // Nothing about an instance that counts here ever changes: what never had room gets none
+        // by being told to end.
+        if self.shares.contains_key(id) == record.is_some() {
             return;
         }
         let new = record.map(|record| Share::of(record, shape));
@@ -96,7 +96,7 @@ impl Share {
             domain: record.instance.availability_domain.clone(),
             shape: record.instance.shape.clone(),
             limits: limits.iter().map(amount).collect(),
-            has_room: record.failure.is_none(),
+            has_room: !record.doomed,
         }
     }
 }

@@ -90,7 +90,7 @@ fn fault_domain(body: &Map<String, Value>) -> Result<String, Refusal> {
     }
 }
 
-fn check_metadata(body: &Map<String, Value>) -> Result<(), Refusal> {
+pub(crate) fn check_metadata(body: &Map<String, Value>) -> Result<(), Refusal> {
     let mut bytes = 0;
     for name in ["metadata", "extendedMetadata"] {
         let object = body.object(name)?.unwrap_or_default();
@@ -145,6 +145,13 @@ impl Size {
             let message = format!("{ocpus} ocpus and {memory} GB are not possible for {name}");
             return Err(Refusal::invalid(message));
         }
+        let (least, most) = Shape::MEMORY_PER_OCPU;
+        if !(least..=most).contains(&(memory / ocpus)) {
+            return Err(Refusal::invalid(format!(
+                "Invalid ratio of memory in GB to OCPUs: {memory} GB for {ocpus}. Valid ratio \
+                 range: {least} - {most}"
+            )));
+        }
         Ok(Self { shape, ocpus, memory, baseline })
     }
 }
@@ -166,6 +173,7 @@ impl Source {
             "bootVolume" => (None, Some(details.required("bootVolumeId")?)),
             other => return Err(Refusal::invalid(format!("sourceType {other} is not known"))),
         };
+        check_volume_size(&details)?;
         image.as_ref().map_or(Ok(()), |id| world.check_image(id))?;
         boot_volume.as_ref().map_or(Ok(()), |id| world.check_boot_volume(id))?;
         Ok(Self { details: Some(Value::Object(details)), image, boot_volume })
@@ -181,6 +189,34 @@ impl Source {
         let details = image.as_ref().map(|id| json!({"sourceType": "image", "imageId": id}));
         Ok(Self { details, image, boot_volume: None })
     }
+}
+
+/// Refuses a size that no boot volume can have.
+pub(crate) fn check_volume_size(source: &Map<String, Value>) -> Result<(), Refusal> {
+    let size = source.number("bootVolumeSizeInGBs")?;
+    match size.filter(|size| !(50.0..=32_768.0).contains(size)) {
+        Some(size) => {
+            let message = format!("bootVolumeSizeInGBs {size} is not from 50 to 32768");
+            Err(Refusal::invalid(message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The ids of security groups. There are none to look them up in, so any id of the kind will do.
+fn groups(details: &Map<String, Value>) -> Result<Vec<Value>, Refusal> {
+    let ids = match details.get("nsgIds") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(ids)) => ids,
+        Some(_) => return Err(Refusal::unparsable("nsgIds is not a list")),
+    };
+    for id in ids {
+        let id = id.as_str().ok_or_else(|| Refusal::unparsable("nsgIds has what is no string"))?;
+        if !id.starts_with("ocid1.networksecuritygroup.") {
+            return Err(Refusal::related("network security group", id));
+        }
+    }
+    Ok(ids.clone())
 }
 
 /// The network card.
@@ -205,6 +241,11 @@ impl Card {
         if !world.addresses.contains_key(&subnet) {
             return Err(Refusal::related("subnet", &subnet));
         }
+        // As `prohibitPublicIpOnVnic` of every subnet says.
+        if details.flag("assignPublicIp")? == Some(true) {
+            let message = format!("assignPublicIp: subnet {subnet} prohibits public addresses");
+            return Err(Refusal::invalid(message));
+        }
         let label = details.text("hostnameLabel")?.or(body.text("hostnameLabel")?);
         if let Some(label) = &label
             && !is_label(label)
@@ -220,7 +261,7 @@ impl Card {
             label,
             address: address.map(parse).transpose()?,
             name: details.text("displayName")?.or(body.text("displayName")?),
-            groups: details.get("nsgIds").and_then(Value::as_array).cloned().unwrap_or_default(),
+            groups: groups(&details)?,
         })
     }
 }

@@ -42,12 +42,14 @@ pub(crate) struct World {
     /// What the instances take of limits and of room.
     pub(crate) usage: Usage,
     agenda: BTreeMap<(Moment, u64), Event>,
+    /// When the event was due that is being carried out.
+    present: Option<Moment>,
     last: u64,
     /// How many requests had a token that was used before with another request.
     pub(crate) token_mismatches: u64,
     /// Instances that are no more, for those beside the world who know them.
     pub(crate) forgotten: Vec<String>,
-    journal: Journal,
+    pub(crate) journal: Journal,
     wake: Arc<Notify>,
     machines: Option<mpsc::UnboundedSender<Order>>,
 }
@@ -79,6 +81,7 @@ impl World {
             index: Index::default(),
             usage: Usage::default(),
             agenda: BTreeMap::new(),
+            present: None,
             last: 0,
             token_mismatches: 0,
             forgotten: Vec::new(),
@@ -119,12 +122,12 @@ impl World {
             self.index.touch(id);
         }
         self.journal = journal;
+        self.journal.furnish(furnished);
         let instances = self.instances.values().map(|record| record.number).max().unwrap_or(0);
         let used = [instances, self.last_image(), self.last_work()];
         self.last = used.into_iter().fold(self.last, u64::max);
         self.resume();
-        let rows = self.rows_beside(&furnished);
-        self.journal.rewrite(&rows)
+        self.compact()
     }
 
     /// Notes that something changed, so that it is written down.
@@ -142,14 +145,19 @@ impl World {
         let rows: Vec<Row> =
             touched.into_iter().map(|(table, id)| self.row_of(table, id)).collect();
         self.journal.append(&rows);
+        if self.journal.has_grown() {
+            // What cannot be shortened goes on as it is.
+            let _ = self.compact();
+        }
     }
 
-    /// Lets an event happen after so many seconds.
+    /// Lets an event happen so many seconds after now, or after the event that leads to it: a clock
+    /// that is moved by an hour shows what an hour would have brought.
     pub(crate) fn schedule(&mut self, seconds: f64, event: Event) {
         // Timings were checked at the start: what is too long never happens.
         let span = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        let moment = self.clock.now().saturating_add(span);
+        let moment = self.present.unwrap_or_else(|| self.clock.now()).saturating_add(span);
         let number = self.next_number();
         // Whoever sleeps until something earlier does not have to know.
         if self.agenda.first_key_value().is_none_or(|(&(first, _), _)| moment < first) {
@@ -162,12 +170,15 @@ impl World {
     pub(crate) fn catch_up(&mut self) {
         let now = self.clock.now();
         while let Some(entry) = self.agenda.first_entry() {
-            if entry.key().0 > now {
-                return;
+            let (due, _) = *entry.key();
+            if due > now {
+                break;
             }
             let event = entry.remove();
+            self.present = Some(due);
             self.happen(event);
         }
+        self.present = None;
     }
 
     /// How long until something is due, in real time.
@@ -233,6 +244,15 @@ const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// A random text of hexadecimal digits in upper case, as request ids have.
 pub(crate) fn hex_id() -> String {
     format!("{:032X}", fastrand::u128(..))
+}
+
+/// The etag of what has none of its own: it changes with what is shown.
+pub(crate) fn etag_of(view: &Map<String, Value>) -> String {
+    // What we serialise has string keys only, so this does not fail.
+    let text = serde_json::to_vec(view).unwrap_or_default();
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &text);
+    let bytes = digest.as_ref().iter().take(16);
+    bytes.map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 /// A new etag.

@@ -23,11 +23,11 @@ async fn a_client_that_gives_up_on_a_late_answer_does_not_undo_the_work() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
     let late = Fault::Delay { millis: 3_600_000 };
-    admin.add_fault(Rule::once("LaunchInstance", late.clone()));
+    admin.add_fault(Rule::once("LaunchInstance", late.clone())).unwrap();
     give_up(&scene, Some("t1"), 1).await;
     scene.launch_with(Some("t1"), &launch_body("n1")).await.ok();
     assert_eq!(admin.instances().len(), 1, "the token finds it");
-    admin.add_fault(Rule::once("LaunchInstance", late));
+    admin.add_fault(Rule::once("LaunchInstance", late)).unwrap();
     give_up(&scene, None, 2).await;
     scene.launch("n1").await;
     assert_eq!(admin.instances().len(), 3, "without a token it is made twice");
@@ -44,7 +44,7 @@ async fn latency_comes_after_the_work_too() {
 async fn a_client_that_leaves_is_no_longer_under_way() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
-    admin.add_fault(Rule::once("LaunchInstance", Fault::Delay { millis: 3_600_000 }));
+    admin.add_fault(Rule::once("LaunchInstance", Fault::Delay { millis: 3_600_000 })).unwrap();
     give_up(&scene, None, 1).await;
     let none_left = || {
         admin.clear_requests();
@@ -59,8 +59,10 @@ async fn a_client_that_leaves_is_no_longer_under_way() {
 async fn an_answer_that_is_an_error_leaves_the_drop_behind_it_for_the_next_request() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
-    admin.add_fault(Rule::once("LaunchInstance", Fault::answer(429, "TooManyRequests", "x")));
-    admin.add_fault(Rule::once("LaunchInstance", Fault::DropAfter));
+    admin
+        .add_fault(Rule::once("LaunchInstance", Fault::answer(429, "TooManyRequests", "x")))
+        .unwrap();
+    admin.add_fault(Rule::once("LaunchInstance", Fault::DropAfter)).unwrap();
     let body = launch_body("n1");
     scene.launch_with(None, &body).await.refused(429, "TooManyRequests");
     let body = body.to_string();

@@ -4,7 +4,7 @@
 
 mod support;
 
-use cloud_sim::{Fault, Rule, State};
+use cloud_sim::{Capacity, Fault, Rule, State};
 use serde_json::json;
 use support::{Answered, COMPARTMENT, Scene, launch_body};
 
@@ -82,6 +82,27 @@ async fn actions_go_through_their_states() {
     scene.send("POST", &act("EXPLODE"), "").await.refused(400, "InvalidParameter");
 }
 
+#[tokio::test]
+async fn a_clock_that_was_moved_far_stopped_at_the_first_step() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let instance = format!("/20160918/instances/{id}");
+    scene.send("POST", &format!("{instance}?action=RESET"), "").await.ok();
+    scene.advance(9);
+    assert_eq!(scene.state(&id).await, "STARTING");
+    scene.send("DELETE", &instance, "").await.ok();
+    scene.advance(24 * 3600);
+    scene.get(&instance).await.refused(404, "NotAuthorizedOrNotFound");
+    assert_eq!(scene.cloud.admin().instances().len(), 0);
+    let other = scene.launch("n2").await;
+    scene.advance(10);
+    scene.send("POST", &format!("/20160918/instances/{other}?action=RESET"), "").await.ok();
+    scene.advance(10);
+    assert_eq!(scene.state(&other).await, "RUNNING", "stop and start in one");
+    assert_eq!(scene.cloud.admin().boots(&other), Some(2));
+}
+
 async fn status(scene: &Scene, answer: &Answered) -> String {
     let work = answer.header("opc-work-request-id").unwrap();
     let answer = scene.get(&format!("/20160918/workRequests/{work}")).await.ok();
@@ -94,7 +115,7 @@ async fn the_failure_of_a_launch_is_not_put_on_what_comes_after_it() {
     let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
     for doomed in [true, false] {
         if doomed {
-            scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault.clone()));
+            scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault.clone())).unwrap();
         }
         let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
         let target = format!("/20160918/instances/{}", launched.json()["id"].as_str().unwrap());
@@ -110,7 +131,7 @@ async fn the_failure_of_a_launch_is_not_put_on_what_comes_after_it() {
 async fn the_failure_of_a_launch_ends_when_another_hand_moves_the_instance() {
     let scene = Scene::frozen().await;
     let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
-    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault));
+    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
     let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
     let id = launched.json()["id"].as_str().unwrap().to_owned();
     assert!(scene.cloud.admin().set_state(&id, State::Running));
@@ -119,6 +140,22 @@ async fn the_failure_of_a_launch_ends_when_another_hand_moves_the_instance() {
     let stopped = scene.send("POST", &stop, "").await.ok();
     scene.advance(5);
     assert_eq!(status(&scene, &stopped).await, "SUCCEEDED");
+}
+
+#[tokio::test]
+async fn a_doomed_launch_took_room_when_it_was_told_to_end() {
+    let scene = Scene::frozen().await;
+    let capacity = |instances, fails_later| {
+        vec![Capacity { availability_domain: None, shape: None, instances, fails_later }]
+    };
+    scene.cloud.admin().set_capacity(capacity(0, true)).unwrap();
+    let doomed = scene.launch("n1").await;
+    scene.cloud.admin().set_capacity(capacity(1, false)).unwrap();
+    scene.send("DELETE", &format!("/20160918/instances/{doomed}"), "").await.ok();
+    assert_eq!(scene.state(&doomed).await, "TERMINATING");
+    scene.launch("n2").await;
+    let full = scene.launch_with(None, &launch_body("n3")).await;
+    full.refused(500, "InternalError");
 }
 
 #[tokio::test]

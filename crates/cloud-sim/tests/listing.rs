@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::json;
-use support::{COMPARTMENT, Scene};
+use support::{COMPARTMENT, DOMAIN, Scene};
 
 /// The names on all pages of a list, with two on each.
 async fn names(scene: &Scene, query: &str) -> Vec<String> {
@@ -68,4 +68,37 @@ async fn a_list_shows_what_has_changed_since_the_last() {
     assert_eq!(seen().await[0]["lifecycleState"], "TERMINATED");
     scene.advance(3600);
     assert_eq!((seen().await, named("new").await), (json!([]), 0));
+}
+
+#[tokio::test]
+async fn a_page_of_another_list_began_at_the_first_item() {
+    let scene = Scene::frozen().await;
+    for name in ["a", "b", "c"] {
+        scene.launch(name).await;
+        let body = json!({"compartmentId": COMPARTMENT, "availabilityDomain": DOMAIN});
+        scene.send("POST", "/20160918/computeClusters", &body.to_string()).await.ok();
+    }
+    scene.advance(10);
+    let of = format!("compartmentId={COMPARTMENT}&limit=2");
+    let lists = [
+        format!("/20160918/instances?{of}"),
+        format!("/20160918/instances?{of}&sortBy=DISPLAYNAME"),
+        format!("/20160918/images?{of}"),
+        format!("/20160918/vnicAttachments?{of}"),
+        format!("/20160918/computeClusters?{of}"),
+        format!("/20160918/bootVolumeAttachments?{of}&availabilityDomain=Uocm%3APHX-AD-1"),
+    ];
+    for list in &lists {
+        let first = scene.get(list).await.ok();
+        let next = first.header("opc-next-page").unwrap_or_else(|| panic!("{list} has one page"));
+        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        for other in &lists {
+            let answer = scene.get(&format!("{other}&page={next}")).await;
+            if other == list {
+                assert_ne!(answer.ok().text, first.text, "{list}");
+            } else {
+                answer.refused(400, "InvalidParameter");
+            }
+        }
+    }
 }

@@ -101,3 +101,68 @@ async fn what_a_machines_program_leaves_behind_is_ended_with_the_machine() {
     scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
     eventually("it is ended", || !runs(&left)).await;
 }
+
+#[tokio::test]
+async fn what_the_program_for_the_end_leaves_behind_outlived_the_cloud() {
+    let work = TempDir::new().unwrap();
+    let log = work.path().join("log");
+    let down = format!("sleep 1000 &\necho $! >> {}", log.display());
+    let settings = Settings {
+        state: Some(work.path().join("state")),
+        machine_down: vec![script(work.path(), "down", &down)],
+        ..Settings::quick()
+    };
+    let scene = Scene::new(settings).await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    eventually("the program has run", || processes(&log).len() == 1).await;
+    drop(scene);
+    assert!(!processes(&log).iter().any(|process| runs(process)));
+}
+
+#[tokio::test]
+async fn the_file_of_a_machine_was_gone_while_its_end_still_read_it() {
+    let work = TempDir::new().unwrap();
+    let (log, go) = (work.path().join("log"), work.path().join("go"));
+    // Waits until the instance is forgotten, and then looks for its file.
+    let down = format!(
+        "while ! test -e {}; do sleep 0.02; done\ncat $METADATA_FILE >> {1}\necho >> {1}",
+        go.display(),
+        log.display()
+    );
+    let settings = Settings {
+        state: Some(work.path().join("state")),
+        machine_down: vec![script(work.path(), "down", &down)],
+        ..Settings::quick()
+    };
+    let scene = Scene::new(settings).await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let file = work.path().join(format!("state/machines/{id}.json"));
+    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    eventually("its end has begun", || file.exists()).await;
+    scene.advance(24 * 3600);
+    assert_eq!(scene.cloud.admin().instances().len(), 0, "forgotten");
+    std::fs::write(&go, "").unwrap();
+    eventually("its end is over", || processes(&log).len() == 1).await;
+    assert!(processes(&log).concat().contains(&id), "{:?}", processes(&log));
+    eventually("the file is gone with it", || !file.exists()).await;
+}
+
+#[tokio::test]
+async fn files_of_machines_without_a_state_were_left_in_the_temporary_directory() {
+    let work = TempDir::new().unwrap();
+    let log = work.path().join("log");
+    let up = format!("dirname $METADATA_FILE >> {}", log.display());
+    let settings =
+        Settings { machine_up: vec![script(work.path(), "up", &up)], ..Settings::quick() };
+    let scene = Scene::new(settings).await;
+    scene.launch("n1").await;
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    let directory = processes(&log).concat();
+    assert!(Path::new(&directory).is_dir(), "{directory}");
+    drop(scene);
+    let above = Path::new(&directory).parent().unwrap();
+    assert!(!above.exists(), "{}", above.display());
+}

@@ -24,14 +24,19 @@ async fn metadata(scene: &Scene, path: &str) -> String {
 
 /// Exchanges the certificate for a token, with this session key.
 async fn exchange(scene: &mut Scene, session: &RsaKeyPair) -> Answered {
+    let public = session.public_key().as_der().unwrap();
+    exchange_for(scene, public.as_ref()).await
+}
+
+/// The same with a public key in any form.
+async fn exchange_for(scene: &mut Scene, public: &[u8]) -> Answered {
     let certificate = pem(&metadata(scene, "identity/cert.pem").await);
     let key = metadata(scene, "identity/key.pem").await;
     assert!(key.starts_with("-----BEGIN RSA PRIVATE KEY-----"));
     let intermediate = pem(&metadata(scene, "identity/intermediate.pem").await);
-    let public = session.public_key().as_der().unwrap();
     let body = json!({
         "certificate": STANDARD.encode(&certificate),
-        "publicKey": STANDARD.encode(public.as_ref()),
+        "publicKey": STANDARD.encode(public),
         "intermediateCertificates": [STANDARD.encode(intermediate)],
     });
     let print = digest(&SHA1_FOR_LEGACY_USE_ONLY, &certificate);
@@ -128,4 +133,32 @@ async fn a_token_is_given_for_a_post_and_metadata_for_a_get_alone() {
     let url = format!("{}/opc/v2/instance/region", scene.cloud.endpoint());
     let put = scene.http.put(url).header("authorization", "Bearer Oracle");
     assert_eq!(put.send().await.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn a_public_key_of_the_older_form_got_a_token() {
+    let mut scene = Scene::frozen().await;
+    let session = new_key();
+    // Without the wrapping that says what kind of key it is.
+    let bare = session.public_key().as_ref().to_vec();
+    exchange_for(&mut scene, &bare).await.refused(400, "InvalidParameter");
+    exchange_for(&mut scene, b"nonsense").await.refused(400, "InvalidParameter");
+    exchange(&mut scene, &session).await.ok();
+}
+
+#[tokio::test]
+async fn every_instance_was_told_that_it_is_in_the_first_domain() {
+    let scene = Scene::frozen().await;
+    let mut body = support::launch_body("n1");
+    body["availabilityDomain"] = json!("Uocm:PHX-AD-2");
+    let id = scene.launch_with(None, &body).await.ok().json()["id"].clone();
+    scene.advance(10);
+    let own = format!("machines/{}/opc/v2", id.as_str().unwrap());
+    for (base, domain) in [("opc/v2", "phx-ad-1"), (own.as_str(), "phx-ad-2")] {
+        for (what, expected) in [("ociAdName", domain), ("state", "Running")] {
+            let url = format!("{}/{base}/instance/{what}", scene.cloud.endpoint());
+            let asked = scene.http.get(url).header("authorization", "Bearer Oracle");
+            assert_eq!(asked.send().await.unwrap().text().await.unwrap(), expected, "{base}");
+        }
+    }
 }

@@ -244,19 +244,49 @@ async fn the_admin_side_speaks_http() {
     assert_eq!(put("limits", r#"[{"name": "x", "value": 1}]"#).await, 204);
     assert_eq!(put("sessions", "5").await, 204);
     assert_eq!(put("nonsense", "5").await, 404);
-    for wild in [
-        r#"{"skew_seconds": 300000000000}"#,
-        r#"{"speed": 1e-30}"#,
-        r#"{"speed": -1}"#,
-        r#"{"advance_seconds": 1e30}"#,
-        r#"{"advance_seconds": 1e12}"#,
-    ] {
-        assert_eq!(put("clock", wild).await, 400, "{wild}");
-    }
-    assert_eq!(put("sessions", "18446744073709551615").await, 400);
-    assert_eq!(put("capacity", "{").await, 400);
     let requests = get("requests").await;
     assert_eq!(requests[0]["operation"], "LaunchInstance");
     assert_eq!(requests[0]["status"], 200);
     assert_eq!(get("counts").await["operations"]["LaunchInstance"], 1);
+}
+
+#[tokio::test]
+async fn the_admin_side_refuses_what_cannot_be() {
+    let scene = Scene::frozen().await;
+    for (path, body) in [
+        ("clock", r#"{"skew_seconds": 300000000000}"#),
+        ("clock", r#"{"speed": 1e-30}"#),
+        ("clock", r#"{"speed": -1}"#),
+        ("clock", r#"{"advance_seconds": 1e30}"#),
+        ("clock", r#"{"advance_seconds": 1e12}"#),
+        ("sessions", "18446744073709551615"),
+        ("capacity", "{"),
+    ] {
+        let url = format!("{}/admin/{path}", scene.cloud.endpoint());
+        let put = scene.http.put(url).body(body).send().await.unwrap();
+        assert_eq!(put.status(), 400, "{path}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
+    let state = TempDir::new().unwrap();
+    let running = Running::start(state.path(), &[]);
+    let first = launch(&running, state.path(), "n1", "t1").await;
+    let journal = text(&state.path().join("journal.jsonl"));
+    for listen in ["127.0.0.1:0", running.endpoint.trim_start_matches("http://")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+        command.arg("--state").arg(state.path()).args(["--listen", listen]);
+        let ended = command.output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(said.contains(&state.path().display().to_string()), "{said}");
+        assert!(said.contains("another cloud-sim runs on this state"), "{said}");
+    }
+    assert_eq!(text(&state.path().join("endpoint")), running.endpoint);
+    // It may have grown, and was not begun anew.
+    assert!(text(&state.path().join("journal.jsonl")).starts_with(&journal));
+    assert_eq!(instances(&running).await[0]["id"], first["id"]);
+    running.end();
+    Running::start(state.path(), &[]).end();
 }

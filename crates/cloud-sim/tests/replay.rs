@@ -154,7 +154,7 @@ async fn prepare(scene: &Scene, name: &str, first: &Value) -> BTreeMap<String, S
 async fn doomed(scene: &Scene, seconds: u64) -> (String, String) {
     let message = "Out of host capacity.".to_owned();
     let fault = Fault::FailLater { code: "InternalError".into(), message };
-    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault));
+    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
     let doomed = scene.launch_with(None, &launch_body("nocap-1")).await.ok();
     scene.advance(seconds);
     let work = doomed.header("opc-work-request-id").unwrap();

@@ -196,3 +196,27 @@ async fn what_is_used_of_a_limit_outlives_a_restart() {
     );
     assert_eq!(scene.get(&target).await.ok().json()["used"], 1);
 }
+
+#[tokio::test]
+async fn the_journal_grew_without_end_while_the_cloud_ran() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    let id = scene.launch("n1").await;
+    scene.send("DELETE", &format!("/20160918/images/{IMAGE}"), "").await.ok();
+    let journal = state.path().join("journal.jsonl");
+    let length = || std::fs::metadata(&journal).unwrap().len();
+    let target = format!("/20160918/instances/{id}");
+    let note = "x".repeat(30_000);
+    let mut longest = 0;
+    for n in 0..100 {
+        let body = json!({"metadata": {"note": note}, "displayName": format!("n{n}")});
+        scene.send("PUT", &target, &body.to_string()).await.ok();
+        longest = longest.max(length());
+    }
+    assert!(longest < 2 << 20, "{longest} bytes for one instance and three megabytes of changes");
+    drop(scene);
+    let scene = start(state.path()).await;
+    let all = scene.cloud.admin().instances();
+    assert_eq!(all.iter().map(|one| one.display_name.as_str()).collect::<Vec<_>>(), ["n99"]);
+    assert!(!images(&scene).await.contains(&IMAGE.to_owned()), "what is gone stays gone");
+}

@@ -18,7 +18,11 @@ fn with_token(name: &str) -> InstanceSpec {
 }
 
 fn lose_the_next_launch(stage: &SimStage) {
-    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", Fault::DropAfter));
+    stage
+        .cloud
+        .admin()
+        .add_fault(Rule::once("LaunchInstance", Fault::DropAfter))
+        .expect("it can happen");
 }
 
 #[tokio::test]
@@ -92,9 +96,11 @@ async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
     let provider = stage.provider().await;
     let id = running(&stage, &provider).await;
     let admin = stage.cloud.admin();
-    admin.add_fault(Rule::once("InstanceAction", Fault::DropAfter));
+    admin.add_fault(Rule::once("InstanceAction", Fault::DropAfter)).expect("it can happen");
     // Longer than a reboot takes, so that a second one would not be refused.
-    admin.add_fault(Rule::once("InstanceAction", Fault::Delay { millis: 1500 }));
+    admin
+        .add_fault(Rule::once("InstanceAction", Fault::Delay { millis: 1500 }))
+        .expect("it can happen");
     provider.reboot(&id, Reboot::Soft).await.expect("found by its token");
     provider.wait_back(std::slice::from_ref(&id), None, stage.poll()).await;
     admin.advance(Duration::from_mins(10));
@@ -108,8 +114,10 @@ async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
     let provider = stage.provider().await;
     let id = running(&stage, &provider).await;
     let admin = stage.cloud.admin();
-    admin.add_fault(Rule::once("UpdateInstance", Fault::DropAfter));
-    admin.add_fault(Rule::once("UpdateInstance", Fault::Delay { millis: 1500 }));
+    admin.add_fault(Rule::once("UpdateInstance", Fault::DropAfter)).expect("it can happen");
+    admin
+        .add_fault(Rule::once("UpdateInstance", Fault::Delay { millis: 1500 }))
+        .expect("it can happen");
     let image = stage.other_image();
     provider.rebuild(&id, &image).await.expect("found by its token");
     provider.wait_back(std::slice::from_ref(&id), Some(&image), stage.poll()).await;
@@ -123,7 +131,11 @@ async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
     let stage = SimStage::start(Settings::quick()).await;
     let provider = stage.provider().await;
     let id = running(&stage, &provider).await;
-    stage.cloud.admin().add_fault(Rule::once("CreateImage", Fault::DropAfter));
+    stage
+        .cloud
+        .admin()
+        .add_fault(Rule::once("CreateImage", Fault::DropAfter))
+        .expect("it can happen");
     let name = ImageName::new("golden");
     let made = provider.snapshot(&id, &name).await.expect("found by its token");
     assert_eq!(stage.cloud.admin().counts()["CreateImage"], 2, "sent again");

@@ -117,7 +117,7 @@ async fn a_cloud_that_never_knows_us_is_asked_twice_and_no_more() {
     let stage = SimStage::start(Settings::quick()).await;
     let provider = provider(&stage).await;
     let refuse = Fault::answer(401, "NotAuthenticated", "who are you?");
-    stage.cloud.admin().add_fault(Rule::always("ListInstances", refuse));
+    stage.cloud.admin().add_fault(Rule::always("ListInstances", refuse)).expect("it can happen");
     let error = provider.list(&InstanceFilter::default()).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Unauthenticated);
     assert_eq!(stage.cloud.admin().counts()["ListInstances"], 2);
@@ -157,7 +157,7 @@ async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
     for path in ["instance/region", "identity/cert.pem", "identity/key.pem"] {
         let missing = Fault::answer(404, "", "not found");
         let rule = Rule { containing: Some(path.to_owned()), ..Rule::once("Metadata", missing) };
-        stage.cloud.admin().add_fault(rule);
+        stage.cloud.admin().add_fault(rule).expect("it can happen");
     }
     list(&provider(&stage).await).await;
     let asked = stage.cloud.admin().requests();

@@ -53,7 +53,7 @@ async fn a_process_that_is_killed_after_its_launch_was_accepted_leaves_one_insta
     let config = directory.path().join("config");
     // Carried out at once, and answered long after the process is gone.
     let late = Fault::Delay { millis: 600_000 };
-    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", late));
+    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", late)).expect("it can happen");
     let mut first = launching(&stage, &config);
     let deadline = Instant::now() + Duration::from_mins(1);
     while stage.live_named("vm-1") == 0 {

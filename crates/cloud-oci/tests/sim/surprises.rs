@@ -28,7 +28,11 @@ async fn a_wrong_key_is_not_authenticated_and_is_not_tried_again() {
 async fn out_of_host_capacity_is_not_asked_for_again() {
     let stage = SimStage::start(Settings::quick()).await;
     let provider = stage.provider().await;
-    stage.cloud.admin().add_fault(Rule::always("LaunchInstance", Fault::out_of_capacity()));
+    stage
+        .cloud
+        .admin()
+        .add_fault(Rule::always("LaunchInstance", Fault::out_of_capacity()))
+        .expect("it can happen");
     let error = provider.launch(&spec("vm-1")).await.expect_err("there is none");
     assert_eq!(error.kind(), ErrorKind::Capacity);
     assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 1);
@@ -82,7 +86,7 @@ async fn bare_metal_cannot_be_rebuilt_in_place() {
     let ids = [launched.id.clone()];
     provider.wait_running(&InstanceFilter::default(), &ids, stage.poll()).await;
     let refuse = Fault::answer(400, "InvalidParameter", "boot volume replacement needs a VM");
-    stage.cloud.admin().add_fault(Rule::once("UpdateInstance", refuse));
+    stage.cloud.admin().add_fault(Rule::once("UpdateInstance", refuse)).expect("it can happen");
     let error = provider.rebuild(&launched.id, &stage.other_image()).await;
     assert_eq!(error.expect_err("metal").kind(), ErrorKind::Unsupported);
 }
@@ -123,7 +127,7 @@ async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
     let provider = stage.provider().await;
     let message = "Out of host capacity.".to_owned();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
-    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", fail));
+    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
     let id = provider.launch(&spec("vm-1")).await.expect("accepted").id;
     stage.cloud.admin().advance(std::time::Duration::from_mins(5));
     provider.terminate(&id).await.expect("it is gone already");

@@ -1,0 +1,59 @@
+//! What there is beside instances, each asked for once.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{COMPARTMENT, Scene};
+
+#[tokio::test]
+async fn every_reading_operation_answers() {
+    let scene = Scene::frozen().await;
+    let tenancy = scene.cloud.credentials().tenancy.clone();
+    let of = format!("compartmentId={COMPARTMENT}");
+    let table: [(String, &str, Value); 9] = [
+        (format!("20160918/tenancies/{tenancy}"), "/homeRegionKey", json!("PHX")),
+        (
+            format!("20160918/tenancies/{tenancy}/regionSubscriptions"),
+            "/0/isHomeRegion",
+            json!(true),
+        ),
+        ("20160918/regions".to_owned(), "/0/name", json!("us-phoenix-1")),
+        (format!("20160918/vcns?{of}"), "/0/id", json!("ocid1.vcn.oc1.phx.aaaavcn")),
+        (
+            "20160918/vcns/ocid1.vcn.oc1.phx.aaaavcn".to_owned(),
+            "/lifecycleState",
+            json!("AVAILABLE"),
+        ),
+        (format!("20160918/compartments?compartmentId={tenancy}"), "/0/id", json!(COMPARTMENT)),
+        (format!("20160918/compartments/{COMPARTMENT}"), "/lifecycleState", json!("ACTIVE")),
+        (format!("20190729/limitDefinitions?{of}&name=gpu4-count"), "/0/name", json!("gpu4-count")),
+        (format!("20190729/services?{of}"), "/0/name", json!("compute")),
+    ];
+    for (target, place, expected) in table {
+        let seen = scene.get(&format!("/{target}")).await.ok().json();
+        assert_eq!(seen.pointer(place), Some(&expected), "{target}: {seen}");
+    }
+    for target in ["tenancies/x", "tenancies/x/regionSubscriptions", "vcns/x", "compartments/x"] {
+        let missing = scene.get(&format!("/20160918/{target}")).await;
+        missing.refused(404, "NotAuthorizedOrNotFound");
+    }
+    for target in ["instancePools/x", "instancePools/x/instances"] {
+        let missing = scene.get(&format!("/20160918/{target}")).await;
+        missing.refused(404, "NotAuthorizedOrNotFound");
+    }
+}
+
+#[tokio::test]
+async fn an_image_was_deleted_whatever_if_match_said() {
+    let scene = Scene::frozen().await;
+    for target in
+        ["images/ocid1.image.oc1.phx.img001", "computeClusters/ocid1.computecluster.oc1.phx.cc1"]
+    {
+        let target = format!("/20160918/{target}");
+        let etag = scene.get(&target).await.ok().header("etag").unwrap();
+        let stale = scene.try_send("DELETE", &target, &[("if-match", "stale")], "").await.unwrap();
+        stale.refused(412, "NoEtagMatch");
+        scene.try_send("DELETE", &target, &[("if-match", &etag)], "").await.unwrap().ok();
+        scene.get(&target).await.refused(404, "NotAuthorizedOrNotFound");
+    }
+}

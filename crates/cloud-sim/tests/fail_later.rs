@@ -1,0 +1,116 @@
+//! Work that fails after it was accepted, for every operation that has a work request.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use cloud_sim::{Fault, Rule, State};
+use serde_json::{Value, json};
+use support::{Answered, COMPARTMENT, IMAGE, Scene, launch_body};
+
+fn doom(operation: &str) -> Rule {
+    let (code, message) = ("InternalError".to_owned(), "it went wrong".to_owned());
+    Rule::once(operation, Fault::FailLater { code, message })
+}
+
+/// The status of the work that an answer began, and its error.
+async fn work(scene: &Scene, answer: &Answered) -> (Value, Value) {
+    let work = format!("/20160918/workRequests/{}", answer.header("opc-work-request-id").unwrap());
+    let errors = scene.get(&format!("{work}/errors")).await.ok().json();
+    (scene.get(&work).await.ok().json()["status"].clone(), errors[0]["message"].clone())
+}
+
+async fn running(scene: &Scene) -> String {
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    id
+}
+
+#[tokio::test]
+async fn only_a_launch_could_fail_later() {
+    let scene = Scene::frozen().await;
+    let id = running(&scene).await;
+    let one = format!("/20160918/instances/{id}");
+    let new =
+        json!({"sourceDetails": {"sourceType": "image", "imageId": "ocid1.image.oc1.phx.new"}});
+    let image = json!({"compartmentId": COMPARTMENT, "instanceId": id});
+    let table = [
+        ("InstanceAction", "POST", format!("{one}?action=STOP"), String::new()),
+        ("InstanceAction", "POST", format!("{one}?action=SOFTRESET"), String::new()),
+        ("InstanceAction", "POST", format!("{one}?action=SENDDIAGNOSTICINTERRUPT"), String::new()),
+        ("UpdateInstance", "PUT", one.clone(), new.to_string()),
+        ("CreateImage", "POST", "/20160918/images".to_owned(), image.to_string()),
+        ("TerminateInstance", "DELETE", one.clone(), String::new()),
+    ];
+    for (operation, method, target, body) in table {
+        for rule in [doom(operation), doom("*")] {
+            scene.cloud.admin().add_fault(rule).unwrap();
+            let answer = scene.send(method, &target, &body).await.ok();
+            assert_eq!(scene.cloud.admin().faults(), [], "{operation}");
+            scene.advance(10);
+            let (status, error) = work(&scene, &answer).await;
+            assert_eq!((status, error), (json!("FAILED"), json!("it went wrong")), "{target}");
+            let instance = scene.get(&one).await.ok().json();
+            assert_eq!(instance["lifecycleState"], "RUNNING", "{operation}");
+            assert_eq!(instance["imageId"], IMAGE, "{operation}");
+            if operation == "CreateImage" {
+                let image = format!("/20160918/images/{}", answer.json()["id"].as_str().unwrap());
+                assert_eq!(scene.get(&image).await.ok().json()["lifecycleState"], "DELETED");
+            }
+        }
+    }
+    let stopped = scene.send("POST", &format!("{one}?action=STOP"), "").await.ok();
+    scene.advance(10);
+    assert_eq!(work(&scene, &stopped).await.0, "SUCCEEDED");
+    scene.cloud.admin().add_fault(doom("InstanceAction")).unwrap();
+    scene.send("POST", &format!("{one}?action=START"), "").await.ok();
+    scene.advance(10);
+    assert_eq!(scene.state(&id).await, "STOPPED");
+}
+
+#[tokio::test]
+async fn a_rule_was_used_up_by_a_request_that_began_nothing() {
+    let scene = Scene::frozen().await;
+    let body = launch_body("n1");
+    let first = scene.launch_with(Some("t1"), &body).await.ok();
+    let id = first.json()["id"].as_str().unwrap().to_owned();
+    let admin = scene.cloud.admin();
+    admin.add_fault(doom("LaunchInstance")).unwrap();
+    admin.add_fault(doom("InstanceAction")).unwrap();
+    admin.add_fault(doom("UpdateInstance")).unwrap();
+    let waiting = admin.faults();
+    scene.launch_with(Some("t1"), &body).await.ok();
+    let mut refused = body.clone();
+    refused["shape"] = json!("VM.Nope");
+    scene.launch_with(None, &refused).await.refused(400, "InvalidParameter");
+    refused = body.clone();
+    refused["createVnicDetails"]["privateIp"] = json!("10.1.0.2");
+    scene.launch_with(None, &refused).await.refused(400, "InvalidParameter");
+    let act = format!("/20160918/instances/{id}?action=STOP");
+    scene.send("POST", &act, "").await.refused(409, "IncorrectState");
+    let tags = json!({"freeformTags": {"a": "b"}}).to_string();
+    scene.send("PUT", &format!("/20160918/instances/{id}"), &tags).await.ok();
+    assert_eq!(admin.faults(), waiting, "none has happened");
+    scene.advance(10);
+    assert_eq!(scene.state(&id).await, "RUNNING");
+    let doomed = scene.launch_with(Some("t2"), &body).await.ok();
+    scene.advance(3);
+    assert_eq!(work(&scene, &doomed).await.0, "FAILED");
+    assert_eq!(admin.faults().len(), 2);
+}
+
+#[tokio::test]
+async fn an_action_that_fails_later_takes_no_room_away() {
+    let scene = Scene::frozen().await;
+    let id = running(&scene).await;
+    scene.cloud.admin().add_fault(doom("InstanceAction")).unwrap();
+    scene.send("POST", &format!("/20160918/instances/{id}?action=STOP"), "").await.ok();
+    let left = format!(
+        "/20190729/services/compute/limits/standard-e5-core-count/resourceAvailability\
+         ?compartmentId={COMPARTMENT}&availabilityDomain=Uocm%3APHX-AD-1"
+    );
+    assert_eq!(scene.get(&left).await.ok().json()["used"], 1);
+    scene.advance(10);
+    assert_eq!(scene.cloud.admin().instances().len(), 1);
+    assert_eq!(scene.cloud.admin().instances()[0].lifecycle_state, State::Running);
+}

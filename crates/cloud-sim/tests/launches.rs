@@ -1,0 +1,139 @@
+//! Launches and lists that cannot be: the fields of a body, and the filters of a query.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{COMPARTMENT, Scene, launch_body};
+
+const PARSE: (u16, &str) = (400, "CannotParseRequest");
+const INVALID: (u16, &str) = (400, "InvalidParameter");
+const MISSING: (u16, &str) = (400, "MissingParameter");
+const RELATED: (u16, &str) = (400, "RelatedResourceNotAuthorizedOrNotFound");
+
+/// Where in the body, what instead, and how it is refused.
+const REFUSED: &[(&str, &str, (u16, &str))] = &[
+    ("/compartmentId", r#""nope""#, (404, "NotAuthorizedOrNotFound")),
+    ("/availabilityDomain", r#""AD-9""#, INVALID),
+    ("/shape", r#""VM.Nope""#, INVALID),
+    ("/shape", "null", MISSING),
+    ("/shape", "7", PARSE),
+    ("/shapeConfig", "null", MISSING),
+    ("/shapeConfig/ocpus", "1000", INVALID),
+    ("/shapeConfig/ocpus", "9", INVALID),
+    ("/shapeConfig/memoryInGBs", "65", INVALID),
+    ("/sourceDetails", "null", MISSING),
+    ("/sourceDetails/imageId", r#""x""#, RELATED),
+    ("/sourceDetails/bootVolumeSizeInGBs", r#""60""#, PARSE),
+    ("/sourceDetails/bootVolumeSizeInGBs", "49", INVALID),
+    ("/createVnicDetails/subnetId", r#""x""#, RELATED),
+    ("/createVnicDetails/privateIp", r#""192.168.0.1""#, INVALID),
+    ("/createVnicDetails/hostnameLabel", r#""a_b""#, INVALID),
+    ("/createVnicDetails/assignPublicIp", "true", INVALID),
+    ("/createVnicDetails/assignPublicIp", r#""no""#, PARSE),
+    ("/createVnicDetails/nsgIds", r#""x""#, PARSE),
+    ("/createVnicDetails/nsgIds", "[7]", PARSE),
+    ("/createVnicDetails/nsgIds", r#"["ocid1.subnet.oc1.phx.aaaasub"]"#, RELATED),
+    ("/faultDomain", r#""FAULT-DOMAIN-4""#, INVALID),
+    ("/computeClusterId", r#""x""#, RELATED),
+    ("/metadata", r#"{"user_data": "%%"}"#, INVALID),
+    ("/freeformTags", "[]", PARSE),
+    ("/freeformTags", r#"{"a": 7}"#, PARSE),
+    ("/definedTags", r#"{"a": "b"}"#, PARSE),
+    ("/platformConfig", r#""x""#, PARSE),
+];
+
+/// A body with something else in one place.
+fn with(place: &str, value: Value) -> Value {
+    let mut body = launch_body("n1");
+    let inside = place.split('/').skip(1).fold(&mut body, |inside, name| &mut inside[name]);
+    *inside = value;
+    body
+}
+
+#[tokio::test]
+async fn launches_that_cannot_be() {
+    let scene = Scene::frozen().await;
+    for (place, value, (status, code)) in REFUSED {
+        let body = with(place, serde_json::from_str(value).unwrap());
+        let answer = scene.launch_with(None, &body).await;
+        assert_eq!((answer.status, answer.code().as_str()), (*status, *code), "{place}: {value}");
+    }
+    let long = with("/metadata", json!({"x": "y".repeat(32_001)}));
+    scene.launch_with(None, &long).await.refused(400, "InvalidParameter");
+    let garbage = scene.send("POST", "/20160918/instances", "{").await;
+    garbage.refused(400, "CannotParseRequest");
+    assert_eq!(scene.cloud.admin().instances().len(), 0);
+    let work = format!("/20160918/workRequests?compartmentId={COMPARTMENT}");
+    assert_eq!(scene.get(&work).await.ok().json(), json!([]), "no work is left open");
+    let id = scene.launch("n1").await;
+    let address = scene.cloud.admin().address(&id).unwrap().to_string();
+    assert_eq!(address, "10.1.0.2", "no address is left taken");
+}
+
+#[tokio::test]
+async fn filters_that_nothing_can_meet_gave_an_empty_list() {
+    let scene = Scene::frozen().await;
+    scene.launch("n1").await;
+    for (list, filter) in [
+        ("instances", "lifecycleState=RUNING"),
+        ("instances", "availabilityDomain=PHX-AD-1"),
+        ("instances", "sortBy=NAME"),
+        ("images", "sortBy=NAME"),
+        ("images", "lifecycleState=READY"),
+    ] {
+        let target = format!("/20160918/{list}?compartmentId={COMPARTMENT}&{filter}");
+        scene.get(&target).await.refused(400, "InvalidParameter");
+    }
+    let list = format!("/20160918/instances?compartmentId={COMPARTMENT}");
+    for (filter, expected) in [
+        ("lifecycleState=PROVISIONING", 1),
+        ("lifecycleState=MOVING", 0),
+        ("capacityReservationId=x", 0),
+    ] {
+        let rows = scene.get(&format!("{list}&{filter}")).await.ok().json();
+        assert_eq!(rows.as_array().unwrap().len(), expected, "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn an_update_of_the_shape_was_answered_and_not_done() {
+    let scene = Scene::frozen().await;
+    let target = format!("/20160918/instances/{}", scene.launch("n1").await);
+    let before = scene.get(&target).await.ok().json();
+    for body in [
+        json!({"shape": "VM.Standard2.1"}),
+        json!({"shapeConfig": {"ocpus": 2}}),
+        json!({"displayName": "n2", "faultDomain": "FAULT-DOMAIN-2"}),
+        json!({"metadata": {"note": "y".repeat(32_001)}}),
+    ] {
+        let put = scene.send("PUT", &target, &body.to_string()).await;
+        put.refused(400, "InvalidParameter");
+    }
+    assert_eq!(scene.get(&target).await.ok().json(), before);
+    scene.send("PUT", &target, r#"{"displayName": "n2", "shape": null}"#).await.ok();
+}
+
+#[tokio::test]
+async fn a_pool_of_any_size_was_launched_while_all_waited() {
+    let scene = Scene::frozen().await;
+    let details = json!({"instanceType": "compute", "launchDetails": launch_body("n1")});
+    let body = json!({"compartmentId": COMPARTMENT, "source": "NONE", "instanceDetails": details});
+    let made = scene.send("POST", "/20160918/instanceConfigurations", &body.to_string()).await;
+    let by = made.ok().json()["id"].clone();
+    let pool = |size: u64| {
+        json!({"compartmentId": COMPARTMENT, "instanceConfigurationId": by, "size": size,
+            "placementConfigurations": [{"availabilityDomain": "Uocm:PHX-AD-2"}]})
+        .to_string()
+    };
+    let huge = scene.send("POST", "/20160918/instancePools", &pool(1001)).await;
+    huge.refused(400, "InvalidParameter");
+    assert_eq!(scene.cloud.admin().instances().len(), 0);
+    let small = scene.send("POST", "/20160918/instancePools", &pool(2)).await.ok().json();
+    scene.advance(10);
+    let target = format!("/20160918/instancePools/{}", small["id"].as_str().unwrap());
+    assert_eq!(scene.get(&target).await.ok().json()["lifecycleState"], "RUNNING");
+    let rows = scene.get(&format!("{target}/instances")).await.ok().json();
+    let zones: Vec<&Value> =
+        rows.as_array().unwrap().iter().map(|row| &row["availabilityDomain"]).collect();
+    assert_eq!(zones, ["Uocm:PHX-AD-2", "Uocm:PHX-AD-2"]);
+}

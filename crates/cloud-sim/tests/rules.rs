@@ -1,0 +1,119 @@
+//! Rules and bounds that are misspelt, by which a test would pass for nothing.
+
+mod support;
+
+use cloud_sim::{Cloud, Settings};
+use serde_json::{Value, json};
+use support::Scene;
+
+/// What the admin side is told, as method, path and body, and the word that the refusal names.
+const MISSPELT: [(&str, &str, &str, &str); 10] = [
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "GetInstance", "fault": {"kind": "fail_later", "code": "x", "message": "y"}}"#,
+        "GetInstance does not fail later",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "LaunchInstnace", "fault": {"kind": "drop_before"}}"#,
+        "LaunchInstnace",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "probability": 5, "fault": {"kind": "drop_before"}}"#,
+        "probability 5",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "fault": {"kind": "answer", "status": 5, "code": "x", "message": "y"}}"#,
+        "5 is no status",
+    ),
+    (
+        "PUT",
+        "capacity",
+        r#"[{"availability_domain": "PHX-AD-1", "instances": 0}]"#,
+        "domain PHX-AD-1",
+    ),
+    (
+        "PUT",
+        "capacity",
+        r#"[{"shape": "VM.Standard.E5", "instances": 0}]"#,
+        "shape VM.Standard.E5,",
+    ),
+    (
+        "PUT",
+        "throttle",
+        r#"[{"operation": "launch", "per_second": 1, "burst": 1}]"#,
+        "operation launch",
+    ),
+    ("PUT", "throttle", r#"[{"operation": "*", "per_second": -1, "burst": 1}]"#, "per_second -1"),
+    (
+        "PUT",
+        "limits",
+        r#"[{"name": "gpu4-count", "availability_domain": "AD-1", "value": 0}]"#,
+        "domain AD-1",
+    ),
+    ("PUT", "limits", r#"[{"name": "gpu4-count", "value": -1}]"#, "-1"),
+];
+
+#[tokio::test]
+async fn a_misspelt_rule_was_taken_and_never_happened() {
+    let scene = Scene::frozen().await;
+    let url = |path: &str| format!("{}/admin/{path}", scene.cloud.endpoint());
+    let shown =
+        async |path: &str| scene.http.get(url(path)).send().await.unwrap().text().await.unwrap();
+    for (method, path, body, named) in MISSPELT {
+        let before = shown(path).await;
+        let method = method.parse().unwrap();
+        let answer = scene.http.request(method, url(path)).body(body).send().await.unwrap();
+        assert_eq!(answer.status(), 400, "{body}");
+        let text = answer.text().await.unwrap();
+        assert!(text.contains(named), "{body}: {text}");
+        assert_eq!(shown(path).await, before, "{body}");
+    }
+    for operation in ["*", "LaunchInstance", "X509", "Metadata"] {
+        let body = format!(r#"{{"operation": "{operation}", "fault": {{"kind": "drop_before"}}}}"#);
+        let answer = scene.http.post(url("faults")).body(body).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{operation}");
+    }
+}
+
+#[tokio::test]
+async fn a_misspelt_rule_of_a_script_was_taken_and_never_happened() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("script.yaml");
+    for (_, part, body, named) in MISSPELT {
+        let list = if body.starts_with('[') { body.to_owned() } else { format!("[{body}]") };
+        std::fs::write(&path, format!("{part}: {list}\n")).unwrap();
+        let refused = match Settings::from_script(&path) {
+            Ok(settings) => Cloud::start(settings).await.map(drop).unwrap_err().to_string(),
+            Err(error) => format!("{error:?}"),
+        };
+        assert!(refused.contains(named), "{body}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn limits_that_were_put_came_beside_those_before() {
+    let scene = Scene::frozen().await;
+    let url = format!("{}/admin/limits", scene.cloud.endpoint());
+    for limits in [json!([{"name": "x", "availability_domain": null, "value": 1}]), json!([])] {
+        let put = scene.http.put(&url).body(limits.to_string()).send().await.unwrap();
+        assert_eq!(put.status(), 204);
+        let shown = scene.http.get(&url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), limits);
+    }
+}
+
+#[tokio::test]
+async fn a_speed_that_cannot_be_was_another_speed() {
+    for speed in [-1.0, 1e-9, 1e9, f64::NAN] {
+        let settings = Settings { speed, ..Settings::default() };
+        let refused = Cloud::start(settings).await.map(drop).unwrap_err();
+        assert!(refused.to_string().starts_with("speed "), "{refused}");
+    }
+}
