@@ -3,6 +3,7 @@
 mod change;
 mod check;
 mod difference;
+mod fit;
 mod inputs;
 mod power;
 mod prove;
@@ -52,6 +53,10 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "print")]
     print_power: bool,
 
+    /// Print the gres.conf that nodes with generic resources need, and do nothing.
+    #[arg(long, conflicts_with_all = ["print", "print_power"])]
+    print_gres: bool,
+
     /// Write the file, and leave it to you to tell slurmctld.
     #[arg(long)]
     no_restart: bool,
@@ -72,6 +77,7 @@ Examples:
   finish              do it; run it again whenever limits.yaml has changed
   finish --print      the node section on standard output
   finish --print-power   what slurm.conf needs besides: programs, times, nodes that are never stopped
+  finish --print-gres    gres.conf, for nodes with GPUs
 
 Exit code: 0 all well (also: nothing to change), 1 something failed (it says what), 2 wrong usage, limits or configuration (nothing done).";
 
@@ -88,7 +94,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         let context = Context::open("finish", &arguments.common, Purpose::Check).await?;
         return Ok(check(arguments, context).await);
     }
-    let writes = !(arguments.print || arguments.print_power);
+    let writes = !(arguments.print || arguments.print_power || arguments.print_gres);
     let purpose = (Purpose::Other, writes);
     let (context, _turn) = turn::open("finish", &arguments.common, purpose).await?;
     if !arguments.force
@@ -102,10 +108,18 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         context.output.print(inputs.cluster.to_string().trim_end());
         return Ok(WELL);
     }
+    if arguments.print_gres {
+        context.output.print(inputs.cluster.gres_conf().trim_end());
+        return Ok(WELL);
+    }
     if arguments.print_power {
         let lines = power::lines(&context, &inputs, arguments.common.config.as_deref())?;
         context.output.print(lines.trim_end());
         return Ok(WELL);
+    }
+    let (cluster, config) = (&inputs.cluster, &context.slurm.config);
+    for odd in fit::gres(cluster, config).into_iter().chain(fit::unstarted(cluster, config)) {
+        context.warn(&odd);
     }
     let request = request(arguments, &context, &inputs);
     let (common, marked, limits) = (&arguments.common, &inputs.marked, &inputs.limits);

@@ -22,7 +22,8 @@ use target::Targets;
 /// Give nodes their image, or reboot those that have it.
 ///
 /// Slurm calls it as RebootProgram, with a host list on the controller or with nothing on the node itself. The image is
-/// what the node's own file says (StackHPC's reboot vars), or its hostvars, or the reason (rebuild image:NAME), or the configuration.
+/// what the node's own file says (StackHPC's reboot vars), or its hostvars, or the reason (rebuild image:NAME), or its
+/// feature image=, or the configuration.
 #[derive(Debug, Parser)]
 #[command(name = "rebuild", version, after_help = EXAMPLES, subcommand_precedence_over_arg = true)]
 pub struct Arguments {

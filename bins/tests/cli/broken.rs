@@ -116,6 +116,24 @@ fn no_markers() {
 }
 
 #[test]
+fn limits_that_say_nothing_were_the_end_of_every_node() {
+    let stage = Stage::new();
+    for text in ["", "# VM.Standard2.1: {1: 4}\n", "---\n"] {
+        stage.write("limits.yaml", text);
+        let ended = unchanged(&stage, "finish", &[]).with_code(2);
+        let _ = ended.saying(&["limits.yaml says nothing", "write {} for no nodes at all"]);
+    }
+}
+
+#[test]
+fn a_partition_of_limits_that_slurm_conf_has_too_was_tried_on_slurmctld() {
+    let stage = Stage::with(|_| {}, |conf| *conf += "PartitionName=mine Nodes=ALL\n");
+    stage.write("limits.yaml", "g: {shape: VM.Standard2.1, max: 2, partition: mine}\n");
+    let ended = unchanged(&stage, "finish", &[]).with_code(2);
+    let _ = ended.saying(&["limits.yaml", "DIR/etc/slurm.conf", "both make the partition mine"]);
+}
+
+#[test]
 fn no_credentials() {
     let stage = Stage::new();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();

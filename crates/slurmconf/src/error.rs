@@ -198,6 +198,9 @@ pub enum Problem {
         /// Why.
         source: io::Error,
     },
+    /// Limits in which nothing stands, be it none.
+    #[error("{0} says nothing; write {{}} for no nodes at all")]
+    NothingSaid(String),
     /// A marker that should be there once and is not there.
     #[error("{file} has no line {marker:?}")]
     NoMarker {

@@ -99,6 +99,10 @@ impl Limits {
             Err(error) => return (Self::default(), vec![error]),
         };
         let (mut groups, mut errors) = (Vec::new(), Vec::new());
+        // A file that was cut off, or never written, must not be the end of every node.
+        if matches!(root.value, Value::Null) {
+            errors.push(Problem::NothingSaid(file.to_owned()).into());
+        }
         let entries = source.map(file, &root).unwrap_or_else(|error| {
             errors.push(error);
             &[]

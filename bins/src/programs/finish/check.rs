@@ -1,8 +1,10 @@
 //! Is everything in place? Each point is said with what to do about it; nothing is written.
 
 mod files;
+mod places;
 mod quota;
 
+use super::fit;
 use super::inputs::{self, Inputs, Marked};
 use crate::args::Common;
 use crate::context::Context;
@@ -41,6 +43,8 @@ pub(super) async fn all(
     points.extend(cloud(context).await);
     if let Some(inputs) = inputs {
         points.extend(limits(context, inputs).await);
+        points.extend(places(context, inputs).await);
+        points.extend(fit::gres(&inputs.cluster, &context.slurm.config).map(Wrong));
     }
     points.extend(power(&context.slurm.config));
     points.extend(files::points(context, common));
@@ -146,6 +150,21 @@ async fn limits(context: &Context, inputs: &Inputs) -> Vec<Point> {
         Err(error) => {
             vec![Odd(format!("limits of the cloud cannot be read: {}", chain(&error)))]
         }
+    }
+}
+
+/// Whether the cloud has what the nodes want where they want it.
+async fn places(context: &Context, inputs: &Inputs) -> Vec<Point> {
+    let nodes = &inputs.cluster.nodes;
+    if nodes.iter().all(|node| node.zone().is_none()) {
+        return Vec::new();
+    }
+    match context.cloud.shapes().await {
+        Ok(shapes) => {
+            let root = context.site.zone_root.as_deref().unwrap_or_default();
+            places::points(&shapes, nodes, root)
+        }
+        Err(error) => vec![Odd(format!("shapes cannot be listed: {}", chain(&error)))],
     }
 }
 

@@ -66,7 +66,9 @@ impl Inputs {
         let cluster = generate_all(&limits, &shapes, &site)
             .map_err(|errors| Trouble::from_errors(&errors))?;
         let marked = Marked::find(&context.slurm)?;
-        Ok(Self { cluster, marked, limits: sources.limits.clone() })
+        let inputs = Self { cluster, marked, limits: sources.limits.clone() };
+        super::fit::partitions(&inputs, context)?;
+        Ok(inputs)
     }
 }
 

@@ -44,5 +44,9 @@ pub(super) fn lines(
     });
     settings.reboot = Some(program("rebuild", None));
     settings.suspend_exc_nodes = inputs.cluster.persistent_nodes();
-    settings.text().map_err(|error| Trouble::from_error(&error))
+    let text = settings.text().map_err(|error| Trouble::from_error(&error))?;
+    Ok(match inputs.cluster.gres_types() {
+        types if types.is_empty() => text,
+        types => format!("GresTypes={types}\n{text}"),
+    })
 }

@@ -1,6 +1,7 @@
 //! What the nodes need when all are there, and what the cloud allows.
 
 use super::Point::{self, Odd, Well};
+use super::places::zone;
 use cloud_core::{Limit, Zone};
 use slurmconf::NodeDef;
 use std::collections::BTreeMap;
@@ -52,10 +53,7 @@ fn needs(nodes: &[NodeDef], root: &str) -> Needs {
         need("cores".to_owned(), None, u64::from(topology.cpus));
         need("ram_mib".to_owned(), None, node.real_memory.unwrap_or_default());
         if let Some(family) = node.shape().and_then(family) {
-            let zone = node.zone().map(|zone| match zone.parse::<u32>() {
-                Ok(number) => format!("{root}{number}"),
-                Err(_) => zone.to_owned(),
-            });
+            let zone = node.zone().map(|name| zone(name, root).as_str().to_owned());
             need(format!("{family}-core-count"), zone, cores);
         }
     }

@@ -1,0 +1,124 @@
+//! Whether what the limits make fits into the rest of slurm.conf.
+
+use super::inputs::Inputs;
+use crate::context::Context;
+use crate::trouble::Trouble;
+use hostlist::Hostlist;
+use slurmconf::{Cluster, Config, Markers, PartitionDef};
+use std::collections::BTreeSet;
+
+/// Refuses partitions that slurm.conf has elsewhere: slurmctld would not start with both.
+pub(super) fn partitions(inputs: &Inputs, context: &Context) -> Result<(), Trouble> {
+    let section = inputs.marked.document.section(Markers::NODES).unwrap_or_default();
+    // What cannot be read is written anew.
+    let ours = Config::parse(&section).unwrap_or_default();
+    let twice = twice(&inputs.cluster.partitions, &ours, &context.slurm.config);
+    if twice.is_empty() {
+        return Ok(());
+    }
+    let names = twice.into_iter().collect::<Vec<_>>().join(", ");
+    let (limits, conf) = (inputs.limits.display(), context.slurm.path.display());
+    Err(Trouble::new(format!(
+        "{limits} and {conf} both make the partition {names}: take its line out of {conf}, or give it another name in one of \
+         them"
+    )))
+}
+
+/// The new partitions that also stand outside the section, which has those of `ours` now.
+fn twice(new: &[PartitionDef], ours: &Config, all: &Config) -> BTreeSet<String> {
+    let count =
+        |config: &Config, name: &str| config.partitions.iter().filter(|it| it.name == name).count();
+    let names = new.iter().map(|partition| &partition.name);
+    names.filter(|name| count(all, name) > count(ours, name)).cloned().collect()
+}
+
+/// What to do about generic resources that Slurm would not know, if there are such.
+pub(super) fn gres(cluster: &Cluster, config: &Config) -> Option<String> {
+    let known: Vec<&str> = config.get_all("GresTypes").flat_map(|types| types.split(',')).collect();
+    let needed = cluster.gres_types();
+    let lacks = |name: &str| !known.iter().any(|known| known.trim().eq_ignore_ascii_case(name));
+    if !needed.split(',').any(|name| !name.is_empty() && lacks(name)) {
+        return None;
+    }
+    let mut all: BTreeSet<&str> = known.iter().map(|name| name.trim()).collect();
+    all.extend(needed.split(','));
+    all.remove("");
+    let line = all.into_iter().collect::<Vec<_>>().join(",");
+    Some(format!(
+        "Slurm leaves out the generic resources of the nodes, as slurm.conf does not name them; set GresTypes={line}, and \
+         give the nodes the gres.conf of finish --print-gres"
+    ))
+}
+
+/// What to do about new nodes that are always there: nobody starts them.
+pub(super) fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
+    let known = config.index();
+    let new: Hostlist =
+        cluster.persistent_nodes().iter().filter(|name| known.get(name).is_none()).collect();
+    let told = || {
+        format!(
+            "{new} are to be there always, and finish starts no machines: run resize in its place, unless another tool makes them"
+        )
+    };
+    (!new.is_empty()).then(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slurmconf::{Flavor, Limits, Shapes, Site, generate};
+
+    fn config(text: &str) -> Config {
+        Config::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_partition_that_stood_elsewhere_ended_slurmctld() {
+        let new = [PartitionDef::new("compute"), PartitionDef::new("gpu")];
+        let compute = "PartitionName=compute Nodes=ALL\n";
+        let none = BTreeSet::new();
+        assert_eq!(twice(&new, &config(""), &config("")), none);
+        assert_eq!(twice(&new, &config(compute), &config(compute)), none, "it was ours before");
+        let found = twice(&new, &config(""), &config(compute));
+        assert_eq!(found, BTreeSet::from(["compute".to_owned()]));
+    }
+
+    #[test]
+    fn the_examples_made_one_partition_twice() {
+        let conf = config(include_str!("../../../../examples/slurm.conf"));
+        let text = include_str!("../../../../examples/openstack/limits.yaml");
+        let mut shapes = Shapes::new();
+        for name in ["m1.large", "g1.a100"] {
+            let arch = "x86_64".to_owned();
+            let flavor = Flavor { vcpus: 4, memory: 8192, gres: String::new(), arch };
+            shapes.insert(name, flavor);
+        }
+        let limits = Limits::read("limits.yaml", text).unwrap();
+        let cluster = generate(&limits, &shapes, &Site::default()).unwrap();
+        assert_eq!(cluster.partitions.len(), 2);
+        assert_eq!(twice(&cluster.partitions, &config(""), &conf), BTreeSet::new());
+    }
+
+    #[test]
+    fn nodes_that_are_always_there_were_written_and_never_started() {
+        let limits = Limits::read("limits.yaml", "g: {shape: VM.Standard2.1, min: 2, max: 4}\n");
+        let cluster = generate(&limits.unwrap(), &Shapes::oci(), &Site::default()).unwrap();
+        let told = unstarted(&cluster, &config("NodeName=g-0001 Features=shape=S\n")).unwrap();
+        assert!(told.starts_with("g-0002 are to be there always"), "{told}");
+        assert_eq!(unstarted(&cluster, &config("NodeName=g-[0001-0002]\n")), None);
+    }
+
+    #[test]
+    fn generic_resources_were_made_that_slurm_does_not_know() {
+        let cluster = |limits: &str| {
+            let limits = Limits::read("limits.yaml", limits).unwrap();
+            generate(&limits, &Shapes::oci(), &Site::default()).unwrap()
+        };
+        let gpu = cluster("g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:a100:2'}\n");
+        let told = |conf: &str| gres(&gpu, &config(conf));
+        assert!(told("").unwrap().contains("set GresTypes=gpu,"));
+        assert!(told("GresTypes=craynetwork\n").unwrap().contains("GresTypes=craynetwork,gpu,"));
+        assert_eq!(told("GresTypes=license,gpu\n"), None);
+        assert_eq!(gres(&cluster("VM.Standard2.1: 1\n"), &config("")), None);
+    }
+}
