@@ -138,6 +138,8 @@ async fn begin(
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open("startnode", common, purpose).await?;
     context.fill(Some(&names)).await;
+    context.site.policies.deadline =
+        wiring::deadline(&context.settings, &context.slurm.config, &arguments.nodes);
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }
