@@ -50,7 +50,7 @@ fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {
 /// The rest that the node takes, unless it takes one already.
 fn rest(node: NodeName, world: World<'_>) -> Option<Step> {
     let pause = world.site.policies.cooldown;
-    if world.cooldowns.resting(&node).is_some_and(|rest| world.now < rest.until) {
+    if world.cooldowns.resting(&node).is_some_and(|rest| rest.lasts(world.now)) {
         return None;
     }
     let until = world.now.checked_add(pause).unwrap_or(world.now);
