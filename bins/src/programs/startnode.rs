@@ -11,7 +11,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{Controller as _, Illegible, NodeAction, NodeState, Reason, ResumeRequest, Warning};
+use slurmctl::{Controller as _, Illegible, NodeAction, NodeState, ResumeRequest, Warning};
 use std::path::Path;
 
 /// Start the machines of nodes, and tell Slurm where they are.
@@ -100,9 +100,7 @@ async fn given_back(
         }
         // Only slurmctld itself has said which Slurm is meant.
         Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return Ok(Hostlist::new()),
-        Err(_) => {
-            (crate::context::legible_paths(common), "slurm-elastic: configuration: ".to_owned())
-        }
+        Err(_) => (crate::context::legible_paths(common), "configuration: ".to_owned()),
     };
     let slurm = wiring::slurm(common, &paths, &environment).await?.controller;
     let known = slurm.nodes(Some(&arguments.nodes)).await;
@@ -111,7 +109,8 @@ async fn given_back(
         known.iter().filter(|node| is_awaited(&node.state)).map(|node| &node.name).collect();
     if !waiting.is_empty() {
         why.push_str(trouble.points().first().map_or("", String::as_str));
-        let reason = Reason::new(&why);
+        // By our mark reconcile knows that no administrator has said so, and returns the node to service.
+        let reason = plan::our_reason(&why);
         let done = slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&reason)).await;
         done.map_err(|error| Trouble::from_error(&error))?;
     }
