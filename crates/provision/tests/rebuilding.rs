@@ -11,7 +11,7 @@ use cloud_core::{
 };
 use common::{Bed, conf, groups, names, node};
 use provision::plan::{RebuildOptions, Rollout, Target, Vars};
-use provision::{Cause, Outcome, Report, run};
+use provision::{Cause, Outcome, RebuildHow, Report, run};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, Reason};
 use std::time::Duration;
@@ -279,4 +279,22 @@ async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
         bed.cloud.terminate(&two).await.unwrap();
     };
     tokio::join!(run, later);
+}
+
+/// A cloud that does not show what is gone has to be asked for each.
+#[tokio::test(start_paused = true)]
+async fn many_machines_that_vanish_are_not_taken_for_ones_that_stay() {
+    let mut settings = Settings::default();
+    settings.linger = Duration::ZERO;
+    let mut bed = Bed::with("n[1-400]", settings);
+    let nodes = names("n[1-400]");
+    bed.site.policies.deadline = Duration::from_mins(30);
+    bed.site.policies.rebuild = RebuildHow::Recreate;
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert_eq!(report.with(Outcome::Up).count(), 400, "{report:?}");
+    bed.site.image = Some(ImageId::new("image-2"));
+    let targets: Vec<Target> = nodes.into_iter().map(Target::new).collect();
+    let report = rebuild(&bed, &targets, ASKED).await;
+    let late = report.nodes.values().find(|node| node.outcome != Outcome::Up);
+    assert_eq!(report.with(Outcome::Up).count(), 400, "{late:?}");
 }
