@@ -11,7 +11,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{Controller as _, Illegible, NodeAction, NodeState, ResumeRequest, Warning};
+use slurmctl::{Controller as _, Illegible, NodeAction, ResumeRequest, Warning};
 use std::path::Path;
 
 /// Start the machines of nodes, and tell Slurm where they are.
@@ -106,7 +106,7 @@ async fn given_back(
     let known = slurm.nodes(Some(&arguments.nodes)).await;
     let known = known.map_err(|error| Trouble::from_error(&error))?;
     let waiting: Hostlist =
-        known.iter().filter(|node| is_awaited(&node.state)).map(|node| &node.name).collect();
+        known.iter().filter(|node| node.state.is_powering_up()).map(|node| &node.name).collect();
     if !waiting.is_empty() {
         why.push_str(trouble.points().first().map_or("", String::as_str));
         // By our mark reconcile knows that no administrator has said so, and returns the node to service.
@@ -115,11 +115,6 @@ async fn given_back(
         done.map_err(|error| Trouble::from_error(&error))?;
     }
     Ok(waiting)
-}
-
-/// True if Slurm waits for the node, and no job of before is on it.
-fn is_awaited(state: &NodeState) -> bool {
-    state.is_powering_up() && !state.is_up()
 }
 
 async fn begin(

@@ -25,8 +25,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How long requests under way may take to end once time is up.
-pub(super) const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// How long requests under way may take to end once time is up; a run leaves as much of its time.
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
 /// The pauses between looks.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
