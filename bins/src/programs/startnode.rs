@@ -11,7 +11,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{Controller as _, Illegible, NodeAction, NodeState, Reason, ResumeRequest, Warning};
+use slurmctl::{Controller as _, Illegible, NodeAction, ResumeRequest, Warning};
 use std::path::Path;
 
 /// Start the machines of nodes, and tell Slurm where they are.
@@ -100,27 +100,21 @@ async fn given_back(
         }
         // Only slurmctld itself has said which Slurm is meant.
         Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return Ok(Hostlist::new()),
-        Err(_) => {
-            (crate::context::legible_paths(common), "slurm-elastic: configuration: ".to_owned())
-        }
+        Err(_) => (crate::context::legible_paths(common), "configuration: ".to_owned()),
     };
     let slurm = wiring::slurm(common, &paths, &environment).await?.controller;
     let known = slurm.nodes(Some(&arguments.nodes)).await;
     let known = known.map_err(|error| Trouble::from_error(&error))?;
     let waiting: Hostlist =
-        known.iter().filter(|node| is_awaited(&node.state)).map(|node| &node.name).collect();
+        known.iter().filter(|node| node.state.is_powering_up()).map(|node| &node.name).collect();
     if !waiting.is_empty() {
         why.push_str(trouble.points().first().map_or("", String::as_str));
-        let reason = Reason::new(&why);
+        // By our mark reconcile knows that no administrator has said so, and returns the node to service.
+        let reason = plan::our_reason(&why);
         let done = slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&reason)).await;
         done.map_err(|error| Trouble::from_error(&error))?;
     }
     Ok(waiting)
-}
-
-/// True if Slurm waits for the node, and no job of before is on it.
-fn is_awaited(state: &NodeState) -> bool {
-    state.is_powering_up() && !state.is_up()
 }
 
 async fn begin(
@@ -138,6 +132,8 @@ async fn begin(
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open("startnode", common, purpose).await?;
     context.fill(Some(&names)).await;
+    context.site.policies.deadline =
+        wiring::deadline(&context.settings, &context.slurm.config, &arguments.nodes);
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }

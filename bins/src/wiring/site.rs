@@ -5,6 +5,7 @@ use crate::config::{Cloud, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
 use cloud_core::{Image, ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
+use hostlist::Hostlist;
 use provision::{Fallback, Identity, Policies, Site};
 use slurmconf::Config;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,19 @@ const UNHURRIED: Duration = Duration::from_mins(30);
 #[must_use]
 pub fn unhurried(settings: &Settings) -> Duration {
     settings.elastic.deadline.unwrap_or(UNHURRIED)
+}
+
+/// The deadline of a run that slurmctld has called for these nodes.
+///
+/// Where Slurm waits longer for some than for others, the longest counts: the others' machines may be up in time, too,
+/// and for what is not, Slurm has us called again.
+#[must_use]
+pub fn deadline(settings: &Settings, slurm: &Config, nodes: &Hostlist) -> Duration {
+    let times = slurm.resume_timeouts(nodes);
+    let timeout = *times.end();
+    // With a short timeout, half of it is better than nothing.
+    let before = timeout.saturating_sub(MARGIN).max(timeout / 2);
+    settings.elastic.deadline.map_or(before, |deadline| deadline.min(before))
 }
 
 /// What the operator decided, with what slurm.conf says; what only a launch needs is read only for one.
@@ -70,7 +84,8 @@ pub fn site(
         let named = settings.paths.bootstrap.as_deref();
         site.user_data = text(named, BOOTSTRAP)?.map(Secret::new);
     }
-    site.policies = policies(settings, slurm.power.resume_timeout);
+    site.policies = policies(settings);
+    site.policies.deadline = deadline(settings, slurm, &slurm.cloud_nodes());
     Ok((site, unread))
 }
 
@@ -115,7 +130,7 @@ fn optional(
     if named.is_some() || path.exists() { read(&path).map(Some) } else { Ok(None) }
 }
 
-fn policies(settings: &Settings, resume_timeout: Duration) -> Policies {
+fn policies(settings: &Settings) -> Policies {
     let elastic = &settings.elastic;
     let mut policies = Policies::default();
     policies.stopped = elastic.stopped.unwrap_or_default();
@@ -130,9 +145,6 @@ fn policies(settings: &Settings, resume_timeout: Duration) -> Policies {
     if let Some(concurrency) = elastic.concurrency.and_then(|most| usize::try_from(most).ok()) {
         policies.concurrency = concurrency;
     }
-    // With a short timeout, half of it is better than nothing.
-    let before = resume_timeout.saturating_sub(MARGIN).max(resume_timeout / 2);
-    policies.deadline = elastic.deadline.map_or(before, |deadline| deadline.min(before));
     policies
 }
 
@@ -174,6 +186,24 @@ fn is_id(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_resume_timeout_of_a_partition_is_not_ignored() {
+        let read = |text: &str| Settings::read("s.yaml", text).map(|loaded| loaded.settings);
+        let config = Config::parse(
+            "NodeName=n[1-2] State=CLOUD\nPartitionName=slow Nodes=n1 ResumeTimeout=900\n\
+             PartitionName=main Nodes=ALL\n",
+        );
+        let (Ok(settings), Ok(config)) = (read("compartment_id: c\n"), config) else {
+            panic!("cannot be read");
+        };
+        let of = |nodes: &str| {
+            deadline(&settings, &config, &nodes.parse().unwrap_or_default()).as_secs()
+        };
+        assert_eq!(of("n1"), 870);
+        assert_eq!(of("n2"), 30);
+        assert_eq!(of("n[1-2]"), 870);
+    }
 
     #[test]
     fn an_id_is_told_from_a_name() {

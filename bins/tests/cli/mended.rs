@@ -170,6 +170,9 @@ fn a_node_waited_for_its_timeout_as_the_cloud_could_not_be_opened() {
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
+    // Without the mark, a later timeout of the node was taken for an administrator's word, and it stayed down.
+    let node = stage.slurm.ask("scontrol", &["show", "node", NODE]);
+    assert!(node.contains("Reason=elastic: "), "{node}");
 }
 
 /// The first listing failed, the next did not, and nobody had been asked.
@@ -219,7 +222,7 @@ fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
     let ended = resumed(&stage, r#"{"jobs":[]}"#).with_code(2);
     let _ = ended.saying(&["startnode.yaml:", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
-    assert!(said().contains("Reason=slurm-elastic: configuration: "), "{}", said());
+    assert!(said().contains("Reason=elastic: configuration: "), "{}", said());
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
 }
 
@@ -231,6 +234,7 @@ fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
     let ended = resumed(&stage, "{").with_code(2);
     let _ = ended.saying(&["DIR/resume: the resume file is no JSON", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
+    assert!(said().contains("Reason=elastic: "), "{}", said());
     assert!(said().contains("the resume file is no JSON"), "{}", said());
     let log = stage.read("log/elastic.log");
     assert!(log.contains(&format!("given back to Slurm: {NODE}")), "{log}");

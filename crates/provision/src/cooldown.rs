@@ -2,7 +2,7 @@
 
 use crate::report::Cause;
 use crate::site::Pool;
-use crate::time::Utc;
+use crate::time::{Utc, is_ahead};
 use hostlist::NodeName;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,6 +71,14 @@ impl Cooldown {
         let probe = self.probed.and_then(|since| since.checked_add(PROBE));
         probe.map_or(self.until, |end| self.until.max(end))
     }
+
+    /// True while it may not be tried; what was opened by a clock that was ahead is over.
+    #[must_use]
+    pub fn lasts(&self, now: SystemTime) -> bool {
+        let pause = now < self.until && !is_ahead(self.opened, now);
+        let probe = self.probed.filter(|since| !is_ahead(*since, now));
+        pause || probe.and_then(|since| since.checked_add(PROBE)).is_some_and(|end| now < end)
+    }
 }
 
 impl fmt::Display for Cooldown {
@@ -91,7 +99,7 @@ impl Cooldowns {
     pub fn gate(&self, pool: &Pool, now: SystemTime) -> Gate {
         match self.pools.get(pool) {
             None => Gate::Open,
-            Some(entry) if now < entry.ends() => Gate::Cooling(entry.clone()),
+            Some(entry) if entry.lasts(now) => Gate::Cooling(entry.clone()),
             Some(_) => Gate::Probe,
         }
     }
@@ -205,6 +213,19 @@ mod tests {
             matches!(all.gate(&pool("1"), at(120)), Gate::Cooling(entry) if entry.probed.is_none())
         );
         assert_eq!(all.gate(&pool("1"), at(121)), Gate::Probe);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_does_not_close_the_pool_for_years() {
+        let year = 365 * 86_400;
+        let mut all = Cooldowns::new();
+        all.close(pool("1"), Cause::Capacity, at(year), Duration::from_mins(1));
+        assert_eq!(all.gate(&pool("1"), at(0)), Gate::Probe);
+        all.close(pool("1"), Cause::Capacity, at(0), Duration::from_mins(1));
+        all.probe(&pool("1"), at(year));
+        assert_eq!(all.gate(&pool("1"), at(61)), Gate::Probe);
+        all.close(pool("1"), Cause::Capacity, at(30), Duration::from_mins(1));
+        assert!(matches!(all.gate(&pool("1"), at(0)), Gate::Cooling(_)), "clocks are never equal");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What became of each node.
+//! Why nodes did not get what was asked for.
 
 use cloud_core::ErrorKind;
 use std::fmt;

@@ -1,7 +1,16 @@
-//! Points in time for people and logs.
+//! Points in time for people and logs, and those that others wrote down.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How far the clocks of those who share a state may be apart.
+const SKEW: Duration = Duration::from_mins(1);
+
+/// True for a time that has yet to come, though it was written down as one that had: by a clock that
+/// was ahead. Whatever lasts from then on would last until that time has come.
+pub(crate) fn is_ahead(at: SystemTime, now: SystemTime) -> bool {
+    at.duration_since(now).is_ok_and(|ahead| ahead > SKEW)
+}
 
 /// A point in time, printed as `2026-11-16T12:00:00Z`.
 ///

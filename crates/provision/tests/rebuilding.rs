@@ -4,14 +4,14 @@
 
 mod common;
 
-use cloud_core::memory::Trouble;
+use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{
-    ErrorKind, ImageId, Instance, InstanceId, InstanceName, InstanceSpec, Operation, Provider as _,
-    ShapeName, Tags,
+    ErrorKind, Image, ImageId, ImageName, Instance, InstanceId, InstanceName, InstanceSpec,
+    Operation, Provider as _, ShapeName, Tags,
 };
 use common::{Bed, conf, groups, names, node};
 use provision::plan::{RebuildOptions, Rollout, Target, Vars};
-use provision::{Cause, Outcome, Report, run};
+use provision::{Cause, Outcome, RebuildHow, Report, run};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, Reason};
 use std::time::Duration;
@@ -254,4 +254,47 @@ async fn one_server_that_may_not_be_seen_made_the_whole_listing_incomplete() {
         assert_eq!(look.fleet.is_complete(), complete, "{kind:?}: {:?}", look.warnings);
         assert_eq!(look.warnings.len(), 1, "{:?}", look.warnings);
     }
+}
+
+/// The first request for an image is lost, and nothing comes of it: that node alone is late.
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
+    let mut settings = Settings::default();
+    // So that requests come in the order in which they are made.
+    settings.latency = Span::millis(50, 50);
+    settings.images.push(Image::new(ImageId::new("image-3"), ImageName::new("compute-v3")));
+    let mut bed = Bed::with("n[1-2]", settings);
+    bed.config = conf("NodeName=n[1-2] CPUs=2 State=UNKNOWN");
+    let (one, two) = (server(&bed, "a", Tags::new()).await, server(&bed, "b", Tags::new()).await);
+    bed.cloud.script(Operation::Rebuild, Trouble::LoseRequest);
+    let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-3")];
+    let run = async {
+        let report = rebuild(&bed, &targets, ASKED).await;
+        assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Timeout), "{report:?}");
+        assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Done, "{report:?}");
+    };
+    // Somebody breaks the second when it has long been back.
+    let later = async {
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        bed.cloud.terminate(&two).await.unwrap();
+    };
+    tokio::join!(run, later);
+}
+
+/// A cloud that does not show what is gone has to be asked for each.
+#[tokio::test(start_paused = true)]
+async fn many_machines_that_vanish_are_not_taken_for_ones_that_stay() {
+    let mut settings = Settings::default();
+    settings.linger = Duration::ZERO;
+    let mut bed = Bed::with("n[1-400]", settings);
+    let nodes = names("n[1-400]");
+    bed.site.policies.deadline = Duration::from_mins(30);
+    bed.site.policies.rebuild = RebuildHow::Recreate;
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert_eq!(report.with(Outcome::Up).count(), 400, "{report:?}");
+    bed.site.image = Some(ImageId::new("image-2"));
+    let targets: Vec<Target> = nodes.into_iter().map(Target::new).collect();
+    let report = rebuild(&bed, &targets, ASKED).await;
+    let late = report.nodes.values().find(|node| node.outcome != Outcome::Up);
+    assert_eq!(report.with(Outcome::Up).count(), 400, "{late:?}");
 }

@@ -188,10 +188,11 @@ fn power(config: &Config) -> Vec<Point> {
         });
     }
     points.push(reboot(config));
-    if power.resume_timeout < SHORT {
+    let times = config.resume_timeouts(&config.cloud_nodes());
+    if *times.start() < SHORT {
         points.push(Odd(format!(
             "ResumeTimeout is {} s; machines of most clouds take longer to boot: ResumeTimeout=600",
-            power.resume_timeout.as_secs()
+            times.start().as_secs()
         )));
     }
     if !power.slurmctld_parameters.iter().any(|word| word == "idle_on_node_suspend") {

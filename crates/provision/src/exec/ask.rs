@@ -177,17 +177,32 @@ impl Engine<'_> {
 
     /// Asks for one instance that the listings do not show.
     ///
-    /// Once at a time for a node, and for a few nodes at a time: the next look asks for the others.
+    /// Once at a time for a node, and for a few nodes at a time: the others come when these are answered.
     pub(super) fn ask_for(&mut self, node: &NodeName, id: InstanceId) {
         let cloud = self.tools.cloud;
         let node = node.clone();
-        if self.finding.len() >= MOST_FOUND || !self.finding.insert(node.clone()) {
+        if self.finding.len() >= MOST_FOUND {
+            self.unfound.push_back((node, id));
+            return;
+        }
+        if !self.finding.insert(node.clone()) {
             return;
         }
         self.requests.push(Box::pin(async move {
             let found = cloud.get(&id).await;
             Answer { node, what: Asked::Found(id, found) }
         }));
+    }
+
+    /// Asks for the next instance that had to wait, if somebody still wants to know.
+    fn ask_for_next(&mut self) {
+        while self.finding.len() < MOST_FOUND
+            && let Some((node, id)) = self.unfound.pop_front()
+        {
+            if self.works.get(&node).is_some_and(Work::needs_look) {
+                self.ask_for(&node, id);
+            }
+        }
     }
 
     pub(super) fn answered(&mut self, Answer { node, what }: Answer) {
@@ -207,6 +222,7 @@ impl Engine<'_> {
             Asked::Found(id, result) => {
                 self.finding.remove(&node);
                 self.found(&node, &id, result);
+                self.ask_for_next();
             }
         }
     }

@@ -19,14 +19,14 @@ use cloud_core::InstanceId;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::NodeName;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::pending;
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How long requests under way may take to end once time is up.
-pub(super) const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// How long requests under way may take to end once time is up; a run leaves as much of its time.
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
 /// The pauses between looks.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -55,6 +55,8 @@ pub(crate) struct Engine<'a> {
     pub(super) probing: BTreeMap<Pool, NodeName>,
     /// Nodes with an instance that is being asked for by itself.
     pub(super) finding: BTreeSet<NodeName>,
+    /// Those that have yet to be asked for, as far as the last look went.
+    pub(super) unfound: VecDeque<(NodeName, InstanceId)>,
     pub(super) requests: FuturesUnordered<BoxFuture<'a, Answer>>,
     pub(super) look: Option<BoxFuture<'a, Look>>,
     pub(super) next_look: Instant,
@@ -93,6 +95,7 @@ impl<'a> Engine<'a> {
             cooldowns,
             probing: BTreeMap::new(),
             finding: BTreeSet::new(),
+            unfound: VecDeque::new(),
             requests: FuturesUnordered::new(),
             look: None,
             next_look: Instant::now(),

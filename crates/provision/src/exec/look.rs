@@ -73,6 +73,7 @@ impl<'a> Engine<'a> {
                 by_node.entry(node).or_default().push(instance);
             }
         }
+        self.unfound.clear();
         let nodes: Vec<NodeName> = self.works.keys().cloned().collect();
         for node in nodes {
             let shown = by_node.remove(&node).unwrap_or_default();

@@ -5,7 +5,9 @@ use crate::outcome::{NodeReport, Outcome};
 use crate::plan::Step;
 use crate::report::Cause;
 use crate::state::EventKind;
-use cloud_core::{Error, ErrorKind, ImageId, InstanceId, Poll, ProviderExt as _, WaitOutcome};
+use cloud_core::{
+    Error, ErrorKind, ImageId, InstanceId, Poll, ProviderExt as _, WaitOutcome, Waited,
+};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
 use std::collections::BTreeMap;
@@ -14,6 +16,9 @@ use tokio::time::{Instant, sleep};
 
 /// How often a request that had no effect is repeated.
 const MOST_TRIES: u32 = 3;
+
+/// Machines that are waited for, by the image that they are to have.
+type Groups = BTreeMap<Option<String>, Vec<(NodeName, InstanceId)>>;
 
 impl Executor<'_> {
     /// Rebuilds and reboots, and waits until all are back.
@@ -28,7 +33,7 @@ impl Executor<'_> {
             .buffer_unordered(concurrency)
             .collect()
             .await;
-        let mut waiting: BTreeMap<Option<String>, Vec<(NodeName, InstanceId)>> = BTreeMap::new();
+        let mut waiting = Groups::new();
         for (step, result) in asked {
             let Some((node, id, image)) = parts(&step) else {
                 continue;
@@ -46,9 +51,7 @@ impl Executor<'_> {
                 }
             }
         }
-        for (image, machines) in waiting {
-            self.wait_back(image.map(ImageId::new), machines).await;
-        }
+        self.wait_back(waiting).await;
     }
 
     /// Writes down that an instance cannot get another image; what to do instead, the next plan says.
@@ -70,10 +73,23 @@ impl Executor<'_> {
         self.report.note(node.clone(), report);
     }
 
-    async fn wait_back(&mut self, image: Option<ImageId>, machines: Vec<(NodeName, InstanceId)>) {
+    /// Waits for all at once: a reboot that never ends must not use up the time of the others.
+    async fn wait_back(&mut self, groups: Groups) {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        let ids: Vec<InstanceId> = machines.iter().map(|(_, id)| id.clone()).collect();
-        let waited = self.tools.cloud.wait_back(&ids, image.as_ref(), Poll::until(left)).await;
+        let (cloud, most) = (self.tools.cloud, groups.len().max(1));
+        let waits = groups.into_iter().map(|(image, machines)| async move {
+            let image = image.map(ImageId::new);
+            let ids: Vec<InstanceId> = machines.iter().map(|(_, id)| id.clone()).collect();
+            let waited = cloud.wait_back(&ids, image.as_ref(), Poll::until(left)).await;
+            (machines, waited)
+        });
+        let waited: Vec<_> = stream::iter(waits).buffer_unordered(most).collect().await;
+        for (machines, waited) in waited {
+            self.came_back(machines, &waited);
+        }
+    }
+
+    fn came_back(&mut self, machines: Vec<(NodeName, InstanceId)>, waited: &Waited) {
         for (node, id) in machines {
             let mut report = match waited.outcomes.get(&id) {
                 Some(WaitOutcome::Reached(_)) => {

@@ -21,5 +21,6 @@ mod work;
 pub use taken::{Expected, Patience};
 pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
 
+pub(crate) use engine::LAST_ANSWERS;
 pub(crate) use stage::Executor;
 pub(crate) use steps::chain;

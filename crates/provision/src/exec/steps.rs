@@ -13,7 +13,7 @@ use hostlist::{Hostlist, NodeName};
 use slurmconf::Config;
 use slurmctl::{NodeAction, NodeAddress, NodeState, Reason};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
 
 /// How often Slurm is asked whether nodes have drained.
@@ -26,14 +26,16 @@ impl Executor<'_> {
     /// Carries out steps one after the other; those that say the same to Slurm go together.
     pub(super) async fn steps(&mut self, steps: Vec<Step>) {
         let mut returning = Vec::new();
-        let mut machines = Vec::new();
+        let (mut machines, mut rests) = (Vec::new(), Vec::new());
         for step in steps {
             match step {
                 Step::ReturnToService { node } => returning.push(node),
+                Step::Rest { node, cause, until } => rests.push((node, cause, until)),
                 step @ (Step::Rebuild { .. } | Step::Reboot { .. }) => machines.push(step),
                 step => self.step(step).await,
             }
         }
+        self.rest(&rests);
         self.machines(machines).await;
         self.return_to_service(returning).await;
     }
@@ -64,7 +66,6 @@ impl Executor<'_> {
                     self.report.warn(format!("job {job} could not be told: {error}"));
                 }
             }
-            Step::Rest { node, cause, until } => self.rest(&node, cause, until),
             Step::TellSlurm(how) => self.tell_slurm(how).await,
             Step::WriteFile { which, before, text, drops, .. } => {
                 self.write(which, &before, text, drops);
@@ -96,6 +97,7 @@ impl Executor<'_> {
             | Step::Recreate { .. }
             | Step::Rebuild { .. }
             | Step::Reboot { .. }
+            | Step::Rest { .. }
             | Step::ReturnToService { .. } => {}
         }
     }
@@ -201,10 +203,18 @@ impl Executor<'_> {
         self.said(&nodes, &result);
     }
 
-    fn rest(&mut self, node: &NodeName, cause: Cause, until: std::time::SystemTime) {
+    /// Lets nodes rest: the file is written once for all of them, as it waits for a disk.
+    fn rest(&mut self, rests: &[(NodeName, Cause, SystemTime)]) {
+        if rests.is_empty() {
+            return;
+        }
         let now = self.tools.now();
-        let pause = until.duration_since(now).unwrap_or_default();
-        let rest = |all: &mut crate::Cooldowns| all.rest(node.clone(), cause, now, pause);
+        let rest = |all: &mut crate::Cooldowns| {
+            for (node, cause, until) in rests {
+                let pause = until.duration_since(now).unwrap_or_default();
+                all.rest(node.clone(), *cause, now, pause);
+            }
+        };
         rest(&mut self.cooldowns);
         if !cooldowns::change(self.tools.state, rest) {
             self.report.warn("the cool-downs could not be stored");

@@ -1,6 +1,6 @@
 //! Nodes that never came up.
 
-use super::{Operation, Plan, Refusal, Stage, Step, Why, deploy::with_files, stop::end};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, deploy::with_files, stop};
 use crate::order::by_number;
 use crate::report::Cause;
 use crate::world::World;
@@ -24,7 +24,7 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
             remove.push(Step::Nothing { node, why });
             continue;
         }
-        remove.push(end(&node, world));
+        remove.push(stop::end(&node, world));
         if world.site.policies.cooldown.is_zero() {
             back.push(Step::ReturnToService { node });
         } else {
@@ -41,16 +41,16 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
 
 fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {
     let state = &world.node(node)?.state;
-    if state.is_up() {
-        return Some(Why::CameUp);
+    if state.is_powering_up() && !state.is_down() {
+        return Some(Why::UnderWay);
     }
-    (state.is_powering_up() && !state.is_down()).then_some(Why::UnderWay)
+    (state.is_up() || stop::runs_job(state)).then_some(Why::CameUp)
 }
 
 /// The rest that the node takes, unless it takes one already.
 fn rest(node: NodeName, world: World<'_>) -> Option<Step> {
     let pause = world.site.policies.cooldown;
-    if world.cooldowns.resting(&node).is_some_and(|rest| world.now < rest.until) {
+    if world.cooldowns.resting(&node).is_some_and(|rest| rest.lasts(world.now)) {
         return None;
     }
     let until = world.now.checked_add(pause).unwrap_or(world.now);

@@ -57,7 +57,7 @@ type Ours<'a> = BTreeMap<&'a InstanceId, &'a Instance>;
 
 /// What a plan does that no plan may do; empty for every plan that a planner makes.
 ///
-/// The executor carries out no plan that has any.
+/// Tests hold every planner to it; a run does not ask.
 #[must_use]
 pub fn lint(plan: &Plan, world: World<'_>) -> Vec<Violation> {
     let mut found = BTreeSet::new();

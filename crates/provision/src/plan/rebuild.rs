@@ -1,7 +1,7 @@
 //! Nodes that are to get their image, or a reboot.
 
 use super::deploy::with_files;
-use super::start::{back, hindrance};
+use super::start::{all_cooling, back, hindrance};
 use super::{Operation, Plan, Refusal, Stage, Step, Why, hold, table};
 use crate::order;
 use crate::site::RebuildHow;
@@ -291,6 +291,9 @@ fn recreate(
         return Err(busy(leaving.first()));
     }
     let mut wanted = world.wanted(node)?;
+    if let Some((pool, cooldown)) = all_cooling(&wanted, world) {
+        return Err(Refusal::Cooling { pool, cooldown });
+    }
     wanted.image = image;
     Ok(Step::Recreate { id, wanted })
 }

@@ -1,5 +1,7 @@
 //! Why nothing is done to a node: because it must not be, or because it need not be.
 
+use crate::cooldown::Cooldown;
+use crate::site::Pool;
 use crate::time::Utc;
 use cloud_core::{ImageId, InstanceId, InstanceState};
 use slurmctl::JobId;
@@ -53,6 +55,14 @@ pub enum Refusal {
     /// A file names it, but it does not carry our tags, and this would end it.
     #[error("instance {0} is not ours to replace")]
     NotOurs(InstanceId),
+    /// Every place that it could be launched in cools down, and what it has would be gone for nothing.
+    #[error("{pool}: {cooldown}")]
+    Cooling {
+        /// The one that is the first to be tried again.
+        pool: Pool,
+        /// Why, and until when.
+        cooldown: Cooldown,
+    },
     /// A part of the listing is missing, so that what is not seen may be there all the same.
     #[error("the listing of instances is not complete")]
     IncompleteListing,

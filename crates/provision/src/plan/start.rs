@@ -69,7 +69,7 @@ pub(super) fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Optio
 }
 
 /// If every place cools down, the one that is the first to be tried again.
-fn all_cooling(wanted: &Wanted, world: World<'_>) -> Option<(Pool, Cooldown)> {
+pub(super) fn all_cooling(wanted: &Wanted, world: World<'_>) -> Option<(Pool, Cooldown)> {
     let mut soonest: Option<(Pool, Cooldown)> = None;
     for place in &wanted.places {
         let pool = place.pool();

@@ -57,9 +57,19 @@ fn wanted_again(node: &NodeName, world: World<'_>) -> Option<Why> {
 
 /// True if Slurm has the node in service, or is bringing it up.
 pub(crate) fn is_wanted_again(state: &NodeState) -> bool {
-    let going = state.is_powering_down() || state.is_to_power_down() || state.is_powered_down();
     let coming = state.is_powering_up() && !state.is_down();
-    !going && (coming || state.is_up())
+    !is_going(state) && (coming || state.is_up() || runs_job(state))
+}
+
+/// True if a job runs on the node, whether its slurmd answers at the moment or not.
+///
+/// Slurm takes the jobs of a node that is down away, and it asks us to end one only while it is going.
+pub(super) fn runs_job(state: &NodeState) -> bool {
+    state.has_job() && !state.is_down() && !is_going(state)
+}
+
+fn is_going(state: &NodeState) -> bool {
+    state.is_powering_down() || state.is_to_power_down() || state.is_powered_down()
 }
 
 /// Plans the end of every instance with the cluster's tags, known to slurm.conf or not, and in

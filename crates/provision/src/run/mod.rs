@@ -18,7 +18,7 @@ pub use reconcile::{preview_reconcile, reconcile};
 pub use start::start;
 pub use stop::{failed, stop, stop_all, stop_now};
 
-use crate::exec::Tools;
+use crate::exec::{LAST_ANSWERS, Tools};
 use crate::outcome::Report;
 use crate::site::Site;
 use crate::state::EventKind;
@@ -56,9 +56,6 @@ impl Run<'_> {
         report
     }
 }
-
-/// What the last answers may take.
-const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
 /// How much of the time is used; of a short one half, as with nothing left no node could ever start.
 fn usable(deadline: Duration) -> Duration {

@@ -122,7 +122,7 @@ impl State for StateDir {
             let node = name.to_str().and_then(|name| NodeName::new(name).ok());
             let until = fs::read_to_string(entry.path()).ok().and_then(|text| text.parse().ok());
             let until = until.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
-            if until.is_some_and(|until| now < until) {
+            if until.is_some_and(|until| super::is_wished(until, now)) {
                 nodes.extend(node);
             }
         }

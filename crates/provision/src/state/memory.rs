@@ -89,7 +89,7 @@ impl State for MemoryState {
 
     fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>> {
         let content = self.content();
-        let live = content.wishes.iter().filter(|(_, until)| now < **until);
+        let live = content.wishes.iter().filter(|(_, until)| super::is_wished(**until, now));
         Ok(live.map(|(node, _)| node.clone()).collect())
     }
 }

@@ -24,10 +24,16 @@ pub(crate) use record::LEAVING;
 pub use record::{Launch, NodeRecord};
 pub use whole::replace as replace_whole;
 
+use crate::time::is_ahead;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::SystemTime;
+
+/// True while a wish lasts: it is made for seconds, and one for longer by a clock that was ahead.
+fn is_wished(until: SystemTime, now: SystemTime) -> bool {
+    now < until && !is_ahead(until, now)
+}
 
 /// A text that is read and replaced as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

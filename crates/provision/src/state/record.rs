@@ -1,5 +1,6 @@
 //! What was last asked of the cloud for one node.
 
+use crate::time::is_ahead;
 use cloud_core::InstanceId;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
@@ -109,8 +110,11 @@ impl NodeRecord {
     /// is listed counts again.
     #[must_use]
     pub fn is_terminated(&self, id: &InstanceId, now: SystemTime) -> bool {
-        let ago = millis(now).saturating_sub(self.terminated_at);
-        self.terminated.as_deref() == Some(id.as_str()) && Duration::from_millis(ago) < LEAVING
+        let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(self.terminated_at));
+        let recent = |at: SystemTime| {
+            !is_ahead(at, now) && now.duration_since(at).unwrap_or_default() < LEAVING
+        };
+        self.terminated.as_deref() == Some(id.as_str()) && at.is_some_and(recent)
     }
 
     /// Forgets a launch whose instance was told to go; the next one is another.
@@ -142,6 +146,18 @@ fn millis(time: SystemTime) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_ahead_does_not_hide_an_instance_that_stayed() {
+        let (one, year) = (InstanceId::new("i-1"), Duration::from_hours(365 * 24));
+        let now = SystemTime::UNIX_EPOCH + year;
+        let mut record = NodeRecord::default();
+        record.terminate(&one, now + year);
+        assert!(!record.is_terminated(&one, now));
+        record.terminate(&one, now);
+        assert!(record.is_terminated(&one, now));
+        assert!(!record.is_terminated(&one, now + LEAVING));
+    }
 
     #[test]
     fn the_end_of_one_instance_does_not_forget_the_open_launch_of_another() {

@@ -218,11 +218,15 @@ impl Scenario {
         }
     }
 
-    /// `seen KIND SUBJECT AGO`
+    /// `seen KIND SUBJECT AGO`, or `+TIME` for a clock that was ahead.
     fn seen(&mut self, words: &mut Words) {
         let kind = FindingKind::from_name(&words.next().unwrap()).unwrap();
         let (subject, ago) = (words.next().unwrap(), words.next().unwrap());
-        self.sightings.see(kind, subject, now() - duration(&ago));
+        let first = match ago.strip_prefix('+') {
+            Some(ahead) => now() + duration(ahead),
+            None => now() - duration(&ago),
+        };
+        self.sightings.see(kind, subject, first);
     }
 
     fn target(&mut self, kind: &str, words: &mut Words) {

@@ -12,7 +12,7 @@ use crate::{
     version::SlurmVersion,
 };
 use hostlist::Hostlist;
-use std::{io, path::Path, str::FromStr};
+use std::{io, ops::RangeInclusive, path::Path, str::FromStr, time::Duration};
 
 /// What a configuration says, defaults applied as Slurm applies them.
 ///
@@ -157,6 +157,43 @@ impl Config {
             }
         }
         all.uniq()
+    }
+
+    /// The shortest and the longest that Slurm waits for one of these nodes to come up: for each the largest
+    /// `ResumeTimeout` of its partitions, or where none of them has one that of the cluster.
+    ///
+    /// ```
+    /// use slurmconf::Config;
+    /// use std::time::Duration;
+    ///
+    /// let config = Config::parse(
+    ///     "ResumeTimeout=300\nNodeName=n[1-3] State=CLOUD\nPartitionName=a Nodes=n[1-2] ResumeTimeout=60\n\
+    ///      PartitionName=b Nodes=n[2-3]\nPartitionName=c Nodes=n2 ResumeTimeout=900\n",
+    /// )?;
+    /// let times = |nodes: &str| config.resume_timeouts(&nodes.parse().unwrap_or_default());
+    /// assert_eq!(times("n1"), Duration::from_secs(60)..=Duration::from_secs(60));
+    /// assert_eq!(times("n[1-3]"), Duration::from_secs(60)..=Duration::from_secs(900));
+    /// assert_eq!(times("n[2-3]"), Duration::from_secs(300)..=Duration::from_secs(900));
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn resume_timeouts(&self, nodes: &Hostlist) -> RangeInclusive<Duration> {
+        let whole = self.power.resume_timeout;
+        let own = |partition: &PartitionDef| {
+            let time = Duration::from_secs(partition.resume_timeout?.into());
+            Some((self.partition_nodes(partition), time))
+        };
+        let own: Vec<(Hostlist, Duration)> = self.partitions.iter().filter_map(own).collect();
+        if own.is_empty() {
+            return whole..=whole;
+        }
+        let time = |node: String| {
+            let times = own.iter().filter(|(nodes, _)| nodes.contains(&node));
+            times.map(|(_, time)| *time).max().unwrap_or(whole)
+        };
+        let times: Vec<Duration> = nodes.iter().map(time).collect();
+        let (shortest, longest) = (times.iter().min(), times.iter().max());
+        shortest.copied().unwrap_or(whole)..=longest.copied().unwrap_or(whole)
     }
 
     fn add_set(&self, set: &NodeSet, all: &mut Hostlist) {

@@ -14,7 +14,7 @@ use crate::world::World;
 use cloud_core::Instance;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Plans what makes cloud, Slurm and slurm.conf agree again, and remembers what was seen.
 ///
@@ -109,8 +109,7 @@ impl Look<'_> {
             .instances
             .iter()
             .fold(found.node.to_string(), |text, instance| format!("{text} {}", instance.id));
-        let first = self.before.first(found.kind, &subject).unwrap_or(self.world.now);
-        self.seen.see(found.kind, subject, first);
+        let first = self.sight(found.kind, subject);
         let age = self.world.now.duration_since(first).unwrap_or_default();
         let young = found.instances.iter().any(|instance| self.is_young(instance, age));
         if age.is_zero() || age < patience || young {
@@ -118,6 +117,15 @@ impl Look<'_> {
         } else {
             self.mend(found, step);
         }
+    }
+
+    /// Remembers that it is seen, and says since when; not since a time that a clock that was ahead
+    /// has written down, which would stay the first for ever.
+    fn sight(&mut self, kind: FindingKind, subject: String) -> SystemTime {
+        let now = self.world.now;
+        let first = self.before.first(kind, &subject).map_or(now, |first| first.min(now));
+        self.seen.see(kind, subject, first);
+        first
     }
 
     /// True if the instance is younger than the grace, as far as that is known. One that was made
@@ -143,8 +151,7 @@ impl Look<'_> {
         for instance in world.fleet.nameless().iter().filter(|known| !known.state.is_leaving()) {
             let kind = FindingKind::Orphan;
             let subject = instance.id.to_string();
-            let first = self.before.first(kind, &subject).unwrap_or(world.now);
-            self.seen.see(kind, subject, first);
+            let first = self.sight(kind, subject);
             let age = world.now.duration_since(first).unwrap_or_default();
             let handling = if is_theirs(instance) {
                 Handling::Told

@@ -143,9 +143,9 @@ impl<'a> Look<'a> {
         let since = known.reason.as_ref().and_then(|reason| reason.at);
         let now = self.world.now;
         let is_of_now =
-            |rest: &&Cooldown| now < rest.until || since.is_none_or(|since| since <= rest.opened);
+            |rest: &&Cooldown| rest.lasts(now) || since.is_none_or(|since| since <= rest.opened);
         match self.world.cooldowns.resting(node).filter(is_of_now) {
-            Some(rest) if now < rest.until => {
+            Some(rest) if rest.lasts(now) => {
                 let text = format!("until {}", Utc(rest.until));
                 self.tell(found(FindingKind::Resting, text));
             }
