@@ -13,6 +13,7 @@ use provision::state::StateDir;
 use provision::{Cause, Outcome, Report, run};
 use slurmconf::{Config, Document, SlurmVersion};
 use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::{Controller as _, NodeAction};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -112,6 +113,25 @@ async fn a_cancelled_resize_left_its_nodes_drained() {
     assert_eq!(report.nodes[&node("n2")].cause, Some(Cause::Cancelled), "{report:?}");
     assert!(!bed.slurm.node("n2").unwrap().state.has_drain(), "takes jobs again");
     assert_eq!(bed.live().len(), 2, "nothing deleted");
+}
+
+/// As Slurm does with `idle_on_node_suspend` when it suspends a node, whose machine `stopnode` is then to end.
+#[tokio::test(start_paused = true)]
+async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {
+    let (bed, document) = persistent(Duration::from_hours(1)).await;
+    let lifted = async {
+        sleep(Duration::from_secs(30)).await;
+        let list = "n2".parse().unwrap();
+        bed.slurm.set_state(&list, NodeAction::Undrain, None).await.unwrap();
+        assert!(bed.state.try_lock(&node("n2")).unwrap().is_none(), "resize has it in hand");
+        bed.state.ask_to_yield(&names("n2"), bed.now() + Duration::from_mins(1)).unwrap();
+        sleep(Duration::from_secs(11)).await;
+        assert!(bed.slurm.node("n2").unwrap().state.has_drain(), "drained again");
+        assert!(bed.state.try_lock(&node("n2")).unwrap().is_some(), "let go of");
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), lifted);
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(bed.live().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

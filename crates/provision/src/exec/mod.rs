@@ -5,6 +5,7 @@ mod confirm;
 mod cool;
 mod desk;
 mod doubt;
+mod drained;
 mod end;
 mod engine;
 mod files;

@@ -16,9 +16,6 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
 
-/// How often Slurm is asked whether nodes have drained.
-const DRAIN_PAUSE: Duration = Duration::from_secs(5);
-
 /// How often a termination that did not succeed is repeated.
 const MOST_TRIES: u32 = 4;
 
@@ -46,7 +43,9 @@ impl Executor<'_> {
                 self.set_state(nodes, NodeAction::Drain, Some(&reason)).await;
             }
             Step::Undrain { nodes } => self.set_state(nodes, NodeAction::Undrain, None).await,
-            Step::WaitDrained { nodes, deadline } => self.wait_drained(nodes, deadline).await,
+            Step::WaitDrained { nodes, reason, deadline } => {
+                self.wait_drained(nodes, &reason, deadline).await;
+            }
             Step::RebootBySlurm { nodes, reason } => {
                 let result = self.tools.slurm.reboot(&list(&nodes), &reason).await;
                 self.said(&nodes, &result);
@@ -136,44 +135,6 @@ impl Executor<'_> {
             }
         }
         self.said(&nodes, &result.map(|_| ()));
-    }
-
-    async fn wait_drained(&mut self, nodes: Vec<NodeName>, deadline: Duration) {
-        let until = (Instant::now() + deadline).min(self.deadline);
-        let mut cancel = self.tools.cancel.clone();
-        let mut waiting: BTreeSet<NodeName> = nodes.into_iter().collect();
-        while !waiting.is_empty() {
-            let asked: Hostlist = waiting.iter().collect();
-            match self.tools.slurm.nodes(Some(&asked)).await {
-                Ok(known) => {
-                    let busy: BTreeSet<NodeName> = known
-                        .into_iter()
-                        .filter(|node| node.state.has_job())
-                        .map(|node| node.name)
-                        .collect();
-                    waiting.retain(|node| busy.contains(node));
-                }
-                Err(error) => self.report.warn(format!("slurm could not be asked: {error}")),
-            }
-            if waiting.is_empty() || Instant::now() >= until || cancel.is_cancelled() {
-                break;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => {}
-                () = sleep(left.min(DRAIN_PAUSE)) => {}
-            }
-        }
-        let (cause, words) = if cancel.is_cancelled() {
-            (Cause::Cancelled, Cause::Cancelled.words())
-        } else {
-            (Cause::Timeout, "its jobs did not end in time")
-        };
-        for node in waiting {
-            let report = NodeReport::new(Outcome::Failed).because(cause, words);
-            self.report.note(node, report);
-        }
     }
 
     async fn tell_addresses(&mut self, nodes: Vec<NodeName>) {

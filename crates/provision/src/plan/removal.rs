@@ -88,7 +88,8 @@ pub(super) fn removal(
         removal.requeue = nodes.iter().rev().filter_map(|node| requeue(node, why, world)).collect();
     } else {
         let wait = nodes_where(|node| !node.state.is_drained());
-        removal.wait = of(wait, |nodes| Step::WaitDrained { nodes, deadline: patience });
+        let reason = drain_reason(why);
+        removal.wait = of(wait, |nodes| Step::WaitDrained { nodes, reason, deadline: patience });
     }
     Ok(removal)
 }

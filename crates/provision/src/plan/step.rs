@@ -117,10 +117,13 @@ pub enum Step {
         /// Why.
         reason: Reason,
     },
-    /// Wait until nodes have no jobs left; a failure if they have by the deadline.
+    /// Wait until nodes have no jobs left; a failure if they have by the deadline. One whose drain is
+    /// lifted meanwhile, as Slurm does when it suspends a node, is drained again.
     WaitDrained {
         /// The nodes.
         nodes: Vec<NodeName>,
+        /// Why they are drained.
+        reason: Reason,
         /// How long.
         deadline: Duration,
     },

@@ -1,0 +1,79 @@
+//! Waiting for nodes to have no jobs left, which may take a day.
+
+use super::stage::Executor;
+use crate::outcome::{NodeReport, Outcome};
+use crate::report::Cause;
+use hostlist::{Hostlist, NodeName};
+use slurmctl::{Node, NodeAction, Reason};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How often Slurm is asked whether nodes have drained.
+const PAUSE: Duration = Duration::from_secs(5);
+
+impl Executor<'_> {
+    pub(super) async fn wait_drained(
+        &mut self,
+        nodes: Vec<NodeName>,
+        reason: &Reason,
+        deadline: Duration,
+    ) {
+        let until = (Instant::now() + deadline).min(self.deadline);
+        let mut cancel = self.tools.cancel.clone();
+        let all: Hostlist = nodes.iter().collect();
+        let mut waiting: BTreeSet<NodeName> = nodes.into_iter().collect();
+        loop {
+            match self.tools.slurm.nodes(Some(&all)).await {
+                Ok(known) => {
+                    let lifted = self.drain_again(&known, reason).await;
+                    let busy = known.into_iter().filter(|node| node.state.has_job());
+                    // One that took jobs until now may have got one in between.
+                    waiting = busy.map(|node| node.name).chain(lifted).collect();
+                }
+                Err(error) => self.report.warn(format!("slurm could not be asked: {error}")),
+            }
+            if waiting.is_empty() || Instant::now() >= until || cancel.is_cancelled() {
+                break;
+            }
+            self.let_go();
+            let left = until.saturating_duration_since(Instant::now());
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {}
+                () = sleep(left.min(PAUSE)) => {}
+            }
+        }
+        let (cause, words) = if cancel.is_cancelled() {
+            (Cause::Cancelled, Cause::Cancelled.words())
+        } else {
+            (Cause::Timeout, "its jobs did not end in time")
+        };
+        for node in waiting {
+            let report = NodeReport::new(Outcome::Failed).because(cause, words);
+            self.report.note(node, report);
+        }
+    }
+
+    /// Drains those again that take jobs: with `idle_on_node_suspend` Slurm lifts the drain of a node
+    /// that it suspends.
+    async fn drain_again(&mut self, known: &[Node], reason: &Reason) -> Vec<NodeName> {
+        let lifted = known.iter().filter(|node| !node.state.has_drain());
+        let lifted: Vec<NodeName> = lifted.map(|node| node.name.clone()).collect();
+        if !lifted.is_empty() {
+            let list: Hostlist = lifted.iter().collect();
+            let again = self.tools.slurm.set_state(&list, NodeAction::Drain, Some(reason)).await;
+            if let Err(error) = again {
+                self.report.warn(format!("{list} could not be drained again: {error}"));
+            }
+        }
+        lifted
+    }
+
+    /// Lets go of nodes that others want, as to end the machines of those that Slurm has suspended: while
+    /// we wait we do nothing to them, and an end that is done is no trouble to us.
+    fn let_go(&mut self) {
+        let wanted = self.tools.state.asked_to_yield(self.tools.now()).unwrap_or_default();
+        self.locks.retain(|node, _| !wanted.contains(node));
+    }
+}
