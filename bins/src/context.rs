@@ -65,6 +65,12 @@ impl Context {
         let (settings, warnings) = settings(common)?;
         let environment = own_environment(common, &settings, environment);
         let log = Arc::new(open_log(program, common, (&settings, &environment), output));
+        let warn = |warning: &String| {
+            output.complain(format_args!("warning: {warning}"));
+            log.write(Entry { level: Level::Warning, node: None, message: warning });
+        };
+        // What cannot be opened may be so for what is odd about the configuration.
+        warnings.iter().for_each(warn);
         let found = wiring::slurm(common, &settings.paths, &environment).await;
         let (slurm, missed) = match found {
             // Without a cluster_id, slurm.conf alone says which machines are ours.
@@ -77,10 +83,7 @@ impl Context {
         let connected = wiring::cloud(&settings, &environment, (purpose, &slurm.config)).await?;
         site.subnet = site.subnet.or(connected.subnet);
         let (state, state_path, lost) = state(common, &settings, &environment);
-        for warning in warnings.iter().chain(&connected.warnings).chain(&lost).chain(&missed) {
-            output.complain(format_args!("warning: {warning}"));
-            log.write(Entry { level: Level::Warning, node: None, message: warning });
-        }
+        connected.warnings.iter().chain(&lost).chain(&missed).for_each(warn);
         let kept = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
         let files = Files {
             slurm_conf: Some(slurm.path.clone()),

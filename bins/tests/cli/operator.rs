@@ -22,3 +22,14 @@ fn a_slurm_conf_that_is_named_from_here_was_not_found() {
     let ended = stage.run("finish", &["--slurm-conf", "etc/slurm.conf", "--print"]).with_code(0);
     assert!(ended.stdout.contains("NodeName=vm-standard2-1-ad1-[0001-0004]"), "{ended:?}");
 }
+
+#[test]
+fn keys_of_another_cloud_were_warned_of_only_once_the_cloud_was_there() {
+    let stage = Stage::new();
+    let text = stage.configuration().replace("csp: oracle", "csp: openstack");
+    stage.write("startnode.yaml", &text);
+    let ended = stage.run("listnodes", &[]).with_code(2);
+    let ended = ended.saying(&["has no key \"compartment_id\"", "clouds.yaml"]);
+    let place = |word: &str| ended.stderr.find(word).unwrap();
+    assert!(place("compartment_id") < place("no clouds.yaml"), "{ended:#?}");
+}
