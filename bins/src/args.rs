@@ -29,7 +29,7 @@ pub struct Common {
     #[arg(long, global = true, help_heading = HEADING)]
     pub dry_run: bool,
 
-    /// Print for machines, as JSON.
+    /// Print for machines, as JSON: one value, or where something is done a line for each event and the report as the last.
     #[arg(long, global = true, help_heading = HEADING)]
     pub json: bool,
 

@@ -45,11 +45,11 @@ pub struct Arguments {
     check: bool,
 
     /// Print the node section and do nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     print: bool,
 
     /// Print the lines that slurm.conf needs outside the node section (from 26.05 on with `PowerAction`), and do nothing.
-    #[arg(long, conflicts_with = "print")]
+    #[arg(long, conflicts_with_all = ["print", "json"])]
     print_power: bool,
 
     /// Write the file, and leave it to you to tell slurmctld.

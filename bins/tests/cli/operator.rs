@@ -1,8 +1,11 @@
 //! An operator's first hour: what the programs once said, or did not say, and how they ended.
 
-use crate::stage::Stage;
+use crate::stage::{Ended, Stage};
+use serde_json::Value;
 use std::fs;
 use std::time::{Duration, Instant};
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// scontrol looked for it for 20 seconds, and nobody said which file.
 #[test]
@@ -32,4 +35,40 @@ fn keys_of_another_cloud_were_warned_of_only_once_the_cloud_was_there() {
     let ended = ended.saying(&["has no key \"compartment_id\"", "clouds.yaml"]);
     let place = |word: &str| ended.stderr.find(word).unwrap();
     assert!(place("compartment_id") < place("no clouds.yaml"), "{ended:#?}");
+}
+
+/// All lines of standard output, each of which is to be a value.
+fn values(ended: &Ended) -> Vec<Value> {
+    let value = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{ended:#?}"));
+    ended.stdout.lines().map(value).collect()
+}
+
+#[test]
+fn what_was_printed_for_machines_was_for_people() {
+    let stage = Stage::new().running();
+    let calls: [(&str, &[&str]); 4] = [
+        ("finish", &[]),
+        ("finish", &["--dry-run"]),
+        ("stopnode", &["--all"]),
+        ("stopnode", &["--all", "--dry-run"]),
+    ];
+    for (name, arguments) in calls {
+        let ended = stage.run(name, &[&["--json"], arguments].concat()).with_code(0);
+        let said = values(&ended);
+        assert!(said.len() == 1 && said[0]["operation"].is_string(), "{name} {arguments:?}");
+    }
+    stage.run("startnode", &[NODE]).with_code(0);
+    let ended = stage.run("stopnode", &["--json", "--all"]).with_code(1).saying(&[NODE, "--force"]);
+    assert_eq!(ended.stdout, "");
+    let image = ["--json", "image", NODE, "--name", "golden"];
+    let dry = values(&stage.run("rebuild", &[&image[..], &["--dry-run"]].concat()).with_code(0));
+    assert_eq!((&dry[0]["name"], &dry[0]["image"]), (&"golden".into(), &Value::Null));
+    let made = values(&stage.run("rebuild", &image).with_code(0));
+    assert!(made[0]["image"].as_str().unwrap().starts_with("ocid1.image."), "{made:?}");
+    let other = "vm-standard2-1-ad1-0002";
+    let rows = values(&stage.run("rebuild", &["status", "--json", other]).with_code(0));
+    assert_eq!((&rows[0][0]["node"], &rows[0][0]["image"]), (&other.into(), &Value::Null));
+    for option in ["--print", "--print-power"] {
+        stage.run("finish", &[option, "--json"]).with_code(2).saying(&["cannot be used with"]);
+    }
 }

@@ -29,6 +29,9 @@ pub(super) struct Status {
 
 const HEAD: [&str; 5] = ["NODE", "IMAGE", "TARGET", "STATE", "SINCE"];
 
+/// What a table has for what is not known.
+const NONE: &str = "-";
+
 pub(super) async fn show(
     context: &Context,
     common: &Common,
@@ -46,7 +49,9 @@ pub(super) async fn show(
                 context.warn(&format!("{node}: {why}"));
             }
             if common.json {
-                let object = |[node, image, target, state, since]: &[String; 5]| {
+                let some = |text: &String| (text != NONE).then(|| text.clone());
+                let object = |row: &[String; 5]| {
+                    let [node, image, target, state, since] = row.each_ref().map(some);
                     json!({"node": node, "image": image, "target": target, "state": state, "since": since})
                 };
                 context.output.print(json!(rows.iter().map(object).collect::<Vec<_>>()));
@@ -108,8 +113,8 @@ fn row(target: &Target, world: World<'_>) -> [String; 5] {
         (_, None) => "no target",
     };
     let since = slurm.and_then(|node| node.reason.as_ref()?.at);
-    let since = since.map_or_else(|| "-".to_owned(), |at| provision::Utc(at).to_string());
-    let text = |id: Option<String>| id.unwrap_or_else(|| "-".to_owned());
+    let since = since.map_or_else(|| NONE.to_owned(), |at| provision::Utc(at).to_string());
+    let text = |id: Option<String>| id.unwrap_or_else(|| NONE.to_owned());
     [
         node.to_string(),
         text(image.map(|image| image.to_string())),
