@@ -72,3 +72,23 @@ fn what_was_printed_for_machines_was_for_people() {
         stage.run("finish", &[option, "--json"]).with_code(2).saying(&["cannot be used with"]);
     }
 }
+
+#[test]
+fn a_node_that_slurm_conf_does_not_have_was_listed_and_rehearsed_as_if_it_had() {
+    let stage = Stage::new().running();
+    let unknown = ["nosuch: ", "not in slurm.conf"];
+    let ended = stage.run("listnodes", &["nosuch"]).with_code(1).saying(&unknown);
+    assert!(ended.stdout.contains("not in slurm.conf"), "{ended:?}");
+    let both = format!("nosuch,{NODE}");
+    let ended = stage.run("rebuild", &["status", &both]).with_code(1).saying(&unknown);
+    assert!(ended.stdout.contains(NODE) && !ended.stdout.contains("nosuch"), "{ended:?}");
+    for (name, arguments) in [
+        ("startnode", &["--dry-run", "nosuch"][..]),
+        ("startnode", &["--dry-run", "--failed", "nosuch"]),
+        ("stopnode", &["--dry-run", "nosuch"]),
+        ("rebuild", &["--dry-run", "nosuch"]),
+    ] {
+        let ended = stage.run(name, arguments).with_code(1);
+        assert!(ended.stdout.contains("not in slurm.conf"), "{name}: {ended:?}");
+    }
+}

@@ -5,6 +5,7 @@ use super::submit::image;
 use super::target::{self, Targets};
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::process::SOME_FAILED;
 use crate::table;
 use crate::trouble::Trouble;
 use clap::Args;
@@ -41,28 +42,36 @@ pub(super) async fn show(
     let given = given.map_err(|error| Trouble::from_error(&error))?;
     context
         .with_run(common, async |run: &Run<'_>| {
-            let (targets, look) = seen(context, run, (given.as_deref(), status)).await?;
+            let (mut targets, look) = seen(context, run, (given.as_deref(), status)).await?;
             let world = look.world(run);
+            let unknown = context.unknown(given.as_deref().unwrap_or_default(), world);
+            targets.known.retain(|target| !unknown.contains(&target.node));
+            targets.failed.retain(|node, _| !unknown.contains(node));
             let rows: Vec<[String; 5]> =
                 targets.known.iter().map(|target| row(target, world)).collect();
             for (node, why) in &targets.failed {
                 context.warn(&format!("{node}: {why}"));
             }
-            if common.json {
-                let some = |text: &String| (text != NONE).then(|| text.clone());
-                let object = |row: &[String; 5]| {
-                    let [node, image, target, state, since] = row.each_ref().map(some);
-                    json!({"node": node, "image": image, "target": target, "state": state, "since": since})
-                };
-                context.output.print(json!(rows.iter().map(object).collect::<Vec<_>>()));
-            } else {
-                for line in table::lines(HEAD, &rows) {
-                    context.output.print(line);
-                }
-            }
-            Ok(context.blind(&look))
+            print(context, common, &rows);
+            let code = context.blind(&look);
+            Ok(if unknown.is_empty() { code } else { SOME_FAILED })
         })
         .await
+}
+
+fn print(context: &Context, common: &Common, rows: &[[String; 5]]) {
+    if common.json {
+        let some = |text: &String| (text != NONE).then(|| text.clone());
+        let object = |row: &[String; 5]| {
+            let [node, image, target, state, since] = row.each_ref().map(some);
+            json!({"node": node, "image": image, "target": target, "state": state, "since": since})
+        };
+        context.output.print(json!(rows.iter().map(object).collect::<Vec<_>>()));
+        return;
+    }
+    for line in table::lines(HEAD, rows) {
+        context.output.print(line);
+    }
 }
 
 /// What the nodes are to have, by the same files and words as a rollout goes by, and what they have.
