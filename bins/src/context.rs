@@ -235,6 +235,12 @@ impl Context {
         }
     }
 
+    /// Goes on without an image that is not there: what needs none is done, and the rest is refused.
+    pub fn without_image(&mut self, why: &Trouble) {
+        self.warn(&why.to_string());
+        self.site.image = None;
+    }
+
     /// Something odd, said and logged.
     pub fn warn(&self, message: &str) {
         self.output.complain(format_args!("warning: {message}"));

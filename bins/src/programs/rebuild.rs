@@ -84,7 +84,8 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits, and the nodes whose own files say enough need no list.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        done => done?,
+        Ok(Some(unknown)) => context.without_image(&unknown),
+        found => found.map(drop)?,
     }
     match &arguments.command {
         Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,

@@ -73,7 +73,8 @@ async fn round(arguments: &Arguments) -> Result<(u8, bool), Trouble> {
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // What else does not fit is seen all the same.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        done => done?,
+        Ok(Some(unknown)) => context.without_image(&unknown),
+        found => found.map(drop)?,
     }
     let ended = context
         .with_run(&arguments.common, async |run: &Run<'_>| {

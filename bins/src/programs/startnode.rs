@@ -150,7 +150,9 @@ async fn begin(
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        done => done?,
+        Ok(Some(unknown)) if reboot => context.without_image(&unknown),
+        Ok(Some(unknown)) => return Err(unknown),
+        found => found.map(drop)?,
     }
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;

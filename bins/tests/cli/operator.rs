@@ -92,3 +92,16 @@ fn a_node_that_slurm_conf_does_not_have_was_listed_and_rehearsed_as_if_it_had() 
         assert!(ended.stdout.contains("not in slurm.conf"), "{name}: {ended:?}");
     }
 }
+
+/// The cloud says of an id that is none that we may not have it.
+#[test]
+fn the_name_of_an_image_that_is_not_there_was_sent_to_the_cloud_as_an_id() {
+    let stage = Stage::new().running();
+    stage.write("startnode.yaml", &format!("{}image_id: rocky-9\n", stage.configuration()));
+    let words = ["the cloud has no image rocky-9", "change image_id"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+    stage.run("startnode", &["--dry-run", NODE]).with_code(2).saying(&words);
+    stage.run("rebuild", &["submit"]).with_code(2).saying(&words).saying(&["--image"]);
+    stage.run("reconcile", &[]).with_code(0).saying(&words);
+    assert_eq!(stage.changes(), Vec::<String>::new());
+}
