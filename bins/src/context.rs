@@ -47,6 +47,8 @@ pub struct Context {
     pub files: Files,
     /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
     pub named: Vec<Result<String, Trouble>>,
+    /// Why there is no cloud, where that is no reason to end.
+    pub away: Option<Trouble>,
     /// Why files that only a launch needs cannot be read, if that was to be found out.
     pub unread: Vec<String>,
     /// How far it is.
@@ -90,7 +92,7 @@ impl Context {
             hosts: kept(&settings.paths.hosts),
             inventory: kept(&settings.paths.inventory),
         };
-        let Connected { cloud, named, .. } = connected;
+        let Connected { cloud, named, away, .. } = connected;
         let verbose = common.volume() == Volume::Verbose;
         let cloud = if verbose { traced(cloud, &slurm, &log) } else { cloud };
         Ok(Self {
@@ -105,6 +107,7 @@ impl Context {
             state_path,
             files,
             named,
+            away,
             unread,
             bar: Bar::default(),
         })

@@ -45,7 +45,7 @@ pub(super) async fn connect(
             Vec::new()
         }
     };
-    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, away: None })
 }
 
 /// What launches name; what the features of nodes name is told to be there.

@@ -64,7 +64,7 @@ pub(super) async fn connect(
             named.push(is_there(&id, "the feature network of nodes in slurm.conf", &cloud).await);
         }
     }
-    Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, away: None })
 }
 
 /// Where and how machines are launched.
