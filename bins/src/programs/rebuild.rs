@@ -41,13 +41,11 @@ pub struct Arguments {
     features: Option<String>,
 }
 
+// Each is described where its options are: what stood here would take the place of it in the help.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Have Slurm drain and rebuild nodes, a few at a time.
     Submit(submit::Submit),
-    /// Which image each node has, and which it should have.
     Status(status::Status),
-    /// Make an image of a running node.
     Image(snapshot::Snapshot),
 }
 
