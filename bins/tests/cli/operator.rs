@@ -105,3 +105,23 @@ fn the_name_of_an_image_that_is_not_there_was_sent_to_the_cloud_as_an_id() {
     stage.run("reconcile", &[]).with_code(0).saying(&words);
     assert_eq!(stage.changes(), Vec::<String>::new());
 }
+
+#[test]
+fn a_full_disk_was_all_well() {
+    let stage = Stage::new().running();
+    for (name, arguments) in [("listnodes", "--json"), ("finish", "--print")] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = stage.command(name, &[arguments]).stdout(full).output().unwrap();
+        let ended = Ended::of(&output, stage.dir.path()).with_code(1);
+        assert_eq!(ended.stderr.matches("cannot write to standard output").count(), 1, "{ended:?}");
+    }
+    let pipe = stage.command("listnodes", &["--all"]).stdout(broken()).output().unwrap();
+    let _ = Ended::of(&pipe, stage.dir.path()).with_code(0);
+}
+
+/// A pipe that nobody reads.
+fn broken() -> std::io::PipeWriter {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer
+}
