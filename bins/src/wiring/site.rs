@@ -37,7 +37,7 @@ pub fn site(
 ) -> Result<(Site, Vec<String>), Trouble> {
     let launches = purpose.launches();
     let mut unread = Vec::new();
-    let mut text = |named: Option<&str>, usual| match optional(named, usual, environment) {
+    let mut text = |named: (&str, Option<&str>), usual| match optional(named, usual, environment) {
         Err(trouble) if purpose == Purpose::Check => {
             unread.push(trouble.to_string());
             Ok(None)
@@ -55,7 +55,7 @@ pub fn site(
             site.zone_root.clone_from(&oracle.ad_root);
             site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
             site.preemptible = oracle.preemptible;
-            let named = settings.paths.ssh_keys.as_deref();
+            let named = ("ssh_keys_file", settings.paths.ssh_keys.as_deref());
             let keys = if launches { text(named, SSH_KEYS)? } else { None };
             let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);
             site.ssh_keys = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
@@ -67,7 +67,7 @@ pub fn site(
     site.keypairs = keypairs(settings, slurm);
     site.fallback = settings.fallback.iter().map(|other| fallback(other, &site)).collect();
     if launches {
-        let named = settings.paths.bootstrap.as_deref();
+        let named = ("bootstrap_file", settings.paths.bootstrap.as_deref());
         site.user_data = text(named, BOOTSTRAP)?.map(Secret::new);
     }
     site.policies = policies(settings, slurm.power.resume_timeout);
@@ -107,12 +107,17 @@ fn fallback(other: &crate::config::Fallback, site: &Site) -> Fallback {
 
 /// The text of a file: one that is named must be there, one in its usual place may be.
 fn optional(
-    named: Option<&str>,
+    (key, named): (&str, Option<&str>),
     usual: &str,
     environment: &Environment,
 ) -> Result<Option<String>, Trouble> {
     let path = environment.expand(named.unwrap_or(usual));
-    if named.is_some() || path.exists() { read(&path).map(Some) } else { Ok(None) }
+    if named.is_none() && !path.exists() {
+        return Ok(None);
+    }
+    let text = read(&path);
+    let remedy = |trouble| Trouble::new(format!("{trouble}; let it be read, or change {key}"));
+    text.map(Some).map_err(remedy)
 }
 
 fn policies(settings: &Settings, resume_timeout: Duration) -> Policies {

@@ -125,3 +125,23 @@ fn broken() -> std::io::PipeWriter {
     drop(reader);
     writer
 }
+
+/// slurmctld gives its programs no variables.
+#[test]
+fn remedies_named_variables_alone_or_nothing() {
+    let stage = Stage::new();
+    fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    let words = ["OCI_CLI_CONFIG_FILE", "or with config_file in DIR/startnode.yaml"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+    stage.write("startnode.yaml", &format!("{}bootstrap_file: /nope\n", stage.configuration()));
+    let words = ["cannot read /nope", "change bootstrap_file"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+    let clouds = "clouds: {a: {auth: {}}, b: {auth: {}}}\n";
+    stage.write("home/.config/openstack/clouds.yaml", clouds);
+    let bin = stage.slurm.bin().display().to_string();
+    let conf = stage.path("etc/slurm.conf").display().to_string();
+    let text = format!("csp: openstack\nslurm_bin: {bin}\nslurm_conf: {conf}\n");
+    stage.write("startnode.yaml", &text);
+    let words = ["OS_CLOUD", "or say which with cloud in DIR/startnode.yaml"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+}
