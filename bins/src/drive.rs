@@ -206,11 +206,16 @@ fn why(report: &NodeReport) -> String {
     format!("{}: {reason}{id}", report.outcome.as_str())
 }
 
+/// Returns when we are told to end.
+pub async fn told_to_end() {
+    let (stop, _cancel) = Cancel::new();
+    watch(stop).await;
+}
+
 /// Waits, and returns true if we were told to end in the meantime.
 pub async fn rest(pause: Duration) -> bool {
-    let (stop, _cancel) = Cancel::new();
     tokio::select! {
-        () = watch(stop) => true,
+        () = told_to_end() => true,
         () = tokio::time::sleep(pause) => false,
     }
 }

@@ -96,7 +96,15 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let context = Context::open("listnodes", common, Purpose::Look).await?;
-    context.with_run(common, async |run: &Run<'_>| show(&context, arguments, run).await).await
+    let listed = async |run: &Run<'_>| {
+        let mut cancel = run.tools.cancel.clone();
+        tokio::select! {
+            listed = show(&context, arguments, run) => listed,
+            // Nothing is under way that would have to be ended in order.
+            () = cancel.cancelled() => Ok(SOME_FAILED),
+        }
+    };
+    context.with_run(common, listed).await
 }
 
 async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Trouble> {
