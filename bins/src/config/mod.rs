@@ -13,6 +13,7 @@ pub use elastic::Elastic;
 pub use fallback::Fallback;
 pub use openstack::OpenStack;
 pub use oracle::{Auth, Oracle};
+pub(crate) use reader::duration;
 
 use provision::RebuildHow;
 use reader::Reader;

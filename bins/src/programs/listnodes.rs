@@ -142,7 +142,7 @@ fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble
     let mut names = given.unwrap_or_else(|| run.conf.nodes());
     if let Some(partition) = &arguments.partition {
         let Some(members) = run.conf.partition(partition) else {
-            return Err(Trouble::new(format!("slurm.conf has no partition {partition}")));
+            return Err(super::no_partition(partition));
         };
         let members: BTreeSet<String> = members.iter().collect();
         names.retain(|name| members.contains(name.as_str()));

@@ -36,7 +36,9 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   startnode --dry-run 'n[001-004]'   say what would be done
-  startnode n001                     start one node by hand
+  scontrol update nodename=n001 state=power_up
+                                     start one node by hand: Slurm calls startnode
+  startnode n001                     a machine that Slurm does not want: reconcile ends it
   startnode --failed n001            clean up after a node that never came up
   startnode-failed n001              the same by a name that ResumeFailProgram can have
 

@@ -145,3 +145,36 @@ fn remedies_named_variables_alone_or_nothing() {
     let words = ["OS_CLOUD", "or say which with cloud in DIR/startnode.yaml"];
     stage.run("startnode", &[NODE]).with_code(2).saying(&words);
 }
+
+#[test]
+fn times_and_counts_were_refused_in_words_of_rust() {
+    let stage = Stage::new();
+    let time = ["expected a time such as 90, 90s, 15m or 2h"];
+    for (name, arguments) in [
+        ("rebuild", &["submit", "--delay", "soon"][..]),
+        ("rebuild", &["submit", "--deadline", "1x"]),
+        ("resize", &["--patience", "1 day"]),
+        ("reconcile", &["--watch", "1d"]),
+    ] {
+        stage.run(name, arguments).with_code(2).saying(&time);
+    }
+    let count = ["expected a whole number of at least 1"];
+    stage.run("rebuild", &["submit", "--batch", "0"]).with_code(2).saying(&count);
+    stage.run("reconcile", &["--watch", "0"]).with_code(2).saying(&["between 1 and 86400"]);
+    fs::remove_file(stage.path("etc/slurm.conf")).unwrap();
+    let call = ["submit", "--delay", "5m", "--deadline", "3600", "--batch", "2"];
+    stage.run("rebuild", &call).with_code(2).saying(&["cannot read slurm.conf"]);
+}
+
+#[test]
+fn a_partition_that_is_not_there_was_said_to_have_no_persistent_nodes() {
+    let stage = Stage::new().running();
+    let words = ["slurm.conf has no partition nowhere"];
+    for (name, arguments) in [
+        ("listnodes", &["--partition", "nowhere"][..]),
+        ("rebuild", &["submit", "--image", "citc-ol9-3", "--partition", "nowhere"]),
+        ("resize", &["--to", "2", "--partition", "nowhere"]),
+    ] {
+        stage.run(name, arguments).with_code(2).saying(&words);
+    }
+}
