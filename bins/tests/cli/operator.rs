@@ -178,3 +178,12 @@ fn a_partition_that_is_not_there_was_said_to_have_no_persistent_nodes() {
         stage.run(name, arguments).with_code(2).saying(&words);
     }
 }
+
+/// The last that was said was what had been seen before slurmctld was told.
+#[test]
+fn a_finish_that_went_well_did_not_say_so() {
+    let stage = Stage::new().running();
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
+    let ended = stage.run("finish", &["--no-prove"]).with_code(0);
+    assert!(ended.stdout.ends_with("slurmctld runs with the new file\n"), "{ended:?}");
+}

@@ -124,8 +124,15 @@ impl Change<'_> {
         context.expect(plan);
         let report = self.aim.carry_out(run).await?;
         let code = context.tell(common, &report);
-        let settled = settle(context, marked, (plan, section), &report).await;
-        Ok(if settled { code } else { SOME_FAILED })
+        if !settle(context, marked, (plan, section), &report).await {
+            return Ok(SOME_FAILED);
+        }
+        let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
+        if told && code == WELL && written(plan).is_some() && !common.json {
+            // What was said before it was told, as that it did not answer, is past.
+            context.output.say("slurmctld runs with the new file");
+        }
+        Ok(code)
     }
 
     /// The exit code of a plan that is only shown: a slurmctld that is yet to be started hides nothing from `finish`.
