@@ -25,7 +25,14 @@ fn main() -> io::Result<()> {
 fn man(folder: &Path, command: Command) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     // clap repeats its own `help` as if it were one of our commands.
-    pages_to(command.disable_help_subcommand(true), folder)
+    pages_to(command.disable_help_subcommand(true), folder)?;
+    for page in fs::read_dir(folder)? {
+        let path = page?.path();
+        let text = fs::read_to_string(&path)?;
+        // clap does not know that what comes last are examples.
+        fs::write(&path, text.replace(".SH EXTRA\n", ".SH EXAMPLES\n"))?;
+    }
+    Ok(())
 }
 
 fn completions(folder: &Path, mut command: Command) -> io::Result<()> {

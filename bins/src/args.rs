@@ -1,9 +1,12 @@
 //! The options that all programs have.
 
+use crate::config::duration;
 use crate::output::Volume;
 use clap::{ArgAction, Args, ValueEnum};
 use hostlist::{ErrorKind, Hostlist, Parser};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where the configuration is looked for.
 pub const CONFIG: &str = "/etc/citc/startnode.yaml";
@@ -29,7 +32,7 @@ pub struct Common {
     #[arg(long, global = true, help_heading = HEADING)]
     pub dry_run: bool,
 
-    /// Print for machines, as JSON.
+    /// Print for machines, as JSON: one value, or where something is done a line for each event and the report as the last.
     #[arg(long, global = true, help_heading = HEADING)]
     pub json: bool,
 
@@ -45,7 +48,7 @@ pub struct Common {
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet", help_heading = HEADING)]
     pub verbose: u8,
 
-    /// Say nothing but errors.
+    /// Say nothing but errors and warnings.
     #[arg(short, long, global = true, help_heading = HEADING)]
     pub quiet: bool,
 }
@@ -70,6 +73,22 @@ impl Common {
             (false, _) => Volume::Verbose,
         }
     }
+}
+
+/// A time as an argument, within bounds: seconds, or a number with its unit, as in the configuration.
+pub fn time(least: Duration, most: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let time = duration(text).ok_or("expected a time such as 90, 90s, 15m or 2h")?;
+        if (least..=most).contains(&time) {
+            return Ok(time);
+        }
+        Err(format!("not between {} and {} seconds", least.as_secs(), most.as_secs()))
+    }
+}
+
+/// A number as an argument, of at least one.
+pub fn count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number of at least 1".to_owned())
 }
 
 /// Most nodes that one call can be about; Slurm has no more.

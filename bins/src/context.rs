@@ -47,6 +47,8 @@ pub struct Context {
     pub files: Files,
     /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
     pub named: Vec<Result<String, Trouble>>,
+    /// Why there is no cloud, where that is no reason to end.
+    pub away: Option<Trouble>,
     /// Why files that only a launch needs cannot be read, if that was to be found out.
     pub unread: Vec<String>,
     /// How far it is.
@@ -65,6 +67,12 @@ impl Context {
         let (settings, warnings) = settings(common)?;
         let environment = own_environment(common, &settings, environment);
         let log = Arc::new(open_log(program, common, (&settings, &environment), output));
+        let warn = |warning: &String| {
+            output.complain(format_args!("warning: {warning}"));
+            log.write(Entry { level: Level::Warning, node: None, message: warning });
+        };
+        // What cannot be opened may be so for what is odd about the configuration.
+        warnings.iter().for_each(warn);
         let found = wiring::slurm(common, &settings.paths, &environment).await;
         let (slurm, missed) = match found {
             // Without a cluster_id, slurm.conf alone says which machines are ours.
@@ -77,17 +85,14 @@ impl Context {
         let connected = wiring::cloud(&settings, &environment, (purpose, &slurm.config)).await?;
         site.subnet = site.subnet.or(connected.subnet);
         let (state, state_path, lost) = state(common, &settings, &environment);
-        for warning in warnings.iter().chain(&connected.warnings).chain(&lost).chain(&missed) {
-            output.complain(format_args!("warning: {warning}"));
-            log.write(Entry { level: Level::Warning, node: None, message: warning });
-        }
+        connected.warnings.iter().chain(&lost).chain(&missed).for_each(warn);
         let kept = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
         let files = Files {
             slurm_conf: Some(slurm.path.clone()),
             hosts: kept(&settings.paths.hosts),
             inventory: kept(&settings.paths.inventory),
         };
-        let Connected { cloud, named, .. } = connected;
+        let Connected { cloud, named, away, .. } = connected;
         let verbose = common.volume() == Volume::Verbose;
         let cloud = if verbose { traced(cloud, &slurm, &log) } else { cloud };
         Ok(Self {
@@ -102,6 +107,7 @@ impl Context {
             state_path,
             files,
             named,
+            away,
             unread,
             bar: Bar::default(),
         })
@@ -230,6 +236,12 @@ impl Context {
         if wiring::fill(&mut self.slurm, names).await {
             self.site.keypairs = wiring::keypairs(&self.settings, &self.slurm.config);
         }
+    }
+
+    /// Goes on without an image that is not there: what needs none is done, and the rest is refused.
+    pub fn without_image(&mut self, why: &Trouble) {
+        self.warn(&why.to_string());
+        self.site.image = None;
     }
 
     /// Something odd, said and logged.

@@ -8,10 +8,10 @@ use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, WELL};
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
-use provision::plan::{Operation, Plan, Step};
+use provision::plan::{Operation, Plan, Refusal, Step};
 use provision::run::{Look, Run};
 use provision::state::{Event, EventKind};
-use provision::{NodeReport, Report, Roster};
+use provision::{NodeReport, Report, Roster, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -131,9 +131,26 @@ impl Context {
         WELL
     }
 
-    /// The same for a plan made by a look, with what the look did not see and the exit code of that.
+    /// The same for a plan made by a look, with what the look did not see; the exit code is that of a run that does it.
     pub fn preview(&self, common: &Common, plan: &Plan, look: &Look) -> u8 {
-        self.show(common, plan).max(self.blind(look))
+        let refuses = plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
+        let code = self.show(common, plan).max(self.blind(look));
+        if refuses { SOME_FAILED } else { code }
+    }
+
+    /// Says which of these nodes neither slurm.conf nor slurmctld nor the cloud knows, and which they are.
+    pub fn unknown(&self, names: &[NodeName], world: World<'_>) -> BTreeSet<NodeName> {
+        let is_known = |name: &NodeName| {
+            let has_machine = !world.fleet.of(name).is_empty() || world.fleet.named(name).is_some();
+            has_machine || world.conf.get(name).is_some() || world.node(name).is_some()
+        };
+        let unknown: BTreeSet<NodeName> =
+            names.iter().filter(|name| !is_known(name)).cloned().collect();
+        if !unknown.is_empty() {
+            let list: Hostlist = unknown.iter().collect();
+            self.error(&format!("{list}: {}", Refusal::NotInSlurmConf));
+        }
+        unknown
     }
 
     /// Tells what became of a run: on standard output, and what failed also in the log.
@@ -189,11 +206,16 @@ fn why(report: &NodeReport) -> String {
     format!("{}: {reason}{id}", report.outcome.as_str())
 }
 
+/// Returns when we are told to end.
+pub async fn told_to_end() {
+    let (stop, _cancel) = Cancel::new();
+    watch(stop).await;
+}
+
 /// Waits, and returns true if we were told to end in the meantime.
 pub async fn rest(pause: Duration) -> bool {
-    let (stop, _cancel) = Cancel::new();
     tokio::select! {
-        () = watch(stop) => true,
+        () = told_to_end() => true,
         () = tokio::time::sleep(pause) => false,
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// To the beginning of the line, and nothing more in it.
 const OVER: &str = "\r\x1b[K";
@@ -80,8 +81,13 @@ impl Output {
 
     /// A line on standard output, whatever the volume: it was asked for.
     pub fn print(&self, line: impl Display) {
-        // Nobody there to read it is no error.
-        let _ = writeln!(io::stdout(), "{}{line}", self.room(self.terminal));
+        let written = writeln!(io::stdout(), "{}{line}", self.room(self.terminal));
+        if let Err(error) = written
+            && is_lost(&error)
+            && !LOST.swap(true, Ordering::Relaxed)
+        {
+            self.complain(format_args!("cannot write to standard output: {error}"));
+        }
     }
 
     /// A line about what was done.
@@ -111,6 +117,21 @@ impl Output {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
+}
+
+/// Whether something that was to be on standard output is not: there is one for the process, and so is this.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// True if something that was to be on standard output is not, as on a full disk.
+#[must_use]
+pub fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Nobody there to read it is no error.
+fn is_lost(error: &io::Error) -> bool {
+    let closed = error.raw_os_error() == Some(nix::libc::EBADF);
+    !(closed || error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// An error with all its causes, as one text: `what: why: why`; an excerpt that it has comes last.

@@ -9,6 +9,7 @@ use crate::alias;
 use crate::args::Common;
 use crate::context::log_path;
 use crate::log::{Entry, Level, Log};
+use crate::output::lost;
 use clap::Parser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
@@ -37,7 +38,10 @@ pub fn prepare() {
 pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> ExitCode {
     prepare();
     match A::try_parse_from(alias::written_out(std::env::args_os())) {
-        Ok(arguments) => ExitCode::from(block_on(program(arguments))),
+        Ok(arguments) => {
+            let code = block_on(program(arguments));
+            ExitCode::from(if lost() { code.max(SOME_FAILED) } else { code })
+        }
         Err(error) => {
             let _ = error.print();
             if !error.use_stderr() {

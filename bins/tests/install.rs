@@ -106,6 +106,7 @@ fn pages(folder: &Path) {
         for section in [".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS"] {
             assert!(page.contains(section), "{}: no {section}", path.display());
         }
+        assert!(!page.contains(".SH EXTRA"), "{}: examples are called so", path.display());
         if Path::new("/usr/bin/man").exists() && Path::new("/usr/bin/groff").exists() {
             let mut command = Command::new("man");
             command

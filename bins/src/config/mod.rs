@@ -13,6 +13,7 @@ pub use elastic::Elastic;
 pub use fallback::Fallback;
 pub use openstack::OpenStack;
 pub use oracle::{Auth, Oracle};
+pub(crate) use reader::duration;
 
 use provision::RebuildHow;
 use reader::Reader;
@@ -122,7 +123,9 @@ impl Settings {
         let root = source.read().map_err(|error| vec![error])?;
         let mut reader = Reader::new(&source, file, &root).map_err(|error| vec![error])?;
         let clouds = [("oracle", Csp::Oracle), ("openstack", Csp::OpenStack)];
-        let csp = reader.choice("csp", &clouds).unwrap_or(Csp::Oracle);
+        let told = reader.choice("csp", &clouds);
+        let foreign = told.is_none() && reader.has_errors();
+        let csp = told.unwrap_or(Csp::Oracle);
         let (cloud, own): (_, &[&str]) = match csp {
             Csp::Oracle => (oracle::read(&mut reader).map(Cloud::Oracle), &oracle::KEYS),
             Csp::OpenStack => {
@@ -130,11 +133,18 @@ impl Settings {
             }
         };
         let common = Self::common(&mut reader, file);
-        reader.warn_unknown(&[&COMMON, own].concat());
-        let (errors, warnings) = reader.into_findings();
+        // Of a cloud that is misspelt, any key may be.
+        let others: &[&str] = if foreign { &openstack::KEYS } else { &[] };
+        reader.warn_unknown(&[&COMMON, own, others].concat());
+        let (mut errors, warnings) = reader.into_findings();
         match cloud {
             Some(cloud) if errors.is_empty() => Ok(Loaded { settings: common(cloud), warnings }),
-            _ => Err(errors),
+            _ => {
+                // What is missing may be there under another name.
+                errors.extend(warnings);
+                reader::sort(&mut errors);
+                Err(errors)
+            }
         }
     }
 

@@ -73,13 +73,16 @@ impl<'a> Reader<'a> {
         self.keep(text).filter(|text| !text.is_empty())
     }
 
-    /// A text that must be there.
+    /// A text that must be there; an empty one is not.
     pub(super) fn required(&mut self, key: &'static str) -> Option<String> {
-        if self.get(key).is_none() {
+        let before = self.errors.len();
+        let text = self.text(key);
+        if text.is_none() && self.errors.len() == before {
             let problem = Problem::MissingKey { what: self.what.clone(), key };
-            self.errors.push(self.source.error(self.at, problem));
+            let at = self.get(key).unwrap_or(self.at);
+            self.errors.push(self.source.error(at, problem));
         }
-        self.text(key)
+        text
     }
 
     /// The words of a command: a list of them, or one text, of which spaces part them.
@@ -169,9 +172,14 @@ impl<'a> Reader<'a> {
     pub(super) fn into_findings(self) -> (Vec<Error>, Vec<Error>) {
         let Self { mut errors, mut warnings, .. } = self;
         for findings in [&mut errors, &mut warnings] {
-            findings.sort_by_key(|error| error.place().map(|place| (place.line, place.column)));
+            sort(findings);
         }
         (errors, warnings)
+    }
+
+    /// True if something was wrong so far.
+    pub(super) fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
     }
 
     /// The value under a key; null is none.
@@ -182,6 +190,11 @@ impl<'a> Reader<'a> {
     fn keep<T>(&mut self, value: Result<T>) -> Option<T> {
         value.map_err(|error| self.errors.push(error)).ok()
     }
+}
+
+/// Puts findings in the order of the file.
+pub(super) fn sort(findings: &mut [Error]) {
+    findings.sort_by_key(|error| error.place().map(|place| (place.line, place.column)));
 }
 
 /// Seconds, or a number with its unit.

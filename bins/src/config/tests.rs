@@ -108,3 +108,24 @@ fn a_restart_command_as_one_text_was_one_word() {
     let spaced = settings("compartment_id: c\nrestart_command: ['/opt/my tools/x']\n");
     assert_eq!(spaced.paths.restart, ["/opt/my tools/x"]);
 }
+
+#[test]
+fn an_empty_compartment_was_refused_without_a_word() {
+    for (text, place) in [("''", "2:17"), ("", "1:1"), ("null", "1:1")] {
+        let found = errors(&format!("csp: oracle\ncompartment_id: {text}\n"));
+        let expected = format!("startnode.yaml:{place}: startnode.yaml lacks \"compartment_id\"");
+        assert_eq!(found, [expected], "{text}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_was_not_shown_beside_the_one_that_was_missing() {
+    let found = errors("csp: oracle\ncompartmnt_id: x\n");
+    let expected = [
+        "startnode.yaml:1:1: startnode.yaml lacks \"compartment_id\"",
+        "startnode.yaml:2:1: startnode.yaml has no key \"compartmnt_id\"; nearest is \"compartment_id\"",
+    ];
+    assert_eq!(found, expected);
+    let found = errors("csp: opnstack\nnetworks: [a]\n");
+    assert!(!found.iter().any(|line| line.contains("networks")), "{found:?}");
+}

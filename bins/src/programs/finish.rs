@@ -17,6 +17,7 @@ pub(super) use sources::Sources;
 
 use crate::args::Common;
 use crate::context::Context;
+use crate::drive::told_to_end;
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
@@ -46,11 +47,11 @@ pub struct Arguments {
     check: bool,
 
     /// Print the node section and do nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     print: bool,
 
     /// Print the lines that slurm.conf needs outside the node section (from 26.05 on with `PowerAction`), and do nothing.
-    #[arg(long, conflicts_with = "print")]
+    #[arg(long, conflicts_with_all = ["print", "json"])]
     print_power: bool,
 
     /// Print the gres.conf that nodes with generic resources need, and do nothing.
@@ -127,8 +128,20 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     Change { common, marked, aim, prove: !arguments.no_prove }.make(context).await
 }
 
-/// Checks everything; what cannot be read or listed is a point of its own, and hides no other.
-async fn check(arguments: &Arguments, mut context: Context) -> u8 {
+/// Checks everything, until it is told to end: nothing is under way that would have to be ended in order.
+async fn check(arguments: &Arguments, context: Context) -> u8 {
+    let output = context.output;
+    tokio::select! {
+        code = points(arguments, context) => code,
+        () = told_to_end() => {
+            output.complain("not everything was checked, as it was told to end");
+            SOME_FAILED
+        }
+    }
+}
+
+/// What cannot be read or listed is a point of its own, and hides no other.
+async fn points(arguments: &Arguments, mut context: Context) -> u8 {
     let _ = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await;
     let inputs = Inputs::read(&arguments.sources, &context).await;
     let new = match &inputs {

@@ -2,13 +2,14 @@
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::process::SOME_FAILED;
 use crate::table;
 use crate::trouble::Trouble;
 use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
 use hostlist::{Hostlist, NodeName};
 use provision::World;
-use provision::plan::{self, Machine};
+use provision::plan::{self, Machine, Refusal};
 use provision::run::Run;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -68,7 +69,7 @@ Examples:
   listnodes --inventory ini > hosts  for Ansible
   listnodes --hosts /etc/hosts       /etc/hosts with our lines in it, on standard output
 
-Exit code: 0 all well, 1 the cloud or slurmctld did not answer (what is known is shown), 2 wrong usage or configuration.";
+Exit code: 0 all well, 1 the cloud or slurmctld did not answer, or slurm.conf has no such node (what is known is shown), 2 wrong usage or configuration.";
 
 const HEAD: [&str; 8] = ["NODE", "SLURM", "CLOUD", "ADDRESS", "AGE", "IMAGE", "INSTANCE", "WHY"];
 
@@ -95,7 +96,15 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let context = Context::open("listnodes", common, Purpose::Look).await?;
-    context.with_run(common, async |run: &Run<'_>| show(&context, arguments, run).await).await
+    let listed = async |run: &Run<'_>| {
+        let mut cancel = run.tools.cancel.clone();
+        tokio::select! {
+            listed = show(&context, arguments, run) => listed,
+            // Nothing is under way that would have to be ended in order.
+            () = cancel.cancelled() => Ok(SOME_FAILED),
+        }
+    };
+    context.with_run(common, listed).await
 }
 
 async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Trouble> {
@@ -103,7 +112,9 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     let mut look = run.look().await;
     run.look_up_addresses(&mut look).await;
     let world = look.world(run);
-    let rows = wanted.into_iter().map(|node| row(node, world));
+    let asked: &[NodeName] = if arguments.nodes.is_some() { &wanted } else { &[] };
+    let unknown = context.unknown(asked, world);
+    let rows = wanted.iter().map(|node| row(node, world, unknown.contains(node)));
     let seen = look.fleet.is_complete();
     let rows: Vec<Row> = rows.filter(|row| fits(row, arguments, seen)).collect();
     let chosen: BTreeSet<&NodeName> = rows.iter().map(|row| &row.node).collect();
@@ -120,7 +131,8 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     } else {
         print(context, arguments, &rows);
     }
-    Ok(context.blind(&look))
+    let code = context.blind(&look);
+    Ok(if unknown.is_empty() { code } else { SOME_FAILED })
 }
 
 /// The nodes asked for: those named, or those of slurm.conf.
@@ -130,7 +142,7 @@ fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble
     let mut names = given.unwrap_or_else(|| run.conf.nodes());
     if let Some(partition) = &arguments.partition {
         let Some(members) = run.conf.partition(partition) else {
-            return Err(Trouble::new(format!("slurm.conf has no partition {partition}")));
+            return Err(super::no_partition(partition));
         };
         let members: BTreeSet<String> = members.iter().collect();
         names.retain(|name| members.contains(name.as_str()));
@@ -138,9 +150,9 @@ fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble
     Ok(names)
 }
 
-fn row(node: NodeName, world: World<'_>) -> Row {
-    let slurm = world.node(&node);
-    let instances = world.fleet.of(&node);
+fn row(node: &NodeName, world: World<'_>, unknown: bool) -> Row {
+    let slurm = world.node(node);
+    let instances = world.fleet.of(node);
     let instance = instances.iter().find(|instance| instance.state.is_live());
     let instance = instance.or(instances.first());
     let several = instances.iter().filter(|instance| instance.state.is_live()).count() > 1;
@@ -149,6 +161,7 @@ fn row(node: NodeName, world: World<'_>) -> Row {
         (_, _, true) => "several machines have this name; see reconcile".to_owned(),
         (Some(reason), _, _) if !reason.is_empty() => reason.to_owned(),
         (_, Some(fault), _) => fault.message.clone(),
+        _ if unknown => Refusal::NotInSlurmConf.to_string(),
         _ => String::new(),
     };
     let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -161,7 +174,7 @@ fn row(node: NodeName, world: World<'_>) -> Row {
         image: text(instance.and_then(|it| it.image.as_ref()).map(ToString::to_string)),
         instance: text(instance.map(|instance| instance.id.to_string())),
         why,
-        node,
+        node: node.clone(),
     }
 }
 

@@ -35,6 +35,11 @@ pub fn commands() -> Vec<Command> {
     ]
 }
 
+/// What is wrong with the name of a partition.
+fn no_partition(name: &str) -> Trouble {
+    Trouble::new(format!("slurm.conf has no partition {name}"))
+}
+
 /// Writes to the log of a program that cannot even begin; one that cannot be opened stops nothing.
 fn note(program: &'static str, common: &Common, level: Level, messages: &[String]) {
     let Ok(log) = Log::open(&log_path(common), common.log_format, program) else { return };

@@ -42,13 +42,11 @@ pub struct Arguments {
     features: Option<String>,
 }
 
+// Each is described where its options are: what stood here would take the place of it in the help.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Have Slurm drain and rebuild nodes, a few at a time.
     Submit(submit::Submit),
-    /// Which image each node has, and which it should have.
     Status(status::Status),
-    /// Make an image of a running node.
     Image(snapshot::Snapshot),
 }
 
@@ -85,7 +83,8 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits, and the nodes whose own files say enough need no list.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        done => done?,
+        Ok(Some(unknown)) => context.without_image(&unknown),
+        found => found.map(drop)?,
     }
     match &arguments.command {
         Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,

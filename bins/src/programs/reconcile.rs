@@ -1,6 +1,6 @@
 //! `reconcile`: cloud, Slurm and slurm.conf compared, and put right.
 
-use crate::args::Common;
+use crate::args::{Common, time};
 use crate::context::Context;
 use crate::drive::rest;
 use crate::log::{Entry, Level};
@@ -27,9 +27,9 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "dry_run")]
     apply: bool,
 
-    /// Do it again after so many seconds, until told to end.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    watch: Option<u64>,
+    /// Do it again after so many seconds, or after a time such as 5m, until told to end.
+    #[arg(long, value_name = "TIME", value_parser = time(Duration::from_secs(1), Duration::from_hours(24)))]
+    watch: Option<Duration>,
 }
 
 const EXAMPLES: &str = "\
@@ -55,9 +55,9 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
             Ok((_, false)) => {}
             // A cloud that is away, or a file that somebody is about to change, will not be so the next time.
             Err(trouble) => {
-                let Some(seconds) = arguments.watch else { return Err(trouble) };
+                let Some(pause) = arguments.watch else { return Err(trouble) };
                 let code = super::wrong("reconcile", &arguments.common, &trouble);
-                if rest(Duration::from_secs(seconds)).await {
+                if rest(pause).await {
                     return Ok(code);
                 }
             }
@@ -73,16 +73,17 @@ async fn round(arguments: &Arguments) -> Result<(u8, bool), Trouble> {
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // What else does not fit is seen all the same.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        done => done?,
+        Ok(Some(unknown)) => context.without_image(&unknown),
+        found => found.map(drop)?,
     }
     let ended = context
         .with_run(&arguments.common, async |run: &Run<'_>| {
             let code = once(&context, arguments, run).await;
-            let Some(seconds) = arguments.watch else { return (code, true) };
+            let Some(pause) = arguments.watch else { return (code, true) };
             let mut cancel = run.tools.cancel.clone();
             tokio::select! {
                 () = cancel.cancelled() => (code, true),
-                () = tokio::time::sleep(Duration::from_secs(seconds)) => (code, false),
+                () = tokio::time::sleep(pause) => (code, false),
             }
         })
         .await;

@@ -1,7 +1,7 @@
 //! `resize`: more or fewer persistent nodes.
 
 use super::finish::{Aim, Change, Inputs, Marked, Sources, turn};
-use crate::args::Common;
+use crate::args::{Common, time};
 use crate::context::Context;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
@@ -41,13 +41,13 @@ pub struct Arguments {
     #[arg(long)]
     no_prove: bool,
 
-    /// How long to wait for jobs to end, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(..=MOST_PATIENCE))]
-    patience: u64,
+    /// How long to wait for jobs to end, in seconds or such as 2h.
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = time(Duration::ZERO, MOST_PATIENCE))]
+    patience: Duration,
 }
 
 /// A year: a time to which more can be added.
-const MOST_PATIENCE: u64 = 31_536_000;
+const MOST_PATIENCE: Duration = Duration::from_hours(8_760);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,7 +68,8 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let purpose = (Purpose::Launch, true);
     let (mut context, _turn) = turn::open("resize", &arguments.common, purpose).await?;
-    wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
+    let found = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
+    found.map_or(Ok(()), Err)?;
     match arguments.to {
         Some(size) => to_size(arguments, context, size).await,
         None => to_limits(arguments, context).await,
@@ -84,7 +85,7 @@ async fn to_limits(arguments: &Arguments, context: Context) -> Result<u8, Troubl
         version: context.slurm.controller.version(),
         force: false,
         tell: true,
-        patience: Duration::from_secs(arguments.patience),
+        patience: arguments.patience,
     };
     change(arguments, context, &inputs.marked, Aim::Limits(request)).await
 }
@@ -98,7 +99,7 @@ async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result
         gaps: if arguments.fill_gaps { Gaps::Fill } else { Gaps::Keep },
         document: &marked.document,
         version: context.slurm.controller.version(),
-        patience: Duration::from_secs(arguments.patience),
+        patience: arguments.patience,
     };
     change(arguments, context, &marked, Aim::Size(request)).await
 }
@@ -115,6 +116,9 @@ async fn change(
 
 /// The group of persistent nodes that is meant.
 fn group(arguments: &Arguments, conf: &Roster<'_>) -> Result<GroupSize, Trouble> {
+    if let Some(name) = arguments.partition.as_deref().filter(|it| conf.partition(it).is_none()) {
+        return Err(super::no_partition(name));
+    }
     let groups = GroupSize::persistent(conf, arguments.partition.as_deref());
     match &groups[..] {
         [one] => Ok(one.clone()),

@@ -36,7 +36,9 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   startnode --dry-run 'n[001-004]'   say what would be done
-  startnode n001                     start one node by hand
+  scontrol update nodename=n001 state=power_up
+                                     start one node by hand: Slurm calls startnode
+  startnode n001                     a machine that Slurm does not want: reconcile ends it
   startnode --failed n001            clean up after a node that never came up
   startnode-failed n001              the same by a name that ResumeFailProgram can have
 
@@ -146,7 +148,9 @@ async fn begin(
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        done => done?,
+        Ok(Some(unknown)) if reboot => context.without_image(&unknown),
+        Ok(Some(unknown)) => return Err(unknown),
+        found => found.map(drop)?,
     }
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;

@@ -122,10 +122,18 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
             return SOME_FAILED;
         }
         if plan.is_idle() {
-            context.output.say("no machines");
+            if !common.json {
+                context.output.say("no machines");
+            }
             return context.tell(common, &Report::new(Operation::StopAll));
         }
-        context.output.print(plan.to_string().trim_end());
+        let plan = plan.to_string();
+        if common.json {
+            // It is for whoever is asked; what is for machines comes afterwards.
+            context.output.complain(plan.trim_end());
+        } else {
+            context.output.print(plan.trim_end());
+        }
         if !confirmed(run.tools.cancel.clone()).await {
             context.output.complain("nothing done; --force does not ask");
             return SOME_FAILED;

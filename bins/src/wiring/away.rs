@@ -1,24 +1,27 @@
 //! What stands for a cloud that does not let us in: it answers everything with the reason.
 
+use crate::trouble::Trouble;
 use async_trait::async_trait;
 use cloud_core::{
-    Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec, Operation, Provider,
-    Reboot, Result,
+    Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter, InstanceId, InstanceSpec,
+    Limit, Operation, Provider, Reboot, Result, Shape,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// A cloud that does not let us in.
 #[derive(Debug)]
-pub(super) struct Away(String);
+pub(super) struct Away(Trouble);
 
 impl Away {
-    pub(super) fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
+    pub(super) fn new(why: Trouble) -> Self {
+        Self(why)
     }
 
     fn answer<T>(&self, operation: Operation) -> Result<T> {
-        Err(Error::new(ErrorKind::Unavailable, operation).because(&self.0))
+        // What has to be mended is not asked for again and again.
+        let kind = if self.0.passes() { ErrorKind::Unavailable } else { ErrorKind::Invalid };
+        Err(Error::new(kind, operation).because(self.0.to_string()))
     }
 }
 
@@ -42,6 +45,18 @@ impl Provider for Away {
 
     async fn reboot(&self, _: &InstanceId, _: Reboot) -> Result<()> {
         self.answer(Operation::Reboot)
+    }
+
+    async fn shapes(&self) -> Result<Vec<Shape>> {
+        self.answer(Operation::Shapes)
+    }
+
+    async fn images(&self, _: &ImageFilter) -> Result<Vec<Image>> {
+        self.answer(Operation::Images)
+    }
+
+    async fn limits(&self) -> Result<Vec<Limit>> {
+        self.answer(Operation::Limits)
     }
 
     async fn addresses(&self, _: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {

@@ -31,6 +31,8 @@ pub struct Connected {
     pub named: Vec<Result<String, Trouble>>,
     /// One sentence each.
     pub warnings: Vec<String>,
+    /// Why there is no cloud, where that is no reason to end; then all that it is asked fails.
+    pub away: Option<Trouble>,
 }
 
 /// What a program is going to do in the cloud.
@@ -82,10 +84,11 @@ pub async fn cloud(
     };
     match connected {
         Err(trouble) if goes_on(&trouble) => Ok(Connected {
-            cloud: Box::new(Away::new(trouble.to_string())),
+            cloud: Box::new(Away::new(trouble.clone())),
             subnet: None,
             named: Vec::new(),
             warnings: Vec::new(),
+            away: Some(trouble),
         }),
         connected => connected,
     }

@@ -8,7 +8,7 @@ use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::ErrorKind;
 use cloud_openstack::{
-    BootVolume, Config, LaunchOptions, Mention, Nic, OwnName, Sources, read_file,
+    BootVolume, Config, Error, LaunchOptions, Mention, Nic, OwnName, Sources, read_file,
 };
 use std::error::Error as _;
 
@@ -21,7 +21,7 @@ pub(super) async fn connect(
     let variables = environment.variables.clone();
     let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
     sources.cloud.clone_from(&openstack.cloud);
-    let config = Config::load(&sources).map_err(|error| Trouble::from_error(&error))?;
+    let config = Config::load(&sources).map_err(|error| unusable(&error, settings))?;
     let mut options = cloud_openstack::Settings::default();
     options.http = http(environment);
     options.launch = launch(openstack);
@@ -45,7 +45,7 @@ pub(super) async fn connect(
             Vec::new()
         }
     };
-    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, away: None })
 }
 
 /// What launches name; what the features of nodes name is told to be there.
@@ -67,8 +67,18 @@ async fn named(
     mentions.into_iter().enumerate().map(told).collect()
 }
 
+/// What is wrong with clouds.yaml; slurmctld passes its programs no variables.
+fn unusable(error: &Error, settings: &Settings) -> Trouble {
+    match error {
+        Error::UnknownCloud { .. } | Error::ManyClouds { .. } => {
+            Trouble::new(format!("{}, or say which with cloud in {}", chain(error), settings.file))
+        }
+        _ => Trouble::from_error(error),
+    }
+}
+
 /// A cloud that does not answer is no wrong configuration.
-fn unreachable(error: &cloud_openstack::Error) -> Trouble {
+fn unreachable(error: &Error) -> Trouble {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<cloud_core::Error>());
     let passes = cause.is_some_and(|cause| Trouble::from_cloud(cause).passes());
     Trouble::from_error(error).passing(passes)

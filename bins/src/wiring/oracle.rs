@@ -4,9 +4,12 @@ use super::site::features;
 use super::{Connected, Purpose, http};
 use crate::config::{Auth, Oracle, Settings};
 use crate::environment::Environment;
+use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::{SubnetId, Tags};
-use cloud_oci::{Clock, Config, Mode, Oci, Site, SourceDetails, Sources, Subnet, Wish};
+use cloud_oci::{
+    Clock, Config, ConfigError, Mode, Oci, Site, SourceDetails, Sources, Subnet, Wish,
+};
 use std::time::SystemTime;
 
 /// What Cluster in the Cloud called it before it had tags.
@@ -33,7 +36,7 @@ pub(super) async fn connect(
         endpoint: settings.endpoint.clone(),
         told_in: Some(settings.file.clone().into()),
     };
-    let config = Config::load(&sources, &wish).map_err(|error| Trouble::from_error(&error))?;
+    let config = Config::load(&sources, &wish).map_err(|error| unusable(&error, settings))?;
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
     let cloud =
@@ -64,7 +67,17 @@ pub(super) async fn connect(
             named.push(is_there(&id, "the feature network of nodes in slurm.conf", &cloud).await);
         }
     }
-    Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings })
+    Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, away: None })
+}
+
+/// What is wrong with the credentials; slurmctld passes its programs no variables.
+fn unusable(error: &ConfigError, settings: &Settings) -> Trouble {
+    match error {
+        ConfigError::NoFile(_) => {
+            Trouble::new(format!("{}, or with config_file in {}", chain(error), settings.file))
+        }
+        _ => Trouble::from_error(error),
+    }
 }
 
 /// Where and how machines are launched.

@@ -7,7 +7,7 @@ use crate::trouble::Trouble;
 use cloud_core::{Image, ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
 use hostlist::Hostlist;
 use provision::{Fallback, Identity, Policies, Site};
-use slurmconf::Config;
+use slurmconf::{Config, NodeDef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub fn site(
 ) -> Result<(Site, Vec<String>), Trouble> {
     let launches = purpose.launches();
     let mut unread = Vec::new();
-    let mut text = |named: Option<&str>, usual| match optional(named, usual, environment) {
+    let mut text = |named: (&str, Option<&str>), usual| match optional(named, usual, environment) {
         Err(trouble) if purpose == Purpose::Check => {
             unread.push(trouble.to_string());
             Ok(None)
@@ -69,7 +69,7 @@ pub fn site(
             site.zone_root.clone_from(&oracle.ad_root);
             site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
             site.preemptible = oracle.preemptible;
-            let named = settings.paths.ssh_keys.as_deref();
+            let named = ("ssh_keys_file", settings.paths.ssh_keys.as_deref());
             let keys = if launches { text(named, SSH_KEYS)? } else { None };
             let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);
             site.ssh_keys = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
@@ -81,7 +81,7 @@ pub fn site(
     site.keypairs = keypairs(settings, slurm);
     site.fallback = settings.fallback.iter().map(|other| fallback(other, &site)).collect();
     if launches {
-        let named = settings.paths.bootstrap.as_deref();
+        let named = ("bootstrap_file", settings.paths.bootstrap.as_deref());
         site.user_data = text(named, BOOTSTRAP)?.map(Secret::new);
     }
     site.policies = policies(settings);
@@ -122,12 +122,17 @@ fn fallback(other: &crate::config::Fallback, site: &Site) -> Fallback {
 
 /// The text of a file: one that is named must be there, one in its usual place may be.
 fn optional(
-    named: Option<&str>,
+    (key, named): (&str, Option<&str>),
     usual: &str,
     environment: &Environment,
 ) -> Result<Option<String>, Trouble> {
     let path = environment.expand(named.unwrap_or(usual));
-    if named.is_some() || path.exists() { read(&path).map(Some) } else { Ok(None) }
+    if named.is_none() && !path.exists() {
+        return Ok(None);
+    }
+    let text = read(&path);
+    let remedy = |trouble| Trouble::new(format!("{trouble}; let it be read, or change {key}"));
+    text.map(Some).map_err(remedy)
 }
 
 fn policies(settings: &Settings) -> Policies {
@@ -150,7 +155,13 @@ fn policies(settings: &Settings) -> Policies {
 
 /// The images of new machines: the configuration's, or else the newest with the cluster's tag; and the ids of those that
 /// the features of nodes call by name.
-pub async fn images(site: &mut Site, slurm: &Config, cloud: &dyn Provider) -> Result<(), Trouble> {
+///
+/// Gives what is wrong with a configured name that is none, if nodes need it: as an id, the cloud would call it forbidden.
+pub async fn images(
+    site: &mut Site,
+    slurm: &Config,
+    cloud: &dyn Provider,
+) -> Result<Option<Trouble>, Trouble> {
     if let (None, Some(cluster)) = (&site.image, site.identity.id()) {
         let filter = ImageFilter { tags: Tags::from([("cluster", cluster)]), name: None };
         let images = cloud.images(&filter).await.map_err(|error| Trouble::from_cloud(&error))?;
@@ -159,21 +170,46 @@ pub async fn images(site: &mut Site, slurm: &Config, cloud: &dyn Provider) -> Re
     let configured = site.image.iter().map(|image| image.as_str().to_owned());
     let names: BTreeSet<String> = features(slurm, "image").chain(configured).collect();
     if names.iter().all(|name| is_id(name)) {
-        return Ok(());
+        return Ok(None);
     }
     let all = cloud.images(&ImageFilter::default()).await;
     let all = all.map_err(|error| Trouble::from_cloud(&error))?;
+    let mut unknown = None;
     for name in names {
         let fitting: Vec<&Image> =
             all.iter().filter(|image| image.available && image.name.as_str() == name).collect();
-        if let [one] = fitting[..] {
-            if site.image.as_ref().is_some_and(|image| image.as_str() == name) {
-                site.image = Some(one.id.clone());
+        let configured = site.image.as_ref().is_some_and(|image| image.as_str() == name);
+        match fitting[..] {
+            [one] => {
+                if configured {
+                    site.image = Some(one.id.clone());
+                }
+                site.images.insert(name, one.id.clone());
             }
-            site.images.insert(name, one.id.clone());
+            // An id may be that of an image that is not listed here.
+            _ if configured && !is_id(&name) => {
+                unknown = Some(no_image(&name, fitting.len()));
+            }
+            _ => {}
         }
     }
-    Ok(())
+    Ok(unknown.filter(|_| slurm.nodes.iter().any(needs_image)))
+}
+
+/// True for a node of ours whose features name no image.
+fn needs_image(def: &NodeDef) -> bool {
+    let own = def.features.as_ref().and_then(|features| features.value("image"));
+    own.is_none() && def.shape().is_some()
+}
+
+/// What is wrong with the name of an image that so many have.
+fn no_image(name: &str, count: usize) -> Trouble {
+    Trouble::new(match count {
+        0 => format!(
+            "the cloud has no image {name} that is ready; change image_id, or wait until it is"
+        ),
+        _ => format!("{count} images are called {name}; set image_id to the id of one"),
+    })
 }
 
 /// True for what can only be an id: Oracle's, or 32 hexadecimal digits with or without hyphens.

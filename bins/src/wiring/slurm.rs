@@ -32,6 +32,11 @@ pub async fn slurm(
     environment: &Environment,
 ) -> Result<Slurm, Trouble> {
     let path = conf_path(common, paths, environment);
+    // scontrol would look for it elsewhere for a long time, and then not say what it misses.
+    std::fs::File::open(&path).map_err(|error| {
+        let remedy = "say where it is with --slurm-conf, or in the configuration: slurm_conf: /path/to/slurm.conf";
+        Trouble::new(format!("cannot read slurm.conf {}: {error}; {remedy}", path.display()))
+    })?;
     let controller = controller(paths, &path, environment).await?;
     let read = |path: &Path| std::fs::read(path);
     let config = Config::load(&path, controller.version(), read)
@@ -103,7 +108,9 @@ fn conf_path(common: &Common, paths: &Paths, environment: &Environment) -> PathB
     let told = common.slurm_conf.clone();
     let configured = || paths.slurm_conf.as_deref().map(|path| environment.expand(path));
     let given = || environment.get("SLURM_CONF").map(PathBuf::from);
-    told.or_else(configured).or_else(given).unwrap_or_else(|| PathBuf::from(SLURM_CONF))
+    let path = told.or_else(configured).or_else(given).unwrap_or_else(|| SLURM_CONF.into());
+    // scontrol runs elsewhere.
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// The user that slurmctld runs as, where slurm.conf says it itself: nothing else can be known of it yet.

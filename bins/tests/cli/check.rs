@@ -1,8 +1,8 @@
 //! `finish --check`: every point is said, with what to do about it, and none hides another.
 
 use crate::slurm::Fake;
-use crate::stage::{Ended, Stage, program};
-use cloud_sim::Limit;
+use crate::stage::{Ended, Stage, answer, program};
+use cloud_sim::{Limit, Rule};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -140,11 +140,37 @@ fn a_check_without_credentials_said_nothing_else() {
     let stage = Stage::new();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let said = points(&check(&stage).with_code(1));
+    assert!(point(&said, ".oci/config").starts_with("wrong "), "{said:#?}");
+    assert!(!said.iter().any(|point| point.contains("does not answer")), "{said:#?}");
+    let _ = point(&said, "slurm.conf will change");
+}
+
+#[test]
+fn a_wrong_configuration_was_a_cloud_that_does_not_answer_and_lacks_things() {
+    let stage = Stage::new().running();
+    let text = stage.read("home/.oci/config").replace("fingerprint=", "fingerprint=00:");
+    stage.write("home/.oci/config", &text);
+    let oracle = points(&check(&stage).with_code(1));
+    let text = stage.configuration().replace("csp: oracle", "csp: openstack");
+    stage.write("startnode.yaml", &text);
+    let openstack = points(&check(&stage).with_code(1));
+    for (said, words) in [(oracle, "fingerprint"), (openstack, "clouds.yaml")] {
+        assert!(point(&said, words).starts_with("wrong "), "{said:#?}");
+        let beside = |point: &String| point.contains("supported") || point.contains("unavailable");
+        assert!(!said.iter().any(beside), "{said:#?}");
+    }
+}
+
+#[test]
+fn a_compartment_that_is_not_there_was_a_cloud_that_does_not_answer() {
+    let stage = Stage::new().running();
+    let fault = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
+    stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
+    let said = points(&check(&stage).with_code(1));
     assert!(
-        point(&said, ".oci/config").starts_with("wrong the cloud does not answer"),
+        point(&said, "Authorization failed").starts_with("wrong list instances: "),
         "{said:#?}"
     );
-    let _ = point(&said, "slurm.conf will change");
 }
 
 /// The user that slurmctld runs as is to check, and root is to write.

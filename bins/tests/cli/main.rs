@@ -17,6 +17,7 @@ mod fit;
 mod jobs;
 mod mended;
 mod openstack;
+mod operator;
 mod power;
 mod recreate;
 mod refused;

@@ -1,7 +1,7 @@
 //! The lines that slurm.conf needs besides the nodes, and the calls that follow from them.
 
 use crate::snapshot;
-use crate::stage::{Stage, program};
+use crate::stage::{Ended, Stage, program};
 use std::path::Path;
 use std::process::Command;
 
@@ -50,4 +50,16 @@ fn power_actions_are_calls_of_ours() {
         assert_eq!(output.status.code(), Some(0), "{call}: {output:?}");
         assert!(String::from_utf8_lossy(&output.stdout).contains(NODE), "{call}: {output:?}");
     }
+}
+
+/// slurmctld runs its programs elsewhere.
+#[test]
+fn a_configuration_that_is_named_from_here_was_not_found_from_there() {
+    let stage = Stage::on("26.05", |_| {}, |_| {});
+    let mut command = Command::new(program("finish"));
+    command.args(["--config", "startnode.yaml", "--print-power"]).current_dir(stage.dir.path());
+    let output = command.env_clear().env("HOME", stage.path("home")).output().unwrap();
+    let ended = Ended::of(&output, stage.dir.path()).with_code(0);
+    let calls = ended.stdout.matches("--config DIR/startnode.yaml").count();
+    assert_eq!(calls, 4, "{ended:?}");
 }

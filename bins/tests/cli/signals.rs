@@ -2,10 +2,11 @@
 
 use crate::slurm::wait;
 use crate::stage::{Stage, program};
-use cloud_sim::Timing;
+use cloud_sim::{Fault, Rule, Timing};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -28,6 +29,27 @@ fn start(stage: &Stage, through: &[&str]) -> Child {
     let log = || stage.read("log/elastic.log");
     wait("launch", || log().contains("launched instance").then_some(()), log);
     child
+}
+
+/// What only looks has nothing to end in order; it waited for the cloud all the same.
+#[test]
+fn a_list_and_a_check_did_not_end_while_the_cloud_was_silent() {
+    let stage = Stage::new().running();
+    let fault = Fault::Delay { millis: 600_000 };
+    stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
+    for (name, argument) in [("finish", "--check"), ("listnodes", "--all")] {
+        stage.cloud().clear_requests();
+        let mut command = stage.command(name, &[argument]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let all = || stage.cloud().requests();
+        let listing = || all().iter().any(|it| it.operation == "ListInstances").then_some(());
+        wait("listing", listing, || format!("{:?}", all()));
+        tell(&child, "INT");
+        let begun = Instant::now();
+        let ended = wait("end", || child.try_wait().unwrap(), String::new);
+        assert_eq!(ended.code(), Some(1), "{name}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{name} has waited for the cloud");
+    }
 }
 
 fn tell(child: &Child, signal: &str) {

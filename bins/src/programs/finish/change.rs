@@ -79,8 +79,7 @@ impl Change<'_> {
                 let look = run.look().await;
                 let plan = self.aim.plan(&look, run)?;
                 if plan.is_idle() && plan.steps().next().is_none() {
-                    context.output.say("nothing to change");
-                    return Ok(WELL);
+                    return Ok(self.idle(&context, &plan));
                 }
                 let section = section(self.marked, self.aim.cluster(), &plan)?;
                 show(self.common, &context, self.marked, (&plan, &section))?;
@@ -90,6 +89,18 @@ impl Change<'_> {
                 self.carry_out(&context, run, (&plan, &section)).await
             })
             .await
+    }
+
+    /// Says that there is nothing to change, as what was asked for is said.
+    fn idle(&self, context: &Context, plan: &Plan) -> u8 {
+        match (self.common.json, self.common.dry_run) {
+            (true, true) => context.show(self.common, plan),
+            (true, false) => context.tell(self.common, &Report::new(plan.operation)),
+            (false, _) => {
+                context.output.say("nothing to change");
+                WELL
+            }
+        }
     }
 
     async fn carry_out(
@@ -113,8 +124,15 @@ impl Change<'_> {
         context.expect(plan);
         let report = self.aim.carry_out(run).await?;
         let code = context.tell(common, &report);
-        let settled = settle(context, marked, (plan, section), &report).await;
-        Ok(if settled { code } else { SOME_FAILED })
+        if !settle(context, marked, (plan, section), &report).await {
+            return Ok(SOME_FAILED);
+        }
+        let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
+        if told && code == WELL && written(plan).is_some() && !common.json {
+            // What was said before it was told, as that it did not answer, is past.
+            context.output.say("slurmctld runs with the new file");
+        }
+        Ok(code)
     }
 
     /// The exit code of a plan that is only shown: a slurmctld that is yet to be started hides nothing from `finish`.

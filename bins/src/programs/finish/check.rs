@@ -41,7 +41,7 @@ pub(super) async fn all(
 ) -> u8 {
     let mut points = configuration(context, new);
     points.extend(cloud(context).await);
-    if let Some(inputs) = inputs {
+    if let (Some(inputs), None) = (inputs, &context.away) {
         points.extend(limits(context, inputs).await);
         points.extend(places(context, inputs).await);
         points.extend(fit::gres(&inputs.cluster, &context.slurm.config).map(Wrong));
@@ -68,6 +68,9 @@ fn configuration(context: &Context, new: &Result<String, Trouble>) -> Vec<Point>
             let unmarked = Marked::find(&context.slurm).err();
             troubles.extend(unmarked.iter().flat_map(Trouble::points).cloned());
             troubles.dedup();
+            // Why there is no cloud is a point of its own.
+            let away = context.away.as_ref().map(Trouble::to_string);
+            troubles.retain(|text| away.as_ref().is_none_or(|away| !text.contains(away)));
             points.extend(troubles.into_iter().map(Wrong));
         }
     }
@@ -92,6 +95,9 @@ fn print(context: &Context, common: &Common, points: &[Point]) {
 }
 
 async fn cloud(context: &Context) -> Vec<Point> {
+    if let Some(away) = &context.away {
+        return vec![Wrong(unanswered(away))];
+    }
     let named = context.named.iter().map(|found| match found {
         Ok(text) => Well(text.clone()),
         Err(trouble) => Wrong(trouble.to_string()),
@@ -109,11 +115,20 @@ async fn cloud(context: &Context) -> Vec<Point> {
             points.push(image(context).await);
         }
         Err(error) => {
-            points.push(Wrong(format!("the cloud does not answer: {}", chain(&error))));
+            points.push(Wrong(unanswered(&Trouble::from_cloud(&error))));
         }
     }
     points.extend(named);
     points
+}
+
+/// A cloud that says no, or that we do not even ask, is not one that does not answer.
+fn unanswered(trouble: &Trouble) -> String {
+    if trouble.passes() {
+        format!("the cloud does not answer: {trouble}")
+    } else {
+        trouble.to_string()
+    }
 }
 
 async fn image(context: &Context) -> Point {

@@ -63,13 +63,23 @@ impl Inputs {
             memory: memory(context, citc),
             default_partition: sources.default_partition.clone(),
         };
-        let cluster = generate_all(&limits, &shapes, &site)
-            .map_err(|errors| Trouble::from_errors(&errors))?;
+        let cluster =
+            generate_all(&limits, &shapes, &site).map_err(|errors| not_generated(&errors))?;
         let marked = Marked::find(&context.slurm)?;
         let inputs = Self { cluster, marked, limits: sources.limits.clone() };
         super::fit::partitions(&inputs, context)?;
         Ok(inputs)
     }
+}
+
+fn not_generated(errors: &[slurmconf::Error]) -> Trouble {
+    let trouble = Trouble::from_errors(errors);
+    if errors.iter().any(|error| matches!(error.problem(), Problem::UnknownShape { .. })) {
+        return trouble.advising(
+            "a shape that is not built in goes into a file that --shapes or shapes_file names; docs/configuration.md says how",
+        );
+    }
+    trouble
 }
 
 fn memory(context: &Context, citc: bool) -> MemoryPolicy {

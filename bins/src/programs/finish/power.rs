@@ -17,7 +17,9 @@ pub(super) fn lines(
     let here = std::env::current_exe().map_err(|error| Trouble::from_error(&error))?;
     let folder = here.parent().map(Path::to_path_buf).unwrap_or_default();
     let version = context.slurm.controller.version();
-    let given = config.filter(|path| *path != Path::new(CONFIG));
+    // slurmctld is not where we are.
+    let config = config.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    let given = config.as_deref().filter(|path| *path != Path::new(CONFIG));
     // Only a PowerAction can give arguments; before them, names say what is meant.
     let actions = version.has_power_actions();
     let arguments: Vec<String> = match given {

@@ -59,7 +59,7 @@ pub(super) async fn submit(
 
 /// When to give up; a time that cannot be reckoned never comes.
 fn deadline(submit: &Submit) -> Option<Instant> {
-    Instant::now().checked_add(Duration::from_secs(submit.deadline))
+    Instant::now().checked_add(submit.deadline)
 }
 
 /// What drives a rollout.

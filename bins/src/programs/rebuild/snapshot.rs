@@ -5,9 +5,10 @@ use crate::context::Context;
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use clap::Args;
-use cloud_core::ImageName;
-use hostlist::Hostlist;
+use cloud_core::{ImageId, ImageName, Instance};
+use hostlist::{Hostlist, NodeName};
 use provision::run::Run;
+use serde_json::json;
 
 /// Make an image of a running node.
 #[derive(Args, Debug)]
@@ -41,14 +42,12 @@ pub(super) async fn make(
                 return Err(Trouble::new(format!("{node} has {} machines, not one", here.len())));
             };
             if common.dry_run {
-                context
-                    .output
-                    .print(format_args!("image {} of {node} ({})", snapshot.name, instance.id));
+                tell(context, common, (snapshot, node, instance), None);
                 return Ok(WELL);
             }
             match run.tools.cloud.snapshot(&instance.id, &ImageName::new(&snapshot.name)).await {
                 Ok(image) => {
-                    context.output.print(image);
+                    tell(context, common, (snapshot, node, instance), Some(&image));
                     Ok(WELL)
                 }
                 Err(error) => {
@@ -58,4 +57,25 @@ pub(super) async fn make(
             }
         })
         .await
+}
+
+/// Says which image there is, or would be.
+fn tell(
+    context: &Context,
+    common: &Common,
+    (snapshot, node, instance): (&Snapshot, &NodeName, &Instance),
+    image: Option<&ImageId>,
+) {
+    let name = &snapshot.name;
+    let (output, id) = (context.output, instance.id.as_str());
+    match image {
+        _ if common.json => {
+            let image = image.map(ImageId::as_str);
+            output.print(
+                json!({"node": node.as_str(), "instance": id, "name": name, "image": image}),
+            );
+        }
+        Some(image) => output.print(image),
+        None => output.print(format_args!("image {name} of {node} ({id})")),
+    }
 }

@@ -5,6 +5,7 @@ use super::submit::image;
 use super::target::{self, Targets};
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::process::SOME_FAILED;
 use crate::table;
 use crate::trouble::Trouble;
 use clap::Args;
@@ -29,6 +30,9 @@ pub(super) struct Status {
 
 const HEAD: [&str; 5] = ["NODE", "IMAGE", "TARGET", "STATE", "SINCE"];
 
+/// What a table has for what is not known.
+const NONE: &str = "-";
+
 pub(super) async fn show(
     context: &Context,
     common: &Common,
@@ -38,26 +42,36 @@ pub(super) async fn show(
     let given = given.map_err(|error| Trouble::from_error(&error))?;
     context
         .with_run(common, async |run: &Run<'_>| {
-            let (targets, look) = seen(context, run, (given.as_deref(), status)).await?;
+            let (mut targets, look) = seen(context, run, (given.as_deref(), status)).await?;
             let world = look.world(run);
+            let unknown = context.unknown(given.as_deref().unwrap_or_default(), world);
+            targets.known.retain(|target| !unknown.contains(&target.node));
+            targets.failed.retain(|node, _| !unknown.contains(node));
             let rows: Vec<[String; 5]> =
                 targets.known.iter().map(|target| row(target, world)).collect();
             for (node, why) in &targets.failed {
                 context.warn(&format!("{node}: {why}"));
             }
-            if common.json {
-                let object = |[node, image, target, state, since]: &[String; 5]| {
-                    json!({"node": node, "image": image, "target": target, "state": state, "since": since})
-                };
-                context.output.print(json!(rows.iter().map(object).collect::<Vec<_>>()));
-            } else {
-                for line in table::lines(HEAD, &rows) {
-                    context.output.print(line);
-                }
-            }
-            Ok(context.blind(&look))
+            print(context, common, &rows);
+            let code = context.blind(&look);
+            Ok(if unknown.is_empty() { code } else { SOME_FAILED })
         })
         .await
+}
+
+fn print(context: &Context, common: &Common, rows: &[[String; 5]]) {
+    if common.json {
+        let some = |text: &String| (text != NONE).then(|| text.clone());
+        let object = |row: &[String; 5]| {
+            let [node, image, target, state, since] = row.each_ref().map(some);
+            json!({"node": node, "image": image, "target": target, "state": state, "since": since})
+        };
+        context.output.print(json!(rows.iter().map(object).collect::<Vec<_>>()));
+        return;
+    }
+    for line in table::lines(HEAD, rows) {
+        context.output.print(line);
+    }
 }
 
 /// What the nodes are to have, by the same files and words as a rollout goes by, and what they have.
@@ -108,8 +122,8 @@ fn row(target: &Target, world: World<'_>) -> [String; 5] {
         (_, None) => "no target",
     };
     let since = slurm.and_then(|node| node.reason.as_ref()?.at);
-    let since = since.map_or_else(|| "-".to_owned(), |at| provision::Utc(at).to_string());
-    let text = |id: Option<String>| id.unwrap_or_else(|| "-".to_owned());
+    let since = since.map_or_else(|| NONE.to_owned(), |at| provision::Utc(at).to_string());
+    let text = |id: Option<String>| id.unwrap_or_else(|| NONE.to_owned());
     [
         node.to_string(),
         text(image.map(|image| image.to_string())),

@@ -2,8 +2,9 @@
 
 use super::memory::Memory;
 use super::target::{self, Targets};
-use crate::args::nodes;
+use crate::args::{count, nodes, time};
 use crate::context::Context;
+use crate::programs::no_partition;
 use crate::trouble::Trouble;
 use clap::Args;
 use cloud_core::ImageId;
@@ -31,15 +32,15 @@ pub(super) struct Submit {
     pub(super) partition: Vec<String>,
 
     /// How many nodes at a time [default: 1; with --jobs, all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(super) batch: Option<NonZeroUsize>,
 
-    /// How long to wait after a batch was begun, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
-    pub(super) delay: u64,
+    /// How long to wait after a batch was begun, in seconds or such as 15m.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = time(Duration::ZERO, Duration::MAX))]
+    pub(super) delay: Duration,
 
     /// How many nodes may be out of service, whoever took them out.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(super) max_unavailable: Option<NonZeroUsize>,
 
     /// How many nodes have to come up on the image before the rest is touched.
@@ -47,7 +48,7 @@ pub(super) struct Submit {
     pub(super) canary: usize,
 
     /// How many failures end it.
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub(super) stop_after: NonZeroUsize,
 
     #[command(flatten)]
@@ -61,9 +62,9 @@ pub(super) struct Submit {
     #[arg(long)]
     pub(super) anew: bool,
 
-    /// When to give up, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
-    pub(super) deadline: u64,
+    /// When to give up, in seconds or such as 2h.
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = time(Duration::ZERO, Duration::MAX))]
+    pub(super) deadline: Duration,
 
     /// The nodes; all if none is given.
     #[arg(value_name = "HOSTLIST", value_parser = nodes)]
@@ -133,7 +134,7 @@ pub(super) async fn request(
     let mut request = Rollout::new(ImageId::new(""));
     request.nodes = named.map_err(|error| Trouble::from_error(&error))?.unwrap_or_default();
     request.partitions.clone_from(&submit.partition);
-    request.delay = Duration::from_secs(submit.delay);
+    request.delay = submit.delay;
     request.max_unavailable = submit.max_unavailable.map(NonZeroUsize::get);
     request.canary = submit.canary;
     request.stop_after = Some(submit.stop_after.get());
@@ -167,6 +168,9 @@ pub(super) async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Trouble>
 }
 
 pub(super) fn refused(why: &Refusal) -> Trouble {
+    if let Refusal::UnknownPartition(name) = why {
+        return no_partition(name);
+    }
     Trouble::new(why.to_string())
 }
 

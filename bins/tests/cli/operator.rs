@@ -1,0 +1,189 @@
+//! An operator's first hour: what the programs once said, or did not say, and how they ended.
+
+use crate::stage::{Ended, Stage};
+use serde_json::Value;
+use std::fs;
+use std::time::{Duration, Instant};
+
+const NODE: &str = "vm-standard2-1-ad1-0001";
+
+/// scontrol looked for it for 20 seconds, and nobody said which file.
+#[test]
+fn a_missing_slurm_conf_was_a_scontrol_that_does_not_answer() {
+    let stage = Stage::new();
+    fs::remove_file(stage.path("etc/slurm.conf")).unwrap();
+    let begun = Instant::now();
+    let ended = stage.run("listnodes", &[]).with_code(2);
+    let _ = ended.saying(&["cannot read slurm.conf DIR/etc/slurm.conf", "--slurm-conf"]);
+    assert!(begun.elapsed() < Duration::from_secs(15), "scontrol was asked");
+}
+
+/// scontrol runs in another directory.
+#[test]
+fn a_slurm_conf_that_is_named_from_here_was_not_found() {
+    let stage = Stage::new();
+    let ended = stage.run("finish", &["--slurm-conf", "etc/slurm.conf", "--print"]).with_code(0);
+    assert!(ended.stdout.contains("NodeName=vm-standard2-1-ad1-[0001-0004]"), "{ended:?}");
+}
+
+#[test]
+fn keys_of_another_cloud_were_warned_of_only_once_the_cloud_was_there() {
+    let stage = Stage::new();
+    let text = stage.configuration().replace("csp: oracle", "csp: openstack");
+    stage.write("startnode.yaml", &text);
+    let ended = stage.run("listnodes", &[]).with_code(2);
+    let ended = ended.saying(&["has no key \"compartment_id\"", "clouds.yaml"]);
+    let place = |word: &str| ended.stderr.find(word).unwrap();
+    assert!(place("compartment_id") < place("no clouds.yaml"), "{ended:#?}");
+}
+
+/// All lines of standard output, each of which is to be a value.
+fn values(ended: &Ended) -> Vec<Value> {
+    let value = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{ended:#?}"));
+    ended.stdout.lines().map(value).collect()
+}
+
+#[test]
+fn what_was_printed_for_machines_was_for_people() {
+    let stage = Stage::new().running();
+    let calls: [(&str, &[&str]); 4] = [
+        ("finish", &[]),
+        ("finish", &["--dry-run"]),
+        ("stopnode", &["--all"]),
+        ("stopnode", &["--all", "--dry-run"]),
+    ];
+    for (name, arguments) in calls {
+        let ended = stage.run(name, &[&["--json"], arguments].concat()).with_code(0);
+        let said = values(&ended);
+        assert!(said.len() == 1 && said[0]["operation"].is_string(), "{name} {arguments:?}");
+    }
+    stage.run("startnode", &[NODE]).with_code(0);
+    let ended = stage.run("stopnode", &["--json", "--all"]).with_code(1).saying(&[NODE, "--force"]);
+    assert_eq!(ended.stdout, "");
+    let image = ["--json", "image", NODE, "--name", "golden"];
+    let dry = values(&stage.run("rebuild", &[&image[..], &["--dry-run"]].concat()).with_code(0));
+    assert_eq!((&dry[0]["name"], &dry[0]["image"]), (&"golden".into(), &Value::Null));
+    let made = values(&stage.run("rebuild", &image).with_code(0));
+    assert!(made[0]["image"].as_str().unwrap().starts_with("ocid1.image."), "{made:?}");
+    let other = "vm-standard2-1-ad1-0002";
+    let rows = values(&stage.run("rebuild", &["status", "--json", other]).with_code(0));
+    assert_eq!((&rows[0][0]["node"], &rows[0][0]["image"]), (&other.into(), &Value::Null));
+    for option in ["--print", "--print-power"] {
+        stage.run("finish", &[option, "--json"]).with_code(2).saying(&["cannot be used with"]);
+    }
+}
+
+#[test]
+fn a_node_that_slurm_conf_does_not_have_was_listed_and_rehearsed_as_if_it_had() {
+    let stage = Stage::new().running();
+    let unknown = ["nosuch: ", "not in slurm.conf"];
+    let ended = stage.run("listnodes", &["nosuch"]).with_code(1).saying(&unknown);
+    assert!(ended.stdout.contains("not in slurm.conf"), "{ended:?}");
+    let both = format!("nosuch,{NODE}");
+    let ended = stage.run("rebuild", &["status", &both]).with_code(1).saying(&unknown);
+    assert!(ended.stdout.contains(NODE) && !ended.stdout.contains("nosuch"), "{ended:?}");
+    for (name, arguments) in [
+        ("startnode", &["--dry-run", "nosuch"][..]),
+        ("startnode", &["--dry-run", "--failed", "nosuch"]),
+        ("stopnode", &["--dry-run", "nosuch"]),
+        ("rebuild", &["--dry-run", "nosuch"]),
+    ] {
+        let ended = stage.run(name, arguments).with_code(1);
+        assert!(ended.stdout.contains("not in slurm.conf"), "{name}: {ended:?}");
+    }
+}
+
+/// The cloud says of an id that is none that we may not have it.
+#[test]
+fn the_name_of_an_image_that_is_not_there_was_sent_to_the_cloud_as_an_id() {
+    let stage = Stage::new().running();
+    stage.write("startnode.yaml", &format!("{}image_id: rocky-9\n", stage.configuration()));
+    let words = ["the cloud has no image rocky-9", "change image_id"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+    stage.run("startnode", &["--dry-run", NODE]).with_code(2).saying(&words);
+    stage.run("rebuild", &["submit"]).with_code(2).saying(&words).saying(&["--image"]);
+    stage.run("reconcile", &[]).with_code(0).saying(&words);
+    assert_eq!(stage.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn a_full_disk_was_all_well() {
+    let stage = Stage::new().running();
+    for (name, arguments) in [("listnodes", "--json"), ("finish", "--print")] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = stage.command(name, &[arguments]).stdout(full).output().unwrap();
+        let ended = Ended::of(&output, stage.dir.path()).with_code(1);
+        assert_eq!(ended.stderr.matches("cannot write to standard output").count(), 1, "{ended:?}");
+    }
+    let pipe = stage.command("listnodes", &["--all"]).stdout(broken()).output().unwrap();
+    let _ = Ended::of(&pipe, stage.dir.path()).with_code(0);
+}
+
+/// A pipe that nobody reads.
+fn broken() -> std::io::PipeWriter {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer
+}
+
+/// slurmctld gives its programs no variables.
+#[test]
+fn remedies_named_variables_alone_or_nothing() {
+    let stage = Stage::new();
+    fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    let words = ["OCI_CLI_CONFIG_FILE", "or with config_file in DIR/startnode.yaml"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+    stage.write("startnode.yaml", &format!("{}bootstrap_file: /nope\n", stage.configuration()));
+    let words = ["cannot read /nope", "change bootstrap_file"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+    let clouds = "clouds: {a: {auth: {}}, b: {auth: {}}}\n";
+    stage.write("home/.config/openstack/clouds.yaml", clouds);
+    let bin = stage.slurm.bin().display().to_string();
+    let conf = stage.path("etc/slurm.conf").display().to_string();
+    let text = format!("csp: openstack\nslurm_bin: {bin}\nslurm_conf: {conf}\n");
+    stage.write("startnode.yaml", &text);
+    let words = ["OS_CLOUD", "or say which with cloud in DIR/startnode.yaml"];
+    stage.run("startnode", &[NODE]).with_code(2).saying(&words);
+}
+
+#[test]
+fn times_and_counts_were_refused_in_words_of_rust() {
+    let stage = Stage::new();
+    let time = ["expected a time such as 90, 90s, 15m or 2h"];
+    for (name, arguments) in [
+        ("rebuild", &["submit", "--delay", "soon"][..]),
+        ("rebuild", &["submit", "--deadline", "1x"]),
+        ("resize", &["--patience", "1 day"]),
+        ("reconcile", &["--watch", "1d"]),
+    ] {
+        stage.run(name, arguments).with_code(2).saying(&time);
+    }
+    let count = ["expected a whole number of at least 1"];
+    stage.run("rebuild", &["submit", "--batch", "0"]).with_code(2).saying(&count);
+    stage.run("reconcile", &["--watch", "0"]).with_code(2).saying(&["between 1 and 86400"]);
+    fs::remove_file(stage.path("etc/slurm.conf")).unwrap();
+    let call = ["submit", "--delay", "5m", "--deadline", "3600", "--batch", "2"];
+    stage.run("rebuild", &call).with_code(2).saying(&["cannot read slurm.conf"]);
+}
+
+#[test]
+fn a_partition_that_is_not_there_was_said_to_have_no_persistent_nodes() {
+    let stage = Stage::new().running();
+    let words = ["slurm.conf has no partition nowhere"];
+    for (name, arguments) in [
+        ("listnodes", &["--partition", "nowhere"][..]),
+        ("rebuild", &["submit", "--image", "citc-ol9-3", "--partition", "nowhere"]),
+        ("resize", &["--to", "2", "--partition", "nowhere"]),
+    ] {
+        stage.run(name, arguments).with_code(2).saying(&words);
+    }
+}
+
+/// The last that was said was what had been seen before slurmctld was told.
+#[test]
+fn a_finish_that_went_well_did_not_say_so() {
+    let stage = Stage::new().running();
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
+    let ended = stage.run("finish", &["--no-prove"]).with_code(0);
+    assert!(ended.stdout.ends_with("slurmctld runs with the new file\n"), "{ended:?}");
+}
