@@ -43,7 +43,9 @@ gpu:
     assert_eq!(found, expected);
     let gpu = limits.groups.last().unwrap();
     assert_eq!((gpu.gres.as_deref(), gpu.weight), (Some("gpu:a100:4"), Some(100)));
-    assert_eq!(Limits::read("limits.yaml", "# none yet\n").unwrap(), Limits::default());
+    assert_eq!(Limits::read("limits.yaml", "{}\n").unwrap(), Limits::default());
+    let error = Limits::read("limits.yaml", "# none yet\n").unwrap_err().to_string();
+    assert_eq!(error, "limits.yaml says nothing; write {} for no nodes at all");
 }
 
 /// A file, and how what is wrong with it is told.

@@ -11,8 +11,7 @@ use cloud_core::{Error as CloudError, ErrorKind, InstanceId};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::Config;
-use slurmctl::{NodeAction, NodeAddress, NodeState, Reason};
-use std::collections::BTreeSet;
+use slurmctl::{JobId, NodeAction, NodeAddress, NodeState, Reason};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
 
@@ -60,11 +59,7 @@ impl Executor<'_> {
                 self.said(&[node], &result);
             }
             Step::TellAddresses { nodes } => self.tell_addresses(nodes).await,
-            Step::Comment { job, text } => {
-                if let Err(error) = self.tools.slurm.comment(job, &text).await {
-                    self.report.warn(format!("job {job} could not be told: {error}"));
-                }
-            }
+            Step::Comment { job, text } => self.comment(job, &text).await,
             Step::TellSlurm(how) => self.tell_slurm(how).await,
             Step::WriteFile { which, before, text, drops, .. } => {
                 self.write(which, &before, text, drops);
@@ -135,6 +130,12 @@ impl Executor<'_> {
             }
         }
         self.said(&nodes, &result.map(|_| ()));
+    }
+
+    async fn comment(&mut self, job: JobId, text: &str) {
+        if let Err(error) = self.tools.slurm.comment(job, text).await {
+            self.report.warn(format!("job {job} could not be told: {error}"));
+        }
     }
 
     async fn tell_addresses(&mut self, nodes: Vec<NodeName>) {
