@@ -3,7 +3,6 @@
 use crate::stage::{Ended, Stage};
 use serde_json::Value;
 use std::fs;
-use std::time::{Duration, Instant};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -12,10 +11,8 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 fn a_missing_slurm_conf_was_a_scontrol_that_does_not_answer() {
     let stage = Stage::new();
     fs::remove_file(stage.path("etc/slurm.conf")).unwrap();
-    let begun = Instant::now();
     let ended = stage.run("listnodes", &[]).with_code(2);
     let _ = ended.saying(&["cannot read slurm.conf DIR/etc/slurm.conf", "--slurm-conf"]);
-    assert!(begun.elapsed() < Duration::from_secs(15), "scontrol was asked");
 }
 
 /// scontrol runs in another directory.
