@@ -134,6 +134,45 @@ async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {
     assert_eq!(bed.live().len(), 1);
 }
 
+/// What a stop and a start do to a node that a resize has let go of.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_launched_while_a_resize_waited_was_left_behind() {
+    let (bed, document) = persistent(Duration::from_hours(1)).await;
+    let others = async {
+        sleep(Duration::from_secs(30)).await;
+        bed.state.ask_to_yield(&names("n2"), bed.now() + Duration::from_secs(10)).unwrap();
+        sleep(Duration::from_secs(11)).await;
+        let old = bed.live().into_iter().find(|machine| machine.name.as_str() == "n2").unwrap();
+        assert!(bed.cloud.force(&old.id, InstanceState::Terminated));
+        // Listings lag behind.
+        sleep(Duration::from_mins(1)).await;
+        let nodes = names("n2");
+        let report = bed.run(async |run| run::deploy(run, Some(&nodes)).await).await;
+        assert_eq!(bed.live().len(), 2, "{report:?}");
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), others);
+    assert!(report.is_success(), "{report:?}");
+    let left: Vec<String> = bed.live().iter().map(|machine| machine.name.to_string()).collect();
+    assert_eq!(left, ["n1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_that_cannot_go_on_after_its_wait_takes_its_drain_back() {
+    let (bed, document) = persistent(Duration::from_mins(10)).await;
+    let lock = async {
+        sleep(Duration::from_secs(30)).await;
+        bed.state.ask_to_yield(&names("n2"), bed.now() + Duration::from_secs(10)).unwrap();
+        sleep(Duration::from_secs(11)).await;
+        let lock = bed.state.try_lock(&node("n2")).unwrap().unwrap();
+        sleep(Duration::from_hours(1)).await;
+        drop(lock);
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), lock);
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Busy, "{report:?}");
+    assert!(!bed.slurm.node("n2").unwrap().state.has_drain(), "takes jobs again");
+    assert_eq!(bed.live().len(), 2, "nothing deleted");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_stopped_on_its_way_up_was_waited_for_to_the_end() {
     let bed = Bed::new("n1");

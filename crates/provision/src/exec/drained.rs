@@ -36,6 +36,7 @@ impl Executor<'_> {
             if waiting.is_empty() || Instant::now() >= until || cancel.is_cancelled() {
                 break;
             }
+            self.outdated = true;
             self.let_go();
             let left = until.saturating_duration_since(Instant::now());
             tokio::select! {
@@ -71,7 +72,7 @@ impl Executor<'_> {
     }
 
     /// Lets go of nodes that others want, as to end the machines of those that Slurm has suspended: while
-    /// we wait we do nothing to them, and an end that is done is no trouble to us.
+    /// we wait we do nothing to them, and whatever is done meanwhile is seen before we go on.
     fn let_go(&mut self) {
         let wanted = self.tools.state.asked_to_yield(self.tools.now()).unwrap_or_default();
         self.locks.retain(|node, _| !wanted.contains(node));

@@ -38,6 +38,10 @@ pub(crate) struct Executor<'a> {
     pub(super) dropped: Vec<NodeName>,
     /// Instances whose image the cloud refused to replace in place, by node.
     pub(crate) fixed: BTreeMap<NodeName, InstanceId>,
+    /// So much time has gone by that what the plan was made from is no longer so.
+    pub(super) outdated: bool,
+    /// What undoes the stages of a plan that was left because it was outdated.
+    pub(crate) left: Option<Vec<Step>>,
 }
 
 impl<'a> Executor<'a> {
@@ -61,10 +65,13 @@ impl<'a> Executor<'a> {
             written: None,
             dropped: Vec::new(),
             fixed: BTreeMap::new(),
+            outdated: false,
+            left: None,
         }
     }
 
-    /// Carries a plan out, and says what became of each node in the report.
+    /// Carries a plan out, and says what became of each node in the report; leaves it where it waited so
+    /// long that another has to be made.
     pub(crate) async fn carry_out(&mut self, plan: &Plan) {
         self.report.findings.extend(plan.findings.iter().cloned());
         if plan.operation == Operation::Start {
@@ -93,6 +100,10 @@ impl<'a> Executor<'a> {
             let failed = self.stage(plan, steps, number + 1 == last).await;
             if failed && !stage.undo.is_empty() {
                 self.steps(stage.undo.clone()).await;
+                return;
+            }
+            if self.outdated && !self.tools.cancel.is_cancelled() {
+                self.left = Some(stage.undo.clone());
                 return;
             }
             undo = &stage.undo;

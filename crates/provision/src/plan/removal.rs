@@ -87,9 +87,11 @@ pub(super) fn removal(
     if force {
         removal.requeue = nodes.iter().rev().filter_map(|node| requeue(node, why, world)).collect();
     } else {
-        let wait = nodes_where(|node| !node.state.is_drained());
+        // While one is waited for, all are watched: Slurm lifts the drain of those that it suspends.
+        let ready = nodes_where(|node| !node.state.is_drained()).is_empty();
+        let watched = if ready { Vec::new() } else { nodes_where(|_| true) };
         let reason = drain_reason(why);
-        removal.wait = of(wait, |nodes| Step::WaitDrained { nodes, reason, deadline: patience });
+        removal.wait = of(watched, |nodes| Step::WaitDrained { nodes, reason, deadline: patience });
     }
     Ok(removal)
 }

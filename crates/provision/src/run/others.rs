@@ -6,7 +6,7 @@ use super::look::Look;
 use super::pass::{busy, merge, unknown};
 use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
-    self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Step, Target,
+    self, Finish, Operation, Plan, RebuildOptions, Refusal, Resize, Rollout, Stage, Step, Target,
 };
 use crate::report::Cause;
 use crate::state::NodeLock;
@@ -170,6 +170,9 @@ pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Re
 
 /// Plans, locks the nodes of the plan, and plans again: only then is it known that nobody else has
 /// changed anything in between. Nothing is done at all while another has one of the nodes in hand.
+///
+/// A wait for jobs may take a day, and lets go of nodes that others want: behind it, all of this is done
+/// once more. The deadline bounds how often.
 async fn twice<E>(
     run: &Run<'_>,
     (operation, patience): (Operation, Duration),
@@ -180,15 +183,65 @@ async fn twice<E>(
     let deadline = run.deadline(begun + patience);
     let first = plan(&run.look().await)?;
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
-    let nodes: Vec<NodeName> = nodes.into_iter().collect();
-    let mut locked = run.lock(&nodes, (Instant::now() + PATIENCE).min(deadline)).await;
-    if !locked.busy.is_empty() {
-        let mut report = Report::new(operation);
-        busy(&mut report, locked.busy);
-        return Ok(run.ended(report, begun));
+    let mut report = Report::new(operation);
+    let mut half = Half { locks: BTreeMap::new(), undo: Vec::new() };
+    loop {
+        let taken = half.lock(run, &nodes, deadline).await;
+        if !taken.is_empty() {
+            half.undo(run, &mut report, deadline).await;
+            busy(&mut report, taken);
+            break;
+        }
+        let look = run.look_for(&mut half.locks, deadline).await;
+        let plan = match plan(&look) {
+            Ok(plan) => plan,
+            Err(error) => {
+                half.undo(run, &mut report, deadline).await;
+                return Err(error);
+            }
+        };
+        if plan.steps().any(|step| matches!(step, Step::Refuse { .. })) {
+            half.undo(run, &mut report, deadline).await;
+        }
+        let mut executor = run.executor(&plan, look, half.locks, deadline);
+        executor.carry_out(&plan).await;
+        merge(&mut report, executor.report);
+        let Some(undo) = executor.left else {
+            break;
+        };
+        half = Half { locks: executor.locks, undo };
     }
-    let look = run.look_for(&mut locked.locks, deadline).await;
-    let plan = plan(&look)?;
-    let report = run.act(&plan, look, locked.locks, deadline).await;
     Ok(run.ended(report, begun))
+}
+
+/// A change that has got as far as a wait.
+struct Half {
+    locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    undo: Vec<Step>,
+}
+
+impl Half {
+    /// Takes the locks that it does not have; gives the nodes that another has in hand.
+    async fn lock(
+        &mut self,
+        run: &Run<'_>,
+        nodes: &BTreeSet<NodeName>,
+        deadline: Instant,
+    ) -> Vec<NodeName> {
+        let missing = nodes.iter().filter(|node| !self.locks.contains_key(*node));
+        let missing: Vec<NodeName> = missing.cloned().collect();
+        let locked = run.lock(&missing, (Instant::now() + PATIENCE).min(deadline)).await;
+        self.locks.extend(locked.locks);
+        locked.busy
+    }
+
+    /// Takes back what was done so far.
+    async fn undo(&mut self, run: &Run<'_>, report: &mut Report, deadline: Instant) {
+        let undo = std::mem::take(&mut self.undo);
+        if undo.is_empty() {
+            return;
+        }
+        let plan = Plan::new(report.operation).stage(Stage::new("undo", undo));
+        merge(report, run.act(&plan, run.look().await, BTreeMap::new(), deadline).await);
+    }
 }
