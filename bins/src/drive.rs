@@ -133,9 +133,8 @@ impl Context {
 
     /// The same for a plan made by a look, with what the look did not see; the exit code is that of a run that does it.
     pub fn preview(&self, common: &Common, plan: &Plan, look: &Look) -> u8 {
-        let refuses = plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
         let code = self.show(common, plan).max(self.blind(look));
-        if refuses { SOME_FAILED } else { code }
+        if fails(plan) { SOME_FAILED } else { code }
     }
 
     /// Says which of these nodes neither slurm.conf nor slurmctld nor the cloud knows, and which they are.
@@ -237,6 +236,16 @@ async fn watch(stop: CancelSignal) {
     stop.cancel();
 }
 
+/// True if a run that carries the plan out is one in which nodes failed.
+pub(crate) fn fails(plan: &Plan) -> bool {
+    plan.steps().any(|step| match step {
+        Step::Refuse { .. } => true,
+        // Elsewhere it is what was asked for.
+        Step::GiveBack { .. } => plan.operation == Operation::Start,
+        _ => false,
+    })
+}
+
 /// True if the signal was ignored when we were started, and so still is.
 fn ignores(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -268,6 +277,7 @@ async fn heard(signal: &mut Option<Signal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provision::plan::{Return, Stage, our_reason};
     use provision::{Cause, Outcome};
 
     #[test]
@@ -283,6 +293,21 @@ mod tests {
         let expected =
             ["m1: refused: no shape", "m2: refused: no shape", "n[1-60000]: refused: strange"];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_rehearsal_in_which_a_node_is_given_back_was_all_well() {
+        let node = || NodeName::new("n1").unwrap();
+        let plan = |operation, step| Plan::new(operation).stage(Stage::new("", vec![step]));
+        let give_back = |operation| {
+            let (cause, reason) = (Cause::Capacity, our_reason("full"));
+            plan(operation, Step::GiveBack { node: node(), cause, reason, how: Return::PowerDown })
+        };
+        let refuse = Step::Refuse { node: node(), why: Refusal::NoShape };
+        assert!(fails(&plan(Operation::Resize, refuse)));
+        assert!(fails(&give_back(Operation::Start)));
+        assert!(!fails(&give_back(Operation::Reconcile)));
+        assert!(!fails(&Plan::new(Operation::Start)));
     }
 
     #[test]

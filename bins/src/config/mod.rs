@@ -140,9 +140,8 @@ impl Settings {
         match cloud {
             Some(cloud) if errors.is_empty() => Ok(Loaded { settings: common(cloud), warnings }),
             _ => {
-                // What is missing may be there under another name.
+                // What is missing may be there under another name; what is wrong comes first.
                 errors.extend(warnings);
-                reader::sort(&mut errors);
                 Err(errors)
             }
         }

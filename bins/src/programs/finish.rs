@@ -43,7 +43,7 @@ pub struct Arguments {
     sources: Sources,
 
     /// Check configuration, credentials, image, networks, limits and Slurm's parameters; write nothing.
-    #[arg(long, conflicts_with_all = ["print", "force"])]
+    #[arg(long, conflicts_with_all = ["print", "print_power", "print_gres", "force"])]
     check: bool,
 
     /// Print the node section and do nothing.
@@ -55,7 +55,7 @@ pub struct Arguments {
     print_power: bool,
 
     /// Print the gres.conf that nodes with generic resources need, and do nothing.
-    #[arg(long, conflicts_with_all = ["print", "print_power"])]
+    #[arg(long, conflicts_with_all = ["print", "print_power", "json"])]
     print_gres: bool,
 
     /// Write the file, and leave it to you to tell slurmctld.

@@ -95,6 +95,9 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
                 Some(names) => names,
                 None => vec![this_machine(&context)?],
             };
+            let list: Hostlist = names.iter().collect();
+            context.site.policies.deadline =
+                wiring::deadline(&context.settings, &context.slurm.config, &list);
             nodes(&context, common, &names).await
         }
     }

@@ -148,8 +148,12 @@ async fn begin(
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        Ok(Some(unknown)) if reboot => context.without_image(&unknown),
-        Ok(Some(unknown)) => return Err(unknown),
+        Ok(Some(unknown))
+            if !reboot && wiring::all_need_image(&context.site, &context.slurm.config, &names) =>
+        {
+            return Err(unknown);
+        }
+        Ok(Some(unknown)) => context.without_image(&unknown),
         found => found.map(drop)?,
     }
     if reboot {

@@ -5,7 +5,7 @@ use crate::config::{Cloud, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
 use cloud_core::{Image, ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
-use hostlist::Hostlist;
+use hostlist::{Hostlist, NodeName};
 use provision::{Fallback, Identity, Policies, Site};
 use slurmconf::{Config, NodeDef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,15 +106,9 @@ pub(super) fn features(slurm: &Config, key: &str) -> impl Iterator<Item = String
 }
 
 fn fallback(other: &crate::config::Fallback, site: &Site) -> Fallback {
-    let root = site.zone_root.as_deref().unwrap_or_default();
-    // A number is that of an availability domain, as in the features of nodes.
-    let zone = |zone: &String| match zone.parse::<u32>() {
-        Ok(number) => Zone::new(format!("{root}{number}")),
-        Err(_) => Zone::new(zone),
-    };
     Fallback {
         shape: other.shape.clone(),
-        zone: other.zone.as_ref().map(zone),
+        zone: other.zone.as_ref().map(|zone| site.zone(zone)),
         preemptible: other.preemptible.unwrap_or(site.preemptible),
         ..Fallback::default()
     }
@@ -193,13 +187,22 @@ pub async fn images(
             _ => {}
         }
     }
-    Ok(unknown.filter(|_| slurm.nodes.iter().any(needs_image)))
+    Ok(unknown.filter(|_| slurm.nodes.iter().any(|def| needs_image(site, def))))
+}
+
+/// True if nothing of a call can be done without the image of the configuration.
+#[must_use]
+pub fn all_need_image(site: &Site, slurm: &Config, names: &[NodeName]) -> bool {
+    let known = slurm.index();
+    let needs =
+        |name: &NodeName| known.get(name.as_str()).is_some_and(|it| needs_image(site, it.line));
+    names.iter().all(needs)
 }
 
 /// True for a node of ours whose features name no image.
-fn needs_image(def: &NodeDef) -> bool {
+fn needs_image(site: &Site, def: &NodeDef) -> bool {
     let own = def.features.as_ref().and_then(|features| features.value("image"));
-    own.is_none() && def.shape().is_some()
+    own.is_none() && site.places(def).is_some()
 }
 
 /// What is wrong with the name of an image that so many have.
@@ -239,6 +242,23 @@ mod tests {
         assert_eq!(of("n1"), 870);
         assert_eq!(of("n2"), 30);
         assert_eq!(of("n[1-2]"), 870);
+    }
+
+    #[test]
+    fn a_wrong_image_hindered_nodes_that_do_not_use_it() {
+        let config = Config::parse(
+            "NodeName=gpu1 State=CLOUD Features=shape=S,image=cuda\nNodeName=cpu[1-2] State=CLOUD Features=flavor=S\n\
+             NodeName=login1\n",
+        );
+        let (site, config) = (Site::new(Identity::cluster("c")), config.unwrap_or_default());
+        let all = |nodes: &str| {
+            let nodes: Hostlist = nodes.parse().unwrap_or_default();
+            all_need_image(&site, &config, &nodes.node_names().unwrap_or_default())
+        };
+        assert!(all("cpu[1-2]"), "also by their flavor");
+        assert!(!all("gpu1"));
+        assert!(!all("gpu1,cpu1"));
+        assert!(!all("login1"));
     }
 
     #[test]

@@ -65,8 +65,9 @@ fn what_was_printed_for_machines_was_for_people() {
     let other = "vm-standard2-1-ad1-0002";
     let rows = values(&stage.run("rebuild", &["status", "--json", other]).with_code(0));
     assert_eq!((&rows[0][0]["node"], &rows[0][0]["image"]), (&other.into(), &Value::Null));
-    for option in ["--print", "--print-power"] {
+    for option in ["--print", "--print-power", "--print-gres"] {
         stage.run("finish", &[option, "--json"]).with_code(2).saying(&["cannot be used with"]);
+        stage.run("finish", &[option, "--check"]).with_code(2).saying(&["cannot be used with"]);
     }
 }
 

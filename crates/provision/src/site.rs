@@ -235,7 +235,7 @@ impl Site {
     /// `zone=`, `image=`, `network=` and `keypair=`.
     pub fn wanted(&self, node: &NodeName, def: &NodeDef) -> Result<Wanted, Refusal> {
         let feature = |key| def.features.as_ref().and_then(|features| features.value(key));
-        let shape = feature("shape").or_else(|| feature("flavor")).ok_or(Refusal::NoShape)?;
+        let places = self.places(def).ok_or(Refusal::NoShape)?;
         let image = match feature("image") {
             Some(name) => self.images.get(name).cloned().unwrap_or_else(|| ImageId::new(name)),
             None => self.image.clone().ok_or(Refusal::NoImage)?,
@@ -244,25 +244,38 @@ impl Site {
         if let Some(name) = keypair.as_ref().filter(|name| !self.keypairs.contains_key(*name)) {
             return Err(Refusal::UnknownKeypair(name.clone()));
         }
+        Ok(Wanted { node: node.clone(), image, places, keypair })
+    }
+
+    /// Where nodes of this definition may go, first choice first; none if it has no shape.
+    #[must_use]
+    pub fn places(&self, def: &NodeDef) -> Option<Vec<Place>> {
+        let feature = |key| def.features.as_ref().and_then(|features| features.value(key));
+        let shape = feature("shape").or_else(|| feature("flavor"))?;
         let subnet = match feature("network") {
             Some(name) => {
                 Some(self.subnets.get(name).cloned().unwrap_or_else(|| SubnetId::new(name)))
             }
             None => self.subnet.clone(),
         };
-        let zone = def.zone().map(|number| self.zone(number));
+        let zone = def.zone().map(|name| self.zone(name));
         let zone = zone.or_else(|| feature("zone").map(Zone::new));
         let first = Place { subnet, preemptible: self.preemptible, ..Place::new(shape) };
-        Ok(Wanted { node: node.clone(), image, places: self.places(&first, zone), keypair })
+        Some(self.places_from(&first, zone))
     }
 
-    /// The zone that `ad=` means.
-    fn zone(&self, number: &str) -> Zone {
-        Zone::new(format!("{}{number}", self.zone_root.as_deref().unwrap_or_default()))
+    /// The zone that `ad=` means: a number is that of an availability domain, and any other name is
+    /// taken as it is.
+    #[must_use]
+    pub fn zone(&self, name: &str) -> Zone {
+        match (name.parse::<u32>(), &self.zone_root) {
+            (Ok(number), Some(root)) => Zone::new(format!("{root}{number}")),
+            _ => Zone::new(name),
+        }
     }
 
     /// The node's own places, then the others, each once.
-    fn places(&self, first: &Place, zone: Option<Zone>) -> Vec<Place> {
+    fn places_from(&self, first: &Place, zone: Option<Zone>) -> Vec<Place> {
         let in_zone = |zone: &Zone| Place { zone: Some(zone.clone()), ..first.clone() };
         let own: Vec<Place> = match zone {
             Some(zone) => vec![in_zone(&zone)],

@@ -5,6 +5,7 @@ use super::settle::{rehearse, settle};
 use super::{check, difference, prove};
 use crate::args::Common;
 use crate::context::Context;
+use crate::drive::fails;
 use crate::output::{Volume, chain};
 use crate::process::{SOME_FAILED, WELL, WRONG};
 use crate::trouble::Trouble;
@@ -84,7 +85,7 @@ impl Change<'_> {
                 let section = section(self.marked, self.aim.cluster(), &plan)?;
                 show(self.common, &context, self.marked, (&plan, &section))?;
                 if self.common.dry_run {
-                    return Ok(self.seen(&context, &look));
+                    return Ok(self.seen(&context, &look, &plan));
                 }
                 self.carry_out(&context, run, (&plan, &section)).await
             })
@@ -135,9 +136,12 @@ impl Change<'_> {
         Ok(code)
     }
 
-    /// The exit code of a plan that is only shown: a slurmctld that is yet to be started hides nothing from `finish`.
-    fn seen(&self, context: &Context, look: &Look) -> u8 {
+    /// The exit code of a plan that is only shown, which is that of a run that does it: a slurmctld that is yet to be
+    /// started hides nothing from `finish`.
+    fn seen(&self, context: &Context, look: &Look, plan: &Plan) -> u8 {
         match self.aim {
+            Aim::Finish { .. } if !in_use(plan).is_empty() => WRONG,
+            _ if fails(plan) => SOME_FAILED,
             Aim::Finish { .. } if look.fleet.is_complete() => WELL,
             Aim::Finish { .. } | Aim::Limits(_) | Aim::Size(_) => context.blind(look),
         }
@@ -222,15 +226,20 @@ async fn proven(context: &Context, marked: &Marked, section: &str) -> bool {
     }
 }
 
-/// Says which nodes may not go, if that is all that the plan says.
-fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
+/// The nodes that may not go because of their jobs, each with the reason.
+fn in_use(plan: &Plan) -> Vec<String> {
     let refusal = |step: &Step| match step {
         Step::Refuse { node, why: why @ (Refusal::Job(_) | Refusal::InUse) } => {
             Some(format!("{node}: {why}"))
         }
         _ => None,
     };
-    let refusals: Vec<String> = plan.steps().filter_map(refusal).collect();
+    plan.steps().filter_map(refusal).collect()
+}
+
+/// Says which nodes may not go, if that is all that the plan says.
+fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
+    let refusals = in_use(plan);
     if refusals.is_empty() {
         return false;
     }

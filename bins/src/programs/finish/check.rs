@@ -44,8 +44,9 @@ pub(super) async fn all(
     if let (Some(inputs), None) = (inputs, &context.away) {
         points.extend(limits(context, inputs).await);
         points.extend(places(context, inputs).await);
-        points.extend(fit::gres(&inputs.cluster, &context.slurm.config).map(Wrong));
     }
+    let gres = inputs.and_then(|inputs| fit::gres(&inputs.cluster, &context.slurm.config));
+    points.extend(gres.map(Wrong));
     points.extend(power(&context.slurm.config));
     points.extend(files::points(context, common));
     if let (Some(inputs), Ok(new)) = (inputs, new) {
@@ -158,10 +159,7 @@ async fn image(context: &Context) -> Point {
 /// Whether the cloud would allow all nodes at once.
 async fn limits(context: &Context, inputs: &Inputs) -> Vec<Point> {
     match context.cloud.limits().await {
-        Ok(limits) => {
-            let root = context.site.zone_root.as_deref().unwrap_or_default();
-            quota::points(&limits, &inputs.cluster.nodes, root)
-        }
+        Ok(limits) => quota::points(&limits, &inputs.cluster.nodes, &context.site),
         Err(error) => {
             vec![Odd(format!("limits of the cloud cannot be read: {}", chain(&error)))]
         }
@@ -175,10 +173,7 @@ async fn places(context: &Context, inputs: &Inputs) -> Vec<Point> {
         return Vec::new();
     }
     match context.cloud.shapes().await {
-        Ok(shapes) => {
-            let root = context.site.zone_root.as_deref().unwrap_or_default();
-            places::points(&shapes, nodes, root)
-        }
+        Ok(shapes) => places::points(&shapes, nodes, &context.site),
         Err(error) => vec![Odd(format!("shapes cannot be listed: {}", chain(&error)))],
     }
 }

@@ -34,6 +34,15 @@ fn twice(new: &[PartitionDef], ours: &Config, all: &Config) -> BTreeSet<String> 
 
 /// What to do about generic resources that Slurm would not know, if there are such.
 pub(super) fn gres(cluster: &Cluster, config: &Config) -> Option<String> {
+    let line = gres_types(cluster, config)?;
+    Some(format!(
+        "Slurm leaves out the generic resources of the nodes, as slurm.conf does not name them; set {line}, and \
+         give the nodes the gres.conf of finish --print-gres"
+    ))
+}
+
+/// The line that names what slurm.conf names already and what the nodes need, if it lacks any of that.
+pub(super) fn gres_types(cluster: &Cluster, config: &Config) -> Option<String> {
     let known: Vec<&str> = config.get_all("GresTypes").flat_map(|types| types.split(',')).collect();
     let needed = cluster.gres_types();
     let lacks = |name: &str| !known.iter().any(|known| known.trim().eq_ignore_ascii_case(name));
@@ -43,18 +52,14 @@ pub(super) fn gres(cluster: &Cluster, config: &Config) -> Option<String> {
     let mut all: BTreeSet<&str> = known.iter().map(|name| name.trim()).collect();
     all.extend(needed.split(','));
     all.remove("");
-    let line = all.into_iter().collect::<Vec<_>>().join(",");
-    Some(format!(
-        "Slurm leaves out the generic resources of the nodes, as slurm.conf does not name them; set GresTypes={line}, and \
-         give the nodes the gres.conf of finish --print-gres"
-    ))
+    Some(format!("GresTypes={}", all.into_iter().collect::<Vec<_>>().join(",")))
 }
 
-/// What to do about new nodes that are always there: nobody starts them.
+/// What to do about nodes that are always there from now on: nobody starts them.
 pub(super) fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
     let known = config.index();
-    let new: Hostlist =
-        cluster.persistent_nodes().iter().filter(|name| known.get(name).is_none()).collect();
+    let is_new = |name: &String| known.get(name).is_none_or(|node| node.line.is_cloud());
+    let new: Hostlist = cluster.persistent_nodes().iter().filter(is_new).collect();
     let told = || {
         format!(
             "{new} are to be there always, and finish starts no machines: run resize in its place, unless another tool makes them"
@@ -106,6 +111,9 @@ mod tests {
         let told = unstarted(&cluster, &config("NodeName=g-0001 Features=shape=S\n")).unwrap();
         assert!(told.starts_with("g-0002 are to be there always"), "{told}");
         assert_eq!(unstarted(&cluster, &config("NodeName=g-[0001-0002]\n")), None);
+        let elastic = config("NodeName=g-[0001-0004] State=CLOUD\n");
+        let told = unstarted(&cluster, &elastic).unwrap();
+        assert!(told.starts_with("g-[0001-0002] are to be there always"), "{told}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What slurm.conf says of us outside the node section: programs, times, and nodes that are never stopped.
 
+use super::fit;
 use super::inputs::Inputs;
 use crate::args::CONFIG;
 use crate::context::Context;
@@ -47,8 +48,8 @@ pub(super) fn lines(
     settings.reboot = Some(program("rebuild", None));
     settings.suspend_exc_nodes = inputs.cluster.persistent_nodes();
     let text = settings.text().map_err(|error| Trouble::from_error(&error))?;
-    Ok(match inputs.cluster.gres_types() {
-        types if types.is_empty() => text,
-        types => format!("GresTypes={types}\n{text}"),
+    Ok(match fit::gres_types(&inputs.cluster, &context.slurm.config) {
+        None => text,
+        Some(types) => format!("{types}\n{text}"),
     })
 }

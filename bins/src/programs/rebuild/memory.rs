@@ -39,43 +39,52 @@ impl Memory {
         request.last = begun.last.map(|seconds| UNIX_EPOCH + seconds);
     }
 
-    /// Writes down what the request has begun.
+    /// Writes down what the request has begun; an earlier rollout has no say over its nodes any more.
     pub(super) fn keep(&self, request: &Rollout) -> Result<(), String> {
         let last = request.last.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let mut images: BTreeMap<&str, Hostlist> = BTreeMap::new();
-        for (node, image) in &request.images {
-            images.entry(image.as_str()).or_default().push(node.as_str());
+        let (images, tried) = (request.images.clone(), request.tried.clone());
+        Begun { images, tried, last }.write(&self.path)?;
+        let state = self.path.parent().unwrap_or(Path::new(""));
+        for (path, mut earlier) in all(state).filter(|(path, _)| *path != self.path) {
+            let before = earlier.images.len();
+            earlier.images.retain(|node, _| !request.images.contains_key(node));
+            if earlier.images.is_empty() {
+                remove(&path)?;
+            } else if earlier.images.len() < before {
+                earlier.write(&path)?;
+            }
         }
-        let images: BTreeMap<&str, String> =
-            images.into_iter().map(|(image, nodes)| (image, nodes.to_string())).collect();
-        let tried: Hostlist = request.tried.iter().collect();
-        let last = last.map(|at| at.as_secs());
-        let value = json!({"images": images, "last": last, "tried": tried.to_string()});
-        replace_whole(&self.path, format!("{value}\n").as_bytes()).map_err(|error| chain(&error))
+        Ok(())
     }
 
     /// Forgets it: the rollout is over, and whoever runs it again wants nodes that failed tried again.
     pub(super) fn forget(&self) -> Result<(), String> {
-        match std::fs::remove_file(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(format!("cannot remove {}: {error}", self.path.display()))
-            }
-            _ => Ok(()),
-        }
+        remove(&self.path)
     }
 }
 
-/// The image that each node is to have by a rollout that is not over; by the one that began something last if there are
-/// several.
+fn remove(path: &Path) -> Result<(), String> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(format!("cannot remove {}: {error}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The image that each node is to have by a rollout that is not over.
 pub(super) fn under_way(state: &Path) -> BTreeMap<NodeName, ImageId> {
+    all(state).flat_map(|(_, begun)| begun.images).collect()
+}
+
+/// What rollouts have begun, each with its file.
+fn all(state: &Path) -> impl Iterator<Item = (PathBuf, Begun)> {
     let files = std::fs::read_dir(state).into_iter().flatten().flatten();
     let ours = files.filter(|file| {
         let name = file.file_name();
         name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
     });
-    let mut rollouts: Vec<Begun> = ours.filter_map(|file| Begun::read(&file.path())).collect();
-    rollouts.sort_by_key(|begun| begun.last);
-    rollouts.into_iter().flat_map(|begun| begun.images).collect()
+    ours.filter_map(|file| Some((file.path(), Begun::read(&file.path())?)))
 }
 
 /// The most bytes of a name that are written out: file names end at 255.
@@ -111,6 +120,19 @@ struct Begun {
 impl Begun {
     fn read(path: &Path) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(path).ok()?)
+    }
+
+    fn write(&self, path: &Path) -> Result<(), String> {
+        let mut images: BTreeMap<&str, Hostlist> = BTreeMap::new();
+        for (node, image) in &self.images {
+            images.entry(image.as_str()).or_default().push(node.as_str());
+        }
+        let images: BTreeMap<&str, String> =
+            images.into_iter().map(|(image, nodes)| (image, nodes.to_string())).collect();
+        let tried: Hostlist = self.tried.iter().collect();
+        let last = self.last.map(|at| at.as_secs());
+        let value = json!({"images": images, "last": last, "tried": tried.to_string()});
+        replace_whole(path, format!("{value}\n").as_bytes()).map_err(|error| chain(&error))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -187,16 +209,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(under_way(folder.path()), BTreeMap::new());
         std::fs::write(folder.path().join("rollout-torn.json"), "{").unwrap();
-        let begin = |image: &str, nodes: &[(&str, &str)], at: u64| {
-            let mut request = rollout(nodes);
-            request.last = Some(UNIX_EPOCH + Duration::from_secs(at));
+        let begin = |image: &str, nodes: &[(&str, &str)]| {
+            let request = rollout(nodes);
             let memory = Memory::of(folder.path(), Some(&ImageId::new(image)), &request);
             memory.keep(&request).unwrap();
+            memory
         };
-        begin("new", &[("n1", "new")], 9);
-        begin("old", &[("n1", "old"), ("n2", "old")], 3);
+        begin("old", &[("n1", "old"), ("n2", "old")]);
+        let new = begin("new", &[("n1", "new")]);
         let expected = [("n1", "new"), ("n2", "old")];
         assert_eq!(under_way(folder.path()), rollout(&expected).images);
+        new.forget().unwrap();
+        assert_eq!(under_way(folder.path()), rollout(&[("n2", "old")]).images);
+    }
+
+    #[test]
+    fn a_rollout_that_was_left_came_back_when_the_one_after_it_was_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = |image: &str| {
+            let request = rollout(&[("n1", image)]);
+            let memory = Memory::of(folder.path(), Some(&ImageId::new(image)), &request);
+            memory.keep(&request).unwrap();
+            memory
+        };
+        memory("left");
+        memory("done").forget().unwrap();
+        assert_eq!(under_way(folder.path()), BTreeMap::new());
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! What the nodes need when all are there, and what the cloud allows.
 
 use super::Point::{self, Odd, Well};
-use super::places::zone;
+use super::places::first;
 use cloud_core::{Limit, Zone};
+use provision::Site;
 use slurmconf::NodeDef;
 use std::collections::BTreeMap;
 
 /// How much of what is needed where, by the cloud's names.
 type Needs = BTreeMap<(String, Option<String>), u64>;
 
-/// What the cloud would not allow; `root` and a number are an availability domain.
-pub(super) fn points(limits: &[Limit], nodes: &[NodeDef], root: &str) -> Vec<Point> {
+/// What the cloud would not allow.
+pub(super) fn points(limits: &[Limit], nodes: &[NodeDef], site: &Site) -> Vec<Point> {
     let count: usize = nodes.iter().map(|node| node.names.len()).sum();
-    let needs = needs(nodes, root);
+    let needs = needs(nodes, site);
     let mut known = 0;
     let mut points = Vec::new();
     for ((name, zone), need) in &needs {
@@ -39,7 +40,7 @@ pub(super) fn points(limits: &[Limit], nodes: &[NodeDef], root: &str) -> Vec<Poi
     points
 }
 
-fn needs(nodes: &[NodeDef], root: &str) -> Needs {
+fn needs(nodes: &[NodeDef], site: &Site) -> Needs {
     let mut needs = Needs::new();
     for node in nodes {
         let count = u64::try_from(node.names.len()).unwrap_or(u64::MAX);
@@ -52,8 +53,11 @@ fn needs(nodes: &[NodeDef], root: &str) -> Needs {
         need("instances".to_owned(), None, 1);
         need("cores".to_owned(), None, u64::from(topology.cpus));
         need("ram_mib".to_owned(), None, node.real_memory.unwrap_or_default());
-        if let Some(family) = node.shape().and_then(family) {
-            let zone = node.zone().map(|name| zone(name, root).as_str().to_owned());
+        let Some(place) = first(node, site) else {
+            continue;
+        };
+        if let Some(family) = family(place.shape.as_str()) {
+            let zone = place.zone.map(|zone| zone.as_str().to_owned());
             need(format!("{family}-core-count"), zone, cores);
         }
     }
@@ -72,6 +76,7 @@ fn family(shape: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provision::Identity;
     use slurmconf::Config;
 
     fn limit(name: &str, zone: Option<&str>, most: Option<u64>) -> Limit {
@@ -80,7 +85,9 @@ mod tests {
 
     fn odd(limits: &[Limit], conf: &str) -> Vec<String> {
         let nodes = Config::parse(conf).unwrap().nodes;
-        let points = points(limits, &nodes, "PHX-AD-");
+        let mut site = Site::new(Identity::cluster("c1"));
+        site.zone_root = Some("PHX-AD-".to_owned());
+        let points = points(limits, &nodes, &site);
         let odd = |point| match point {
             Odd(text) => Some(text),
             Point::Wrong(_) | Well(_) => None,
@@ -129,7 +136,6 @@ mod tests {
             ("VM.Standard2.4", Some("standard2")),
             ("BM.Standard.E4.128", Some("standard-e4")),
             ("VM.Standard.E4.Flex", Some("standard-e4")),
-            ("VM.Standard.E4.Flex.1.16", Some("standard-e4")),
             ("VM.DenseIO2.8", Some("dense-io2")),
             ("m1.large", None),
         ] {
