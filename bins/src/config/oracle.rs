@@ -1,6 +1,7 @@
 //! What only Oracle's cloud needs.
 
 use super::reader::Reader;
+use std::collections::BTreeMap;
 
 /// Oracle's cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,12 @@ pub struct Oracle {
     pub compute_cluster_id: Option<String>,
     /// The boot disk's size.
     pub boot_volume_gb: Option<u32>,
+    /// The network security groups of machines.
+    pub nsg_ids: Vec<String>,
+    /// Tags of machines besides ours.
+    pub freeform_tags: BTreeMap<String, String>,
+    /// Tags of machines in name spaces of the tenancy.
+    pub defined_tags: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// How we prove who we are.
@@ -40,7 +47,7 @@ pub enum Auth {
     InstancePrincipal,
 }
 
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 15] = [
     "region",
     "realm",
     "compartment_id",
@@ -53,6 +60,9 @@ pub(super) const KEYS: [&str; 12] = [
     "preemptible",
     "boot_volume_gb",
     "compute_cluster_id",
+    "nsg_ids",
+    "freeform_tags",
+    "defined_tags",
 ];
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Oracle> {
@@ -70,6 +80,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Oracle> {
         preemptible: reader.truth("preemptible").unwrap_or(false),
         compute_cluster_id: reader.text("compute_cluster_id"),
         boot_volume_gb: reader.number("boot_volume_gb", (1, 65_536)),
+        nsg_ids: reader.texts("nsg_ids"),
+        freeform_tags: reader.map("freeform_tags", Reader::all_texts).unwrap_or_default(),
+        defined_tags: reader.map("defined_tags", Reader::all_maps_of_texts).unwrap_or_default(),
         // Nothing but the compartment has to be there, so that the rest is looked at even without it.
         compartment_id: compartment_id?,
     })

@@ -4,6 +4,7 @@ use slurmconf::{
     Error, Problem, Result,
     yaml::{Node, Source, Value},
 };
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Reads one mapping by its keys; a value that is wrong counts as not there, and is an error at the end.
@@ -108,6 +109,33 @@ impl<'a> Reader<'a> {
             all.extend(self.keep(text));
         }
         all
+    }
+
+    /// All of the mapping, whatever the keys are called: a text under each.
+    pub(super) fn all_texts(&mut self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for key in self.keys() {
+            all.extend(self.text(&key).map(|text| (key, text)));
+        }
+        all
+    }
+
+    /// The same with a mapping of texts under each.
+    pub(super) fn all_maps_of_texts(&mut self) -> BTreeMap<String, BTreeMap<String, String>> {
+        let mut all = BTreeMap::new();
+        for key in self.keys() {
+            all.extend(self.map(&key, Self::all_texts).map(|texts| (key, texts)));
+        }
+        all
+    }
+
+    fn keys(&mut self) -> Vec<String> {
+        let mut keys = Vec::new();
+        for (key, _) in self.entries {
+            let text = self.source.text(&self.what, key);
+            keys.extend(self.keep(text));
+        }
+        keys
     }
 
     pub(super) fn number(&mut self, key: &str, bounds: (u32, u32)) -> Option<u32> {

@@ -8,7 +8,8 @@ use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::{SubnetId, Tags};
 use cloud_oci::{
-    Clock, Config, ConfigError, Mode, Oci, Site, SourceDetails, Sources, Subnet, Wish,
+    Clock, Config, ConfigError, CreateVnicDetails, Mode, Oci, Site, SourceDetails, Sources, Subnet,
+    Wish,
 };
 use std::time::SystemTime;
 
@@ -85,6 +86,13 @@ fn site(oracle: &Oracle) -> Site {
     let mut site = Site::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
     site.template.compute_cluster_id.clone_from(&oracle.compute_cluster_id);
+    site.template.freeform_tags = Some(oracle.freeform_tags.clone());
+    site.template.defined_tags = Some(oracle.defined_tags.clone()).filter(|tags| !tags.is_empty());
+    if !oracle.nsg_ids.is_empty() {
+        let nsg_ids = Some(oracle.nsg_ids.clone());
+        site.template.create_vnic_details =
+            Some(CreateVnicDetails { nsg_ids, ..CreateVnicDetails::default() });
+    }
     if let Some(size) = oracle.boot_volume_gb {
         site.template.source_details = Some(SourceDetails {
             source_type: Some("image".to_owned()),

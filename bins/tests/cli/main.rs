@@ -15,6 +15,7 @@ mod credentials;
 mod features;
 mod fit;
 mod jobs;
+mod launch;
 mod mended;
 mod openstack;
 mod operator;
