@@ -39,13 +39,19 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// What so many requests need for their signatures alone, in seconds of CPU.
+    pub fn signatures(&self, requests: f64) -> f64 {
+        requests * self.signature
+    }
+
     /// What has no bar.
-    pub fn tell(&self) {
+    pub fn tell(&self, requests: f64) {
         let (launching, all) = (self.launching, self.all);
         println!("{:>30} {launching:.2} s launching, {all:.2} s in all", "wall");
         let (whole, process) = (self.cpu_whole * 1e3, self.cpu * 1e3);
         println!("{:>30} {whole:.1} ms whole, {process:.1} with the start of the process", "CPU");
-        println!("{:>30} {:.2} ms for one signature", "CPU", self.signature * 1e3);
+        let (one, all) = (self.signature * 1e3, self.signatures(requests) * 1e3);
+        println!("{:>30} {all:.1} ms of the whole for signatures, {one:.2} for each", "CPU");
     }
 }
 

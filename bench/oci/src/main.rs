@@ -62,17 +62,17 @@ fn report() -> bool {
         bars.check("other requests", asked.others(), 25.0);
         let each = |seconds: f64| seconds * 1e3 / f64::from(count);
         bars.check("CPU ms / instance, launching", each(spent.cpu_launching), 3.0);
-        let signatures = (asked.launches() + asked.others()) * spent.signature;
+        let requests = asked.launches() + asked.others();
         match count {
             1 => bars.check(
                 "CPU / signatures, whole",
-                spent.cpu_whole / signatures,
+                spent.cpu_whole / spent.signatures(requests),
                 BESIDE_SIGNATURES,
             ),
             _ => bars.check("CPU ms / instance, whole", each(spent.cpu_whole), 3.0),
         }
         bars.check("peak MB", spent.megabytes, 30.0);
-        spent.tell();
+        spent.tell(requests);
     }
     let count = 1000;
     let (spent, asked) = measure(count, true);
@@ -81,7 +81,7 @@ fn report() -> bool {
     bars.check("wall / floor", spent.launching / floor, 1.1);
     bars.check("rejected %", asked.rejected / f64::from(count) * 100.0, 3.0);
     bars.check("other requests", asked.others(), 25.0);
-    spent.tell();
+    spent.tell(asked.launches() + asked.others());
     println!("\n{} bars missed", bars.missed);
     bars.missed == 0
 }
