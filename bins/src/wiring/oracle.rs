@@ -52,21 +52,15 @@ pub(super) async fn connect(
             named.push(found.clone().map(|id| format!("subnet {id}")));
             found.ok()
         }
-        (Purpose::Check, Some(id)) => {
-            named.push(is_there(id, "subnet_id", &cloud).await);
-            None
-        }
         (Purpose::Perhaps, None) => {
             let found = subnet(oracle, settings, &cloud).await;
             found.map_err(|trouble| warnings.push(trouble.to_string())).ok()
         }
-        (Purpose::Launch | Purpose::Perhaps, Some(_))
+        (Purpose::Launch | Purpose::Perhaps | Purpose::Check, Some(_))
         | (Purpose::Look | Purpose::Other | Purpose::EndAll, _) => None,
     };
     if purpose == Purpose::Check {
-        for id in features(slurm, "network") {
-            named.push(is_there(&id, "the feature network of nodes in slurm.conf", &cloud).await);
-        }
+        named.extend(subnets(oracle, slurm, &cloud).await);
     }
     Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, away: None })
 }
@@ -103,16 +97,34 @@ fn site(oracle: &Oracle) -> Site {
     site
 }
 
-/// The subnet, or why there is none; `place` is where its id stands.
-async fn is_there(id: &str, place: &str, cloud: &Oci) -> Result<String, Trouble> {
-    match cloud.subnets(None, &Tags::default()).await {
-        Ok(all) if all.iter().any(|subnet| subnet.id.as_str() == id) => Ok(format!("subnet {id}")),
-        Ok(_) => Err(Trouble::new(format!(
+/// The subnets that are named by id, or why there is none.
+async fn subnets(
+    oracle: &Oracle,
+    slurm: &slurmconf::Config,
+    cloud: &Oci,
+) -> Vec<Result<String, Trouble>> {
+    let own = oracle.subnet_id.iter().map(|id| (id.clone(), "subnet_id"));
+    let nodes = features(slurm, "network");
+    let nodes = nodes.map(|id| (id, "the feature network of nodes in slurm.conf"));
+    let wanted: Vec<(String, &str)> = own.chain(nodes).collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let all = match cloud.subnets(None, &Tags::default()).await {
+        Ok(all) => all,
+        Err(error) => return vec![Err(Trouble::from_cloud(&error))],
+    };
+    let is_there = |id: &str| all.iter().any(|subnet| subnet.id.as_str() == id);
+    let found = |(id, place): (String, &str)| {
+        if is_there(&id) {
+            return Ok(format!("subnet {id}"));
+        }
+        Err(Trouble::new(format!(
             "the compartment of the machines has no subnet {id}; change {place}, unless the network has a compartment of \
              its own, which is not looked at"
-        ))),
-        Err(error) => Err(Trouble::from_cloud(&error)),
-    }
+        )))
+    };
+    wanted.into_iter().map(found).collect()
 }
 
 /// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or the one
