@@ -1,5 +1,6 @@
 //! What went wrong, and what to do about it.
 
+use crate::Operation;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -201,61 +202,6 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let source = self.0.source.as_deref()?;
         Some(source)
-    }
-}
-
-/// What was tried when an [`Error`] happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Operation {
-    /// Getting a token or checking credentials.
-    Authenticate,
-    /// [`Provider::list`](crate::Provider::list).
-    List,
-    /// [`Provider::get`](crate::Provider::get).
-    Get,
-    /// [`Provider::launch`](crate::Provider::launch).
-    Launch,
-    /// [`Provider::terminate`](crate::Provider::terminate).
-    Terminate,
-    /// [`Provider::rebuild`](crate::Provider::rebuild).
-    Rebuild,
-    /// [`Provider::reboot`](crate::Provider::reboot).
-    Reboot,
-    /// [`Provider::start`](crate::Provider::start).
-    Start,
-    /// [`Provider::addresses`](crate::Provider::addresses).
-    Addresses,
-    /// [`Provider::shapes`](crate::Provider::shapes).
-    Shapes,
-    /// [`Provider::images`](crate::Provider::images).
-    Images,
-    /// [`Provider::limits`](crate::Provider::limits).
-    Limits,
-    /// [`Provider::snapshot`](crate::Provider::snapshot).
-    Snapshot,
-    /// Setting up the client itself: certificates, proxies.
-    Configure,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Authenticate => "authenticate",
-            Self::List => "list",
-            Self::Get => "get",
-            Self::Launch => "launch",
-            Self::Terminate => "terminate",
-            Self::Rebuild => "rebuild",
-            Self::Reboot => "reboot",
-            Self::Start => "start",
-            Self::Addresses => "addresses",
-            Self::Shapes => "shapes",
-            Self::Images => "images",
-            Self::Limits => "limits",
-            Self::Snapshot => "snapshot",
-            Self::Configure => "configure",
-        })
     }
 }
 
