@@ -55,11 +55,10 @@ fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind,
     }
     let meaning = match (status, code) {
         (400, "LimitExceeded" | "QuotaExceeded") => (ErrorKind::Quota, false),
-        (400, _) => (ErrorKind::Invalid, false),
+        // The 404 is for a part of the path that cannot be, such as an id that is none.
+        (400, _) | (404, "InvalidParameter") => (ErrorKind::Invalid, false),
         (401, _) => (ErrorKind::Unauthenticated, false),
-        (404, "NotAuthorizedOrNotFound" | "NotAuthorizedOrResourceAlreadyExists") => {
-            (ErrorKind::NotFound, false)
-        }
+        (404, "NotAuthorizedOrNotFound") => (ErrorKind::NotFound, false),
         // There is no such path: that says nothing about an instance.
         (404, _) => (ErrorKind::Protocol, false),
         // What is being removed does not come back by waiting.
@@ -185,6 +184,8 @@ mod tests {
             // Beyond the reference: what the SDK does not repeat either, and what cannot pass.
             (501, "NotImplemented", "x", ErrorKind::Unsupported, false),
             (404, "NotFound", "no such operation", ErrorKind::Protocol, false),
+            (404, "InvalidParameter", "Invalid instanceId", Invalid, false),
+            (409, "NotAuthorizedOrResourceAlreadyExists", "x", Conflict, false),
             (409, "IncorrectState", "instance is in state TERMINATING", Conflict, false),
             (409, "IncorrectState", "cannot be terminated while it is STOPPING", Conflict, true),
             (409, "SomethingNew", "x", Conflict, false),
@@ -206,6 +207,11 @@ mod tests {
         let verdict = said(409, "InvalidatedRetryToken", "x");
         assert_eq!(verdict.kind.advice(), Advice::LookAgain);
         assert_eq!(verdict.code.as_deref(), Some("InvalidatedRetryToken"), "callers ask for it");
+    }
+
+    #[test]
+    fn an_id_that_is_none_was_asked_about_again_and_again() {
+        assert!(!said(404, "InvalidParameter", "Invalid instanceId").kind.passes());
     }
 
     #[test]
