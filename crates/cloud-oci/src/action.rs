@@ -65,6 +65,7 @@ impl Oci {
         };
         let request = self.instance_request(Operation::Rebuild, Method::PUT, id, &[])?;
         let request = with_token(request.with_json(&details)?, &self.token())?;
+        self.works.begins_anew(id);
         match self.api.send(&request).await {
             Err(error) if error.kind() == ErrorKind::Invalid && self.cannot(id, &error).await => {
                 Err(error.with_kind(ErrorKind::Unsupported))

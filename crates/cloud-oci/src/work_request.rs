@@ -66,6 +66,14 @@ impl Works {
         }
     }
 
+    /// What became of an earlier rebuild says nothing about the one that is asked for now.
+    pub(crate) fn begins_anew(&self, id: &InstanceId) {
+        let mut map = self.map();
+        if map.get(id).is_some_and(|work| matches!(work.aim, Aim::Rebuild(_))) {
+            map.remove(id);
+        }
+    }
+
     /// An instance that somebody asked to be removed has not failed.
     pub(crate) fn removed(&self, id: &InstanceId) {
         let mut map = self.map();
@@ -89,12 +97,14 @@ impl Works {
         doubtful
     }
 
-    fn ended(&self, id: &InstanceId, fault: Option<Fault>) {
+    /// Keeps how a work request ended, unless another has taken its place.
+    fn ended(&self, id: &InstanceId, ended: &str, fault: Option<Fault>) {
         let mut map = self.map();
-        match (fault, map.get_mut(id)) {
+        let is_it = |work: &&mut Work| matches!(&work.known, Known::Accepted(it) if it == ended);
+        match (fault, map.get_mut(id).filter(is_it)) {
             (Some(fault), Some(work)) => work.known = Known::Failed(fault),
-            (None, _) => drop(map.remove(id)),
-            (Some(_), None) => {}
+            (None, Some(_)) => drop(map.remove(id)),
+            (_, None) => {}
         }
     }
 
@@ -118,19 +128,22 @@ impl Oci {
                 Known::Failed(fault) => drop(faults.insert(id, fault)),
                 Known::Accepted(work) => {
                     let api = Arc::clone(&self.api);
-                    asked.spawn(async move { (id, aim, verdict(&api, &work).await) });
+                    asked.spawn(async move {
+                        let verdict = verdict(&api, &work).await;
+                        (id, aim, work, verdict)
+                    });
                 }
             }
         }
         // A task that was cancelled with the run time has nobody left to tell.
         while let Some(answer) = asked.join_next().await {
-            let Ok((id, aim, verdict)) = answer else { continue };
+            let Ok((id, aim, work, verdict)) = answer else { continue };
             match (verdict, aim) {
                 (Ok(Verdict::Failed(fault)), _) => {
-                    self.works.ended(&id, Some(fault.clone()));
+                    self.works.ended(&id, &work, Some(fault.clone()));
                     faults.insert(id, fault);
                 }
-                (Ok(Verdict::Ended), _) => self.works.ended(&id, None),
+                (Ok(Verdict::Ended), _) => self.works.ended(&id, &work, None),
                 (Ok(Verdict::UnderWay), Aim::Launch) => drop(coming.insert(id)),
                 (Err(error), Aim::Launch) => drop(faults.insert(id, unread(&error))),
                 // It may yet get its image; the next look asks again.
@@ -188,4 +201,45 @@ async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
 fn unread(error: &Error) -> Fault {
     let message = format!("lost soon after its launch; why could not be found out: {error}");
     Fault { kind: ErrorKind::Unavailable, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault() -> Fault {
+        Fault { kind: ErrorKind::Unavailable, message: "broken".to_owned() }
+    }
+
+    fn began(works: &Works, id: &InstanceId, aim: Aim, work: &str) {
+        let known = Known::Accepted(work.to_owned());
+        works.map().insert(id.clone(), Work { aim, known });
+    }
+
+    fn is_failed(works: &Works, id: &InstanceId) -> Option<bool> {
+        works.map().get(id).map(|work| matches!(work.known, Known::Failed(_)))
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_rebuild_was_taken_for_that_of_the_next() {
+        let (works, id) = (Works::default(), InstanceId::new("i"));
+        let aim = || Aim::Rebuild(ImageId::new("new"));
+        began(&works, &id, aim(), "second");
+        works.ended(&id, "first", Some(fault()));
+        assert_eq!(is_failed(&works, &id), Some(false));
+        works.ended(&id, "first", None);
+        assert_eq!(is_failed(&works, &id), Some(false));
+        works.ended(&id, "second", Some(fault()));
+        assert_eq!(is_failed(&works, &id), Some(true));
+        works.begins_anew(&id);
+        assert_eq!(is_failed(&works, &id), None);
+    }
+
+    #[test]
+    fn a_rebuild_that_is_asked_for_too_soon_does_not_forget_the_launch() {
+        let (works, id) = (Works::default(), InstanceId::new("i"));
+        began(&works, &id, Aim::Launch, "w");
+        works.begins_anew(&id);
+        assert_eq!(is_failed(&works, &id), Some(false));
+    }
 }

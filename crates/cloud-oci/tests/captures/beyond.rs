@@ -184,7 +184,10 @@ async fn why_an_accepted_rebuild_failed_was_never_said() {
         found(&json!({"status": "IN_PROGRESS"})),
         shown("old"),
         found(&broken),
-        // Another try, and this one is well: nobody asks about it.
+        // Another try, refused: what became of the first says nothing about it.
+        Answer::new(409, json!({"code": "Conflict", "message": "not now"}).to_string()),
+        shown("old"),
+        // One more, and this one is well: nobody asks about it.
         accepted,
         shown("new"),
     ];
@@ -198,6 +201,8 @@ async fn why_an_accepted_rebuild_failed_was_never_said() {
         let WaitOutcome::Lost(seen) = &waited.outcomes[&id] else { panic!("{waited:?}") };
         let said = seen.fault.as_ref().map(|fault| fault.message.as_str());
         assert_eq!((&seen.state, said), (&InstanceState::Running, Some("The volume is broken.")));
+        stage.oci.rebuild(&id, &image).await.expect_err("refused");
+        assert_eq!(get().await.fault, None, "of the first");
         stage.oci.rebuild(&id, &image).await.expect("accepted");
         assert_eq!(get().await.fault, None);
     })
