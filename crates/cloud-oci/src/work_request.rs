@@ -145,6 +145,8 @@ impl Oci {
                 }
                 (Ok(Verdict::Ended), _) => self.works.ended(&id, &work, None),
                 (Ok(Verdict::UnderWay), Aim::Launch) => drop(coming.insert(id)),
+                // A moment's trouble says nothing about the launch; the next look asks again.
+                (Err(error), Aim::Launch) if error.kind().passes() => drop(coming.insert(id)),
                 (Err(error), Aim::Launch) => drop(faults.insert(id, unread(&error))),
                 // It may yet get its image; the next look asks again.
                 (Ok(Verdict::UnderWay) | Err(_), Aim::Rebuild(_)) => {}

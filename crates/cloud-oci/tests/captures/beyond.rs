@@ -167,6 +167,24 @@ async fn a_launch_that_fails_was_taken_for_one_that_somebody_removed() {
 }
 
 #[tokio::test]
+async fn a_work_request_that_could_not_be_read_for_a_moment_was_the_end_of_the_node() {
+    let full = json!([{"code": "InternalError", "message": "Out of host capacity."}]);
+    let seen = launched_and_seen(vec![
+        found(&instance("TERMINATED")),
+        Answer::new(503, "busy"),
+        found(&instance("TERMINATED")),
+        found(&full),
+    ])
+    .await;
+    assert_eq!((&seen[0].state, &seen[0].fault), (&InstanceState::Pending, &None));
+    assert_eq!(seen[1].fault.as_ref().map(|fault| fault.kind), Some(ErrorKind::Capacity));
+    // One that we may not read stays so.
+    let seen = launched_and_seen(vec![found(&instance("TERMINATED")), hidden()]).await;
+    let fault = seen[0].fault.as_ref().expect("lost");
+    assert!(fault.message.starts_with("lost soon after its launch; why"), "{fault:?}");
+}
+
+#[tokio::test]
 async fn why_an_accepted_rebuild_failed_was_never_said() {
     let mut accepted = found(&instance("RUNNING"));
     accepted.headers.push(("opc-work-request-id".to_owned(), "w".to_owned()));
