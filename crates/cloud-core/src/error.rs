@@ -4,7 +4,7 @@ use crate::Operation;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What the library returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -43,6 +43,7 @@ struct Inner {
     code: Option<String>,
     request_id: Option<String>,
     retry_after: Option<Duration>,
+    answered: Option<SystemTime>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -58,6 +59,7 @@ impl Error {
             code: None,
             request_id: None,
             retry_after: None,
+            answered: None,
             source: None,
         }))
     }
@@ -101,6 +103,13 @@ impl Error {
     #[must_use]
     pub fn with_retry_after(mut self, pause: Duration) -> Self {
         self.0.retry_after = Some(pause);
+        self
+    }
+
+    /// Keeps what the cloud's clock said when it answered; the text does not show it.
+    #[must_use]
+    pub fn with_answered(mut self, date: SystemTime) -> Self {
+        self.0.answered = Some(date);
         self
     }
 
@@ -158,6 +167,12 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// What the cloud's clock said when it answered.
+    #[must_use]
+    pub fn answered(&self) -> Option<SystemTime> {
+        self.0.answered
     }
 
     /// What to do now; the same as [`ErrorKind::advice`].

@@ -13,15 +13,23 @@ use std::time::Duration;
 /// The token of a session opens everything that the session may do.
 #[tokio::test]
 async fn a_token_that_the_cloud_repeats_is_not_shown() {
-    let token = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln";
-    let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
-    let said = format!(r#"{{"code": "NotAuthenticated", "message": "bad token {token}"}}"#);
-    stage.recorder.queue(Answer::new(401, said));
-    let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
-    assert!(!format!("{error:?}").contains(token), "{error:?}");
-    assert!(error.to_string().contains("bad token [redacted]"), "{error}");
-    let asked = stage.recorder.take();
-    assert!(asked[0].headers["authorization"].contains(&format!("keyId=\"ST${token}\"")));
+    let short = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln";
+    // As long as they are: what is cut before it is looked at leaves a part of it.
+    let long = format!("{short}{}", "c2lnbmVk".repeat(190));
+    for token in [short, &long] {
+        let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
+        let said = format!(r#"{{"code": "NotAuthenticated", "message": "bad token {token}"}}"#);
+        let mut answer = Answer::new(401, said);
+        answer.headers.push(("date".to_owned(), "Mon, 16 Nov 2026 12:00:00 GMT".to_owned()));
+        stage.recorder.queue(answer);
+        let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
+        assert!(!format!("{error:?}").contains("eyJ"), "{error:?}");
+        let shown =
+            "bad token [redacted]; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, ours ";
+        assert!(error.to_string().contains(shown), "{error}");
+        let asked = stage.recorder.take();
+        assert!(asked[0].headers["authorization"].contains(&format!("keyId=\"ST${token}\"")));
+    }
 }
 
 /// Nothing is asked for twice, and nobody asks for an instance each.
