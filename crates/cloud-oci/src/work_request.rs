@@ -2,7 +2,7 @@
 
 use crate::api::{Api, Service};
 use crate::classify::classify_late;
-use crate::page::Listing;
+use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::wire::{WorkRequest, WorkRequestError};
 use cloud_core::http::{Answer, HeaderName, Method};
@@ -246,6 +246,7 @@ async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Opti
         operation: Operation::Get,
         service: Service::Core,
         path: &["workRequests"],
+        of: Of::Passing,
         query: &[("compartmentId", compartment), ("resourceId", id.as_str())],
     };
     let requests: Vec<WorkRequest> = listing.all(api).await?;
@@ -285,8 +286,13 @@ async fn verdict(api: &Api, work: &str) -> Result<Verdict> {
 /// The first error of a work request, or the one that says most about what to do.
 async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
     let path = ["workRequests", work, "errors"];
-    let listing =
-        Listing { operation: Operation::Get, service: Service::Core, path: &path, query: &[] };
+    let listing = Listing {
+        operation: Operation::Get,
+        service: Service::Core,
+        path: &path,
+        of: Of::Passing,
+        query: &[],
+    };
     let errors: Vec<WorkRequestError> = listing.all(api).await?;
     let faults = errors.into_iter().map(|error| {
         let message = error.message.unwrap_or_default();

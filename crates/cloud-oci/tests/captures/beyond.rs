@@ -4,8 +4,9 @@ use crate::bare_site;
 use crate::recorder::Answer;
 use crate::stage::{COMPARTMENT, Stage};
 use cloud_core::{
-    ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
-    InstanceState, Poll, Provider as _, ProviderExt as _, ShapeName, SubnetId, WaitOutcome, Zone,
+    ErrorKind, ImageFilter, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
+    InstanceSpec, InstanceState, Poll, Provider as _, ProviderExt as _, ShapeName, SubnetId,
+    WaitOutcome, Zone,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -118,6 +119,30 @@ async fn addresses_that_we_may_not_see_were_taken_for_none() {
         let told = addresses.await.map(|found| found.len()).map_err(|error| error.kind());
         assert_eq!(told, expected, "row {row}");
     }
+}
+
+#[tokio::test]
+async fn a_compartment_that_is_another_was_not_named() {
+    let of = format!("check compartment_id, which is {COMPARTMENT}, and the policy of who asks");
+    let stage = Stage::new(bare_site()).await;
+    let ids: Vec<InstanceId> = (0..3).map(|n| InstanceId::new(format!("i{n}"))).collect();
+    let told = |error: cloud_core::Error| {
+        assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");
+        assert!(error.to_string().contains(&of), "{error}");
+        error.subject().map(str::to_owned)
+    };
+    stage.recorder.queue(hidden());
+    let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("instances"));
+    stage.recorder.queue(hidden());
+    let error = stage.oci.images(&ImageFilter::default()).await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("images"));
+    stage.recorder.queue(hidden());
+    let error = stage.oci.zones().await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("availabilityDomains"));
+    stage.recorder.queue(hidden());
+    let error = stage.oci.addresses(&ids).await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("vnicAttachments"));
 }
 
 #[tokio::test]
