@@ -78,7 +78,8 @@ impl Listing<'_> {
             let request =
                 api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
             let answer = api.send(&request).await.map_err(|error| self.of.explain(error))?;
-            everything.extend(answer.json::<Vec<T>>(&request)?);
+            // Their SDKs take null for an empty page, so a service may send it.
+            everything.extend(answer.json::<Option<Vec<T>>>(&request)?.unwrap_or_default());
             let next = answer.header(&HeaderName::from_static("opc-next-page"));
             let next = next.filter(|next| !next.is_empty()).map(str::to_owned);
             if next.is_none() {

@@ -70,6 +70,18 @@ async fn addresses_of_a_thousand_take_a_handful_of_requests() {
     );
 }
 
+#[tokio::test]
+async fn a_page_that_is_null_was_no_page() {
+    let null = || Answer::new(200, "null");
+    with(vec![null(), null()], async |stage: &Stage| {
+        let listed = stage.oci.list(&InstanceFilter::default()).await.expect("an empty list");
+        assert!(listed.is_empty(), "{listed:?}");
+        let zones = stage.oci.zones().await.expect("an empty list");
+        assert!(zones.is_empty(), "{zones:?}");
+    })
+    .await;
+}
+
 /// What OCI says of something that is not there, and of something that we may not see.
 fn hidden() -> Answer {
     let said = json!({"code": "NotAuthorizedOrNotFound", "message": "not authorized or not found"});
