@@ -1,0 +1,143 @@
+//! Configuration, good and bad.
+#![expect(clippy::expect_used, reason = "helpers of tests")]
+
+mod world;
+mod wrong;
+
+use cloud_oci::{Mode, Wish};
+use world::{FINGERPRINT, TENANCY, TOKEN, USER, World, key_id, profile};
+
+#[test]
+fn a_good_configuration_is_read() {
+    let config = World::good().load(&Wish::default()).expect("good");
+    assert_eq!(key_id(&config), format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+    assert_eq!(config.region.expect("set").name(), "uk-london-1");
+    assert_eq!(config.tenancy.as_deref(), Some(TENANCY));
+    assert!(config.endpoint.is_none());
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let config = World::good().load(&Wish::default()).expect("good");
+    let shown = format!("{config:?}");
+    assert!(!shown.contains(USER) && !shown.contains("BEGIN"), "{shown}");
+}
+
+#[test]
+fn profiles_inherit_and_an_encrypted_key_takes_its_passphrase() {
+    let sealed = include_str!("../data/key-encrypted-pkcs8-aes256-pbkdf2.pem");
+    let world = World::good()
+        .with(
+            "region=",
+            "[ENC]\nkey_file=/h/enc.pem\npass_phrase=throwaway-pass\n[DEFAULT2]\nregion=",
+        )
+        .with("tenancy=", "region=fra\ntenancy=")
+        .file("/h/enc.pem", sealed);
+    let config = world.load(&profile("ENC")).expect("good");
+    assert_eq!(key_id(&config), format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+    assert_eq!(config.region.expect("set").name(), "eu-frankfurt-1");
+    let by_variable = world.variable("OCI_CLI_PROFILE", "ENC").load(&Wish::default());
+    assert!(by_variable.is_ok());
+}
+
+#[test]
+fn variables_go_before_the_file_and_are_enough_without_one() {
+    let config = World::good()
+        .variable("OCI_CLI_REGION", "phx")
+        .variable("OCI_CLI_ENDPOINT", "http://127.0.0.1:8080")
+        .load(&Wish::default())
+        .expect("good");
+    assert_eq!(config.region.expect("set").name(), "us-phoenix-1");
+    assert_eq!(config.endpoint.expect("set").as_str(), "http://127.0.0.1:8080/");
+    let mut bare = World::good();
+    bare.files.remove("/h/.oci/config");
+    let bare = bare
+        .variable("OCI_CLI_USER", USER)
+        .variable("OCI_CLI_TENANCY", TENANCY)
+        .variable("OCI_CLI_FINGERPRINT", FINGERPRINT)
+        .variable("OCI_CLI_KEY_FILE", "~/.oci/key.pem")
+        .variable("OCI_REGION", "iad");
+    let config = bare.load(&Wish::default()).expect("good");
+    assert_eq!(config.region.expect("set").name(), "us-ashburn-1");
+}
+
+#[test]
+fn a_session_signs_with_its_token() {
+    let world = World::good()
+        .with(&format!("user={USER}"), "security_token_file=/h/token")
+        .file("/h/token", &format!("{TOKEN}\n"));
+    assert_eq!(key_id(&world.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
+    let old = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjF9.c2ln";
+    let refused = world.file("/h/token", old).refused(&Wish::default());
+    assert_eq!(refused, "/h/token: the session has expired: run `oci session authenticate`");
+}
+
+#[test]
+fn a_session_is_taken_for_who_has_a_key_too_if_the_environment_says_so() {
+    let world = World::good()
+        .with("key_file=", "security_token_file=/h/token\nkey_file=")
+        .file("/h/token", TOKEN);
+    let key = key_id(&world.load(&Wish::default()).expect("good"));
+    assert_eq!(key, format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+    let session = world.variable("OCI_CLI_AUTH", "security_token");
+    assert_eq!(key_id(&session.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
+}
+
+/// `oci session authenticate` writes a profile of its own, beside the key that `oci setup config` made.
+#[test]
+fn a_session_was_taken_for_a_key_because_all_profiles_inherit_a_user() {
+    let session = "[session]\nsecurity_token_file=/h/token\n";
+    let world = World::good()
+        .with("region=uk-london-1\n", &format!("region=uk-london-1\n{session}"))
+        .file("/h/token", TOKEN);
+    assert_eq!(key_id(&world.load(&profile("session")).expect("good")), format!("ST${TOKEN}"));
+    let key = format!("{TENANCY}/{USER}/{FINGERPRINT}");
+    assert_eq!(key_id(&world.load(&Wish::default()).expect("good")), key);
+    let own = world.clone().with(session, &format!("{session}user={USER}\n"));
+    assert_eq!(key_id(&own.load(&profile("session")).expect("good")), key);
+    let told = world.variable("OCI_CLI_USER", USER);
+    assert_eq!(key_id(&told.load(&profile("session")).expect("good")), key);
+}
+
+#[test]
+fn ids_of_the_first_years_were_refused() {
+    let old = "ocidv1:tenancy:oc1:phx:1460406592660:aaaaaaaa";
+    let config = World::good().with(TENANCY, old).load(&Wish::default()).expect("good");
+    assert_eq!(config.tenancy.as_deref(), Some(old));
+}
+
+#[test]
+fn certificates_to_trust_are_read_where_the_environment_names_them() {
+    let world = World::good().variable("OCI_CLI_CERT_BUNDLE", "~/ca.pem");
+    let refused = world.refused(&Wish::default());
+    assert!(refused.starts_with("variable OCI_CLI_CERT_BUNDLE: the bundle of certificates"));
+    let roots = world.file("/h/ca.pem", "pem").load(&Wish::default()).expect("good").roots;
+    assert_eq!(roots.as_deref(), Some(&b"pem"[..]));
+}
+
+#[test]
+fn an_instance_principal_needs_no_file() {
+    let wish = Wish { mode: Some(Mode::InstancePrincipal), ..Wish::default() };
+    let config = World::default().load(&wish).expect("good");
+    assert_eq!(key_id(&config), "instance http://169.254.169.254/opc/v2");
+    assert!(config.region.is_none(), "the metadata service knows");
+    let config = World::default()
+        .variable("OCI_CLI_AUTH", "instance_principal")
+        .variable("OCI_METADATA_BASE_URL", "http://127.0.0.1:1/opc/v2")
+        .load(&Wish::default())
+        .expect("good");
+    assert_eq!(key_id(&config), "instance http://127.0.0.1:1/opc/v2");
+}
+
+#[test]
+fn a_region_that_nobody_knows_is_fine_where_no_host_is_made_of_it() {
+    let world = World::good().with("uk-london-1", "eu-atlantis-1");
+    let wish = Wish { endpoint: Some("http://127.0.0.1:1".to_owned()), ..Wish::default() };
+    assert!(world.load(&wish).is_ok());
+    let told = Wish { realm: Some("oraclecloud98.com".to_owned()), ..Wish::default() };
+    let realm = world.variable("OCI_DEFAULT_REALM", "oraclecloud99.com");
+    for (wish, domain) in [(Wish::default(), "oraclecloud99.com"), (told, "oraclecloud98.com")] {
+        let config = realm.load(&wish).expect("good");
+        assert_eq!(config.region.expect("set").domain(), domain);
+    }
+}
