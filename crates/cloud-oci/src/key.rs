@@ -41,10 +41,12 @@ pub enum KeyError {
     )]
     OtherEncryption,
     /// Encrypted, and no passphrase is known.
-    #[error("encrypted, and there is no passphrase; set pass_phrase")]
+    #[error("encrypted, and there is no passphrase; set pass_phrase or OCI_CLI_PASSPHRASE")]
     NoPassphrase,
     /// Encrypted, and not with this passphrase.
-    #[error("the passphrase does not open it; set pass_phrase to the right one")]
+    #[error(
+        "the passphrase does not open it; set pass_phrase or OCI_CLI_PASSPHRASE to the right one"
+    )]
     WrongPassphrase,
     /// Not a key of RSA, or one that is too short.
     #[error("not an RSA key of 2048 bits or more")]

@@ -151,6 +151,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("tenancy", "OCI_CLI_TENANCY"),
     ("fingerprint", "OCI_CLI_FINGERPRINT"),
     ("key_file", "OCI_CLI_KEY_FILE"),
+    ("pass_phrase", "OCI_CLI_PASSPHRASE"),
     ("region", "OCI_CLI_REGION"),
     ("security_token_file", "OCI_CLI_SECURITY_TOKEN_FILE"),
 ];

@@ -41,6 +41,16 @@ fn profiles_inherit_and_an_encrypted_key_takes_its_passphrase() {
 }
 
 #[test]
+fn a_passphrase_in_the_environment_was_not_read() {
+    let sealed = include_str!("../data/key-encrypted-pkcs8-aes256-pbkdf2.pem");
+    let world = World::good().file("/h/.oci/key.pem", sealed);
+    assert!(world.refused(&Wish::default()).ends_with("set pass_phrase or OCI_CLI_PASSPHRASE"));
+    let told = world.variable("OCI_CLI_PASSPHRASE", "throwaway-pass");
+    let config = told.load(&Wish::default()).expect("good");
+    assert_eq!(key_id(&config), format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+}
+
+#[test]
 fn variables_go_before_the_file_and_are_enough_without_one() {
     let config = World::good()
         .variable("OCI_CLI_REGION", "phx")
