@@ -100,9 +100,24 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
+    /// We may not read the key or the token.
+    #[error(
+        "{}: {key} cannot be read: make the user of this program its owner, and run `chmod 600 {}`",
+        path.display(),
+        path.display()
+    )]
+    Closed {
+        /// The file.
+        path: PathBuf,
+        /// What it is, by the name that names it.
+        key: &'static str,
+        /// Why.
+        source: io::Error,
+    },
     /// Others may read the key or the token.
     #[error(
-        "{}: {key} can be read by others (mode {mode:o}): run `chmod 600 {}`",
+        "{}: {key} can be read by others (mode {mode:o}): make the user of this program its owner, \
+         and run `chmod 600 {}`",
         path.display(),
         path.display()
     )]

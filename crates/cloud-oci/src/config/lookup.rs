@@ -136,7 +136,7 @@ impl<'a> Lookup<'a> {
             Err(source) if source.kind() == ErrorKind::NotFound => {
                 return Err(ConfigError::NoKeyFile { place, key, path, source });
             }
-            Err(source) => return Err(ConfigError::Unreadable { path, source }),
+            Err(source) => return Err(ConfigError::Closed { path, key, source }),
         };
         match file.mode {
             Some(mode) if mode & 0o077 != 0 => Err(ConfigError::Open { path, key, mode }),

@@ -38,9 +38,14 @@ impl World {
         self
     }
 
+    /// The text of the configuration file.
+    pub(crate) fn config(&self) -> String {
+        self.files.get("/h/.oci/config").expect("there").0.clone()
+    }
+
     /// The same with something replaced in the configuration file.
     pub(crate) fn with(self, from: &str, to: &str) -> Self {
-        let (text, _) = self.files.get("/h/.oci/config").expect("there").clone();
+        let text = self.config();
         assert!(text.contains(from), "{from} is not there");
         self.file("/h/.oci/config", &text.replace(from, to))
     }

@@ -1,8 +1,10 @@
 //! What is wrong is told in one sentence with place and remedy.
 
 use crate::world::{FINGERPRINT, TENANCY, World, profile};
-use cloud_oci::{Config, Sources, Wish};
+use cloud_oci::{Config, File, Sources, Wish};
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::time::SystemTime;
 
 #[test]
@@ -40,8 +42,8 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
         ),
         (
             open.refused(&default),
-            "/h/.oci/key.pem: key_file can be read by others (mode 644): run \
-             `chmod 600 /h/.oci/key.pem`"
+            "/h/.oci/key.pem: key_file can be read by others (mode 644): make the user of this \
+             program its owner, and run `chmod 600 /h/.oci/key.pem`"
                 .to_owned(),
         ),
         (
@@ -81,6 +83,23 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
     for (refused, expected) in table {
         assert_eq!(refused, expected);
     }
+}
+
+/// A key of root that its group may read is refused, and with 600 alone we could not read it.
+#[test]
+fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
+    let closed = |path: &Path| match path.to_str() {
+        Some("/h/.oci/key.pem") => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+        _config => Ok(File { text: World::good().config(), mode: Some(0o640) }),
+    };
+    let now = SystemTime::UNIX_EPOCH;
+    let sources = Sources::new(Some("/h".into()), BTreeMap::new(), closed, now);
+    let refused = Config::load(&sources, &Wish::default()).expect_err("not for us");
+    assert_eq!(
+        refused.to_string(),
+        "/h/.oci/key.pem: key_file cannot be read: make the user of this program its owner, and \
+         run `chmod 600 /h/.oci/key.pem`"
+    );
 }
 
 /// On the real file system, with real permissions.
