@@ -11,6 +11,7 @@ pub use sources::{File, Sources};
 use crate::Region;
 use crate::instance_principal::METADATA;
 use crate::key::PrivateKey;
+use crate::pem;
 use cloud_core::Secret;
 use cloud_core::http::Url;
 use lookup::{Found, Lookup};
@@ -59,7 +60,8 @@ pub enum Mode {
 pub struct Config {
     /// Who we are.
     pub credentials: Credentials,
-    /// Where; an instance principal can find out from the metadata service.
+    /// Where; an instance principal can find out from the metadata service. One that is not known is
+    /// in the domain `invalid`, which nobody has, where `endpoint` says all that is needed.
     pub region: Option<Region>,
     /// The tenancy; an instance principal's is in its certificate.
     pub tenancy: Option<String>,
@@ -139,14 +141,25 @@ fn roots(sources: &Sources) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(path) = sources.variable(variable).map(|path| sources.expand(path)) else {
         return Ok(None);
     };
+    let place = Place::Variable(variable);
     match sources.read(&path) {
-        Ok(file) => Ok(Some(file.text.into_bytes())),
-        Err(source) if source.kind() == ErrorKind::NotFound => {
-            let (place, key) = (Place::Variable(variable), "the bundle of certificates");
-            Err(ConfigError::NoKeyFile { place, key, path, source })
-        }
-        Err(source) => Err(ConfigError::Unreadable { path, source }),
+        Ok(file) if has_certificate(&file.text) => Ok(Some(file.text.into_bytes())),
+        Ok(_file) => Err(ConfigError::NoCertificate { place, path }),
+        Err(source) => match source.kind() {
+            ErrorKind::NotFound => {
+                let key = "the bundle of certificates";
+                Err(ConfigError::NoNamedFile { place, key, path, source })
+            }
+            // Not text: certificates in another form.
+            ErrorKind::InvalidData => Err(ConfigError::NoCertificate { place, path }),
+            _ => Err(ConfigError::Unreadable { path, source }),
+        },
     }
+}
+
+fn has_certificate(text: &str) -> bool {
+    let blocks = pem::blocks(text).unwrap_or_default();
+    blocks.iter().any(|block| block.label == "CERTIFICATE")
 }
 
 fn endpoint(sources: &Sources, wish: &Wish) -> Result<Option<Url>, ConfigError> {

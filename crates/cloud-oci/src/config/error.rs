@@ -88,9 +88,9 @@ pub enum ConfigError {
         /// What is wrong and what it should be.
         what: String,
     },
-    /// The key or token file is not there.
+    /// A file that is named is not there.
     #[error("{place}: {key} {} is not there: name the file that has it", path.display())]
-    NoKeyFile {
+    NoNamedFile {
         /// Where the name stands.
         place: Place,
         /// Which name.
@@ -99,6 +99,14 @@ pub enum ConfigError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A file that is to have certificates has none.
+    #[error("{place}: no certificate in PEM form in {}: name a file that has one", path.display())]
+    NoCertificate {
+        /// Where the name stands.
+        place: Place,
+        /// The file.
+        path: PathBuf,
     },
     /// We may not read the key or the token.
     #[error(

@@ -134,7 +134,7 @@ impl<'a> Lookup<'a> {
         let file = match self.sources.read(&path) {
             Ok(file) => file,
             Err(source) if source.kind() == ErrorKind::NotFound => {
-                return Err(ConfigError::NoKeyFile { place, key, path, source });
+                return Err(ConfigError::NoNamedFile { place, key, path, source });
             }
             Err(source) => return Err(ConfigError::Closed { path, key, source }),
         };

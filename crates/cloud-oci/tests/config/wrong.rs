@@ -85,6 +85,21 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
     }
 }
 
+#[test]
+fn a_bundle_without_a_certificate_was_not_named() {
+    let key = "-----BEGIN PRIVATE KEY-----\nAQID\n-----END PRIVATE KEY-----\n";
+    let cut = "-----BEGIN CERTIFICATE-----\nAQID\n";
+    for text in ["", "pem", key, cut] {
+        let world = World::good().variable("OCI_CLI_CERT_BUNDLE", "~/ca.pem");
+        assert_eq!(
+            world.file("/h/ca.pem", text).refused(&Wish::default()),
+            "variable OCI_CLI_CERT_BUNDLE: no certificate in PEM form in /h/ca.pem: name a file \
+             that has one",
+            "{text}"
+        );
+    }
+}
+
 /// A key of root that its group may read is refused, and with 600 alone we could not read it.
 #[test]
 fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
