@@ -152,6 +152,27 @@ async fn a_region_newer_than_our_table_is_asked_for_with_its_realm() {
 }
 
 #[tokio::test]
+async fn a_machine_that_is_no_instance_was_not_told_so() {
+    let stage = SimStage::start(Settings::quick()).await;
+    // A port that nobody listens on any more.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
+    let base = format!("http://{}/opc/v2", port.expect("an address"));
+    let metadata = base.parse().expect("a URL");
+    let config =
+        Config { credentials: Credentials::InstancePrincipal { metadata }, ..config(&stage) };
+    let clock = Clock::new(SystemTime::now);
+    let error = Oci::connect(config, stage.site(), http(), pacer(), clock).await;
+    let error = error.expect_err("nobody there");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        error.message(),
+        Some(
+            "no connection to 127.0.0.1: is this machine an OCI instance? else set auth: config_file"
+        )
+    );
+}
+
+#[tokio::test]
 async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
     let stage = SimStage::start(Settings::quick()).await;
     for path in ["instance/region", "identity/cert.pem", "identity/key.pem"] {
