@@ -22,6 +22,8 @@ pub enum Operation {
     Reboot,
     /// [`Provider::start`](crate::Provider::start).
     Start,
+    /// Switching an instance off.
+    Stop,
     /// [`Provider::addresses`](crate::Provider::addresses).
     Addresses,
     /// [`Provider::shapes`](crate::Provider::shapes).
@@ -47,6 +49,7 @@ impl fmt::Display for Operation {
             Self::Rebuild => "rebuild",
             Self::Reboot => "reboot",
             Self::Start => "start",
+            Self::Stop => "stop",
             Self::Addresses => "addresses",
             Self::Shapes => "shapes",
             Self::Images => "images",

@@ -41,7 +41,8 @@ impl Oci {
     pub async fn power(&self, id: &InstanceId, power: Power) -> Result<()> {
         let operation = match power {
             Power::Start => Operation::Start,
-            Power::Stop | Power::SoftStop | Power::Reset | Power::SoftReset => Operation::Reboot,
+            Power::Stop | Power::SoftStop => Operation::Stop,
+            Power::Reset | Power::SoftReset => Operation::Reboot,
         };
         let query = [("action", power.word())];
         let request = self.instance_request(operation, Method::POST, id, &query)?;

@@ -8,6 +8,7 @@ use cloud_core::{
     InstanceSpec, InstanceState, Poll, Provider as _, ProviderExt as _, ShapeName, SubnetId,
     WaitOutcome, Zone,
 };
+use cloud_oci::Power;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -130,6 +131,24 @@ async fn addresses_that_we_may_not_see_were_taken_for_none() {
             with(answers, async |stage: &Stage| stage.oci.addresses(&[InstanceId::new("i")]).await);
         let told = addresses.await.map(|found| found.len()).map_err(|error| error.kind());
         assert_eq!(told, expected, "row {row}");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_that_was_refused_was_called_a_reboot() {
+    let table = [
+        (Power::Start, "start i: "),
+        (Power::Stop, "stop i: "),
+        (Power::SoftStop, "stop i: "),
+        (Power::Reset, "reboot i: "),
+        (Power::SoftReset, "reboot i: "),
+    ];
+    for (power, said) in table {
+        let told = with(vec![hidden()], async |stage: &Stage| {
+            stage.oci.power(&InstanceId::new("i"), power).await
+        });
+        let error = told.await.expect_err("hidden").to_string();
+        assert!(error.starts_with(said), "{error}");
     }
 }
 
