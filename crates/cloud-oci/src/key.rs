@@ -75,9 +75,10 @@ impl PrivateKey {
             "ENCRYPTED PRIVATE KEY" => {
                 let passphrase = passphrase.ok_or(KeyError::NoPassphrase)?;
                 let bytes = decrypted(&block.bytes, passphrase.expose().as_bytes())?;
-                return KeyPair::from_pkcs8(bytes.expose())
-                    .map(Self)
-                    .map_err(|_| KeyError::WrongPassphrase);
+                // With a wrong passphrase the padding is right now and then, but what it opens is not.
+                let opened = Reader::new(bytes.expose()).is_one_sequence();
+                let wrong = if opened { KeyError::NotRsa } else { KeyError::WrongPassphrase };
+                return KeyPair::from_pkcs8(bytes.expose()).map(Self).map_err(|_| wrong);
             }
             _ => return Err(KeyError::NotRsa),
         };

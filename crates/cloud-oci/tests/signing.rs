@@ -82,6 +82,17 @@ fn an_encrypted_key_opens_with_its_passphrase() {
 }
 
 #[test]
+fn an_encrypted_key_of_another_kind_was_called_a_wrong_passphrase() {
+    let pem = include_str!("data/key-encrypted-pkcs8-ec.pem");
+    for (pass, expected) in
+        [("throwaway-pass", KeyError::NotRsa), ("another", KeyError::WrongPassphrase)]
+    {
+        let pass = Secret::new(pass.to_owned());
+        assert_eq!(PrivateKey::from_pem(pem, Some(&pass)).err(), Some(expected));
+    }
+}
+
+#[test]
 fn the_old_encryption_is_refused_with_the_command_that_converts_it() {
     let old = [
         include_str!("data/key-encrypted-pkcs1-aes256.pem"),
