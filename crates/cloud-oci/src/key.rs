@@ -28,6 +28,9 @@ pub enum KeyError {
     /// There is no private key in the text.
     #[error("no private key in PEM form")]
     NoKey,
+    /// The file is not even text.
+    #[error("not in PEM form; convert it with `openssl pkey -inform DER -in OLD.der -out NEW.pem`")]
+    NotPem,
     /// OpenSSL's old encryption, whose key is made with MD5.
     #[error(
         "encrypted in OpenSSL's old form; convert it with \

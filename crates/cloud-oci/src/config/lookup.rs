@@ -3,7 +3,7 @@
 use super::ini::Ini;
 use super::{ConfigError, Credentials, Place, Sources, Wish};
 use crate::jwt;
-use crate::key::PrivateKey;
+use crate::key::{KeyError, PrivateKey};
 use cloud_core::Secret;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -110,6 +110,9 @@ impl<'a> Lookup<'a> {
     pub(super) fn session(&self) -> Result<Credentials, ConfigError> {
         let (path, text) = self.file_of("security_token_file")?;
         let token = text.trim();
+        if token.is_empty() {
+            return Err(no_token(self.need("security_token_file")?.place, &path));
+        }
         if jwt::expiry(token).is_some_and(|expiry| expiry <= self.sources.now()) {
             return Err(ConfigError::Expired(path));
         }
@@ -136,6 +139,9 @@ impl<'a> Lookup<'a> {
             Err(source) if source.kind() == ErrorKind::NotFound => {
                 return Err(ConfigError::NoNamedFile { place, key, path, source });
             }
+            Err(source) if source.kind() == ErrorKind::InvalidData => {
+                return Err(not_text(place, key, path));
+            }
             Err(source) => return Err(ConfigError::Closed { path, key, source }),
         };
         match file.mode {
@@ -143,6 +149,19 @@ impl<'a> Lookup<'a> {
             _ => Ok((path, file.text)),
         }
     }
+}
+
+/// What is wrong with a file whose bytes are not text.
+fn not_text(place: Place, key: &'static str, path: PathBuf) -> ConfigError {
+    match key {
+        "security_token_file" => no_token(place, &path),
+        _key_file => ConfigError::Key { path, source: KeyError::NotPem },
+    }
+}
+
+fn no_token(place: Place, path: &Path) -> ConfigError {
+    let what = format!("without a token in {}: run `oci session authenticate`", path.display());
+    ConfigError::Malformed { place, key: "security_token_file", what }
 }
 
 /// Keys of a profile and the variables that go before them.

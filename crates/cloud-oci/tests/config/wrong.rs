@@ -1,6 +1,6 @@
 //! What is wrong is told in one sentence with place and remedy.
 
-use crate::world::{FINGERPRINT, TENANCY, World, profile};
+use crate::world::{FINGERPRINT, TENANCY, USER, World, profile};
 use cloud_oci::{Config, File, Sources, Wish};
 use std::collections::BTreeMap;
 use std::io;
@@ -117,6 +117,16 @@ fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
     );
 }
 
+#[test]
+fn a_session_without_a_token_was_sent() {
+    let world = World::good().with(&format!("user={USER}"), "security_token_file=/h/token");
+    assert_eq!(
+        world.file("/h/token", " \n").refused(&Wish::default()),
+        "/h/.oci/config line 2: security_token_file is without a token in /h/token: run `oci \
+         session authenticate`"
+    );
+}
+
 /// On the real file system, with real permissions.
 #[test]
 fn files_of_the_system_are_read_with_their_permissions() {
@@ -137,4 +147,10 @@ fn files_of_the_system_are_read_with_their_permissions() {
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o640)).expect("set");
     let refused = Config::load(&sources(), &Wish::default()).expect_err("others can read it");
     assert!(refused.to_string().contains("chmod 600"), "{refused}");
+    // A key in DER.
+    std::fs::write(&key, [0x30, 0x82, 0x04, 0xa4]).expect("written");
+    let refused = Config::load(&sources(), &Wish::default()).expect_err("not PEM");
+    let why = std::error::Error::source(&refused).expect("a cause").to_string();
+    assert!(refused.to_string().ends_with("this private key cannot be used"), "{refused}");
+    assert!(why.contains("openssl pkey -inform DER"), "{why}");
 }
