@@ -34,6 +34,22 @@ async fn a_token_that_the_cloud_repeats_is_not_shown() {
     }
 }
 
+/// It was good when the program began.
+#[tokio::test]
+async fn a_session_that_ended_on_the_way_did_not_say_how_to_begin_another() {
+    let ended = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjF9.c2ln";
+    let good = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln";
+    let refused = "{\"code\": \"NotAuthenticated\", \"message\": \"not you\"}";
+    for (token, said) in
+        [(ended, "the session has expired: run `oci session authenticate`"), (good, "not you")]
+    {
+        let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
+        stage.recorder.queue(Answer::new(401, refused));
+        let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
+        assert_eq!(error.message(), Some(said));
+    }
+}
+
 /// Nothing is asked for twice, and nobody asks for an instance each.
 #[tokio::test]
 async fn addresses_of_a_thousand_take_a_handful_of_requests() {
