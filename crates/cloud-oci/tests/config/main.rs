@@ -4,7 +4,7 @@
 mod world;
 mod wrong;
 
-use cloud_oci::{Mode, Wish};
+use cloud_oci::{File, Mode, Wish};
 use world::{FINGERPRINT, TENANCY, TOKEN, USER, World, key_id, profile};
 
 #[test]
@@ -21,6 +21,12 @@ fn nothing_secret_is_shown() {
     let config = World::good().load(&Wish::default()).expect("good");
     let shown = format!("{config:?}");
     assert!(!shown.contains(USER) && !shown.contains("BEGIN"), "{shown}");
+}
+
+#[test]
+fn a_key_was_shown_with_the_file_that_it_stands_in() {
+    let file = File { text: "-----BEGIN PRIVATE KEY-----".to_owned(), mode: Some(0o600) };
+    assert_eq!(format!("{file:?}"), "File { bytes: 27, mode: Some(384) }");
 }
 
 #[test]
