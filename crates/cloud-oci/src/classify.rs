@@ -188,6 +188,40 @@ mod tests {
         }
     }
 
+    /// We repeat what Oracle's SDK repeats when it is told to, and nothing else but for capacity.
+    #[test]
+    fn what_the_sdk_repeats_is_repeated() {
+        let text = include_str!("../tests/data/errors-and-retries.json");
+        let seen: serde_json::Value = serde_json::from_str(text).unwrap();
+        let rows = seen["matrix"].as_array().unwrap();
+        assert_eq!(rows.len(), 17);
+        for row in rows {
+            let status = u16::try_from(row["status"].as_u64().unwrap()).unwrap();
+            let verdict = classify(&answer(status, row.to_string()));
+            let theirs = row["DEFAULT_RETRY_STRATEGY"]["attempts"].as_u64().unwrap() > 1;
+            let ours = verdict.passing || verdict.kind == ErrorKind::Unavailable;
+            assert_eq!(ours, theirs && verdict.kind != ErrorKind::Capacity, "{row}");
+        }
+    }
+
+    /// What Oracle's SDK makes of bodies of errors.
+    #[test]
+    fn bodies_of_errors_say_what_the_sdk_reads_in_them() {
+        let text = include_str!("../tests/data/response-leniency.json");
+        let seen: serde_json::Value = serde_json::from_str(text).unwrap();
+        let table = [
+            ("err body {code,message}", r#"{"code": "TooManyRequests", "message": "slow"}"#),
+            ("err body html", "<html>502</html>"),
+            ("err body empty", ""),
+            ("err body extra", r#"{"code": "X", "message": "m", "more": [1]}"#),
+        ];
+        for (name, body) in table {
+            let verdict = classify(&answer(502, body));
+            assert_eq!(verdict.code.as_deref(), seen[name][0].as_str().or(Some("502")), "{name}");
+            assert_eq!(Some(verdict.message.as_str()), seen[name][1].as_str(), "{name}");
+        }
+    }
+
     #[test]
     fn a_token_whose_instance_is_gone_means_a_look_and_a_new_generation() {
         let verdict = said(409, "InvalidatedRetryToken", "x");

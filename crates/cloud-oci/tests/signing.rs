@@ -81,6 +81,20 @@ fn an_encrypted_key_opens_with_its_passphrase() {
     }
 }
 
+/// OpenSSL leaves SHA-1 out, as that is what is meant where nothing is said.
+#[test]
+fn keys_are_opened_with_every_cipher_and_hash_that_we_read() {
+    let pass = Secret::new("throwaway-pass".to_owned());
+    for pem in [
+        include_str!("data/key-encrypted-pkcs8-aes128-sha1.pem"),
+        include_str!("data/key-encrypted-pkcs8-aes192-sha384.pem"),
+        include_str!("data/key-encrypted-pkcs8-aes256-sha512.pem"),
+    ] {
+        let key = PrivateKey::from_pem(pem, Some(&pass)).expect("it opens");
+        assert_eq!(key.fingerprint().expect("a digest"), text(&vectors(), "fingerprint"));
+    }
+}
+
 #[test]
 fn an_encrypted_key_of_another_kind_was_called_a_wrong_passphrase() {
     let pem = include_str!("data/key-encrypted-pkcs8-ec.pem");

@@ -5,6 +5,7 @@ mod world;
 mod wrong;
 
 use cloud_oci::{File, Mode, Wish};
+use serde_json::Value;
 use world::{FINGERPRINT, TENANCY, TOKEN, USER, World, key_id, profile};
 
 #[test]
@@ -14,6 +15,43 @@ fn a_good_configuration_is_read() {
     assert_eq!(config.region.expect("set").name(), "uk-london-1");
     assert_eq!(config.tenancy.as_deref(), Some(TENANCY));
     assert!(config.endpoint.is_none());
+}
+
+/// What Oracle's SDK and CLI made of the same.
+#[test]
+fn we_are_who_the_sdk_and_the_cli_say_that_we_are() {
+    let seen: Value = serde_json::from_str(include_str!("../data/auth-modes.json")).expect("JSON");
+    let sealed = include_str!("../data/key-encrypted-pkcs8-aes256-pbkdf2.pem");
+    let encrypted = World::good()
+        .with("key_file=", "pass_phrase=throwaway-pass\nkey_file=")
+        .file("/h/.oci/key.pem", sealed);
+    let session = World::good()
+        .with(&format!("user={USER}"), "security_token_file=/h/token")
+        .file("/h/token", TOKEN);
+    let table = [
+        ("encrypted_key_profile", encrypted),
+        ("cli_env_only_no_config_file", World::of_variables()),
+        ("cli_session_token", session),
+    ];
+    for (mode, world) in table {
+        let ours = key_id(&world.load(&Wish::default()).expect("good"));
+        let theirs = seen[mode]["keyId"].as_str().expect("a name");
+        // Tokens are cut in the record.
+        match theirs.strip_suffix("...") {
+            Some(beginning) => assert!(ours.starts_with(beginning), "{mode}: {ours}"),
+            None => assert_eq!(ours, theirs, "{mode}"),
+        }
+    }
+    let changes = [
+        ("region", "region=uk-london-1\n", ""),
+        ("fingerprint", FINGERPRINT, "zz"),
+        ("user", USER, "nope"),
+    ];
+    for (row, (key, from, to)) in changes.into_iter().enumerate() {
+        assert!(seen["invalid_config"][row][0].get(key).is_some(), "{key}");
+        let refused = World::good().with(from, to).refused(&Wish::default());
+        assert!(refused.contains(key), "{refused}");
+    }
 }
 
 #[test]
@@ -65,15 +103,7 @@ fn variables_go_before_the_file_and_are_enough_without_one() {
         .expect("good");
     assert_eq!(config.region.expect("set").name(), "us-phoenix-1");
     assert_eq!(config.endpoint.expect("set").as_str(), "http://127.0.0.1:8080/");
-    let mut bare = World::good();
-    bare.files.remove("/h/.oci/config");
-    let bare = bare
-        .variable("OCI_CLI_USER", USER)
-        .variable("OCI_CLI_TENANCY", TENANCY)
-        .variable("OCI_CLI_FINGERPRINT", FINGERPRINT)
-        .variable("OCI_CLI_KEY_FILE", "~/.oci/key.pem")
-        .variable("OCI_REGION", "iad");
-    let config = bare.load(&Wish::default()).expect("good");
+    let config = World::of_variables().load(&Wish::default()).expect("good");
     assert_eq!(config.region.expect("set").name(), "us-ashburn-1");
 }
 

@@ -33,6 +33,18 @@ impl World {
         Self::default().file("/h/.oci/config", &config).file("/h/.oci/key.pem", key)
     }
 
+    /// A home with a key and no configuration, which is all in variables.
+    pub(crate) fn of_variables() -> Self {
+        let mut world = Self::good();
+        world.files.remove("/h/.oci/config");
+        world
+            .variable("OCI_CLI_USER", USER)
+            .variable("OCI_CLI_TENANCY", TENANCY)
+            .variable("OCI_CLI_FINGERPRINT", FINGERPRINT)
+            .variable("OCI_CLI_KEY_FILE", "~/.oci/key.pem")
+            .variable("OCI_REGION", "iad")
+    }
+
     pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
         self.files.insert(path.to_owned(), (text.to_owned(), 0o600));
         self
