@@ -71,7 +71,8 @@ fn a_key_that_everybody_can_read() {
     let stage = Stage::new();
     let key = value(&stage, "key_file");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
-    refused(&stage, &["can be read by others (mode 644)", "run `chmod 600 DIR/home/.oci/"]);
+    let remedy = ["make the user of this program its owner", "run `chmod 600 DIR/home/.oci/"];
+    refused(&stage, &["can be read by others (mode 644)", remedy[0], remedy[1]]);
 }
 
 /// Named by our own configuration, or by that of the credentials: where hosts are made of it.

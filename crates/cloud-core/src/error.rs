@@ -1,9 +1,10 @@
 //! What went wrong, and what to do about it.
 
+use crate::Operation;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What the library returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -42,6 +43,7 @@ struct Inner {
     code: Option<String>,
     request_id: Option<String>,
     retry_after: Option<Duration>,
+    answered: Option<SystemTime>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -57,6 +59,7 @@ impl Error {
             code: None,
             request_id: None,
             retry_after: None,
+            answered: None,
             source: None,
         }))
     }
@@ -100,6 +103,13 @@ impl Error {
     #[must_use]
     pub fn with_retry_after(mut self, pause: Duration) -> Self {
         self.0.retry_after = Some(pause);
+        self
+    }
+
+    /// Keeps what the cloud's clock said when it answered; the text does not show it.
+    #[must_use]
+    pub fn with_answered(mut self, date: SystemTime) -> Self {
+        self.0.answered = Some(date);
         self
     }
 
@@ -159,6 +169,12 @@ impl Error {
         self.0.retry_after
     }
 
+    /// What the cloud's clock said when it answered.
+    #[must_use]
+    pub fn answered(&self) -> Option<SystemTime> {
+        self.0.answered
+    }
+
     /// What to do now; the same as [`ErrorKind::advice`].
     #[must_use]
     pub fn advice(&self) -> Advice {
@@ -201,61 +217,6 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         let source = self.0.source.as_deref()?;
         Some(source)
-    }
-}
-
-/// What was tried when an [`Error`] happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Operation {
-    /// Getting a token or checking credentials.
-    Authenticate,
-    /// [`Provider::list`](crate::Provider::list).
-    List,
-    /// [`Provider::get`](crate::Provider::get).
-    Get,
-    /// [`Provider::launch`](crate::Provider::launch).
-    Launch,
-    /// [`Provider::terminate`](crate::Provider::terminate).
-    Terminate,
-    /// [`Provider::rebuild`](crate::Provider::rebuild).
-    Rebuild,
-    /// [`Provider::reboot`](crate::Provider::reboot).
-    Reboot,
-    /// [`Provider::start`](crate::Provider::start).
-    Start,
-    /// [`Provider::addresses`](crate::Provider::addresses).
-    Addresses,
-    /// [`Provider::shapes`](crate::Provider::shapes).
-    Shapes,
-    /// [`Provider::images`](crate::Provider::images).
-    Images,
-    /// [`Provider::limits`](crate::Provider::limits).
-    Limits,
-    /// [`Provider::snapshot`](crate::Provider::snapshot).
-    Snapshot,
-    /// Setting up the client itself: certificates, proxies.
-    Configure,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Authenticate => "authenticate",
-            Self::List => "list",
-            Self::Get => "get",
-            Self::Launch => "launch",
-            Self::Terminate => "terminate",
-            Self::Rebuild => "rebuild",
-            Self::Reboot => "reboot",
-            Self::Start => "start",
-            Self::Addresses => "addresses",
-            Self::Shapes => "shapes",
-            Self::Images => "images",
-            Self::Limits => "limits",
-            Self::Snapshot => "snapshot",
-            Self::Configure => "configure",
-        })
     }
 }
 

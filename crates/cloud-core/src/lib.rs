@@ -9,6 +9,7 @@ pub mod http;
 mod id;
 mod instance;
 pub mod memory;
+mod operation;
 pub mod pace;
 mod provider;
 mod secret;
@@ -18,12 +19,13 @@ mod token;
 mod wait;
 
 pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Shape};
-pub use error::{Advice, Error, ErrorKind, Operation, Result};
+pub use error::{Advice, Error, ErrorKind, Result};
 pub use id::{
     FaultDomain, ImageId, ImageName, InstanceId, InstanceName, InvalidLaunchToken, LaunchToken,
     ShapeName, SubnetId, Zone,
 };
 pub use instance::{Fault, Flex, Instance, InstanceSpec};
+pub use operation::Operation;
 pub use provider::{InstanceFilter, Provider, Reboot};
 pub use secret::Secret;
 pub use state::InstanceState;

@@ -41,7 +41,8 @@ impl Oci {
     pub async fn power(&self, id: &InstanceId, power: Power) -> Result<()> {
         let operation = match power {
             Power::Start => Operation::Start,
-            Power::Stop | Power::SoftStop | Power::Reset | Power::SoftReset => Operation::Reboot,
+            Power::Stop | Power::SoftStop => Operation::Stop,
+            Power::Reset | Power::SoftReset => Operation::Reboot,
         };
         let query = [("action", power.word())];
         let request = self.instance_request(operation, Method::POST, id, &query)?;
@@ -50,7 +51,8 @@ impl Oci {
     }
 
     /// Replaces the boot volume. Where OCI cannot do that, which is so for bare metal, the error is
-    /// [`Unsupported`](ErrorKind::Unsupported), and the way is to terminate and launch again.
+    /// [`Unsupported`](ErrorKind::Unsupported), and the way is to terminate and launch again. What is
+    /// wrong with the image is not mended by that, and stays [`Invalid`](ErrorKind::Invalid).
     pub(crate) async fn replace_boot_volume(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
         let source = self.site.template.source_details.as_ref();
         let details = UpdateInstanceDetails {
@@ -64,6 +66,7 @@ impl Oci {
         };
         let request = self.instance_request(Operation::Rebuild, Method::PUT, id, &[])?;
         let request = with_token(request.with_json(&details)?, &self.token())?;
+        self.works.begins_anew(id);
         match self.api.send(&request).await {
             Err(error) if error.kind() == ErrorKind::Invalid && self.cannot(id, &error).await => {
                 Err(error.with_kind(ErrorKind::Unsupported))
@@ -78,9 +81,8 @@ impl Oci {
 
     /// True if the request was refused because of what the instance is.
     async fn cannot(&self, id: &InstanceId, error: &Error) -> bool {
-        let says = |words| error.message().is_some_and(|message| message.contains(words));
-        if says("not supported") || says("unsupported") {
-            return true;
+        if let Some(cannot) = refused_for_good(error) {
+            return cannot;
         }
         let instance = self.read_instance(id).await;
         instance.is_ok_and(|it| it.shape.is_some_and(|shape| shape.starts_with("BM.")))
@@ -144,5 +146,44 @@ impl Oci {
     ) -> Result<Request> {
         let place = (Service::Core, &["instances", id.as_str()][..]);
         Ok(self.api.request(operation, method, place, query)?.on(id))
+    }
+}
+
+/// Whether a rebuild was refused because of what the instance is; none if only its shape can tell.
+///
+/// Who hears that removes the machine, and gets another if there is one: so not for an image that is
+/// not there, and not for one of another distribution, which is as likely to be the wrong image.
+fn refused_for_good(error: &Error) -> Option<bool> {
+    let message = error.message().unwrap_or_default().to_lowercase();
+    let says = |words: [&str; 2]| words.iter().any(|word| message.contains(word));
+    let missing = error.code() == Some("RelatedResourceNotAuthorizedOrNotFound");
+    if missing || says(["distribution", "operating system"]) {
+        return Some(false);
+    }
+    says(["not supported", "unsupported"]).then_some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_image_was_taken_for_a_machine_that_cannot_be_rebuilt() {
+        let table = [
+            ("RelatedResourceNotAuthorizedOrNotFound", "image img not found", Some(false)),
+            ("RelatedResourceNotAuthorizedOrNotFound", "image is not supported", Some(false)),
+            ("InvalidParameter", "Boot volume replacement is not supported.", Some(true)),
+            ("InvalidParameter", "Not Supported for this shape", Some(true)),
+            ("InvalidParameter", "UNSUPPORTED", Some(true)),
+            ("InvalidParameter", "The image must have the same Distribution", Some(false)),
+            ("InvalidParameter", "Another distribution is not supported", Some(false)),
+            ("InvalidParameter", "Only Linux operating systems are supported", Some(false)),
+            ("InvalidParameter", "boot volume replacement needs a VM", None),
+        ];
+        for (code, message, expected) in table {
+            let error = Error::new(ErrorKind::Invalid, Operation::Rebuild);
+            let error = error.because(message).with_code(code);
+            assert_eq!(refused_for_good(&error), expected, "{code} {message}");
+        }
     }
 }

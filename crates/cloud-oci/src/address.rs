@@ -1,7 +1,7 @@
 //! Private addresses: of a few instances one by one, of many in a handful of requests for all.
 
-use crate::api::Service;
-use crate::page::Listing;
+use crate::api::{Query, Service};
+use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::wire::{PrivateIp, Vnic, VnicAttachment};
 use cloud_core::http::Method;
@@ -37,7 +37,9 @@ impl Oci {
         &self,
         wanted: &BTreeSet<&str>,
     ) -> Result<BTreeMap<InstanceId, IpAddr>> {
-        let attachments = self.attachments(&[]).await?;
+        let of = Of::Compartment(&self.site.compartment);
+        let attachments: Vec<VnicAttachment> =
+            listing(&"vnicAttachments", of, &[]).all(&self.api).await?;
         let attachments = attachments
             .into_iter()
             .filter(|a| a.instance_id.as_deref().is_some_and(|id| wanted.contains(id)));
@@ -46,8 +48,8 @@ impl Oci {
             first.values().filter_map(|attachment| attachment.subnet_id.as_deref()).collect();
         let mut by_vnic = BTreeMap::new();
         for subnet in subnets {
-            let query = [("subnetId", subnet)];
-            by_vnic.extend(primary(self.list::<PrivateIp>("privateIps", &query).await?));
+            let addresses = listing(&"privateIps", Of::Subnet(subnet), &[]);
+            by_vnic.extend(primary(addresses.all::<PrivateIp>(&self.api).await?));
         }
         let address = |attachment: &VnicAttachment| by_vnic.get(attachment.vnic_id.as_ref()?);
         let found = first.iter().filter_map(|(id, attachment)| {
@@ -57,7 +59,7 @@ impl Oci {
     }
 
     async fn address_of(&self, id: &str) -> Result<Option<IpAddr>> {
-        let attachments = match self.attachments(&[("instanceId", id)]).await {
+        let attachments = match self.attachments(id).await {
             Ok(attachments) => attachments,
             // OCI says the same of an instance that is gone and of a list that we may not see.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -83,7 +85,7 @@ impl Oci {
                 Ok(vnic) => vnic,
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     // Detached in between, or not for us to see.
-                    let now = self.attachments(&[("instanceId", id)]).await?;
+                    let now = self.attachments(id).await?;
                     let is_it = |it: &VnicAttachment| it.vnic_id == attachment.vnic_id;
                     if now.iter().any(|it| is_it(it) && is_attached(it)) {
                         return Err(error.with_kind(ErrorKind::Forbidden));
@@ -99,21 +101,16 @@ impl Oci {
         Ok(None)
     }
 
-    async fn attachments(&self, filter: &[(&str, &str)]) -> Result<Vec<VnicAttachment>> {
-        let compartment = ("compartmentId", self.site.compartment.as_str());
-        let query: Vec<_> = std::iter::once(compartment).chain(filter.iter().copied()).collect();
-        self.list("vnicAttachments", &query).await
+    /// The attachments of one instance, which can be gone.
+    async fn attachments(&self, id: &str) -> Result<Vec<VnicAttachment>> {
+        let query = [("compartmentId", self.site.compartment.as_str()), ("instanceId", id)];
+        listing(&"vnicAttachments", Of::Passing, &query).all(&self.api).await
     }
+}
 
-    async fn list<T: serde::de::DeserializeOwned>(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-    ) -> Result<Vec<T>> {
-        let path = [path];
-        let listing = Listing { operation: OPERATION, service: Service::Core, path: &path, query };
-        listing.all(&self.api).await
-    }
+fn listing<'a>(path: &'a &'a str, of: Of<'a>, query: Query<'a>) -> Listing<'a> {
+    let path = std::slice::from_ref(path);
+    Listing { operation: OPERATION, service: Service::Core, path, of, query }
 }
 
 fn is_attached(attachment: &VnicAttachment) -> bool {

@@ -81,7 +81,12 @@ impl Api {
 
     pub(crate) async fn send(&self, request: &Request) -> Result<Answer> {
         let answer = self.client.send(request).await;
-        answer.map_err(|error| with_our_clock(error, &self.clock))
+        answer.map_err(|error| {
+            if error.kind() == ErrorKind::Unauthenticated && self.signer.is_over() {
+                return error.because("the session has expired: run `oci session authenticate`");
+            }
+            with_our_clock(error, &self.clock)
+        })
     }
 
     /// One thing.

@@ -1,9 +1,9 @@
 //! Signs requests, with a key that never changes or with one that is renewed.
 
-use crate::Clock;
 use crate::instance_principal::InstancePrincipal;
 use crate::key::PrivateKey;
 use crate::sign::{Signed, SignedBody, sha256};
+use crate::{Clock, jwt};
 use cloud_core::http::{Authorize, HeaderName, Method, Outgoing, Url};
 use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp};
 use std::sync::Arc;
@@ -29,6 +29,17 @@ pub(crate) struct Signer {
 pub(crate) enum Source {
     Fixed(Arc<Identity>),
     Instance(Box<InstancePrincipal>),
+}
+
+impl Signer {
+    /// True if we are a session, and its token has ended by now.
+    pub(crate) fn is_over(&self) -> bool {
+        let Source::Fixed(identity) = &*self.source else {
+            return false;
+        };
+        let token = identity.key_id.expose().strip_prefix("ST$");
+        token.and_then(jwt::expiry).is_some_and(|end| end <= self.clock.now())
+    }
 }
 
 impl Authorize for Signer {

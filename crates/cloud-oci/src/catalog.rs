@@ -1,7 +1,7 @@
 //! What there is: shapes, availability domains, fault domains, subnets.
 
 use crate::api::Service;
-use crate::page::Listing;
+use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::{convert, wire};
 use cloud_core::{FaultDomain, Operation, Result, Shape, SubnetId, Tags, Zone};
@@ -38,13 +38,13 @@ impl Oci {
 
     /// The subnets with these tags, of one network or of all.
     pub async fn subnets(&self, vcn: Option<&str>, tags: &Tags) -> Result<Vec<Subnet>> {
-        let mut query = vec![("compartmentId", self.site.compartment.as_str())];
-        query.extend(vcn.map(|vcn| ("vcnId", vcn)));
+        let vcn = vcn.map(|vcn| ("vcnId", vcn));
         let listing = Listing {
             operation: Operation::Configure,
             service: Service::Core,
             path: &["subnets"],
-            query: &query,
+            of: Of::Compartment(&self.site.compartment),
+            query: vcn.as_slice(),
         };
         let subnets: Vec<wire::Subnet> = listing.all(&self.api).await?;
         let there = |subnet: &wire::Subnet| {
@@ -68,10 +68,8 @@ impl Oci {
                 operation: Operation::Shapes,
                 service: Service::Core,
                 path: &["shapes"],
-                query: &[
-                    ("availabilityDomain", zone.as_str()),
-                    ("compartmentId", &self.site.compartment),
-                ],
+                of: Of::Compartment(&self.site.compartment),
+                query: &[("availabilityDomain", zone.as_str())],
             };
             for shape in listing.all::<wire::Shape>(&self.api).await? {
                 let name = shape.name.clone();
@@ -88,8 +86,10 @@ impl Oci {
         query.extend(zone.map(|zone| ("availabilityDomain", zone.as_str())));
         let place = (Service::Identity, &[kind][..]);
         let method = cloud_core::http::Method::GET;
-        let request = self.api.request(Operation::Shapes, method, place, &query)?;
-        let domains: Vec<wire::Domain> = self.api.read(&request).await?;
+        let request = self.api.request(Operation::Shapes, method, place, &query)?.on(kind);
+        let of = Of::Compartment(&self.site.compartment);
+        let domains: Result<Option<Vec<wire::Domain>>> = self.api.read(&request).await;
+        let domains = domains.map_err(|error| of.explain(error))?.unwrap_or_default();
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
 }

@@ -9,11 +9,8 @@ use std::time::Duration;
 /// OCI refuses requests whose date is further than this from its own.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// Longest part of a message that is kept in front of the clocks.
+/// Longest part of a message that is kept in front of the clocks, so that those are not cut off.
 const LONGEST: usize = 200;
-
-/// Stands in front of the cloud's date in the message of a 401.
-const CLOUD_CLOCK: &str = "; the cloud's clock says ";
 
 /// The body of an error; whatever else is in it is of no use.
 #[derive(Default, Deserialize)]
@@ -33,14 +30,6 @@ pub(crate) fn classify(answer: &Answer) -> Verdict {
     let status = answer.status.as_u16();
     let (kind, passing) = meaning(status, code.as_deref(), &message)
         .unwrap_or_else(|| (by_status(answer).kind, false));
-    let date = answer.headers.get("date").and_then(|date| date.to_str().ok());
-    let message = match (kind, date) {
-        (ErrorKind::Unauthenticated, Some(date)) => {
-            let message: String = message.chars().take(LONGEST).collect();
-            format!("{message}{CLOUD_CLOCK}{date}")
-        }
-        _ => message,
-    };
     let code = code.unwrap_or_else(|| status.to_string());
     Verdict { kind, code: Some(code), message, passing }
 }
@@ -55,11 +44,10 @@ fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind,
     }
     let meaning = match (status, code) {
         (400, "LimitExceeded" | "QuotaExceeded") => (ErrorKind::Quota, false),
-        (400, _) => (ErrorKind::Invalid, false),
+        // The 404 is for a part of the path that cannot be, such as an id that is none.
+        (400, _) | (404, "InvalidParameter") => (ErrorKind::Invalid, false),
         (401, _) => (ErrorKind::Unauthenticated, false),
-        (404, "NotAuthorizedOrNotFound" | "NotAuthorizedOrResourceAlreadyExists") => {
-            (ErrorKind::NotFound, false)
-        }
+        (404, "NotAuthorizedOrNotFound") => (ErrorKind::NotFound, false),
         // There is no such path: that says nothing about an instance.
         (404, _) => (ErrorKind::Protocol, false),
         // What is being removed does not come back by waiting.
@@ -107,35 +95,32 @@ fn is_leaving(message: &str) -> bool {
     message.contains("TERMINATING") || message.contains("TERMINATED")
 }
 
-/// Sets our clock beside the cloud's in an error that may come from their being apart.
+/// Sets our clock beside the cloud's in an error that may come from their being apart; that an
+/// earlier attempt may have been carried out does not change what the cloud said to the last.
 pub(crate) fn with_our_clock(error: Error, clock: &Clock) -> Error {
-    if error.kind() != ErrorKind::Unauthenticated {
-        return error;
-    }
-    let Some((said, theirs)) = error.message().and_then(|text| text.rsplit_once(CLOUD_CLOCK))
-    else {
+    let unknown = error.kind() == ErrorKind::Unauthenticated
+        || (error.kind() == ErrorKind::Ambiguous && error.code() == Some("NotAuthenticated"));
+    let Some(theirs) = error.answered().filter(|_| unknown) else {
         return error;
     };
     let ours = clock.now();
-    let apart = httpdate::parse_http_date(theirs).ok().map(|theirs| {
-        theirs.duration_since(ours).or_else(|_| ours.duration_since(theirs)).unwrap_or_default()
-    });
-    let hint = match apart {
-        Some(apart) if apart >= SKEW => {
+    let apart = theirs.duration_since(ours).or_else(|_| ours.duration_since(theirs));
+    let hint = match apart.unwrap_or_default() {
+        apart if apart >= SKEW => {
             format!(": {} s apart, set the clock of this machine", apart.as_secs())
         }
-        Some(_) | None => String::new(),
+        _small => String::new(),
     };
-    let ours = clock.http_date();
-    let text = format!("{said}{CLOUD_CLOCK}{theirs}, ours {ours}{hint}");
-    error.because(text)
+    let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
+    let (theirs, ours) = (httpdate::fmt_http_date(theirs), clock.http_date());
+    error.because(format!("{said}; the cloud's clock says {theirs}, ours {ours}{hint}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use cloud_core::Advice;
-    use cloud_core::http::{HeaderMap, HeaderValue, StatusCode};
+    use cloud_core::http::{HeaderMap, StatusCode};
     use proptest::prelude::*;
     use std::time::SystemTime;
 
@@ -185,6 +170,8 @@ mod tests {
             // Beyond the reference: what the SDK does not repeat either, and what cannot pass.
             (501, "NotImplemented", "x", ErrorKind::Unsupported, false),
             (404, "NotFound", "no such operation", ErrorKind::Protocol, false),
+            (404, "InvalidParameter", "Invalid instanceId", Invalid, false),
+            (409, "NotAuthorizedOrResourceAlreadyExists", "x", Conflict, false),
             (409, "IncorrectState", "instance is in state TERMINATING", Conflict, false),
             (409, "IncorrectState", "cannot be terminated while it is STOPPING", Conflict, true),
             (409, "SomethingNew", "x", Conflict, false),
@@ -201,11 +188,50 @@ mod tests {
         }
     }
 
+    /// We repeat what Oracle's SDK repeats when it is told to, and nothing else but for capacity.
+    #[test]
+    fn what_the_sdk_repeats_is_repeated() {
+        let text = include_str!("../tests/data/errors-and-retries.json");
+        let seen: serde_json::Value = serde_json::from_str(text).unwrap();
+        let rows = seen["matrix"].as_array().unwrap();
+        assert_eq!(rows.len(), 17);
+        for row in rows {
+            let status = u16::try_from(row["status"].as_u64().unwrap()).unwrap();
+            let verdict = classify(&answer(status, row.to_string()));
+            let theirs = row["DEFAULT_RETRY_STRATEGY"]["attempts"].as_u64().unwrap() > 1;
+            let ours = verdict.passing || verdict.kind == ErrorKind::Unavailable;
+            assert_eq!(ours, theirs && verdict.kind != ErrorKind::Capacity, "{row}");
+        }
+    }
+
+    /// What Oracle's SDK makes of bodies of errors.
+    #[test]
+    fn bodies_of_errors_say_what_the_sdk_reads_in_them() {
+        let text = include_str!("../tests/data/response-leniency.json");
+        let seen: serde_json::Value = serde_json::from_str(text).unwrap();
+        let table = [
+            ("err body {code,message}", r#"{"code": "TooManyRequests", "message": "slow"}"#),
+            ("err body html", "<html>502</html>"),
+            ("err body empty", ""),
+            ("err body extra", r#"{"code": "X", "message": "m", "more": [1]}"#),
+        ];
+        for (name, body) in table {
+            let verdict = classify(&answer(502, body));
+            assert_eq!(verdict.code.as_deref(), seen[name][0].as_str().or(Some("502")), "{name}");
+            assert_eq!(Some(verdict.message.as_str()), seen[name][1].as_str(), "{name}");
+        }
+    }
+
     #[test]
     fn a_token_whose_instance_is_gone_means_a_look_and_a_new_generation() {
         let verdict = said(409, "InvalidatedRetryToken", "x");
         assert_eq!(verdict.kind.advice(), Advice::LookAgain);
         assert_eq!(verdict.code.as_deref(), Some("InvalidatedRetryToken"), "callers ask for it");
+    }
+
+    #[test]
+    fn an_id_that_is_none_was_asked_about_again_and_again() {
+        assert!(!said(404, "InvalidParameter", "Invalid instanceId").kind.passes());
     }
 
     #[test]
@@ -237,28 +263,41 @@ mod tests {
     }
 
     /// What a 401 says in the end, with the cloud's clock and ours so many seconds apart.
-    fn unauthenticated(apart: u64) -> String {
-        let mut answer = answer(401, r#"{"code": "NotAuthenticated", "message": "Not you"}"#);
-        let date = HeaderValue::from_static("Mon, 16 Nov 2026 12:00:00 GMT");
-        answer.headers.insert("date", date);
-        let verdict = classify(&answer);
-        let error = Error::new(verdict.kind, cloud_core::Operation::List).because(verdict.message);
+    fn unauthenticated(kind: ErrorKind, said: &str, apart: u64) -> String {
         let theirs = httpdate::parse_http_date("Mon, 16 Nov 2026 12:00:00 GMT").unwrap();
+        let error = Error::new(kind, cloud_core::Operation::List);
+        let error = error.because(said).with_code("NotAuthenticated").with_answered(theirs);
         let clock = Clock::new(move || theirs - Duration::from_secs(apart));
         with_our_clock(error, &clock).to_string()
     }
 
     #[test]
+    fn the_clock_of_the_cloud_stood_alone_in_an_outcome_that_is_unknown() {
+        assert_eq!(
+            unauthenticated(ErrorKind::Ambiguous, "Not you", 1),
+            "list: outcome unknown: Not you; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, \
+             ours Mon, 16 Nov 2026 11:59:59 GMT (NotAuthenticated)"
+        );
+    }
+
+    #[test]
+    fn a_long_message_does_not_cut_off_the_clocks() {
+        let said = unauthenticated(ErrorKind::Unauthenticated, &"x".repeat(1000), 600);
+        assert!(said.contains("600 s apart, set the clock of this machine"), "{said}");
+    }
+
+    #[test]
     fn clocks_that_are_apart_are_named_side_by_side() {
         assert_eq!(
-            unauthenticated(600),
+            unauthenticated(ErrorKind::Unauthenticated, "Not you", 600),
             "list: not authenticated: Not you; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, \
-             ours Mon, 16 Nov 2026 11:50:00 GMT: 600 s apart, set the clock of this machine"
+             ours Mon, 16 Nov 2026 11:50:00 GMT: 600 s apart, set the clock of this machine \
+             (NotAuthenticated)"
         );
         assert_eq!(
-            unauthenticated(1),
+            unauthenticated(ErrorKind::Unauthenticated, "Not you", 1),
             "list: not authenticated: Not you; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, \
-             ours Mon, 16 Nov 2026 11:59:59 GMT"
+             ours Mon, 16 Nov 2026 11:59:59 GMT (NotAuthenticated)"
         );
     }
 

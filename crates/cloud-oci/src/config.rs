@@ -2,6 +2,7 @@
 
 mod error;
 mod ini;
+mod lookup;
 mod sources;
 
 pub use error::{ConfigError, Place};
@@ -9,13 +10,13 @@ pub use sources::{File, Sources};
 
 use crate::Region;
 use crate::instance_principal::METADATA;
-use crate::jwt;
 use crate::key::PrivateKey;
+use crate::pem;
 use cloud_core::Secret;
 use cloud_core::http::Url;
-use ini::Ini;
+use lookup::{Found, Lookup};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What a program was told, which goes before environment and file.
@@ -59,7 +60,8 @@ pub enum Mode {
 pub struct Config {
     /// Who we are.
     pub credentials: Credentials,
-    /// Where; an instance principal can find out from the metadata service.
+    /// Where; an instance principal can find out from the metadata service. One that is not known is
+    /// in the domain `invalid`, which nobody has, where `endpoint` says all that is needed.
     pub region: Option<Region>,
     /// The tenancy; an instance principal's is in its certificate.
     pub tenancy: Option<String>,
@@ -86,27 +88,13 @@ pub enum Credentials {
     },
 }
 
-/// A value and where it comes from.
-struct Found {
-    value: String,
-    place: Place,
-}
-
-/// Reads values for one profile: environment first, then file.
-struct Lookup<'a> {
-    sources: &'a Sources,
-    path: PathBuf,
-    ini: Option<Ini>,
-    profile: String,
-}
-
 impl Config {
     /// Reads the configuration; every error says where and what to do, and nothing is sent.
     ///
     /// The file is `wish.file`, `OCI_CLI_CONFIG_FILE`, `~/.oci/config`, `OCI_CONFIG_FILE` (as in
     /// the SDK, only if that is not there) or `~/.oraclebmc/config`. Without any file the
-    /// variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`, `_KEY_FILE` and `_REGION` are enough;
-    /// with one they go before it. `OCI_CLI_CERT_BUNDLE` names the certificate authorities to trust.
+    /// variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`, `_KEY_FILE` and `_REGION` are enough,
+    /// with `_PASSPHRASE` for an encrypted key; with one they go before it. `OCI_CLI_CERT_BUNDLE` names the certificate authorities to trust.
     pub fn load(sources: &Sources, wish: &Wish) -> Result<Self, ConfigError> {
         let endpoint = endpoint(sources, wish)?;
         let mode = mode(sources, wish)?;
@@ -128,174 +116,6 @@ impl Config {
         };
         let (region, tenancy) = (Some(region), Some(tenancy));
         Ok(Self { credentials, region, tenancy, endpoint, roots: roots(sources)? })
-    }
-}
-
-impl<'a> Lookup<'a> {
-    fn open(sources: &'a Sources, wish: &Wish) -> Result<Self, ConfigError> {
-        let wished = wish.profile.as_deref().or_else(|| sources.variable("OCI_CLI_PROFILE"));
-        let profile = wished.unwrap_or("DEFAULT").to_owned();
-        let (path, ini) = config_file(sources, wish)?;
-        if let Some(ini) = &ini
-            && !ini.has(&profile)
-        {
-            let have = ini.names().into_iter().map(str::to_owned).collect();
-            return Err(ConfigError::NoProfile { path, profile, have });
-        }
-        let lookup = Self { sources, path, ini, profile };
-        if lookup.ini.is_none() && lookup.get("user").is_none() {
-            return Err(ConfigError::NoFile(lookup.path));
-        }
-        Ok(lookup)
-    }
-
-    fn get(&self, key: &str) -> Option<Found> {
-        let variable = VARIABLES.iter().find(|(name, _)| *name == key).map(|(_, name)| *name);
-        if let Some((name, value)) =
-            variable.and_then(|name| Some((name, self.sources.variable(name)?)))
-        {
-            return Some(Found { value: value.to_owned(), place: Place::Variable(name) });
-        }
-        let entry = self.ini.as_ref()?.get(&self.profile, key)?;
-        let place = Place::Line(self.path.clone(), entry.line);
-        Some(Found { value: entry.value.clone(), place })
-    }
-
-    /// True for a token without a user beside it; a user that all profiles inherit is another's.
-    fn is_session(&self) -> bool {
-        let own = |key: &str| self.ini.as_ref().is_some_and(|ini| ini.has_own(&self.profile, key));
-        let told = self.sources.variable("OCI_CLI_USER").is_some();
-        let inherited = own("security_token_file") && !own("user") && !told;
-        self.get("security_token_file").is_some() && (inherited || self.get("user").is_none())
-    }
-
-    fn need(&self, key: &'static str) -> Result<Found, ConfigError> {
-        let missing =
-            || ConfigError::Missing { path: self.path.clone(), profile: self.profile.clone(), key };
-        self.get(key).ok_or_else(missing)
-    }
-
-    /// The region that the SDK takes where a profile has none.
-    fn region_variable(&self) -> Result<Found, ConfigError> {
-        let name = "OCI_REGION";
-        match self.sources.variable(name) {
-            Some(value) => Ok(Found { value: value.to_owned(), place: Place::Variable(name) }),
-            None => self.need("region"),
-        }
-    }
-
-    fn ocid(&self, key: &'static str) -> Result<String, ConfigError> {
-        let Found { value, place } = self.need(key)?;
-        let plain = value.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"/".contains(&byte));
-        // The second form is that of tenancies and users of the first years.
-        let known = [format!("ocid1.{key}."), format!("ocidv1:{key}:")];
-        if plain && known.iter().any(|beginning| value.starts_with(beginning)) {
-            return Ok(value);
-        }
-        let what = format!("not an OCID: copy it from the console, it begins with ocid1.{key}.");
-        Err(ConfigError::Malformed { place, key, what })
-    }
-
-    fn api_key(&self, tenancy: &str) -> Result<Credentials, ConfigError> {
-        let user = self.ocid("user")?;
-        let fingerprint = self.need("fingerprint")?;
-        if !is_fingerprint(&fingerprint.value) {
-            let what = "not 16 pairs of hex digits with colons between: copy it from the console";
-            let (place, what) = (fingerprint.place, what.to_owned());
-            return Err(ConfigError::Malformed { place, key: "fingerprint", what });
-        }
-        let (path, key) = self.private_key()?;
-        let refused = |source| ConfigError::Key { path: path.clone(), source };
-        let actual = key.fingerprint().map_err(refused)?;
-        if actual != fingerprint.value {
-            let (place, given) = (fingerprint.place, fingerprint.value);
-            return Err(ConfigError::Fingerprint { place, given, actual, path });
-        }
-        let key_id = Secret::new(format!("{tenancy}/{user}/{actual}"));
-        Ok(Credentials::Key { key_id, key: Arc::new(key) })
-    }
-
-    fn session(&self) -> Result<Credentials, ConfigError> {
-        let (path, text) = self.file_of("security_token_file")?;
-        let token = text.trim();
-        if jwt::expiry(token).is_some_and(|expiry| expiry <= self.sources.now()) {
-            return Err(ConfigError::Expired(path));
-        }
-        let (_path, key) = self.private_key()?;
-        let key_id = Secret::new(format!("ST${token}"));
-        Ok(Credentials::Key { key_id, key: Arc::new(key) })
-    }
-
-    fn private_key(&self) -> Result<(PathBuf, PrivateKey), ConfigError> {
-        let (path, text) = self.file_of("key_file")?;
-        let passphrase = self.get("pass_phrase").map(|found| Secret::new(found.value));
-        match PrivateKey::from_pem(&text, passphrase.as_ref()) {
-            Ok(key) => Ok((path, key)),
-            Err(source) => Err(ConfigError::Key { path, source }),
-        }
-    }
-
-    /// A file that only its owner may read.
-    fn file_of(&self, key: &'static str) -> Result<(PathBuf, String), ConfigError> {
-        let Found { value, place } = self.need(key)?;
-        let path = self.sources.expand(&value);
-        let file = match self.sources.read(&path) {
-            Ok(file) => file,
-            Err(source) if source.kind() == ErrorKind::NotFound => {
-                return Err(ConfigError::NoKeyFile { place, key, path, source });
-            }
-            Err(source) => return Err(ConfigError::Unreadable { path, source }),
-        };
-        match file.mode {
-            Some(mode) if mode & 0o077 != 0 => Err(ConfigError::Open { path, key, mode }),
-            _ => Ok((path, file.text)),
-        }
-    }
-}
-
-/// Keys of a profile and the variables that go before them.
-const VARIABLES: &[(&str, &str)] = &[
-    ("user", "OCI_CLI_USER"),
-    ("tenancy", "OCI_CLI_TENANCY"),
-    ("fingerprint", "OCI_CLI_FINGERPRINT"),
-    ("key_file", "OCI_CLI_KEY_FILE"),
-    ("region", "OCI_CLI_REGION"),
-    ("security_token_file", "OCI_CLI_SECURITY_TOKEN_FILE"),
-];
-
-/// The configuration file that is to be read, if there is one.
-fn config_file(sources: &Sources, wish: &Wish) -> Result<(PathBuf, Option<Ini>), ConfigError> {
-    let named = wish
-        .file
-        .clone()
-        .or_else(|| sources.variable("OCI_CLI_CONFIG_FILE").map(|path| sources.expand(path)));
-    if let Some(path) = named {
-        return match read_ini(sources, &path)? {
-            Some(ini) => Ok((path, Some(ini))),
-            None => Err(ConfigError::NoFile(path)),
-        };
-    }
-    let usual = sources.at_home(".oci/config");
-    let other = sources.variable("OCI_CONFIG_FILE").map(|path| sources.expand(path));
-    let old = sources.at_home(".oraclebmc/config");
-    for path in [&usual, &other, &old].into_iter().flatten() {
-        if let Some(ini) = read_ini(sources, path)? {
-            return Ok((path.clone(), Some(ini)));
-        }
-    }
-    let first = usual.or(other);
-    Ok((first.unwrap_or_else(|| PathBuf::from("~/.oci/config")), None))
-}
-
-fn read_ini(sources: &Sources, path: &Path) -> Result<Option<Ini>, ConfigError> {
-    match sources.read(path) {
-        Ok(file) => Ini::parse(&file.text).map(Some).map_err(|wrong| ConfigError::Syntax {
-            path: path.to_owned(),
-            line: wrong.line,
-            what: wrong.what,
-        }),
-        Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),
     }
 }
 
@@ -321,14 +141,25 @@ fn roots(sources: &Sources) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(path) = sources.variable(variable).map(|path| sources.expand(path)) else {
         return Ok(None);
     };
+    let place = Place::Variable(variable);
     match sources.read(&path) {
-        Ok(file) => Ok(Some(file.text.into_bytes())),
-        Err(source) if source.kind() == ErrorKind::NotFound => {
-            let (place, key) = (Place::Variable(variable), "the bundle of certificates");
-            Err(ConfigError::NoKeyFile { place, key, path, source })
-        }
-        Err(source) => Err(ConfigError::Unreadable { path, source }),
+        Ok(file) if has_certificate(&file.text) => Ok(Some(file.text.into_bytes())),
+        Ok(_file) => Err(ConfigError::NoCertificate { place, path }),
+        Err(source) => match source.kind() {
+            ErrorKind::NotFound => {
+                let key = "the bundle of certificates";
+                Err(ConfigError::NoNamedFile { place, key, path, source })
+            }
+            // Not text: certificates in another form.
+            ErrorKind::InvalidData => Err(ConfigError::NoCertificate { place, path }),
+            _ => Err(ConfigError::Unreadable { path, source }),
+        },
     }
+}
+
+fn has_certificate(text: &str) -> bool {
+    let blocks = pem::blocks(text).unwrap_or_default();
+    blocks.iter().any(|block| block.label == "CERTIFICATE")
 }
 
 fn endpoint(sources: &Sources, wish: &Wish) -> Result<Option<Url>, ConfigError> {
@@ -388,12 +219,4 @@ fn known(
             Err(ConfigError::Region { place: found.place.clone(), region, nearest })
         }
     }
-}
-
-fn is_fingerprint(text: &str) -> bool {
-    let pairs: Vec<&str> = text.split(':').collect();
-    let is_pair = |pair: &&str| {
-        pair.len() == 2 && pair.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-    };
-    pairs.len() == 16 && pairs.iter().all(is_pair)
 }

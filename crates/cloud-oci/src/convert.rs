@@ -71,6 +71,7 @@ fn time(text: &str) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     #[test]
@@ -102,14 +103,22 @@ mod tests {
         assert_eq!((least.image, least.created), (None, None));
     }
 
+    /// In all forms that Oracle's SDK reads, to the same moment.
     #[test]
     fn times_in_all_forms_that_are_seen() {
-        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045);
-        for text in
-            ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05+00:00"]
-        {
-            assert_eq!(time(text), Some(at), "{text}");
+        let text = include_str!("../tests/data/response-leniency.json");
+        let seen: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).unwrap();
+        let times: Vec<_> = seen
+            .iter()
+            .filter_map(|(key, read)| Some((key.strip_prefix("time ")?, read)))
+            .collect();
+        assert_eq!(times.len(), 3);
+        for (text, read) in times {
+            let read: Timestamp = read.as_str().unwrap().parse().unwrap();
+            assert_eq!(time(text), Some(SystemTime::from(read)), "{text}");
         }
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045);
+        assert_eq!(time("2026-01-02T03:04:05.000Z"), Some(at));
         assert_eq!(time("2026-01-02T03:04:05.678901Z"), Some(at + Duration::from_micros(678_901)));
     }
 

@@ -40,6 +40,11 @@ impl<'a> Reader<'a> {
         self.expect(SEQUENCE).map(Reader::new)
     }
 
+    /// True if all there is left is one sequence.
+    pub(crate) fn is_one_sequence(mut self) -> bool {
+        self.sequence().is_some() && self.0.is_empty()
+    }
+
     /// The next element as a number, which has to be a small one.
     pub(crate) fn number(&mut self) -> Option<u32> {
         let bytes = self.expect(INTEGER)?;
@@ -114,5 +119,19 @@ mod tests {
         assert_eq!(Reader::new(&[0x02, 0x02, 0x08, 0x00]).number(), Some(2048));
         assert_eq!(Reader::new(&[0x04, 0x05, 1]).any(), None, "cut short");
         assert_eq!(Reader::new(&[0x04, 0x80]).any(), None, "without an end");
+    }
+
+    #[test]
+    fn one_sequence_and_nothing_else() {
+        let table = [
+            (&[0x30, 0x01, 7][..], true),
+            (&[0x30, 0x01, 7, 0], false),
+            (&[0x30, 0x02, 7], false),
+            (&[0x04, 0x01, 7], false),
+            (&[], false),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(Reader::new(bytes).is_one_sequence(), expected, "{bytes:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Images: listed once, asked for often.
 
 use crate::api::{Service, with_token};
-use crate::page::Listing;
+use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::{convert, wire};
 use cloud_core::http::Method;
@@ -58,11 +58,8 @@ impl Oci {
             operation: Operation::Images,
             service: Service::Core,
             path: &["images"],
-            query: &[
-                ("compartmentId", &self.site.compartment),
-                ("sortBy", "TIMECREATED"),
-                ("sortOrder", "DESC"),
-            ],
+            of: Of::Compartment(&self.site.compartment),
+            query: &[("sortBy", "TIMECREATED"), ("sortOrder", "DESC")],
         };
         let images: Vec<wire::Image> = listing.all(&self.api).await?;
         let gone = |image: &wire::Image| image.lifecycle_state.as_deref() == Some("DELETED");

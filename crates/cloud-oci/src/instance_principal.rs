@@ -29,6 +29,12 @@ pub(crate) const METADATA: &str = "http://169.254.169.254/opc/v2";
 /// A token is renewed once it has less than this left.
 const LEAST_LIFE: Duration = Duration::from_mins(1);
 
+/// Longest time to get a connection to the metadata service: a second try of the system's included.
+const LONGEST_CONNECT: Duration = Duration::from_secs(2);
+
+/// Longest part of a message that is kept in front of what to do.
+const LONGEST: usize = 200;
+
 pub(crate) struct InstancePrincipal {
     metadata: Metadata,
     exchange: Client<Unsigned>,
@@ -55,10 +61,8 @@ struct Certificate {
 impl Metadata {
     /// Asks at this base, directly: there is no proxy between a machine and its metadata.
     pub(crate) fn new(http: &Config, base: Url) -> Result<Self> {
-        let mut config = http.clone();
-        config.proxies = Proxies::none();
         let pacer = Pacer::new(Pace::default());
-        let client = Client::new(config, Unsigned, classify_metadata, pacer)?;
+        let client = Client::new(nearby(http), Unsigned, classify_metadata, pacer)?;
         Ok(Self { client, base })
     }
 
@@ -98,7 +102,7 @@ impl Metadata {
         let request = Request::new(Operation::Authenticate, Method::GET, url)
             .on(format!("metadata {path}"))
             .with_header(HeaderName::from_static("authorization"), bearer);
-        let answer = self.client.send(&request).await?;
+        let answer = self.client.send(&request).await.map_err(elsewhere)?;
         Ok(String::from_utf8_lossy(&answer.body).trim().to_owned())
     }
 }
@@ -201,6 +205,24 @@ impl InstancePrincipal {
     }
 }
 
+/// The same for a service on this very machine: without a proxy, and there at once or not at all.
+fn nearby(http: &Config) -> Config {
+    let mut config = http.clone();
+    config.proxies = Proxies::none();
+    config.connect_timeout = config.connect_timeout.min(LONGEST_CONNECT);
+    config
+}
+
+/// Who does not get to the metadata service, or hears that it knows nothing, is probably not where
+/// there is one.
+fn elsewhere(error: Error) -> Error {
+    if error.kind() != ErrorKind::Unavailable {
+        return error;
+    }
+    let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
+    error.because(format!("{said}: is this machine an OCI instance? else set auth: config_file"))
+}
+
 /// The tenancy that a certificate was made for.
 fn tenancy(certificate: &[u8]) -> Option<String> {
     der::subject_values(certificate)?.iter().find_map(|value| {
@@ -252,6 +274,14 @@ fn error(kind: ErrorKind) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_elsewhere_waited_more_than_a_minute_for_its_metadata() {
+        let mut http = Config::default();
+        assert_eq!(nearby(&http).connect_timeout, Duration::from_secs(2));
+        http.connect_timeout = Duration::from_secs(1);
+        assert_eq!(nearby(&http).connect_timeout, Duration::from_secs(1));
+    }
 
     #[test]
     fn the_certificate_names_tenancy_and_thumbprint() {

@@ -28,6 +28,9 @@ pub enum KeyError {
     /// There is no private key in the text.
     #[error("no private key in PEM form")]
     NoKey,
+    /// The file is not even text.
+    #[error("not in PEM form; convert it with `openssl pkey -inform DER -in OLD.der -out NEW.pem`")]
+    NotPem,
     /// OpenSSL's old encryption, whose key is made with MD5.
     #[error(
         "encrypted in OpenSSL's old form; convert it with \
@@ -41,10 +44,12 @@ pub enum KeyError {
     )]
     OtherEncryption,
     /// Encrypted, and no passphrase is known.
-    #[error("encrypted, and there is no passphrase; set pass_phrase")]
+    #[error("encrypted, and there is no passphrase; set pass_phrase or OCI_CLI_PASSPHRASE")]
     NoPassphrase,
     /// Encrypted, and not with this passphrase.
-    #[error("the passphrase does not open it; set pass_phrase to the right one")]
+    #[error(
+        "the passphrase does not open it; set pass_phrase or OCI_CLI_PASSPHRASE to the right one"
+    )]
     WrongPassphrase,
     /// Not a key of RSA, or one that is too short.
     #[error("not an RSA key of 2048 bits or more")]
@@ -73,9 +78,10 @@ impl PrivateKey {
             "ENCRYPTED PRIVATE KEY" => {
                 let passphrase = passphrase.ok_or(KeyError::NoPassphrase)?;
                 let bytes = decrypted(&block.bytes, passphrase.expose().as_bytes())?;
-                return KeyPair::from_pkcs8(bytes.expose())
-                    .map(Self)
-                    .map_err(|_| KeyError::WrongPassphrase);
+                // With a wrong passphrase the padding is right now and then, but what it opens is not.
+                let opened = Reader::new(bytes.expose()).is_one_sequence();
+                let wrong = if opened { KeyError::NotRsa } else { KeyError::WrongPassphrase };
+                return KeyPair::from_pkcs8(bytes.expose()).map(Self).map_err(|_| wrong);
             }
             _ => return Err(KeyError::NotRsa),
         };

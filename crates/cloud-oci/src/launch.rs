@@ -174,3 +174,141 @@ fn some_map<K: Into<String>, V: Into<String>>(
     map.extend(pairs.map(|(key, value)| (key.into(), value.into())));
     (!map.is_empty()).then_some(map)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{LaunchOptions, PreemptibleConfig};
+    use cloud_core::{ImageId, InstanceName, ShapeName, SubnetId, Tags, Zone};
+    use serde_json::{Value, json};
+
+    /// What a row has the spec say.
+    type Change = fn(&mut InstanceSpec);
+
+    fn spec() -> InstanceSpec {
+        let (name, shape) = (InstanceName::new("vm-1"), ShapeName::new("VM.Standard2.1"));
+        let mut spec = InstanceSpec::new(name, shape, ImageId::new("img"));
+        spec.zone = Some(Zone::new("AD-1"));
+        spec.subnet = Some(SubnetId::new("sub"));
+        spec
+    }
+
+    /// What is sent for the least that a launch can say.
+    fn least() -> Value {
+        json!({
+            "availabilityDomain": "AD-1",
+            "compartmentId": "c",
+            "createVnicDetails": {"hostnameLabel": "vm-1", "subnetId": "sub"},
+            "displayName": "vm-1",
+            "instanceOptions": {"areLegacyImdsEndpointsDisabled": true},
+            "shape": "VM.Standard2.1",
+            "sourceDetails": {"sourceType": "image", "imageId": "img"},
+        })
+    }
+
+    /// The least with these fields put in or replaced.
+    fn least_and(more: Value) -> Value {
+        let mut body = least();
+        let (Some(body_fields), Value::Object(more)) = (body.as_object_mut(), more) else {
+            panic!("two objects");
+        };
+        body_fields.extend(more);
+        body
+    }
+
+    fn sent(site: &Site, spec: &InstanceSpec) -> Value {
+        serde_json::to_value(details(site, spec).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_a_launch_says_was_never_looked_at_without_a_template() {
+        let terminate =
+            json!({"preemptionAction": {"type": "TERMINATE", "preserveBootVolume": false}});
+        let rows: [(Change, Value); 7] = [
+            (|_spec| {}, json!({})),
+            (|spec| spec.preemptible = true, json!({"preemptibleInstanceConfig": terminate})),
+            (
+                |spec| spec.fault_domain = Some(FaultDomain::new("2")),
+                json!({"faultDomain": "FAULT-DOMAIN-2"}),
+            ),
+            (
+                |spec| spec.fault_domain = Some(FaultDomain::new("Rack-7")),
+                json!({"faultDomain": "Rack-7"}),
+            ),
+            (
+                |spec| spec.flex = Some(Flex { ocpus: 2, memory_gb: None }),
+                json!({"shapeConfig": {"ocpus": 2.0}}),
+            ),
+            (
+                |spec| spec.tags = Tags::from([("cluster", "c1")]),
+                json!({"freeformTags": {"cluster": "c1"}}),
+            ),
+            (
+                |spec| {
+                    spec.ssh_keys = vec!["one\n".to_owned(), "two\n".to_owned()];
+                    spec.user_data = Some(Secret::new("#!".to_owned()));
+                },
+                json!({"metadata": {"ssh_authorized_keys": "one\ntwo", "user_data": "IyE="}}),
+            ),
+        ];
+        for (change, more) in rows {
+            let mut spec = spec();
+            change(&mut spec);
+            assert_eq!(sent(&Site::new("c"), &spec), least_and(more));
+        }
+    }
+
+    #[test]
+    fn a_template_fills_in_what_a_launch_does_not_say() {
+        let mut site = Site::new("c");
+        (site.zone, site.subnet) = (Some(Zone::new("AD-2")), Some(SubnetId::new("other")));
+        site.template.fault_domain = Some("FAULT-DOMAIN-3".to_owned());
+        site.template.instance_options = Some(InstanceOptions::default());
+        site.template.launch_options =
+            Some(LaunchOptions { network_type: Some("VFIO".to_owned()) });
+        // Only how it is taken away: whether it may be is for the launch to say.
+        site.template.preemptible_instance_config = Some(PreemptibleConfig::default());
+        let more = json!({
+            "faultDomain": "FAULT-DOMAIN-3", "instanceOptions": {}, "launchOptions": {"networkType": "VFIO"},
+        });
+        assert_eq!(
+            sent(&site, &spec()),
+            least_and(more.clone()),
+            "the launch goes before the site"
+        );
+        let mut spec = spec();
+        (spec.zone, spec.subnet, spec.preemptible) = (None, None, true);
+        spec.fault_domain = Some(FaultDomain::new("1"));
+        let mut expected = least_and(more);
+        expected["availabilityDomain"] = json!("AD-2");
+        expected["createVnicDetails"]["subnetId"] = json!("other");
+        expected["faultDomain"] = json!("FAULT-DOMAIN-1");
+        expected["preemptibleInstanceConfig"] = json!({});
+        assert_eq!(sent(&site, &spec), expected);
+    }
+
+    #[test]
+    fn what_oci_would_refuse_is_refused_before_it_is_sent() {
+        // Those of `ssh_authorized_keys` count, too.
+        const MOST: usize = 32_000 - 19;
+        let rows: [(Change, Result<(), &str>); 5] = [
+            (|spec| spec.zone = None, Err("no availability domain: ")),
+            (|spec| spec.subnet = None, Err("no subnet: ")),
+            (|spec| spec.name = InstanceName::new("1vm"), Err("1vm cannot be a host name: ")),
+            (|spec| spec.ssh_keys = vec!["x".repeat(MOST)], Ok(())),
+            (
+                |spec| spec.ssh_keys = vec!["x".repeat(MOST + 1)],
+                Err("ssh keys and user data take 32001 bytes as sent, and OCI takes 32000"),
+            ),
+        ];
+        for (change, expected) in rows {
+            let mut spec = spec();
+            change(&mut spec);
+            match (details(&Site::new("c"), &spec), expected) {
+                (Ok(_), Ok(())) => {}
+                (Err(why), Err(expected)) => assert!(why.starts_with(expected), "{why}"),
+                (got, expected) => panic!("{:?} and not {expected:?}", got.err()),
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::api::{Service, with_token};
 use crate::launch::fault_domain;
-use crate::page::Listing;
+use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::wire::{self, LimitValue, ResourceAvailability, ShapeConfig};
 use cloud_core::http::{Authorize as _, Method};
@@ -46,7 +46,8 @@ impl Oci {
             operation: OPERATION,
             service: Service::Limits,
             path: &["limitValues"],
-            query: &[("compartmentId", &tenancy), ("serviceName", "compute")],
+            of: Of::Tenancy(&tenancy),
+            query: &[("serviceName", "compute")],
         };
         let values: Vec<LimitValue> = listing.all(&self.api).await?;
         let limit = |value: LimitValue| Limit {

@@ -1,6 +1,6 @@
 //! Listings: all pages, as large as they come.
 
-use crate::api::{Api, Path, Service};
+use crate::api::{Api, Path, Query, Service};
 use cloud_core::http::{HeaderName, Method};
 use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde::de::DeserializeOwned;
@@ -17,8 +17,51 @@ pub(crate) struct Listing<'a> {
     pub(crate) operation: Operation,
     pub(crate) service: Service,
     pub(crate) path: Path<'a>,
-    pub(crate) query: &'a [(&'a str, &'a str)],
+    pub(crate) of: Of<'a>,
+    pub(crate) query: Query<'a>,
 }
+
+/// What the things that are listed belong to.
+#[derive(Clone, Copy)]
+pub(crate) enum Of<'a> {
+    Compartment(&'a str),
+    /// The compartment that is above all others.
+    Tenancy(&'a str),
+    Subnet(&'a str),
+    /// Something that can be gone, as the path or the query say.
+    Passing,
+}
+
+impl<'a> Of<'a> {
+    fn query(self) -> Option<(&'a str, &'a str)> {
+        match self {
+            Self::Compartment(id) | Self::Tenancy(id) => Some(("compartmentId", id)),
+            Self::Subnet(id) => Some(("subnetId", id)),
+            Self::Passing => None,
+        }
+    }
+
+    /// A compartment does not go while it is used: "not found" means that it is another's, or that
+    /// there is no policy.
+    pub(crate) fn explain(self, error: Error) -> Error {
+        let remedy = match self {
+            Self::Compartment(id) => {
+                format!("check compartment_id, which is {id}, and the policy of who asks")
+            }
+            Self::Tenancy(id) => format!("check the policy of who asks in the tenancy {id}"),
+            Self::Subnet(id) => format!("check the subnet {id} and the policy of who asks"),
+            Self::Passing => return error,
+        };
+        if error.kind() != ErrorKind::NotFound {
+            return error;
+        }
+        let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
+        error.with_kind(ErrorKind::Forbidden).because(format!("{said}: {remedy}"))
+    }
+}
+
+/// Longest part of a message that is kept in front of what to do.
+const LONGEST: usize = 200;
 
 impl Listing<'_> {
     /// Everything on all pages. How long a page is says nothing: only a header tells the last.
@@ -27,14 +70,16 @@ impl Listing<'_> {
         let mut page: Option<String> = None;
         let limit = api.page_size.clamp(1, LARGEST).to_string();
         for _ in 0..MOST_PAGES {
-            let mut query = self.query.to_vec();
+            let mut query: Vec<_> =
+                self.of.query().into_iter().chain(self.query.to_vec()).collect();
             query.push(("limit", limit.as_str()));
             query.extend(page.as_deref().map(|page| ("page", page)));
             let place = (self.service, self.path);
             let request =
                 api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
-            let answer = api.send(&request).await?;
-            everything.extend(answer.json::<Vec<T>>(&request)?);
+            let answer = api.send(&request).await.map_err(|error| self.of.explain(error))?;
+            // Their SDKs take null for an empty page, so a service may send it.
+            everything.extend(answer.json::<Option<Vec<T>>>(&request)?.unwrap_or_default());
             let next = answer.header(&HeaderName::from_static("opc-next-page"));
             let next = next.filter(|next| !next.is_empty()).map(str::to_owned);
             if next.is_none() {
@@ -47,5 +92,31 @@ impl Listing<'_> {
         }
         let why = format!("more than {MOST_PAGES} pages");
         Err(Error::new(ErrorKind::Protocol, self.operation).because(why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_compartment_was_not_found_and_not_named() {
+        let policy = "the policy of who asks";
+        let table = [
+            (
+                Of::Compartment("c"),
+                format!("forbidden: no: check compartment_id, which is c, and {policy}"),
+            ),
+            (Of::Tenancy("t"), format!("forbidden: no: check {policy} in the tenancy t")),
+            (Of::Subnet("s"), format!("forbidden: no: check the subnet s and {policy}")),
+            (Of::Passing, "not found: no".to_owned()),
+        ];
+        for (of, expected) in table {
+            let error = |kind| Error::new(kind, Operation::List).because("no");
+            let told = of.explain(error(ErrorKind::NotFound)).to_string();
+            assert_eq!(told, format!("list: {expected}"));
+            let other = of.explain(error(ErrorKind::Throttled)).to_string();
+            assert_eq!(other, "list: throttled: no");
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::auth::{Identity, Signer, Source};
 use crate::classify::classify;
 use crate::image::Images;
 use crate::instance_principal::{InstancePrincipal, Metadata};
-use crate::page::Listing;
+use crate::page::{Listing, Of};
 use crate::work_request::Works;
 use crate::{Clock, Config, Credentials, Power, Region, Site, convert, wire};
 use async_trait::async_trait;
@@ -127,13 +127,13 @@ impl Provider for Oci {
     /// OCI filters by name and not by tag, so all of the compartment is listed and the rest is done
     /// here.
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
-        let mut query = vec![("compartmentId", self.site.compartment.as_str())];
-        query.extend(filter.name.as_ref().map(|name| ("displayName", name.as_str())));
+        let name = filter.name.as_ref().map(|name| ("displayName", name.as_str()));
         let listing = Listing {
             operation: Operation::List,
             service: Service::Core,
             path: &["instances"],
-            query: &query,
+            of: Of::Compartment(&self.site.compartment),
+            query: name.as_slice(),
         };
         let instances: Vec<wire::Instance> = listing.all(&self.api).await?;
         let mut instances = filter.keep(instances.into_iter().map(convert::instance).collect());

@@ -18,7 +18,8 @@ pub struct Site {
     pub hostname: bool,
     /// How many things to ask for at a time when things are listed, at most 1000.
     pub page_size: u16,
-    /// Everything else that a launch can say.
+    /// Everything else that a launch can say. Whether an instance may be taken away, a launch always
+    /// says itself: `preemptible_instance_config` tells no more than how.
     pub template: LaunchDetails,
 }
 

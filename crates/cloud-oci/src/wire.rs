@@ -137,8 +137,12 @@ pub(crate) struct Subnet {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct WorkRequest {
+    pub(crate) id: Option<String>,
+    pub(crate) operation_type: Option<String>,
     pub(crate) status: Option<String>,
+    pub(crate) time_accepted: Option<String>,
 }
 
 #[derive(Deserialize)]

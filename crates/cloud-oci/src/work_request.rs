@@ -2,7 +2,7 @@
 
 use crate::api::{Api, Service};
 use crate::classify::classify_late;
-use crate::page::Listing;
+use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::wire::{WorkRequest, WorkRequestError};
 use cloud_core::http::{Answer, HeaderName, Method};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
-/// What this provider was to do, was accepted, and has not been seen to be done.
+/// What this provider was to do or saw begin, and has not been seen to be done.
 #[derive(Debug, Default)]
 pub(crate) struct Works(Mutex<BTreeMap<InstanceId, Work>>);
 
@@ -34,7 +34,12 @@ pub(crate) enum Aim {
 enum Known {
     /// Accepted; its work request says the rest.
     Accepted(String),
+    /// Seen to come, and launched by another process, or by a request whose answer was lost: which
+    /// work request it is has to be asked for.
+    Seen,
     Failed(Fault),
+    /// Removed by us: whatever else becomes of it, it has not failed.
+    Removed,
 }
 
 impl Aim {
@@ -66,35 +71,66 @@ impl Works {
         }
     }
 
-    /// An instance that somebody asked to be removed has not failed.
-    pub(crate) fn removed(&self, id: &InstanceId) {
+    /// What became of an earlier rebuild says nothing about the one that is asked for now.
+    pub(crate) fn begins_anew(&self, id: &InstanceId) {
         let mut map = self.map();
-        if map.get(id).is_some_and(|work| matches!(work.known, Known::Accepted(_))) {
+        if map.get(id).is_some_and(|work| matches!(work.aim, Aim::Rebuild(_))) {
             map.remove(id);
         }
     }
 
-    /// What is known of those in doubt; forgets those that are done.
+    /// An instance that we asked to be removed has not failed, unless it had before.
+    pub(crate) fn removed(&self, id: &InstanceId) {
+        let mut map = self.map();
+        if !map.get(id).is_some_and(|work| matches!(work.known, Known::Failed(_))) {
+            map.insert(id.clone(), Work { aim: Aim::Launch, known: Known::Removed });
+        }
+    }
+
+    /// What is known of those in doubt. Notes those that come, and forgets those that are done: of
+    /// an instance that was never seen to come nobody asks why it is gone.
     fn sort(&self, instances: &[Instance]) -> Vec<(InstanceId, Work)> {
         let mut map = self.map();
         let mut doubtful = Vec::new();
         for instance in instances {
-            let Some(work) = map.get(&instance.id) else { continue };
-            if work.aim.is_reached(instance) {
-                map.remove(&instance.id);
-            } else if work.aim.is_in_doubt(instance) {
-                doubtful.push((instance.id.clone(), work.clone()));
+            let id = &instance.id;
+            match map.get(id) {
+                None if instance.state == InstanceState::Pending => {
+                    map.insert(id.clone(), Work { aim: Aim::Launch, known: Known::Seen });
+                }
+                None | Some(Work { known: Known::Removed, .. }) => {}
+                Some(work) if work.aim.is_reached(instance) => drop(map.remove(id)),
+                Some(work) if work.aim.is_in_doubt(instance) => {
+                    doubtful.push((id.clone(), work.clone()));
+                }
+                Some(_under_way) => {}
             }
         }
         doubtful
     }
 
-    fn ended(&self, id: &InstanceId, fault: Option<Fault>) {
+    /// Keeps which work request launched an instance that was seen to come, or that there is none.
+    fn found(&self, id: &InstanceId, launch: Option<&str>) {
         let mut map = self.map();
-        match (fault, map.get_mut(id)) {
+        let seen = map.get_mut(id).filter(|work| matches!(work.known, Known::Seen));
+        match (launch, seen) {
+            (Some(launch), Some(work)) => work.known = Known::Accepted(launch.to_owned()),
+            (None, Some(_)) => drop(map.remove(id)),
+            (_, None) => {}
+        }
+    }
+
+    /// Keeps how a work request ended, unless another has taken its place.
+    fn ended(&self, id: &InstanceId, ended: Option<&str>, fault: Option<Fault>) {
+        let mut map = self.map();
+        let is_it = |work: &&mut Work| match &work.known {
+            Known::Accepted(it) => Some(it.as_str()) == ended,
+            Known::Seen | Known::Failed(_) | Known::Removed => false,
+        };
+        match (fault, map.get_mut(id).filter(is_it)) {
             (Some(fault), Some(work)) => work.known = Known::Failed(fault),
-            (None, _) => drop(map.remove(id)),
-            (Some(_), None) => {}
+            (None, Some(_)) => drop(map.remove(id)),
+            (_, None) => {}
         }
     }
 
@@ -103,48 +139,124 @@ impl Works {
     }
 }
 
+/// What was found out about an instance in doubt.
+struct Told {
+    id: InstanceId,
+    aim: Aim,
+    /// The work request, if one was found.
+    work: Option<String>,
+    verdict: Result<Verdict>,
+}
+
+/// What is to be said of instances in doubt.
+#[derive(Default)]
+struct Sayings {
+    faults: BTreeMap<InstanceId, Fault>,
+    /// Nobody asked for their end, and why they end will be said when the launch is over.
+    coming: BTreeSet<InstanceId>,
+}
+
 impl Oci {
-    /// Says of those that were launched here and are lost, and of those that were to get an image and
+    /// Says of those that were seen to come and are lost, and of those that were to get an image and
     /// have not got it, why that is so.
     pub(crate) async fn explain(&self, instances: &mut [Instance]) {
         let doubtful = self.works.sort(instances);
         if doubtful.is_empty() {
             return;
         }
-        let (mut faults, mut coming) = (BTreeMap::new(), BTreeSet::new());
+        let mut sayings = Sayings::default();
         let mut asked = JoinSet::new();
         for (id, Work { aim, known }) in doubtful {
-            match known {
-                Known::Failed(fault) => drop(faults.insert(id, fault)),
-                Known::Accepted(work) => {
-                    let api = Arc::clone(&self.api);
-                    asked.spawn(async move { (id, aim, verdict(&api, &work).await) });
+            let work = match known {
+                Known::Failed(fault) => {
+                    sayings.faults.insert(id, fault);
+                    continue;
                 }
-            }
+                Known::Accepted(work) => Some(work),
+                Known::Seen | Known::Removed => None,
+            };
+            asked.spawn(ask(Arc::clone(&self.api), self.site.compartment.clone(), (id, aim, work)));
         }
         // A task that was cancelled with the run time has nobody left to tell.
-        while let Some(answer) = asked.join_next().await {
-            let Ok((id, aim, verdict)) = answer else { continue };
-            match (verdict, aim) {
-                (Ok(Verdict::Failed(fault)), _) => {
-                    self.works.ended(&id, Some(fault.clone()));
-                    faults.insert(id, fault);
-                }
-                (Ok(Verdict::Ended), _) => self.works.ended(&id, None),
-                (Ok(Verdict::UnderWay), Aim::Launch) => drop(coming.insert(id)),
-                (Err(error), Aim::Launch) => drop(faults.insert(id, unread(&error))),
-                // It may yet get its image; the next look asks again.
-                (Ok(Verdict::UnderWay) | Err(_), Aim::Rebuild(_)) => {}
+        while let Some(told) = asked.join_next().await {
+            if let Ok(told) = told {
+                self.works.settle(told, &mut sayings);
             }
         }
         for instance in instances {
-            instance.fault = faults.remove(&instance.id);
-            if coming.contains(&instance.id) {
-                // Nobody asked for its end, and why it ends will be said when the launch is over.
+            instance.fault = sayings.faults.remove(&instance.id);
+            if sayings.coming.contains(&instance.id) {
                 instance.state = InstanceState::Pending;
             }
         }
     }
+}
+
+impl Works {
+    /// Keeps what was found out, and what of it is to be said.
+    fn settle(&self, told: Told, sayings: &mut Sayings) {
+        let Told { id, aim, work, verdict } = told;
+        // A moment's trouble says nothing about the launch; the next look asks again.
+        let passes = verdict.as_ref().is_err_and(|error| error.kind().passes());
+        if !passes || work.is_some() {
+            self.found(&id, work.as_deref());
+        }
+        match (verdict, aim) {
+            (Ok(Verdict::Failed(fault)), _) => {
+                self.ended(&id, work.as_deref(), Some(fault.clone()));
+                sayings.faults.insert(id, fault);
+            }
+            (Ok(Verdict::Ended), _) => self.ended(&id, work.as_deref(), None),
+            (Ok(Verdict::UnderWay), Aim::Launch) => drop(sayings.coming.insert(id)),
+            (Err(_), Aim::Launch) if passes => drop(sayings.coming.insert(id)),
+            // Another launched it, and may have removed it.
+            (Err(_), Aim::Launch) if work.is_none() => {}
+            (Err(error), Aim::Launch) => drop(sayings.faults.insert(id, unread(&error))),
+            // It may yet get its image; the next look asks again.
+            (Ok(Verdict::UnderWay) | Err(_), Aim::Rebuild(_)) => {}
+        }
+    }
+}
+
+/// Asks what became of an instance, and before that for the work request that launched it, if that
+/// is not known.
+async fn ask(
+    api: Arc<Api>,
+    compartment: String,
+    (id, aim, work): (InstanceId, Aim, Option<String>),
+) -> Told {
+    let work = match work {
+        Some(work) => Ok(Some(work)),
+        None => launch_of(&api, &compartment, &id).await,
+    };
+    let (work, verdict) = match work {
+        Ok(Some(work)) => {
+            let verdict = verdict(&api, &work).await;
+            (Some(work), verdict)
+        }
+        Ok(None) => (None, Ok(Verdict::Ended)),
+        Err(error) => (None, Err(error)),
+    };
+    Told { id, aim, work, verdict }
+}
+
+/// The work request that launched an instance: the oldest of its launches, as nothing comes before.
+async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Option<String>> {
+    let listing = Listing {
+        operation: Operation::Get,
+        service: Service::Core,
+        path: &["workRequests"],
+        of: Of::Passing,
+        query: &[("compartmentId", compartment), ("resourceId", id.as_str())],
+    };
+    let requests: Vec<WorkRequest> = listing.all(api).await?;
+    let is_launch = |request: &WorkRequest| {
+        let operation = request.operation_type.as_deref().unwrap_or_default();
+        operation.to_ascii_lowercase().contains("launch")
+    };
+    let launches = requests.into_iter().filter(is_launch);
+    let first = launches.min_by(|a, b| a.time_accepted.cmp(&b.time_accepted));
+    Ok(first.and_then(|request| request.id))
 }
 
 /// What a work request says.
@@ -174,8 +286,13 @@ async fn verdict(api: &Api, work: &str) -> Result<Verdict> {
 /// The first error of a work request, or the one that says most about what to do.
 async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
     let path = ["workRequests", work, "errors"];
-    let listing =
-        Listing { operation: Operation::Get, service: Service::Core, path: &path, query: &[] };
+    let listing = Listing {
+        operation: Operation::Get,
+        service: Service::Core,
+        path: &path,
+        of: Of::Passing,
+        query: &[],
+    };
     let errors: Vec<WorkRequestError> = listing.all(api).await?;
     let faults = errors.into_iter().map(|error| {
         let message = error.message.unwrap_or_default();
@@ -188,4 +305,56 @@ async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
 fn unread(error: &Error) -> Fault {
     let message = format!("lost soon after its launch; why could not be found out: {error}");
     Fault { kind: ErrorKind::Unavailable, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault() -> Fault {
+        Fault { kind: ErrorKind::Unavailable, message: "broken".to_owned() }
+    }
+
+    fn began(works: &Works, id: &InstanceId, aim: Aim, work: &str) {
+        let known = Known::Accepted(work.to_owned());
+        works.map().insert(id.clone(), Work { aim, known });
+    }
+
+    fn is_failed(works: &Works, id: &InstanceId) -> Option<bool> {
+        works.map().get(id).map(|work| matches!(work.known, Known::Failed(_)))
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_rebuild_was_taken_for_that_of_the_next() {
+        let (works, id) = (Works::default(), InstanceId::new("i"));
+        let aim = || Aim::Rebuild(ImageId::new("new"));
+        began(&works, &id, aim(), "second");
+        works.ended(&id, Some("first"), Some(fault()));
+        assert_eq!(is_failed(&works, &id), Some(false));
+        works.ended(&id, Some("first"), None);
+        assert_eq!(is_failed(&works, &id), Some(false));
+        works.ended(&id, Some("second"), Some(fault()));
+        assert_eq!(is_failed(&works, &id), Some(true));
+        works.begins_anew(&id);
+        assert_eq!(is_failed(&works, &id), None);
+    }
+
+    /// A listing that was on its way when the instance was removed shows it as it was.
+    #[test]
+    fn an_instance_that_we_removed_has_not_failed() {
+        let (works, id) = (Works::default(), InstanceId::new("i"));
+        let name = cloud_core::InstanceName::new("vm-1");
+        let shown = |state| [Instance::new(id.clone(), name.clone(), state)];
+        works.removed(&id);
+        assert!(works.sort(&shown(InstanceState::Pending)).is_empty());
+        assert!(works.sort(&shown(InstanceState::Terminating)).is_empty());
+    }
+
+    #[test]
+    fn a_rebuild_that_is_asked_for_too_soon_does_not_forget_the_launch() {
+        let (works, id) = (Works::default(), InstanceId::new("i"));
+        began(&works, &id, Aim::Launch, "w");
+        works.begins_anew(&id);
+        assert_eq!(is_failed(&works, &id), Some(false));
+    }
 }

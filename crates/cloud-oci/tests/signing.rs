@@ -81,6 +81,31 @@ fn an_encrypted_key_opens_with_its_passphrase() {
     }
 }
 
+/// OpenSSL leaves SHA-1 out, as that is what is meant where nothing is said.
+#[test]
+fn keys_are_opened_with_every_cipher_and_hash_that_we_read() {
+    let pass = Secret::new("throwaway-pass".to_owned());
+    for pem in [
+        include_str!("data/key-encrypted-pkcs8-aes128-sha1.pem"),
+        include_str!("data/key-encrypted-pkcs8-aes192-sha384.pem"),
+        include_str!("data/key-encrypted-pkcs8-aes256-sha512.pem"),
+    ] {
+        let key = PrivateKey::from_pem(pem, Some(&pass)).expect("it opens");
+        assert_eq!(key.fingerprint().expect("a digest"), text(&vectors(), "fingerprint"));
+    }
+}
+
+#[test]
+fn an_encrypted_key_of_another_kind_was_called_a_wrong_passphrase() {
+    let pem = include_str!("data/key-encrypted-pkcs8-ec.pem");
+    for (pass, expected) in
+        [("throwaway-pass", KeyError::NotRsa), ("another", KeyError::WrongPassphrase)]
+    {
+        let pass = Secret::new(pass.to_owned());
+        assert_eq!(PrivateKey::from_pem(pem, Some(&pass)).err(), Some(expected));
+    }
+}
+
 #[test]
 fn the_old_encryption_is_refused_with_the_command_that_converts_it() {
     let old = [

@@ -59,9 +59,14 @@ impl Answer {
         if let Ok(seconds) = value.parse() {
             return Some(Duration::from_secs(seconds));
         }
-        let date = |text: &str| -> Option<SystemTime> { httpdate::parse_http_date(text).ok() };
-        let (then, now) = (date(value)?, date(self.header(&DATE)?)?);
-        Some(then.duration_since(now).unwrap_or_default())
+        let then = httpdate::parse_http_date(value).ok()?;
+        Some(then.duration_since(self.date()?).unwrap_or_default())
+    }
+
+    /// What the cloud's clock said when it answered.
+    #[must_use]
+    pub fn date(&self) -> Option<SystemTime> {
+        httpdate::parse_http_date(self.header(&DATE)?).ok()
     }
 
     /// Adds what the cloud's operators need to find the request.

@@ -235,6 +235,10 @@ impl<A: Authorize> Client<A> {
             Some(pause) => error.with_retry_after(pause),
             None => error,
         };
+        let error = match answer.date() {
+            Some(date) => error.with_answered(date),
+            None => error,
+        };
         Err(Failure { fate, error })
     }
 

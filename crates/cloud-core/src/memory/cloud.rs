@@ -257,6 +257,7 @@ fn unanswered(operation: Operation) -> Error {
         | Operation::Rebuild
         | Operation::Reboot
         | Operation::Start
+        | Operation::Stop
         | Operation::Snapshot => ErrorKind::Ambiguous,
         Operation::Authenticate
         | Operation::List

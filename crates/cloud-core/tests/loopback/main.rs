@@ -18,7 +18,7 @@ use server::{Server, Step};
 use signers::{Counting, Tokens};
 use std::error::Error as _;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Short pauses and generous timeouts: nothing here depends on how fast the machine is.
 fn config() -> Config {
@@ -327,4 +327,13 @@ async fn a_post_without_a_body_had_no_length() {
         assert_eq!(send_by(&client, &request).await.expect("success"), "done");
         assert_eq!(server.seen()[0].header("content-length"), expected, "{method}");
     }
+}
+
+#[tokio::test]
+async fn an_error_keeps_the_clock_of_the_cloud_beside_its_text() {
+    let dated = Step::Answer(400, &["date: Thu, 01 Jan 1970 00:01:00 GMT"], "no".to_owned());
+    let server = Server::start([dated]).await;
+    let error = send(&server, Method::GET).await.expect_err("an error");
+    assert_eq!(error.answered(), Some(SystemTime::UNIX_EPOCH + Duration::from_mins(1)));
+    assert!(!error.to_string().contains("1970"), "{error}");
 }

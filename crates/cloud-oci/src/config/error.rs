@@ -88,9 +88,9 @@ pub enum ConfigError {
         /// What is wrong and what it should be.
         what: String,
     },
-    /// The key or token file is not there.
+    /// A file that is named is not there.
     #[error("{place}: {key} {} is not there: name the file that has it", path.display())]
-    NoKeyFile {
+    NoNamedFile {
         /// Where the name stands.
         place: Place,
         /// Which name.
@@ -100,9 +100,32 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
+    /// A file that is to have certificates has none.
+    #[error("{place}: no certificate in PEM form in {}: name a file that has one", path.display())]
+    NoCertificate {
+        /// Where the name stands.
+        place: Place,
+        /// The file.
+        path: PathBuf,
+    },
+    /// We may not read the key or the token.
+    #[error(
+        "{}: {key} cannot be read: make the user of this program its owner, and run `chmod 600 {}`",
+        path.display(),
+        path.display()
+    )]
+    Closed {
+        /// The file.
+        path: PathBuf,
+        /// What it is, by the name that names it.
+        key: &'static str,
+        /// Why.
+        source: io::Error,
+    },
     /// Others may read the key or the token.
     #[error(
-        "{}: {key} can be read by others (mode {mode:o}): run `chmod 600 {}`",
+        "{}: {key} can be read by others (mode {mode:o}): make the user of this program its owner, \
+         and run `chmod 600 {}`",
         path.display(),
         path.display()
     )]

@@ -1,6 +1,8 @@
 //! The form of `~/.oci/config`: sections, and keys with values, as Python's `configparser` reads
 //! them without interpolation.
 
+use std::fmt;
+
 /// A file with its lines.
 #[derive(Debug)]
 pub(super) struct Ini {
@@ -13,12 +15,18 @@ struct Section {
     entries: Vec<Entry>,
 }
 
-/// One `key = value`.
-#[derive(Clone, Debug)]
+/// One `key = value`; `Debug` does not show the value, which may be a passphrase.
+#[derive(Clone)]
 pub(super) struct Entry {
     key: String,
     pub(super) value: String,
     pub(super) line: usize,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in line {}", self.key, self.line)
+    }
 }
 
 /// What is wrong with a line.
@@ -121,6 +129,12 @@ mod tests {
         assert_eq!(get("other", "empty"), None);
         assert_eq!(ini.names(), ["DEFAULT", "other"]);
         assert!(!ini.has("third"));
+    }
+
+    #[test]
+    fn a_passphrase_was_shown() {
+        let shown = format!("{:?}", Ini::parse("[DEFAULT]\npass_phrase=hunter2\n"));
+        assert!(shown.contains("pass_phrase") && !shown.contains("hunter2"), "{shown}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Where configuration is read from: handed in, so that nothing here looks at the environment.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -25,13 +26,20 @@ pub struct Sources {
 
 type Read = dyn Fn(&Path) -> io::Result<File>;
 
-/// A file as read.
-#[derive(Clone, Debug)]
+/// A file as read; `Debug` shows nothing of what is in it, which may be a key.
+#[derive(Clone)]
 pub struct File {
     /// What is in it.
     pub text: String,
     /// Its permission bits, where there are such.
     pub mode: Option<u32>,
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { text, mode } = self;
+        f.debug_struct("File").field("bytes", &text.len()).field("mode", mode).finish()
+    }
 }
 
 impl Sources {

@@ -4,24 +4,50 @@ use crate::bare_site;
 use crate::recorder::Answer;
 use crate::stage::{COMPARTMENT, Stage};
 use cloud_core::{
-    ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
-    InstanceState, Poll, Provider as _, ProviderExt as _, ShapeName, SubnetId, WaitOutcome, Zone,
+    ErrorKind, ImageFilter, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
+    InstanceSpec, InstanceState, Poll, Provider as _, ProviderExt as _, ShapeName, SubnetId,
+    WaitOutcome, Zone,
 };
+use cloud_oci::Power;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The token of a session opens everything that the session may do.
 #[tokio::test]
 async fn a_token_that_the_cloud_repeats_is_not_shown() {
-    let token = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln";
-    let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
-    let said = format!(r#"{{"code": "NotAuthenticated", "message": "bad token {token}"}}"#);
-    stage.recorder.queue(Answer::new(401, said));
-    let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
-    assert!(!format!("{error:?}").contains(token), "{error:?}");
-    assert!(error.to_string().contains("bad token [redacted]"), "{error}");
-    let asked = stage.recorder.take();
-    assert!(asked[0].headers["authorization"].contains(&format!("keyId=\"ST${token}\"")));
+    let short = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln";
+    // As long as they are: what is cut before it is looked at leaves a part of it.
+    let long = format!("{short}{}", "c2lnbmVk".repeat(190));
+    for token in [short, &long] {
+        let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
+        let said = format!(r#"{{"code": "NotAuthenticated", "message": "bad token {token}"}}"#);
+        let mut answer = Answer::new(401, said);
+        answer.headers.push(("date".to_owned(), "Mon, 16 Nov 2026 12:00:00 GMT".to_owned()));
+        stage.recorder.queue(answer);
+        let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
+        assert!(!format!("{error:?}").contains("eyJ"), "{error:?}");
+        let shown =
+            "bad token [redacted]; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, ours ";
+        assert!(error.to_string().contains(shown), "{error}");
+        let asked = stage.recorder.take();
+        assert!(asked[0].headers["authorization"].contains(&format!("keyId=\"ST${token}\"")));
+    }
+}
+
+/// It was good when the program began.
+#[tokio::test]
+async fn a_session_that_ended_on_the_way_did_not_say_how_to_begin_another() {
+    let ended = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjF9.c2ln";
+    let good = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln";
+    let refused = "{\"code\": \"NotAuthenticated\", \"message\": \"not you\"}";
+    for (token, said) in
+        [(ended, "the session has expired: run `oci session authenticate`"), (good, "not you")]
+    {
+        let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
+        stage.recorder.queue(Answer::new(401, refused));
+        let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
+        assert_eq!(error.message(), Some(said));
+    }
 }
 
 /// Nothing is asked for twice, and nobody asks for an instance each.
@@ -59,6 +85,18 @@ async fn addresses_of_a_thousand_take_a_handful_of_requests() {
             "/20160918/privateIps?subnetId=s&limit=1000&page=deux".to_owned(),
         ]
     );
+}
+
+#[tokio::test]
+async fn a_page_that_is_null_was_no_page() {
+    let null = || Answer::new(200, "null");
+    with(vec![null(), null()], async |stage: &Stage| {
+        let listed = stage.oci.list(&InstanceFilter::default()).await.expect("an empty list");
+        assert!(listed.is_empty(), "{listed:?}");
+        let zones = stage.oci.zones().await.expect("an empty list");
+        assert!(zones.is_empty(), "{zones:?}");
+    })
+    .await;
 }
 
 /// What OCI says of something that is not there, and of something that we may not see.
@@ -110,6 +148,48 @@ async fn addresses_that_we_may_not_see_were_taken_for_none() {
         let told = addresses.await.map(|found| found.len()).map_err(|error| error.kind());
         assert_eq!(told, expected, "row {row}");
     }
+}
+
+#[tokio::test]
+async fn a_stop_that_was_refused_was_called_a_reboot() {
+    let table = [
+        (Power::Start, "start i: "),
+        (Power::Stop, "stop i: "),
+        (Power::SoftStop, "stop i: "),
+        (Power::Reset, "reboot i: "),
+        (Power::SoftReset, "reboot i: "),
+    ];
+    for (power, said) in table {
+        let told = with(vec![hidden()], async |stage: &Stage| {
+            stage.oci.power(&InstanceId::new("i"), power).await
+        });
+        let error = told.await.expect_err("hidden").to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_compartment_that_is_another_was_not_named() {
+    let of = format!("check compartment_id, which is {COMPARTMENT}, and the policy of who asks");
+    let stage = Stage::new(bare_site()).await;
+    let ids: Vec<InstanceId> = (0..3).map(|n| InstanceId::new(format!("i{n}"))).collect();
+    let told = |error: cloud_core::Error| {
+        assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");
+        assert!(error.to_string().contains(&of), "{error}");
+        error.subject().map(str::to_owned)
+    };
+    stage.recorder.queue(hidden());
+    let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("instances"));
+    stage.recorder.queue(hidden());
+    let error = stage.oci.images(&ImageFilter::default()).await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("images"));
+    stage.recorder.queue(hidden());
+    let error = stage.oci.zones().await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("availabilityDomains"));
+    stage.recorder.queue(hidden());
+    let error = stage.oci.addresses(&ids).await.expect_err("hidden");
+    assert_eq!(told(error).as_deref(), Some("vnicAttachments"));
 }
 
 #[tokio::test]
@@ -167,6 +247,24 @@ async fn a_launch_that_fails_was_taken_for_one_that_somebody_removed() {
 }
 
 #[tokio::test]
+async fn a_work_request_that_could_not_be_read_for_a_moment_was_the_end_of_the_node() {
+    let full = json!([{"code": "InternalError", "message": "Out of host capacity."}]);
+    let seen = launched_and_seen(vec![
+        found(&instance("TERMINATED")),
+        Answer::new(503, "busy"),
+        found(&instance("TERMINATED")),
+        found(&full),
+    ])
+    .await;
+    assert_eq!((&seen[0].state, &seen[0].fault), (&InstanceState::Pending, &None));
+    assert_eq!(seen[1].fault.as_ref().map(|fault| fault.kind), Some(ErrorKind::Capacity));
+    // One that we may not read stays so.
+    let seen = launched_and_seen(vec![found(&instance("TERMINATED")), hidden()]).await;
+    let fault = seen[0].fault.as_ref().expect("lost");
+    assert!(fault.message.starts_with("lost soon after its launch; why"), "{fault:?}");
+}
+
+#[tokio::test]
 async fn why_an_accepted_rebuild_failed_was_never_said() {
     let mut accepted = found(&instance("RUNNING"));
     accepted.headers.push(("opc-work-request-id".to_owned(), "w".to_owned()));
@@ -184,7 +282,10 @@ async fn why_an_accepted_rebuild_failed_was_never_said() {
         found(&json!({"status": "IN_PROGRESS"})),
         shown("old"),
         found(&broken),
-        // Another try, and this one is well: nobody asks about it.
+        // Another try, refused: what became of the first says nothing about it.
+        Answer::new(409, json!({"code": "Conflict", "message": "not now"}).to_string()),
+        shown("old"),
+        // One more, and this one is well: nobody asks about it.
         accepted,
         shown("new"),
     ];
@@ -198,6 +299,8 @@ async fn why_an_accepted_rebuild_failed_was_never_said() {
         let WaitOutcome::Lost(seen) = &waited.outcomes[&id] else { panic!("{waited:?}") };
         let said = seen.fault.as_ref().map(|fault| fault.message.as_str());
         assert_eq!((&seen.state, said), (&InstanceState::Running, Some("The volume is broken.")));
+        stage.oci.rebuild(&id, &image).await.expect_err("refused");
+        assert_eq!(get().await.fault, None, "of the first");
         stage.oci.rebuild(&id, &image).await.expect("accepted");
         assert_eq!(get().await.fault, None);
     })

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is meant to be different, and nothing else.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Differences {
-    /// Parameters of the query, and top-level fields of the body, that only we send.
+    /// Parameters of the query, and top-level fields of the body, that only we send. They have to be
+    /// there: nobody else would miss them.
     pub(crate) ours: &'static [&'static str],
     /// The same that only they send.
     pub(crate) theirs: &'static [&'static str],
@@ -26,8 +27,7 @@ pub(crate) fn compare(
     but: Differences,
     key: &PrivateKey,
 ) {
-    let line = captured["request_line"].as_str().expect("a line");
-    let mut words = line.split(' ');
+    let mut words = captured["request_line"].as_str().expect("a line").split(' ');
     let (method, target) = (words.next().expect("a method"), words.next().expect("a target"));
     assert_eq!(asked.method, method, "{name}");
     let (path, query) = split(target);
@@ -52,7 +52,12 @@ pub(crate) fn compare(
     headers(name, &asked.headers, &theirs, but);
     signature(name, asked, &theirs, key);
     let body: Value = serde_json::from_slice(&asked.body).unwrap_or(Value::Null);
-    let body = without(numbers(body), but.ours);
+    let body = numbers(body);
+    for ours in but.ours {
+        let sent = our_query.contains_key(*ours) || asked.headers.contains_key(*ours);
+        assert!(sent || body.get(*ours).is_some(), "{name}: {ours} is not sent");
+    }
+    let body = without(body, but.ours);
     assert_eq!(body, without(numbers(captured["body"].clone()), but.theirs), "{name}");
 }
 

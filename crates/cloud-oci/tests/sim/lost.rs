@@ -144,3 +144,47 @@ async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
     let ids: Vec<_> = found.iter().map(|image| &image.id).collect();
     assert_eq!(ids, [&made]);
 }
+
+/// The process that launched it is gone, or its answer was lost: another adopts what it sees.
+#[tokio::test]
+async fn a_launch_of_another_process_that_failed_later_was_taken_for_removed() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let (first, second, third) =
+        (stage.provider().await, stage.provider().await, stage.provider().await);
+    let message = "Out of host capacity.".to_owned();
+    let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
+    let admin = stage.cloud.admin();
+    admin.add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
+    let id = first.launch(&spec("vm-1")).await.expect("accepted").id;
+    let listed = async |provider: &Oci| {
+        let all = provider.list(&InstanceFilter::default()).await.expect("a list");
+        all.into_iter().find(|it| it.id == id).expect("shown for a while")
+    };
+    assert!(!listed(&second).await.state.is_lost(), "it comes");
+    admin.advance(Duration::from_mins(5));
+    admin.clear_requests();
+    for _look in 0..3 {
+        let shown = listed(&second).await;
+        assert_eq!(shown.fault.map(|fault| fault.kind), Some(ErrorKind::Capacity));
+        assert!(shown.state.is_lost(), "{}", shown.state);
+    }
+    assert_eq!(admin.counts()["ListWorkRequests"], 1, "asked for once");
+    // Who has not seen it come sees an old record, and asks nothing.
+    assert_eq!(listed(&third).await.fault, None);
+    assert_eq!(admin.counts()["ListWorkRequests"], 1);
+}
+
+#[tokio::test]
+async fn an_instance_that_another_process_removed_has_not_failed() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let (first, second) = (stage.provider().await, stage.provider().await);
+    let id = first.launch(&spec("vm-1")).await.expect("accepted").id;
+    assert!(!second.get(&id).await.expect("shown").state.is_lost(), "it comes");
+    first.terminate(&id).await.expect("accepted");
+    stage.cloud.admin().advance(Duration::from_mins(1));
+    for _look in 0..3 {
+        let shown = second.get(&id).await.expect("shown for a while");
+        assert!(shown.state.is_lost() && shown.fault.is_none(), "{shown:?}");
+    }
+    assert_eq!(stage.cloud.admin().counts()["ListWorkRequests"], 1, "asked for once");
+}

@@ -27,13 +27,13 @@ fn launching(stage: &SimStage, config: &Path) -> Child {
 #[tokio::test]
 #[ignore = "the other process of the test below"]
 async fn launches() {
-    let variable = |name| std::env::var(name).expect("set by the test below");
-    let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
-    let wish = Wish {
-        file: Some(variable(CONFIG).into()),
-        endpoint: Some(variable(ENDPOINT)),
-        ..Wish::default()
+    let variable = |name| std::env::var(name).ok();
+    // Run by hand with all that is ignored, it is nobody's other process.
+    let (Some(file), Some(endpoint)) = (variable(CONFIG), variable(ENDPOINT)) else {
+        return;
     };
+    let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
+    let wish = Wish { file: Some(file.into()), endpoint: Some(endpoint), ..Wish::default() };
     let config = Config::load(&sources, &wish).expect("good");
     let settings = Settings::default();
     let mut site = Site::new(settings.compartments.first().expect("one").clone());

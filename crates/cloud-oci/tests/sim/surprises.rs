@@ -85,10 +85,16 @@ async fn bare_metal_cannot_be_rebuilt_in_place() {
     let launched = provider.launch(&metal).await.expect("accepted");
     let ids = [launched.id.clone()];
     provider.wait_running(&InstanceFilter::default(), &ids, stage.poll()).await;
-    let refuse = Fault::answer(400, "InvalidParameter", "boot volume replacement needs a VM");
-    stage.cloud.admin().add_fault(Rule::once("UpdateInstance", refuse)).expect("it can happen");
-    let error = provider.rebuild(&launched.id, &stage.other_image()).await;
-    assert_eq!(error.expect_err("metal").kind(), ErrorKind::Unsupported);
+    let table = [
+        ("InvalidParameter", "boot volume replacement needs a VM", ErrorKind::Unsupported),
+        ("RelatedResourceNotAuthorizedOrNotFound", "no such image", ErrorKind::Invalid),
+    ];
+    for (code, message, expected) in table {
+        let refuse = Rule::once("UpdateInstance", Fault::answer(400, code, message));
+        stage.cloud.admin().add_fault(refuse).expect("it can happen");
+        let error = provider.rebuild(&launched.id, &stage.other_image()).await;
+        assert_eq!(error.expect_err("metal").kind(), expected, "{code}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,220 @@
+//! The values of one profile: environment first, then file.
+
+use super::ini::Ini;
+use super::{ConfigError, Credentials, Place, Sources, Wish};
+use crate::jwt;
+use crate::key::{KeyError, PrivateKey};
+use cloud_core::Secret;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A value and where it comes from.
+pub(super) struct Found {
+    pub(super) value: String,
+    pub(super) place: Place,
+}
+
+/// Reads values for one profile: environment first, then file.
+pub(super) struct Lookup<'a> {
+    sources: &'a Sources,
+    path: PathBuf,
+    ini: Option<Ini>,
+    profile: String,
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn open(sources: &'a Sources, wish: &Wish) -> Result<Self, ConfigError> {
+        let wished = wish.profile.as_deref().or_else(|| sources.variable("OCI_CLI_PROFILE"));
+        let profile = wished.unwrap_or("DEFAULT").to_owned();
+        let (path, ini) = config_file(sources, wish)?;
+        if let Some(ini) = &ini
+            && !ini.has(&profile)
+        {
+            let have = ini.names().into_iter().map(str::to_owned).collect();
+            return Err(ConfigError::NoProfile { path, profile, have });
+        }
+        let lookup = Self { sources, path, ini, profile };
+        if lookup.ini.is_none() && lookup.get("user").is_none() {
+            return Err(ConfigError::NoFile(lookup.path));
+        }
+        Ok(lookup)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Found> {
+        let variable = VARIABLES.iter().find(|(name, _)| *name == key).map(|(_, name)| *name);
+        if let Some((name, value)) =
+            variable.and_then(|name| Some((name, self.sources.variable(name)?)))
+        {
+            return Some(Found { value: value.to_owned(), place: Place::Variable(name) });
+        }
+        let entry = self.ini.as_ref()?.get(&self.profile, key)?;
+        let place = Place::Line(self.path.clone(), entry.line);
+        Some(Found { value: entry.value.clone(), place })
+    }
+
+    /// True for a token without a user beside it; a user that all profiles inherit is another's.
+    pub(super) fn is_session(&self) -> bool {
+        let own = |key: &str| self.ini.as_ref().is_some_and(|ini| ini.has_own(&self.profile, key));
+        let told = self.sources.variable("OCI_CLI_USER").is_some();
+        let inherited = own("security_token_file") && !own("user") && !told;
+        self.get("security_token_file").is_some() && (inherited || self.get("user").is_none())
+    }
+
+    fn need(&self, key: &'static str) -> Result<Found, ConfigError> {
+        let missing =
+            || ConfigError::Missing { path: self.path.clone(), profile: self.profile.clone(), key };
+        self.get(key).ok_or_else(missing)
+    }
+
+    /// The region that the SDK takes where a profile has none.
+    pub(super) fn region_variable(&self) -> Result<Found, ConfigError> {
+        let name = "OCI_REGION";
+        match self.sources.variable(name) {
+            Some(value) => Ok(Found { value: value.to_owned(), place: Place::Variable(name) }),
+            None => self.need("region"),
+        }
+    }
+
+    pub(super) fn ocid(&self, key: &'static str) -> Result<String, ConfigError> {
+        let Found { value, place } = self.need(key)?;
+        let plain = value.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"/".contains(&byte));
+        // The second form is that of tenancies and users of the first years.
+        let known = [format!("ocid1.{key}."), format!("ocidv1:{key}:")];
+        if plain && known.iter().any(|beginning| value.starts_with(beginning)) {
+            return Ok(value);
+        }
+        let what = format!("not an OCID: copy it from the console, it begins with ocid1.{key}.");
+        Err(ConfigError::Malformed { place, key, what })
+    }
+
+    pub(super) fn api_key(&self, tenancy: &str) -> Result<Credentials, ConfigError> {
+        let user = self.ocid("user")?;
+        let fingerprint = self.need("fingerprint")?;
+        if !is_fingerprint(&fingerprint.value) {
+            let what = "not 16 pairs of hex digits with colons between: copy it from the console";
+            let (place, what) = (fingerprint.place, what.to_owned());
+            return Err(ConfigError::Malformed { place, key: "fingerprint", what });
+        }
+        let (path, key) = self.private_key()?;
+        let refused = |source| ConfigError::Key { path: path.clone(), source };
+        let actual = key.fingerprint().map_err(refused)?;
+        if actual != fingerprint.value {
+            let (place, given) = (fingerprint.place, fingerprint.value);
+            return Err(ConfigError::Fingerprint { place, given, actual, path });
+        }
+        let key_id = Secret::new(format!("{tenancy}/{user}/{actual}"));
+        Ok(Credentials::Key { key_id, key: Arc::new(key) })
+    }
+
+    pub(super) fn session(&self) -> Result<Credentials, ConfigError> {
+        let (path, text) = self.file_of("security_token_file")?;
+        let token = text.trim();
+        if token.is_empty() {
+            return Err(no_token(self.need("security_token_file")?.place, &path));
+        }
+        if jwt::expiry(token).is_some_and(|expiry| expiry <= self.sources.now()) {
+            return Err(ConfigError::Expired(path));
+        }
+        let (_path, key) = self.private_key()?;
+        let key_id = Secret::new(format!("ST${token}"));
+        Ok(Credentials::Key { key_id, key: Arc::new(key) })
+    }
+
+    fn private_key(&self) -> Result<(PathBuf, PrivateKey), ConfigError> {
+        let (path, text) = self.file_of("key_file")?;
+        let passphrase = self.get("pass_phrase").map(|found| Secret::new(found.value));
+        match PrivateKey::from_pem(&text, passphrase.as_ref()) {
+            Ok(key) => Ok((path, key)),
+            Err(source) => Err(ConfigError::Key { path, source }),
+        }
+    }
+
+    /// A file that only its owner may read.
+    fn file_of(&self, key: &'static str) -> Result<(PathBuf, String), ConfigError> {
+        let Found { value, place } = self.need(key)?;
+        let path = self.sources.expand(&value);
+        let file = match self.sources.read(&path) {
+            Ok(file) => file,
+            Err(source) if source.kind() == ErrorKind::NotFound => {
+                return Err(ConfigError::NoNamedFile { place, key, path, source });
+            }
+            Err(source) if source.kind() == ErrorKind::InvalidData => {
+                return Err(not_text(place, key, path));
+            }
+            Err(source) => return Err(ConfigError::Closed { path, key, source }),
+        };
+        match file.mode {
+            Some(mode) if mode & 0o077 != 0 => Err(ConfigError::Open { path, key, mode }),
+            _ => Ok((path, file.text)),
+        }
+    }
+}
+
+/// What is wrong with a file whose bytes are not text.
+fn not_text(place: Place, key: &'static str, path: PathBuf) -> ConfigError {
+    match key {
+        "security_token_file" => no_token(place, &path),
+        _key_file => ConfigError::Key { path, source: KeyError::NotPem },
+    }
+}
+
+fn no_token(place: Place, path: &Path) -> ConfigError {
+    let what = format!("without a token in {}: run `oci session authenticate`", path.display());
+    ConfigError::Malformed { place, key: "security_token_file", what }
+}
+
+/// Keys of a profile and the variables that go before them.
+const VARIABLES: &[(&str, &str)] = &[
+    ("user", "OCI_CLI_USER"),
+    ("tenancy", "OCI_CLI_TENANCY"),
+    ("fingerprint", "OCI_CLI_FINGERPRINT"),
+    ("key_file", "OCI_CLI_KEY_FILE"),
+    ("pass_phrase", "OCI_CLI_PASSPHRASE"),
+    ("region", "OCI_CLI_REGION"),
+    ("security_token_file", "OCI_CLI_SECURITY_TOKEN_FILE"),
+];
+
+/// The configuration file that is to be read, if there is one.
+fn config_file(sources: &Sources, wish: &Wish) -> Result<(PathBuf, Option<Ini>), ConfigError> {
+    let named = wish
+        .file
+        .clone()
+        .or_else(|| sources.variable("OCI_CLI_CONFIG_FILE").map(|path| sources.expand(path)));
+    if let Some(path) = named {
+        return match read_ini(sources, &path)? {
+            Some(ini) => Ok((path, Some(ini))),
+            None => Err(ConfigError::NoFile(path)),
+        };
+    }
+    let usual = sources.at_home(".oci/config");
+    let other = sources.variable("OCI_CONFIG_FILE").map(|path| sources.expand(path));
+    let old = sources.at_home(".oraclebmc/config");
+    for path in [&usual, &other, &old].into_iter().flatten() {
+        if let Some(ini) = read_ini(sources, path)? {
+            return Ok((path.clone(), Some(ini)));
+        }
+    }
+    let first = usual.or(other);
+    Ok((first.unwrap_or_else(|| PathBuf::from("~/.oci/config")), None))
+}
+
+fn read_ini(sources: &Sources, path: &Path) -> Result<Option<Ini>, ConfigError> {
+    match sources.read(path) {
+        Ok(file) => Ini::parse(&file.text).map(Some).map_err(|wrong| ConfigError::Syntax {
+            path: path.to_owned(),
+            line: wrong.line,
+            what: wrong.what,
+        }),
+        Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+fn is_fingerprint(text: &str) -> bool {
+    let pairs: Vec<&str> = text.split(':').collect();
+    let is_pair = |pair: &&str| {
+        pair.len() == 2 && pair.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    pairs.len() == 16 && pairs.iter().all(is_pair)
+}

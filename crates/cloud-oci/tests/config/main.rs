@@ -1,0 +1,190 @@
+//! Configuration, good and bad.
+#![expect(clippy::expect_used, reason = "helpers of tests")]
+
+mod world;
+mod wrong;
+
+use cloud_oci::{File, Mode, Wish};
+use serde_json::Value;
+use world::{FINGERPRINT, TENANCY, TOKEN, USER, World, key_id, profile};
+
+#[test]
+fn a_good_configuration_is_read() {
+    let config = World::good().load(&Wish::default()).expect("good");
+    assert_eq!(key_id(&config), format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+    assert_eq!(config.region.expect("set").name(), "uk-london-1");
+    assert_eq!(config.tenancy.as_deref(), Some(TENANCY));
+    assert!(config.endpoint.is_none());
+}
+
+/// What Oracle's SDK and CLI made of the same.
+#[test]
+fn we_are_who_the_sdk_and_the_cli_say_that_we_are() {
+    let seen: Value = serde_json::from_str(include_str!("../data/auth-modes.json")).expect("JSON");
+    let sealed = include_str!("../data/key-encrypted-pkcs8-aes256-pbkdf2.pem");
+    let encrypted = World::good()
+        .with("key_file=", "pass_phrase=throwaway-pass\nkey_file=")
+        .file("/h/.oci/key.pem", sealed);
+    let session = World::good()
+        .with(&format!("user={USER}"), "security_token_file=/h/token")
+        .file("/h/token", TOKEN);
+    let table = [
+        ("encrypted_key_profile", encrypted),
+        ("cli_env_only_no_config_file", World::of_variables()),
+        ("cli_session_token", session),
+    ];
+    for (mode, world) in table {
+        let ours = key_id(&world.load(&Wish::default()).expect("good"));
+        let theirs = seen[mode]["keyId"].as_str().expect("a name");
+        // Tokens are cut in the record.
+        match theirs.strip_suffix("...") {
+            Some(beginning) => assert!(ours.starts_with(beginning), "{mode}: {ours}"),
+            None => assert_eq!(ours, theirs, "{mode}"),
+        }
+    }
+    let changes = [
+        ("region", "region=uk-london-1\n", ""),
+        ("fingerprint", FINGERPRINT, "zz"),
+        ("user", USER, "nope"),
+    ];
+    for (row, (key, from, to)) in changes.into_iter().enumerate() {
+        assert!(seen["invalid_config"][row][0].get(key).is_some(), "{key}");
+        let refused = World::good().with(from, to).refused(&Wish::default());
+        assert!(refused.contains(key), "{refused}");
+    }
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let config = World::good().load(&Wish::default()).expect("good");
+    let shown = format!("{config:?}");
+    assert!(!shown.contains(USER) && !shown.contains("BEGIN"), "{shown}");
+}
+
+#[test]
+fn a_key_was_shown_with_the_file_that_it_stands_in() {
+    let file = File { text: "-----BEGIN PRIVATE KEY-----".to_owned(), mode: Some(0o600) };
+    assert_eq!(format!("{file:?}"), "File { bytes: 27, mode: Some(384) }");
+}
+
+#[test]
+fn profiles_inherit_and_an_encrypted_key_takes_its_passphrase() {
+    let sealed = include_str!("../data/key-encrypted-pkcs8-aes256-pbkdf2.pem");
+    let world = World::good()
+        .with(
+            "region=",
+            "[ENC]\nkey_file=/h/enc.pem\npass_phrase=throwaway-pass\n[DEFAULT2]\nregion=",
+        )
+        .with("tenancy=", "region=fra\ntenancy=")
+        .file("/h/enc.pem", sealed);
+    let config = world.load(&profile("ENC")).expect("good");
+    assert_eq!(key_id(&config), format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+    assert_eq!(config.region.expect("set").name(), "eu-frankfurt-1");
+    let by_variable = world.variable("OCI_CLI_PROFILE", "ENC").load(&Wish::default());
+    assert!(by_variable.is_ok());
+}
+
+#[test]
+fn a_passphrase_in_the_environment_was_not_read() {
+    let sealed = include_str!("../data/key-encrypted-pkcs8-aes256-pbkdf2.pem");
+    let world = World::good().file("/h/.oci/key.pem", sealed);
+    assert!(world.refused(&Wish::default()).ends_with("set pass_phrase or OCI_CLI_PASSPHRASE"));
+    let told = world.variable("OCI_CLI_PASSPHRASE", "throwaway-pass");
+    let config = told.load(&Wish::default()).expect("good");
+    assert_eq!(key_id(&config), format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+}
+
+#[test]
+fn variables_go_before_the_file_and_are_enough_without_one() {
+    let config = World::good()
+        .variable("OCI_CLI_REGION", "phx")
+        .variable("OCI_CLI_ENDPOINT", "http://127.0.0.1:8080")
+        .load(&Wish::default())
+        .expect("good");
+    assert_eq!(config.region.expect("set").name(), "us-phoenix-1");
+    assert_eq!(config.endpoint.expect("set").as_str(), "http://127.0.0.1:8080/");
+    let config = World::of_variables().load(&Wish::default()).expect("good");
+    assert_eq!(config.region.expect("set").name(), "us-ashburn-1");
+}
+
+#[test]
+fn a_session_signs_with_its_token() {
+    let world = World::good()
+        .with(&format!("user={USER}"), "security_token_file=/h/token")
+        .file("/h/token", &format!("{TOKEN}\n"));
+    assert_eq!(key_id(&world.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
+    let old = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjF9.c2ln";
+    let refused = world.file("/h/token", old).refused(&Wish::default());
+    assert_eq!(refused, "/h/token: the session has expired: run `oci session authenticate`");
+}
+
+#[test]
+fn a_session_is_taken_for_who_has_a_key_too_if_the_environment_says_so() {
+    let world = World::good()
+        .with("key_file=", "security_token_file=/h/token\nkey_file=")
+        .file("/h/token", TOKEN);
+    let key = key_id(&world.load(&Wish::default()).expect("good"));
+    assert_eq!(key, format!("{TENANCY}/{USER}/{FINGERPRINT}"));
+    let session = world.variable("OCI_CLI_AUTH", "security_token");
+    assert_eq!(key_id(&session.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
+}
+
+/// `oci session authenticate` writes a profile of its own, beside the key that `oci setup config` made.
+#[test]
+fn a_session_was_taken_for_a_key_because_all_profiles_inherit_a_user() {
+    let session = "[session]\nsecurity_token_file=/h/token\n";
+    let world = World::good()
+        .with("region=uk-london-1\n", &format!("region=uk-london-1\n{session}"))
+        .file("/h/token", TOKEN);
+    assert_eq!(key_id(&world.load(&profile("session")).expect("good")), format!("ST${TOKEN}"));
+    let key = format!("{TENANCY}/{USER}/{FINGERPRINT}");
+    assert_eq!(key_id(&world.load(&Wish::default()).expect("good")), key);
+    let own = world.clone().with(session, &format!("{session}user={USER}\n"));
+    assert_eq!(key_id(&own.load(&profile("session")).expect("good")), key);
+    let told = world.variable("OCI_CLI_USER", USER);
+    assert_eq!(key_id(&told.load(&profile("session")).expect("good")), key);
+}
+
+#[test]
+fn ids_of_the_first_years_were_refused() {
+    let old = "ocidv1:tenancy:oc1:phx:1460406592660:aaaaaaaa";
+    let config = World::good().with(TENANCY, old).load(&Wish::default()).expect("good");
+    assert_eq!(config.tenancy.as_deref(), Some(old));
+}
+
+#[test]
+fn certificates_to_trust_are_read_where_the_environment_names_them() {
+    let world = World::good().variable("OCI_CLI_CERT_BUNDLE", "~/ca.pem");
+    let refused = world.refused(&Wish::default());
+    assert!(refused.starts_with("variable OCI_CLI_CERT_BUNDLE: the bundle of certificates"));
+    let pem = "# ours\n-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n";
+    let roots = world.file("/h/ca.pem", pem).load(&Wish::default()).expect("good").roots;
+    assert_eq!(roots.as_deref(), Some(pem.as_bytes()));
+}
+
+#[test]
+fn an_instance_principal_needs_no_file() {
+    let wish = Wish { mode: Some(Mode::InstancePrincipal), ..Wish::default() };
+    let config = World::default().load(&wish).expect("good");
+    assert_eq!(key_id(&config), "instance http://169.254.169.254/opc/v2");
+    assert!(config.region.is_none(), "the metadata service knows");
+    let config = World::default()
+        .variable("OCI_CLI_AUTH", "instance_principal")
+        .variable("OCI_METADATA_BASE_URL", "http://127.0.0.1:1/opc/v2")
+        .load(&Wish::default())
+        .expect("good");
+    assert_eq!(key_id(&config), "instance http://127.0.0.1:1/opc/v2");
+}
+
+#[test]
+fn a_region_that_nobody_knows_is_fine_where_no_host_is_made_of_it() {
+    let world = World::good().with("uk-london-1", "eu-atlantis-1");
+    let wish = Wish { endpoint: Some("http://127.0.0.1:1".to_owned()), ..Wish::default() };
+    assert!(world.load(&wish).is_ok());
+    let told = Wish { realm: Some("oraclecloud98.com".to_owned()), ..Wish::default() };
+    let realm = world.variable("OCI_DEFAULT_REALM", "oraclecloud99.com");
+    for (wish, domain) in [(Wish::default(), "oraclecloud99.com"), (told, "oraclecloud98.com")] {
+        let config = realm.load(&wish).expect("good");
+        assert_eq!(config.region.expect("set").domain(), domain);
+    }
+}
