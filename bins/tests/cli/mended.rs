@@ -49,11 +49,14 @@ fn a_dry_run_of_a_rollout_begun_anew_forgot_the_one_before() {
 #[test]
 fn a_dry_run_made_a_state_directory_and_a_log() {
     let stage = Stage::new().running();
-    fs::remove_dir_all(stage.path("state")).unwrap();
-    fs::remove_dir_all(stage.path("log")).unwrap();
+    // Not those of the stage: slurmctld has its own state there.
+    let new = stage.configuration().replace("/state,", "/new-state,").replace("/log/", "/new-log/");
+    stage.write("startnode.yaml", &new);
     stage.run("startnode", &["--dry-run", NODE]).with_code(0);
     stage.run("rebuild", &["submit", "--dry-run", "--image", "citc-ol9-3"]).with_code(0);
-    assert!(!stage.path("state").exists() && !stage.path("log").exists());
+    assert!(!stage.path("new-state").exists() && !stage.path("new-log").exists());
+    stage.run("startnode", &[NODE]).with_code(0);
+    assert!(stage.path("new-state").exists(), "a run makes it");
 }
 
 /// Under sudo, HOME is root's or the caller's.
