@@ -115,7 +115,14 @@ impl<'a> Reader<'a> {
     pub(super) fn all_texts(&mut self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for key in self.keys() {
-            all.extend(self.text(&key).map(|text| (key, text)));
+            let before = self.errors.len();
+            match (self.text(&key), Node::get(self.entries, &key)) {
+                (Some(text), _) => drop(all.insert(key, text)),
+                (None, Some(empty)) if self.errors.len() == before => {
+                    self.errors.push(self.source.expected(&key, "a text", empty));
+                }
+                (None, _) => {}
+            }
         }
         all
     }

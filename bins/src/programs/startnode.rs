@@ -145,17 +145,7 @@ async fn begin(
         context
             .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
     }
-    match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
-        // Slurm waits for an answer, and will get one for each node.
-        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
-        Ok(Some(unknown))
-            if !reboot && wiring::all_need_image(&context.site, &context.slurm.config, &names) =>
-        {
-            return Err(unknown);
-        }
-        Ok(Some(unknown)) => context.without_image(&unknown),
-        found => found.map(drop)?,
-    }
+    images(&mut context, &names, reboot).await?;
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;
     }
@@ -172,6 +162,23 @@ async fn begin(
         })
         .await;
     Ok(code)
+}
+
+/// Finds out which images there are; without that of the configuration, what needs none is done.
+async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Trouble> {
+    match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
+        // Slurm waits for an answer, and will get one for each node.
+        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+        Ok(Some(unknown)) => {
+            let all = wiring::all_need_image(&context.site, &context.slurm.config, names);
+            if all && !reboot {
+                return Err(unknown);
+            }
+            context.without_image(&unknown);
+        }
+        found => found.map(drop)?,
+    }
+    Ok(())
 }
 
 /// To go on would be to guess which nodes are of one job, and to start a part of them.

@@ -27,9 +27,14 @@ fn tenancies_that_demand_tags_refused_every_launch() {
 #[test]
 fn tags_that_are_no_texts_are_refused_where_they_stand() {
     let stage = Stage::new();
-    let text = format!("{}defined_tags: {{Operations: 3}}\n", stage.configuration());
-    let line = text.lines().count();
-    stage.write("startnode.yaml", &text);
-    let place = format!("startnode.yaml:{line}:28");
-    stage.run("startnode", &[NODE]).with_code(2).saying(&[&place, "Operations"]);
+    for (tags, column, word) in [
+        ("defined_tags: {Operations: 3}", 28, "Operations"),
+        ("defined_tags: {Operations: {CostCenter: }}", 39, "CostCenter"),
+        ("freeform_tags: {billable: ''}", 27, "billable"),
+    ] {
+        let text = format!("{}{tags}\n", stage.configuration());
+        let place = format!("startnode.yaml:{}:{column}", text.lines().count());
+        stage.write("startnode.yaml", &text);
+        stage.run("startnode", &[NODE]).with_code(2).saying(&[&place, word]);
+    }
 }

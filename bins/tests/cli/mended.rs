@@ -52,11 +52,13 @@ fn a_dry_run_made_a_state_directory_and_a_log() {
     // Not those of the stage: slurmctld has its own state there.
     let new = stage.configuration().replace("/state,", "/new-state,").replace("/log/", "/new-log/");
     stage.write("startnode.yaml", &new);
+    fs::create_dir(stage.path("new-log")).unwrap();
+    let made = || [stage.path("new-state").exists(), stage.path("new-log/elastic.log").exists()];
     stage.run("startnode", &["--dry-run", NODE]).with_code(0);
     stage.run("rebuild", &["submit", "--dry-run", "--image", "citc-ol9-3"]).with_code(0);
-    assert!(!stage.path("new-state").exists() && !stage.path("new-log").exists());
+    assert_eq!(made(), [false, false]);
     stage.run("startnode", &[NODE]).with_code(0);
-    assert!(stage.path("new-state").exists(), "a run makes it");
+    assert_eq!(made(), [true, true]);
 }
 
 /// Under sudo, HOME is root's or the caller's.

@@ -1,6 +1,6 @@
 //! Private addresses: of a few instances one by one, of many in a handful of requests for all.
 
-use crate::api::{Query, Service};
+use crate::api::{Path, Query, Service};
 use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::wire::{PrivateIp, Vnic, VnicAttachment};
@@ -39,7 +39,7 @@ impl Oci {
     ) -> Result<BTreeMap<InstanceId, IpAddr>> {
         let of = Of::Compartment(&self.site.compartment);
         let attachments: Vec<VnicAttachment> =
-            listing(&"vnicAttachments", of, &[]).all(&self.api).await?;
+            listing(&["vnicAttachments"], of, &[]).all(&self.api).await?;
         let attachments = attachments
             .into_iter()
             .filter(|a| a.instance_id.as_deref().is_some_and(|id| wanted.contains(id)));
@@ -48,7 +48,7 @@ impl Oci {
             first.values().filter_map(|attachment| attachment.subnet_id.as_deref()).collect();
         let mut by_vnic = BTreeMap::new();
         for subnet in subnets {
-            let addresses = listing(&"privateIps", Of::Subnet(subnet), &[]);
+            let addresses = listing(&["privateIps"], Of::Subnet(subnet), &[]);
             by_vnic.extend(primary(addresses.all::<PrivateIp>(&self.api).await?));
         }
         let address = |attachment: &VnicAttachment| by_vnic.get(attachment.vnic_id.as_ref()?);
@@ -104,12 +104,11 @@ impl Oci {
     /// The attachments of one instance, which can be gone.
     async fn attachments(&self, id: &str) -> Result<Vec<VnicAttachment>> {
         let query = [("compartmentId", self.site.compartment.as_str()), ("instanceId", id)];
-        listing(&"vnicAttachments", Of::Passing, &query).all(&self.api).await
+        listing(&["vnicAttachments"], Of::Passing, &query).all(&self.api).await
     }
 }
 
-fn listing<'a>(path: &'a &'a str, of: Of<'a>, query: Query<'a>) -> Listing<'a> {
-    let path = std::slice::from_ref(path);
+fn listing<'a>(path: Path<'a>, of: Of<'a>, query: Query<'a>) -> Listing<'a> {
     Listing { operation: OPERATION, service: Service::Core, path, of, query }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// OCI refuses requests whose date is further than this from its own.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// Longest part of a message that is kept in front of the clocks, so that those are not cut off.
+/// Longest part of a message that is kept in front of a remark, so that this is not cut off.
 const LONGEST: usize = 200;
 
 /// The body of an error; whatever else is in it is of no use.
@@ -111,9 +111,14 @@ pub(crate) fn with_our_clock(error: Error, clock: &Clock) -> Error {
         }
         _small => String::new(),
     };
-    let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
     let (theirs, ours) = (httpdate::fmt_http_date(theirs), clock.http_date());
-    error.because(format!("{said}; the cloud's clock says {theirs}, ours {ours}{hint}"))
+    with_remark(error, &format!("; the cloud's clock says {theirs}, ours {ours}{hint}"))
+}
+
+/// Puts a remark behind what the cloud said.
+pub(crate) fn with_remark(error: Error, remark: &str) -> Error {
+    let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
+    error.because(format!("{said}{remark}"))
 }
 
 #[cfg(test)]

@@ -94,7 +94,8 @@ impl Config {
     /// The file is `wish.file`, `OCI_CLI_CONFIG_FILE`, `~/.oci/config`, `OCI_CONFIG_FILE` (as in
     /// the SDK, only if that is not there) or `~/.oraclebmc/config`. Without any file the
     /// variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`, `_KEY_FILE` and `_REGION` are enough,
-    /// with `_PASSPHRASE` for an encrypted key; with one they go before it. `OCI_CLI_CERT_BUNDLE` names the certificate authorities to trust.
+    /// with `_PASSPHRASE` for an encrypted key; with one they go before it. `OCI_CLI_CERT_BUNDLE`
+    /// names the certificate authorities to trust.
     pub fn load(sources: &Sources, wish: &Wish) -> Result<Self, ConfigError> {
         let endpoint = endpoint(sources, wish)?;
         let mode = mode(sources, wish)?;

@@ -5,7 +5,7 @@
 //! The token is good for some minutes, and so is the key that was made for it.
 
 use crate::auth::{Identity, JSON, target};
-use crate::classify::classify;
+use crate::classify::{classify, with_remark};
 use crate::der;
 use crate::key::{KeyError, PrivateKey};
 use crate::sign::{Signed, SignedBody, sha256};
@@ -31,9 +31,6 @@ const LEAST_LIFE: Duration = Duration::from_mins(1);
 
 /// Longest time to get a connection to the metadata service: a second try of the system's included.
 const LONGEST_CONNECT: Duration = Duration::from_secs(2);
-
-/// Longest part of a message that is kept in front of what to do.
-const LONGEST: usize = 200;
 
 pub(crate) struct InstancePrincipal {
     metadata: Metadata,
@@ -219,8 +216,7 @@ fn elsewhere(error: Error) -> Error {
     if error.kind() != ErrorKind::Unavailable {
         return error;
     }
-    let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
-    error.because(format!("{said}: is this machine an OCI instance? else set auth: config_file"))
+    with_remark(error, ": is this machine an OCI instance? else set auth: config_file")
 }
 
 /// The tenancy that a certificate was made for.

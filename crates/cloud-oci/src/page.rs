@@ -1,6 +1,7 @@
 //! Listings: all pages, as large as they come.
 
 use crate::api::{Api, Path, Query, Service};
+use crate::classify::with_remark;
 use cloud_core::http::{HeaderName, Method};
 use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde::de::DeserializeOwned;
@@ -55,13 +56,9 @@ impl<'a> Of<'a> {
         if error.kind() != ErrorKind::NotFound {
             return error;
         }
-        let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
-        error.with_kind(ErrorKind::Forbidden).because(format!("{said}: {remedy}"))
+        with_remark(error.with_kind(ErrorKind::Forbidden), &format!(": {remedy}"))
     }
 }
-
-/// Longest part of a message that is kept in front of what to do.
-const LONGEST: usize = 200;
 
 impl Listing<'_> {
     /// Everything on all pages. How long a page is says nothing: only a header tells the last.

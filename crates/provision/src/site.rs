@@ -264,12 +264,12 @@ impl Site {
         Some(self.places_from(&first, zone))
     }
 
-    /// The zone that `ad=` means: a number is that of an availability domain, and any other name is
-    /// taken as it is.
+    /// The zone that `ad=` means: the root and what is given, unless that is a whole name of OCI's, which
+    /// has a colon.
     #[must_use]
     pub fn zone(&self, name: &str) -> Zone {
-        match (name.parse::<u32>(), &self.zone_root) {
-            (Ok(number), Some(root)) => Zone::new(format!("{root}{number}")),
+        match &self.zone_root {
+            Some(root) if !name.contains(':') => Zone::new(format!("{root}{name}")),
             _ => Zone::new(name),
         }
     }

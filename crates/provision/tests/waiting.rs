@@ -13,7 +13,7 @@ use provision::state::StateDir;
 use provision::{Cause, Outcome, Report, run};
 use slurmconf::{Config, Document, SlurmVersion};
 use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
-use slurmctl::{Controller as _, NodeAction};
+use slurmctl::{Controller as _, NodeAction, Reason};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -154,6 +154,56 @@ async fn a_machine_that_was_launched_while_a_resize_waited_was_left_behind() {
     assert!(report.is_success(), "{report:?}");
     let left: Vec<String> = bed.live().iter().map(|machine| machine.name.to_string()).collect();
     assert_eq!(left, ["n1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_that_was_told_to_end_behind_its_wait_ended_machines() {
+    let (mut bed, document) = persistent(Duration::from_mins(10)).await;
+    let (signal, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    let told = async {
+        // The first look behind the wait.
+        while bed.slurm.node("n2").unwrap().state.has_job() {
+            sleep(Duration::from_secs(1)).await;
+        }
+        let before = bed.requests(Operation::List);
+        while bed.requests(Operation::List) == before {
+            sleep(Duration::from_millis(1)).await;
+        }
+        signal.cancel();
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), told);
+    assert_eq!(report.nodes[&node("n2")].cause, Some(Cause::Cancelled), "{report:?}");
+    assert!(!bed.slurm.node("n2").unwrap().state.has_drain(), "takes jobs again");
+    assert_eq!(bed.live().len(), 2, "nothing deleted");
+}
+
+/// What an administrator drained is not undrained, so that there was nothing to undo.
+#[tokio::test(start_paused = true)]
+async fn patience_that_was_over_began_anew_for_a_node_of_the_administrators() {
+    let (bed, document) = persistent(Duration::from_mins(130)).await;
+    let (list, reason) = ("n2".parse().unwrap(), Reason::new("bad disk"));
+    bed.slurm.set_state(&list, NodeAction::Drain, Some(&reason)).await.unwrap();
+    let report = shrink(&bed, &document).await;
+    assert_eq!(report.nodes[&node("n2")].cause, Some(Cause::Timeout), "{report:?}");
+    assert!(bed.slurm.node("n2").unwrap().state.has_drain(), "as it was");
+    assert_eq!(bed.live().len(), 2, "nothing deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_drained_again_stayed_so_when_jobs_did_not_end() {
+    let (bed, document) = persistent(Duration::from_hours(3)).await;
+    let (list, reason) = ("n2".parse().unwrap(), Reason::new("bad disk"));
+    bed.slurm.set_state(&list, NodeAction::Drain, Some(&reason)).await.unwrap();
+    let lifted = async {
+        sleep(Duration::from_secs(30)).await;
+        bed.slurm.set_state(&list, NodeAction::Undrain, None).await.unwrap();
+        sleep(Duration::from_secs(11)).await;
+        assert!(bed.slurm.node("n2").unwrap().state.has_drain(), "drained again");
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), lifted);
+    assert_eq!(report.nodes[&node("n2")].cause, Some(Cause::Timeout), "{report:?}");
+    assert!(!bed.slurm.node("n2").unwrap().state.has_drain(), "takes jobs again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,7 +39,7 @@ impl Memory {
         request.last = begun.last.map(|seconds| UNIX_EPOCH + seconds);
     }
 
-    /// Writes down what the request has begun; an earlier rollout has no say over its nodes any more.
+    /// Writes down what the request has begun; a rollout of another image has no say over its nodes any more.
     pub(super) fn keep(&self, request: &Rollout) -> Result<(), String> {
         let last = request.last.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let (images, tried) = (request.images.clone(), request.tried.clone());
@@ -47,10 +47,15 @@ impl Memory {
         let state = self.path.parent().unwrap_or(Path::new(""));
         for (path, mut earlier) in all(state).filter(|(path, _)| *path != self.path) {
             let before = earlier.images.len();
-            earlier.images.retain(|node, _| !request.images.contains_key(node));
+            earlier
+                .images
+                .retain(|node, image| request.images.get(node).is_none_or(|it| it == image));
+            if earlier.images.len() == before {
+                continue;
+            }
             if earlier.images.is_empty() {
                 remove(&path)?;
-            } else if earlier.images.len() < before {
+            } else {
                 earlier.write(&path)?;
             }
         }
@@ -235,6 +240,22 @@ mod tests {
         memory("left");
         memory("done").forget().unwrap();
         assert_eq!(under_way(folder.path()), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_rollout_of_the_same_image_to_other_nodes_keeps_its_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = ImageId::new("new");
+        let mut part = rollout(&[("n1", "new")]);
+        part.partitions.push("p".to_owned());
+        part.tried.insert(node("n1"));
+        Memory::of(folder.path(), Some(&image), &part).keep(&part).unwrap();
+        let whole = rollout(&[("n1", "new"), ("n2", "new")]);
+        Memory::of(folder.path(), Some(&image), &whole).keep(&whole).unwrap();
+        let mut again = rollout(&[("n1", "new")]);
+        again.partitions.push("p".to_owned());
+        Memory::of(folder.path(), Some(&image), &again).recall(&mut again);
+        assert_eq!(again.tried, part.tried);
     }
 
     #[test]

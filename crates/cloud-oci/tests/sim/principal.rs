@@ -162,9 +162,10 @@ async fn a_region_newer_than_our_table_is_asked_for_with_its_realm() {
 #[tokio::test]
 async fn a_machine_that_is_no_instance_was_not_told_so() {
     let stage = SimStage::start(Settings::quick()).await;
-    // A port that nobody listens on any more.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr();
-    let base = format!("http://{}/opc/v2", port.expect("an address"));
+    // A port that is held, so that nobody else can have it, and on which nobody listens.
+    let held = tokio::net::TcpSocket::new_v4().expect("a socket");
+    held.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let base = format!("http://{}/opc/v2", held.local_addr().expect("an address"));
     let metadata = base.parse().expect("a URL");
     let config =
         Config { credentials: Credentials::InstancePrincipal { metadata }, ..config(&stage) };

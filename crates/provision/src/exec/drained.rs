@@ -64,8 +64,11 @@ impl Executor<'_> {
         if !lifted.is_empty() {
             let list: Hostlist = lifted.iter().collect();
             let again = self.tools.slurm.set_state(&list, NodeAction::Drain, Some(reason)).await;
-            if let Err(error) = again {
-                self.report.warn(format!("{list} could not be drained again: {error}"));
+            match again {
+                Ok(()) => self.drained_again.extend(lifted.iter().cloned()),
+                Err(error) => {
+                    self.report.warn(format!("{list} could not be drained again: {error}"));
+                }
             }
         }
         lifted

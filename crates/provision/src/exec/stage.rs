@@ -40,8 +40,10 @@ pub(crate) struct Executor<'a> {
     pub(crate) fixed: BTreeMap<NodeName, InstanceId>,
     /// So much time has gone by that what the plan was made from is no longer so.
     pub(super) outdated: bool,
-    /// What undoes the stages of a plan that was left because it was outdated.
-    pub(crate) left: Option<Vec<Step>>,
+    /// Nodes whose drain was lifted while we waited, and that we drained again.
+    pub(super) drained_again: BTreeSet<NodeName>,
+    /// What undoes the half of a plan that was carried out until it was outdated.
+    pub(crate) undo_of_half: Option<Vec<Step>>,
 }
 
 impl<'a> Executor<'a> {
@@ -66,7 +68,8 @@ impl<'a> Executor<'a> {
             dropped: Vec::new(),
             fixed: BTreeMap::new(),
             outdated: false,
-            left: None,
+            drained_again: BTreeSet::new(),
+            undo_of_half: None,
         }
     }
 
@@ -82,11 +85,11 @@ impl<'a> Executor<'a> {
             return;
         }
         let last = plan.stages.len();
-        let mut undo: &[Step] = &[];
+        let mut undo: Vec<Step> = Vec::new();
         for (number, stage) in plan.stages.iter().enumerate() {
             if self.tools.cancel.is_cancelled() && number > 0 {
                 self.cancelled(plan.stages.get(number..).unwrap_or_default());
-                self.steps(undo.to_vec()).await;
+                self.steps(undo).await;
                 return;
             }
             let all_well = self.report.is_success();
@@ -98,16 +101,28 @@ impl<'a> Executor<'a> {
                 }
             };
             let failed = self.stage(plan, steps, number + 1 == last).await;
-            if failed && !stage.undo.is_empty() {
-                self.steps(stage.undo.clone()).await;
+            undo = self.undo_of(stage);
+            if failed && !undo.is_empty() {
+                self.steps(undo).await;
                 return;
             }
-            if self.outdated && !self.tools.cancel.is_cancelled() {
-                self.left = Some(stage.undo.clone());
+            if self.outdated && !failed && !self.tools.cancel.is_cancelled() {
+                self.undo_of_half = Some(undo);
                 return;
             }
-            undo = &stage.undo;
         }
+    }
+
+    /// What undoes the stages up to this one.
+    fn undo_of(&self, stage: &Stage) -> Vec<Step> {
+        let mut undo = stage.undo.clone();
+        let named: BTreeSet<&NodeName> = stage.undo.iter().flat_map(Step::nodes).collect();
+        let again = self.drained_again.iter().filter(|node| !named.contains(node));
+        let nodes: Vec<NodeName> = again.cloned().collect();
+        if !nodes.is_empty() {
+            undo.push(Step::Undrain { nodes });
+        }
+        undo
     }
 
     fn cancelled(&mut self, stages: &[Stage]) {

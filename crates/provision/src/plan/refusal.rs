@@ -18,8 +18,10 @@ pub enum Refusal {
     /// Its features do not say what machine it is.
     #[error("no feature shape= or flavor= in slurm.conf")]
     NoShape,
-    /// Neither its features nor the configuration name an image.
-    #[error("no image: neither a feature image= nor a configured one")]
+    /// Neither its features nor the configuration name an image that there is.
+    #[error(
+        "no usable image: neither by a feature image=, nor by image_id, nor by the tag of this cluster"
+    )]
     NoImage,
     /// Its feature names a key pair that the configuration does not have.
     #[error("unknown key pair {0}")]

@@ -140,7 +140,7 @@ pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Ref
 pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
     let plan = |look: &Look| plan::deploy(nodes, look.world(run));
     let asked = (Operation::Deploy, Duration::ZERO);
-    let report = twice(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
+    let report = under_locks(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Deploy))
 }
 
@@ -151,7 +151,7 @@ pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
 pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
     let plan = |look: &Look| plan::resize(request, look.world(run));
     let asked = (Operation::Resize, request.patience);
-    let report = twice(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
+    let report = under_locks(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Resize))
 }
 
@@ -159,13 +159,13 @@ pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
 /// and those that are always there are started.
 pub async fn resize_to(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
     let asked = (Operation::Resize, request.patience);
-    twice(run, asked, |look| plan::resize_to(request, look.world(run))).await
+    under_locks(run, asked, |look| plan::resize_to(request, look.world(run))).await
 }
 
 /// Gives slurm.conf other nodes.
 pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
     let asked = (Operation::Finish, request.patience);
-    twice(run, asked, |look| plan::finish(request, look.world(run))).await
+    under_locks(run, asked, |look| plan::finish(request, look.world(run))).await
 }
 
 /// Plans, locks the nodes of the plan, and plans again: only then is it known that nobody else has
@@ -173,7 +173,7 @@ pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Re
 ///
 /// A wait for jobs may take a day, and lets go of nodes that others want: behind it, all of this is done
 /// once more. The deadline bounds how often.
-async fn twice<E>(
+async fn under_locks<E>(
     run: &Run<'_>,
     (operation, patience): (Operation, Duration),
     plan: impl Fn(&Look) -> Result<Plan, E>,
@@ -181,43 +181,58 @@ async fn twice<E>(
     let begun = run.begun(operation.as_str());
     // Nobody but an operator waits for it: jobs get all the time that they were given.
     let deadline = run.deadline(begun + patience);
-    let first = plan(&run.look().await)?;
-    let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
+    let mut nodes = nodes_of(&plan(&run.look().await)?);
     let mut report = Report::new(operation);
-    let mut half = Half { locks: BTreeMap::new(), undo: Vec::new() };
+    let mut half = Half::default();
     loop {
         let taken = half.lock(run, &nodes, deadline).await;
-        if !taken.is_empty() {
+        let look = half.look(run, deadline).await;
+        if !taken.is_empty() || half.is_cancelled(run) {
             half.undo(run, &mut report, deadline).await;
+            cancelled(&mut report, half.is_cancelled(run), &nodes);
             busy(&mut report, taken);
             break;
         }
-        let look = run.look_for(&mut half.locks, deadline).await;
-        let plan = match plan(&look) {
-            Ok(plan) => plan,
-            Err(error) => {
-                half.undo(run, &mut report, deadline).await;
-                return Err(error);
-            }
-        };
-        if plan.steps().any(|step| matches!(step, Step::Refuse { .. })) {
+        let plan = plan(&look);
+        let wanted = plan.as_ref().map(nodes_of).unwrap_or_default();
+        if !wanted.is_subset(&nodes) {
+            nodes.extend(wanted);
+            continue;
+        }
+        let refuses = |plan: &Plan| plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
+        if plan.as_ref().map_or(true, refuses) {
             half.undo(run, &mut report, deadline).await;
         }
+        let plan = plan?;
         let mut executor = run.executor(&plan, look, half.locks, deadline);
         executor.carry_out(&plan).await;
         merge(&mut report, executor.report);
-        let Some(undo) = executor.left else {
+        let Some(undo) = executor.undo_of_half else {
             break;
         };
-        half = Half { locks: executor.locks, undo };
+        half = Half { locks: executor.locks, undo, waited: true };
     }
     Ok(run.ended(report, begun))
 }
 
-/// A change that has got as far as a wait.
+fn nodes_of(plan: &Plan) -> BTreeSet<NodeName> {
+    plan.steps().flat_map(Step::nodes).cloned().collect()
+}
+
+/// Says of nodes that nothing more was done to them because we were told to end.
+fn cancelled(report: &mut Report, is_cancelled: bool, nodes: &BTreeSet<NodeName>) {
+    for node in nodes.iter().filter(|_| is_cancelled) {
+        let failed = NodeReport::new(Outcome::Failed);
+        report.note(node.clone(), failed.because(Cause::Cancelled, Cause::Cancelled.words()));
+    }
+}
+
+/// A change that has got as far as a wait, or has yet to begin.
+#[derive(Default)]
 struct Half {
     locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
     undo: Vec<Step>,
+    waited: bool,
 }
 
 impl Half {
@@ -233,6 +248,21 @@ impl Half {
         let locked = run.lock(&missing, (Instant::now() + PATIENCE).min(deadline)).await;
         self.locks.extend(locked.locks);
         locked.busy
+    }
+
+    async fn look(&mut self, run: &Run<'_>, deadline: Instant) -> Look {
+        let mut look = run.look_for(&mut self.locks, deadline).await;
+        if self.waited {
+            // One call that is not answered must not undo a day's wait.
+            run.ask_slurm_again(&mut look, deadline).await;
+        }
+        look
+    }
+
+    /// True if we were told to end, and what has begun is to be undone. What has not is carried out: the
+    /// executor itself ends between two stages.
+    fn is_cancelled(&self, run: &Run<'_>) -> bool {
+        self.waited && run.tools.cancel.is_cancelled()
     }
 
     /// Takes back what was done so far.
