@@ -1,22 +1,12 @@
 //! Machines that outlive what started them.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 mod support;
 
 use cloud_sim::Settings;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Scene, eventually};
+use support::{Scene, eventually, script};
 use tempfile::TempDir;
-
-fn script(directory: &Path, name: &str, text: &str) -> String {
-    let path = directory.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().to_owned()
-}
 
 /// The processes that machines wrote down, in the order in which they started.
 fn processes(log: &Path) -> Vec<String> {

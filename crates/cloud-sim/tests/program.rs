@@ -10,7 +10,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Scene, eventually, launch_body};
+use support::{Scene, eventually, launch_body, script};
 use tempfile::TempDir;
 
 /// The program while it runs.
@@ -72,13 +72,6 @@ async fn launch(running: &Running, state: &Path, name: &str, token: &str) -> ser
     let answer = request.header("opc-retry-token", token).body(body).send().await.unwrap();
     assert_eq!(answer.status(), 200);
     serde_json::from_str(&answer.text().await.unwrap()).unwrap()
-}
-
-fn script(directory: &Path, name: &str, text: &str) -> String {
-    let path = directory.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().to_owned()
 }
 
 fn text(path: &Path) -> String {

@@ -7,7 +7,7 @@ use aws_lc_rs::signature::RsaKeyPair;
 use cloud_sim::{Capacity, Fault, Limit, Mismatch, Rule, Settings, Throttle};
 use serde_json::json;
 use std::time::{Duration, SystemTime};
-use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, launch_body};
+use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, escaped, launch_body};
 
 const LIST: &str = "/20160918/instances?compartmentId=ocid1.compartment.oc1..aaaacomp";
 
@@ -330,7 +330,7 @@ async fn pages_are_followed_to_the_end() {
         let Some(next) = answer.header("opc-next-page") else {
             break;
         };
-        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        let next = escaped(&next);
         target = format!("{LIST}&sortBy=DISPLAYNAME&page={next}");
     }
     let expected: Vec<String> = (0..11).map(|n| format!("n{n:02}")).collect();

@@ -246,7 +246,7 @@ async fn replay(path: &Path) {
         let first = format!("/20160918/instances?compartmentId={}&limit=2", support::COMPARTMENT);
         let first = scene.get(&first);
         let next = first.await.ok().header("opc-next-page").unwrap();
-        ids.insert("Mg%3D%3D".to_owned(), next.replace('=', "%3D").replace('+', "%2B"));
+        ids.insert("Mg%3D%3D".to_owned(), support::escaped(&next));
     }
     if name.starts_with("33") {
         let before = path.with_file_name("32-CreateInstanceConfiguration.json");

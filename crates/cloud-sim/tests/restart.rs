@@ -8,7 +8,7 @@ use cloud_sim::{Settings, Timing};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
-use support::{COMPARTMENT, IMAGE, SUBNET, Scene, launch_body};
+use support::{COMPARTMENT, IMAGE, SUBNET, Scene, escaped, launch_body};
 use tempfile::TempDir;
 
 async fn start(state: &Path) -> Scene {
@@ -90,7 +90,7 @@ async fn numbers_are_not_given_twice_over_restarts() {
         let Some(next) = answer.header("opc-next-page") else {
             break;
         };
-        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        let next = escaped(&next);
         target = format!("workRequests?compartmentId={COMPARTMENT}&limit=1&page={next}");
     }
     assert_eq!(seen.len(), 6, "a launch and a termination of each run");
