@@ -263,6 +263,28 @@ async fn who_is_not_known_is_not_let_in() {
 }
 
 #[tokio::test]
+async fn a_body_that_was_not_signed_was_taken() {
+    let scene = Scene::frozen().await;
+    let (signed, other) = (launch_body("n1").to_string(), launch_body("n2").to_string());
+    assert_eq!(signed.len(), other.len());
+    let (endpoint, target) = (scene.cloud.endpoint(), "/20160918/instances");
+    let host = endpoint.trim_start_matches("http://");
+    let send = async |body: String| {
+        let mut request = scene.http.post(format!("{endpoint}{target}"));
+        for (name, value) in scene.signer.headers("POST", target, host, &signed) {
+            request = request.header(name, value);
+        }
+        let answer = request.body(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let (status, text) = send(other).await;
+    assert_eq!(status, 401, "{text}");
+    assert!(text.contains("NotAuthenticated") && text.contains("x-content-sha256"), "{text}");
+    assert_eq!(scene.cloud.admin().instances().len(), 0);
+    assert_eq!(send(signed.clone()).await.0, 200);
+}
+
+#[tokio::test]
 async fn a_wrong_clock_is_told_the_date() {
     let mut scene = Scene::frozen().await;
     scene.signer.date = Some(SystemTime::now() - Duration::from_mins(6));
