@@ -95,7 +95,7 @@ fn certificate_key(der: &[u8]) -> Result<KeyPair, Refusal> {
 
 pub(crate) fn broken(what: &str) -> Refusal {
     let message = format!("the simulator could not make a {what}");
-    Refusal::new(hyper::StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
+    Refusal::new(hyper::StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
 }
 
 fn name(entries: Vec<(DnType, String)>) -> DistinguishedName {
