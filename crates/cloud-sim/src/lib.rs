@@ -11,6 +11,7 @@ mod credentials;
 mod error;
 mod fault;
 mod federation;
+mod group;
 mod hold;
 mod identity;
 mod image;

@@ -1,5 +1,6 @@
 //! Machines: programs that run when an instance starts and stops.
 
+use crate::group;
 use crate::instance::Record;
 use crate::leftover;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -246,7 +247,7 @@ async fn end(programs: &Programs, machine: &Machine, mut child: Child, group: Op
 /// Gives a process group some time to end; true if it did, after which its number is free.
 async fn empties(group: Pid) -> bool {
     let deadline = tokio::time::Instant::now() + GRACE;
-    while rustix::process::test_kill_process_group(group).is_ok() {
+    while group::lives(group) {
         if tokio::time::Instant::now() >= deadline {
             return false;
         }
