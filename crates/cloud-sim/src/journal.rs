@@ -52,7 +52,7 @@ const GROWTH: u64 = 4;
 impl Journal {
     /// Opens the journal of a directory and reads what it remembers.
     pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Row>), Error> {
-        let path = directory.join("journal.jsonl");
+        let path = path_in(directory);
         let fail = |source| Error::File { path: path.clone(), source };
         fs::create_dir_all(directory).map_err(fail)?;
         let mut options = OpenOptions::new();
@@ -125,6 +125,10 @@ impl Journal {
     }
 }
 
+fn path_in(directory: &Path) -> PathBuf {
+    directory.join("journal.jsonl")
+}
+
 fn write_rows(file: &mut File, rows: &[Row]) -> io::Result<u64> {
     let mut text = Vec::new();
     for row in rows {
@@ -171,10 +175,19 @@ impl World {
         value.ok()
     }
 
-    /// Takes over a line. One that another version wrote and we cannot read is as if gone.
-    pub(crate) fn put_row(&mut self, row: Row) {
-        let Row { table, id, now } = row;
-        let row = now.unwrap_or(Value::Null);
+    /// Takes over the lines of a journal. One that another version wrote and we cannot read is
+    /// refused: it would be gone when the file is written anew.
+    pub(crate) fn put_rows(&mut self, directory: &Path, rows: Vec<Row>) -> Result<(), Error> {
+        for (index, row) in rows.into_iter().enumerate() {
+            let unread =
+                |source| Error::Journal { path: path_in(directory), line: index + 1, source };
+            self.put_row(row).map_err(unread)?;
+        }
+        Ok(())
+    }
+
+    fn put_row(&mut self, row: Row) -> serde_json::Result<()> {
+        let Row { table, id, now: row } = row;
         match table {
             Table::Instances => put(&mut self.instances, id, row),
             Table::Images => put(&mut self.images, id, row),
@@ -227,14 +240,11 @@ impl World {
 fn put<T: serde::de::DeserializeOwned>(
     things: &mut std::collections::BTreeMap<String, T>,
     id: String,
-    row: Value,
-) {
-    match serde_json::from_value(row) {
-        Ok(thing) => {
-            things.insert(id, thing);
-        }
-        Err(_) => {
-            things.remove(&id);
-        }
+    row: Option<Value>,
+) -> serde_json::Result<()> {
+    match row {
+        Some(row) => drop(things.insert(id, serde_json::from_value(row)?)),
+        None => drop(things.remove(&id)),
     }
+    Ok(())
 }

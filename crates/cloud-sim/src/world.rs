@@ -115,9 +115,7 @@ impl World {
         };
         let (journal, rows) = Journal::open(&directory)?;
         let furnished = self.all_rows();
-        for row in rows {
-            self.put_row(row);
-        }
+        self.put_rows(&directory, rows)?;
         for id in self.instances.keys() {
             self.index.touch(id);
         }

@@ -220,3 +220,21 @@ async fn the_journal_grew_without_end_while_the_cloud_ran() {
     assert_eq!(all.iter().map(|one| one.display_name.as_str()).collect::<Vec<_>>(), ["n99"]);
     assert!(!images(&scene).await.contains(&IMAGE.to_owned()), "what is gone stays gone");
 }
+
+#[tokio::test]
+async fn a_record_that_could_not_be_read_was_deleted_at_the_start() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    scene.launch("n1").await;
+    drop(scene);
+    let journal = state.path().join("journal.jsonl");
+    let mut file = std::fs::OpenOptions::new().append(true).open(&journal).unwrap();
+    let line = "{\"table\":\"instances\",\"id\":\"x\",\"now\":{\"of\":\"another version\"}}\n";
+    file.write_all(line.as_bytes()).unwrap();
+    let before = std::fs::read_to_string(&journal).unwrap();
+    let settings = Settings { state: Some(state.path().to_owned()), ..Settings::default() };
+    let refused = cloud_sim::Cloud::start(settings).await.unwrap_err();
+    let line = format!("line {} is not a record", before.lines().count());
+    assert!(refused.to_string().contains(&line), "{refused}");
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), before);
+}
