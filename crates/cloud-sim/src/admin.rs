@@ -118,7 +118,7 @@ impl Admin {
     /// The newest requests, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
-        lock(&self.shared.records).all()
+        lock(&self.shared.records).after(0)
     }
 
     /// How many requests there were of each operation.

@@ -113,17 +113,26 @@ pub(crate) struct UnderWay {
     number: u64,
     /// The status of the answer, as soon as there is one.
     pub(crate) status: Option<u16>,
+    /// The numbers of the rules that happened to it.
+    pub(crate) faults: Vec<u64>,
 }
 
 impl UnderWay {
     pub(crate) fn begin(shared: &Arc<Shared>, request: Recorded) -> Self {
         let number = lock(&shared.records).begin(request);
-        Self { shared: Arc::clone(shared), number, status: None }
+        Self { shared: Arc::clone(shared), number, status: None, faults: Vec::new() }
+    }
+
+    /// Notes the body, when it has come.
+    pub(crate) fn has_body(&self, body: &[u8]) {
+        let body = String::from_utf8_lossy(body).into_owned();
+        lock(&self.shared.records).has_body(self.number, body);
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        lock(&self.shared.records).end(self.number, self.status);
+        let faults = std::mem::take(&mut self.faults);
+        lock(&self.shared.records).end(self.number, self.status, faults);
     }
 }

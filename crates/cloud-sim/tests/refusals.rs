@@ -285,6 +285,21 @@ async fn a_body_that_was_not_signed_was_taken() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_not_simulated_looked_like_something_that_is_gone() {
+    let scene = Scene::frozen().await;
+    for (method, target) in [
+        ("GET", "/20160918/volumes/ocid1.volume.oc1.phx.x"),
+        ("GET", "/20160918/instances/"),
+        ("DELETE", "/20160918/instances"),
+    ] {
+        let answer = scene.send(method, target, "").await.refused(501, "NotImplemented");
+        assert!(answer.text.contains(&format!("{method} {target}")), "{}", answer.text);
+    }
+    let gone = scene.get("/20160918/instances/ocid1.instance.oc1.phx.x").await;
+    gone.refused(404, "NotAuthorizedOrNotFound");
+}
+
+#[tokio::test]
 async fn a_wrong_clock_is_told_the_date() {
     let mut scene = Scene::frozen().await;
     scene.signer.date = Some(SystemTime::now() - Duration::from_mins(6));
