@@ -1,6 +1,6 @@
 //! Whether rules and bounds can have an effect: a misspelt one would make a test pass for nothing.
 
-use crate::clock::is_speed;
+use crate::clock::Speed;
 use crate::error::Error;
 use crate::fault::{Fault, Rule};
 use crate::route::{WORKING, is_operation};
@@ -22,9 +22,7 @@ fn check_operation(what: &'static str, name: &str) -> Result<(), Error> {
 impl Settings {
     /// Refuses what cannot be, and what could never have an effect.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if !is_speed(self.speed) {
-            return Err(Error::Speed { speed: self.speed });
-        }
+        Speed::new(self.speed)?;
         self.faults.iter().try_for_each(Rule::check)?;
         self.throttle.iter().try_for_each(Throttle::check)?;
         self.check_capacity(&self.capacity)?;

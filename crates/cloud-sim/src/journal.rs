@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The kinds of things that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub(crate) struct Journal {
     compact: u64,
     /// What the settings furnish, which is not written down.
     furnished: Vec<Row>,
+    /// Why it ended, if it did.
+    failure: Option<(PathBuf, Arc<io::Error>)>,
 }
 
 /// A file of less than this is not worth a rewrite.
@@ -82,9 +85,9 @@ impl Journal {
     }
 
     /// Adds the lines of one change in one write, so that all of it is there or nothing. A disk
-    /// that fails must not fail the cloud: the state then ends with it.
+    /// that fails must not fail the cloud: the state then ends with it, and [`Journal::kept`] tells.
     pub(crate) fn append(&mut self, rows: &[Row]) {
-        let Some((_, file)) = &mut self.file else {
+        let Some((path, file)) = &mut self.file else {
             return;
         };
         if rows.is_empty() {
@@ -92,7 +95,20 @@ impl Journal {
         }
         match write_rows(file, rows) {
             Ok(bytes) => self.length = self.length.saturating_add(bytes),
-            Err(_) => self.file = None,
+            Err(source) => {
+                self.failure = Some((path.clone(), Arc::new(source)));
+                self.file = None;
+            }
+        }
+    }
+
+    /// Says why not all is written down, if it is not.
+    pub(crate) fn kept(&self) -> Result<(), Error> {
+        match &self.failure {
+            None => Ok(()),
+            Some((path, source)) => {
+                Err(Error::Unkept { path: path.clone(), source: Arc::clone(source) })
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod admin;
+mod admin_http;
 mod answer;
 mod boot_volume;
 mod catalog;

@@ -1,6 +1,6 @@
 //! HTTP: connections, and what a request goes through.
 
-use crate::admin;
+use crate::admin_http;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::fault::{Fault, Later};
 use crate::federation;
@@ -139,7 +139,10 @@ async fn respond(
     let mut whole = Whole { method, target, headers, body: Bytes::new() };
     if whole.path().starts_with("/admin/") {
         let answer = match read(body).await? {
-            Some(body) => admin::answer(shared, &whole.method, whole.path(), &body),
+            Some(body) => {
+                let ask = (whole.method.as_str(), whole.path(), &whole.query());
+                admin_http::answer(shared, ask, &body)
+            }
             None => too_large().answer(),
         };
         return Ok(response(shared, &whole, answer));
@@ -324,7 +327,7 @@ async fn metadata(shared: &Arc<Shared>, whole: &Whole) -> Outcome {
 }
 
 fn exchange(shared: &Shared, whole: &Whole) -> Result<Answer, Refusal> {
-    let now = shared.with(|world| world.clock.date());
+    let now = shared.with(|world| world.clock.date(SystemTime::now()));
     let signed = whole.signed();
     let parsed =
         authorization(&signed, Cover::AllButHost, now).map_err(Refusal::unauthenticated)?;

@@ -7,7 +7,6 @@ use crate::timing::Timing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// Everything that can be set before a cloud starts. The default is a small region with three
 /// availability domains, one subnet, six images and a handful of shapes.
@@ -23,9 +22,6 @@ pub struct Settings {
     /// Where the state is kept; without it, it ends with the cloud.
     #[serde(skip)]
     pub state: Option<PathBuf>,
-    /// The date at which the cloud's clock stands still, to replay recorded requests.
-    #[serde(skip)]
-    pub pinned_date: Option<SystemTime>,
     /// The region's name, such as `us-phoenix-1`.
     pub region: String,
     /// The region's short name, such as `phx`.
@@ -222,7 +218,6 @@ impl Default for Settings {
             listen: "127.0.0.1:0".to_owned(),
             threads: 1,
             state: None,
-            pinned_date: None,
             region: "us-phoenix-1".to_owned(),
             region_key: "phx".to_owned(),
             tenancy: TENANCY.to_owned(),

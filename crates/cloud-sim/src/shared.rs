@@ -52,7 +52,7 @@ impl Shared {
         let world = World::open(Arc::new(settings.clone()), Arc::clone(&wake), machines)?;
         Ok(Self {
             world: Mutex::new(world),
-            federation: Mutex::new(Federation::new(settings)),
+            federation: Mutex::new(Federation::new(settings)?),
             faults: Mutex::new(Faults::new(&settings.faults, settings.seed)),
             buckets: Mutex::new(Buckets::new(settings.throttle.clone())),
             records: Mutex::new(Records::new(settings.keep_requests)),
@@ -82,7 +82,7 @@ impl Shared {
 
     /// What the `Date` header says.
     pub(crate) fn date(&self) -> SystemTime {
-        lock(&self.world).clock.date()
+        lock(&self.world).clock.date(SystemTime::now())
     }
 
     /// Who signed a request.

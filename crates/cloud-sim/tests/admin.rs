@@ -10,10 +10,86 @@ use support::{COMPARTMENT, Scene, eventually, launch_body};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+#[tokio::test]
+async fn the_admin_side_speaks_http() {
+    let scene = Scene::frozen().await;
+    let url = |path: &str| format!("{}/admin/{path}", scene.cloud.endpoint());
+    let put = async |path: &str, body: &str| {
+        scene.http.put(url(path)).body(body.to_owned()).send().await.unwrap().status().as_u16()
+    };
+    let get = async |path: &str| {
+        let text = scene.http.get(url(path)).send().await.unwrap().text().await.unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let rule = r#"{"operation": "GetInstance", "fault": {"kind": "drop_before"}}"#;
+    let posted = scene.http.post(url("faults")).body(rule).send().await.unwrap();
+    assert_eq!(posted.text().await.unwrap(), r#"{"id":1}"#);
+    assert_eq!(get("faults").await[0]["rule"]["operation"], "GetInstance");
+    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 204);
+    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 404);
+    let id = scene.launch("n1").await;
+    assert_eq!(put("clock", r#"{"advance_seconds": 10}"#).await, 200);
+    assert_eq!(get(&format!("instances/{id}")).await["boots"], 1);
+    assert_eq!(put(&format!("instances/{id}"), "\"STOPPED\"").await, 204);
+    assert_eq!(get("instances").await[0]["instance"]["lifecycleState"], "STOPPED");
+    assert_eq!(get("instances").await[0], get(&format!("instances/{id}")).await);
+    let launched = scene.http.post(url("instances")).body(launch_body("n2").to_string());
+    assert_eq!(launched.send().await.unwrap().status(), 200);
+    assert_eq!(get("instances").await[1]["instance"]["displayName"], "n2");
+    assert_eq!(get("instances").await[1]["address"], "10.1.0.3");
+    assert_eq!(put("capacity", r#"[{"instances": 0}]"#).await, 204);
+    assert_eq!(put("throttle", r#"[{"operation": "*", "per_second": 1, "burst": 1}]"#).await, 204);
+    assert_eq!(put("latency", "1").await, 204);
+    assert_eq!(get("latency").await, 1);
+    assert_eq!(put("limits", r#"[{"name": "gpu4-count", "value": 1}]"#).await, 204);
+    assert_eq!(put("sessions", "5").await, 204);
+    assert_eq!(put("nonsense", "5").await, 404);
+    let requests = get("requests").await;
+    assert_eq!(requests[0]["operation"], "LaunchInstance");
+    assert_eq!(requests[0]["status"], 200);
+    assert_eq!(get("counts").await["operations"]["LaunchInstance"], 1);
+    assert_eq!(get("counts").await["journal"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn the_admin_side_refuses_what_cannot_be() {
+    let scene = Scene::frozen().await;
+    for (path, body) in [
+        ("clock", r#"{"skew_seconds": 300000000000}"#),
+        ("clock", r#"{"speed": 1e-30}"#),
+        ("clock", r#"{"speed": -1}"#),
+        ("clock", r#"{"advance_seconds": 1e30}"#),
+        ("clock", r#"{"advance_seconds": 1e12}"#),
+        ("sessions", "18446744073709551615"),
+        ("capacity", "{"),
+    ] {
+        let url = format!("{}/admin/{path}", scene.cloud.endpoint());
+        let put = scene.http.put(url).body(body).send().await.unwrap();
+        assert_eq!(put.status(), 400, "{path}: {body}");
+    }
+}
+
 async fn requests(scene: &Scene, query: &str) -> Vec<Value> {
     let url = format!("{}/admin/requests{query}", scene.cloud.endpoint());
     let text = scene.http.get(url).send().await.unwrap().text().await.unwrap();
     serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn all_requests_had_to_be_read_for_those_that_are_new() {
+    let scene = Scene::frozen().await;
+    for name in ["n1", "n2", "n3"] {
+        scene.launch(name).await;
+    }
+    let numbers = async |query: &str| {
+        let rows = requests(&scene, query).await;
+        rows.iter().map(|row| row["number"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("").await, [1, 2, 3]);
+    assert_eq!(numbers("?after=2").await, [3]);
+    assert_eq!(numbers("?after=3").await, Vec::<u64>::new());
+    let url = format!("{}/admin/requests?after=x", scene.cloud.endpoint());
+    assert_eq!(scene.http.get(url).send().await.unwrap().status(), 400);
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ async fn state_outlives_the_program_even_if_it_is_killed() {
     assert!(!state.path().join("endpoint").exists(), "the address is gone with the program");
     let running = Running::start(state.path(), &[]);
     let all = instances(&running).await;
-    let ids: Vec<_> = all.as_array().unwrap().iter().map(|instance| &instance["id"]).collect();
+    let ids: Vec<_> = all.as_array().unwrap().iter().map(|row| &row["instance"]["id"]).collect();
     assert_eq!(ids, [&first["id"], &second["id"]]);
     running.end();
 }
@@ -142,7 +142,7 @@ async fn a_machine_that_does_not_start_is_logged() {
     launch(&running, state.path(), "n1", "t1").await;
     let log = state.path().join("machines.log");
     eventually("the failure is logged", || text(&log).contains("up: exit status: 7")).await;
-    assert_eq!(instances(&running).await[0]["lifecycleState"], "RUNNING");
+    assert_eq!(instances(&running).await[0]["instance"]["lifecycleState"], "RUNNING");
     running.end();
     assert!(text(&log).contains("down: /no/such/program"), "{}", text(&log));
 }
@@ -209,59 +209,6 @@ async fn what_is_no_range_of_addresses_is_refused() {
 }
 
 #[tokio::test]
-async fn the_admin_side_speaks_http() {
-    let scene = Scene::frozen().await;
-    let url = |path: &str| format!("{}/admin/{path}", scene.cloud.endpoint());
-    let put = async |path: &str, body: &str| {
-        scene.http.put(url(path)).body(body.to_owned()).send().await.unwrap().status().as_u16()
-    };
-    let get = async |path: &str| {
-        let text = scene.http.get(url(path)).send().await.unwrap().text().await.unwrap();
-        serde_json::from_str::<serde_json::Value>(&text).unwrap()
-    };
-    let rule = r#"{"operation": "GetInstance", "fault": {"kind": "drop_before"}}"#;
-    let posted = scene.http.post(url("faults")).body(rule).send().await.unwrap();
-    assert_eq!(posted.text().await.unwrap(), r#"{"id":1}"#);
-    assert_eq!(get("faults").await[0]["rule"]["operation"], "GetInstance");
-    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 204);
-    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 404);
-    let id = scene.launch("n1").await;
-    assert_eq!(put("clock", r#"{"advance_seconds": 10}"#).await, 200);
-    assert_eq!(get(&format!("instances/{id}")).await["boots"], 1);
-    assert_eq!(put(&format!("instances/{id}"), "\"STOPPED\"").await, 204);
-    assert_eq!(get("instances").await[0]["lifecycleState"], "STOPPED");
-    assert_eq!(put("capacity", r#"[{"instances": 0}]"#).await, 204);
-    assert_eq!(put("throttle", r#"[{"operation": "*", "per_second": 1, "burst": 1}]"#).await, 204);
-    assert_eq!(put("latency", "1").await, 204);
-    assert_eq!(get("latency").await, 1);
-    assert_eq!(put("limits", r#"[{"name": "x", "value": 1}]"#).await, 204);
-    assert_eq!(put("sessions", "5").await, 204);
-    assert_eq!(put("nonsense", "5").await, 404);
-    let requests = get("requests").await;
-    assert_eq!(requests[0]["operation"], "LaunchInstance");
-    assert_eq!(requests[0]["status"], 200);
-    assert_eq!(get("counts").await["operations"]["LaunchInstance"], 1);
-}
-
-#[tokio::test]
-async fn the_admin_side_refuses_what_cannot_be() {
-    let scene = Scene::frozen().await;
-    for (path, body) in [
-        ("clock", r#"{"skew_seconds": 300000000000}"#),
-        ("clock", r#"{"speed": 1e-30}"#),
-        ("clock", r#"{"speed": -1}"#),
-        ("clock", r#"{"advance_seconds": 1e30}"#),
-        ("clock", r#"{"advance_seconds": 1e12}"#),
-        ("sessions", "18446744073709551615"),
-        ("capacity", "{"),
-    ] {
-        let url = format!("{}/admin/{path}", scene.cloud.endpoint());
-        let put = scene.http.put(url).body(body).send().await.unwrap();
-        assert_eq!(put.status(), 400, "{path}: {body}");
-    }
-}
-
-#[tokio::test]
 async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
     let state = TempDir::new().unwrap();
     let running = Running::start(state.path(), &[]);
@@ -279,7 +226,7 @@ async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
     assert_eq!(text(&state.path().join("endpoint")), running.endpoint);
     // It may have grown, and was not begun anew.
     assert!(text(&state.path().join("journal.jsonl")).starts_with(&journal));
-    assert_eq!(instances(&running).await[0]["id"], first["id"]);
+    assert_eq!(instances(&running).await[0]["instance"]["id"], first["id"]);
     running.end();
     Running::start(state.path(), &[]).end();
 }

@@ -308,7 +308,7 @@ async fn a_wrong_clock_is_told_the_date() {
     assert!(date + Duration::from_mins(1) > SystemTime::now());
     scene.signer.date = None;
     scene.get(LIST).await.ok();
-    scene.cloud.admin().set_skew(3600);
+    scene.cloud.admin().set_skew(3600).unwrap();
     let refused = scene.get(LIST).await.refused(401, "NotAuthenticated");
     let date = httpdate::parse_http_date(&refused.header("date").unwrap()).unwrap();
     assert!(date > SystemTime::now() + Duration::from_mins(50));

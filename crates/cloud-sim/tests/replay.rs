@@ -169,7 +169,7 @@ async fn in_state(scene: &Scene, state: State) -> (String, String) {
     let attachments =
         format!("/20160918/vnicAttachments?compartmentId={}&instanceId={id}", support::COMPARTMENT);
     let attachments = scene.get(&attachments).await.ok().json();
-    assert!(scene.cloud.admin().set_state(&id, state));
+    scene.cloud.admin().set_state(&id, state).unwrap();
     (id, attachments[0]["vnicId"].as_str().unwrap().to_owned())
 }
 

@@ -4,6 +4,7 @@ mod support;
 
 use cloud_sim::{Cloud, Settings};
 use serde_json::{Value, json};
+use std::time::Duration;
 use support::Scene;
 
 /// What the admin side is told, as method, path and body, and the word that the refusal names.
@@ -116,4 +117,21 @@ async fn a_speed_that_cannot_be_was_another_speed() {
         let refused = Cloud::start(settings).await.map(drop).unwrap_err();
         assert!(refused.to_string().starts_with("speed "), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn what_cannot_be_was_taken_in_process_as_something_else() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    let century = Duration::from_hours(24 * 36_500);
+    assert!(admin.set_speed(-1.0).unwrap_err().to_string().starts_with("speed -1"));
+    admin.advance(century).unwrap();
+    let refused = admin.advance(Duration::from_secs(1)).unwrap_err().to_string();
+    assert_eq!(refused, "advance_seconds: has to be within 100 years in all");
+    let refused = admin.set_skew(i64::MAX).unwrap_err().to_string();
+    assert_eq!(refused, "skew_seconds: has to be within 10 years");
+    let refused = admin.set_session_lifetime(century).unwrap_err().to_string();
+    assert_eq!(refused, "session: has to be within 10 years");
+    let settings = Settings { session_seconds: u64::MAX, ..Settings::default() };
+    assert!(Cloud::start(settings).await.is_err());
 }

@@ -192,7 +192,7 @@ impl Scene {
     }
 
     pub(crate) fn advance(&self, seconds: u64) {
-        self.cloud.admin().advance(Duration::from_secs(seconds));
+        self.cloud.admin().advance(Duration::from_secs(seconds)).unwrap();
     }
 }
 
