@@ -17,7 +17,9 @@ use std::path::PathBuf;
 pub struct Settings {
     /// Where to listen; port 0 takes a free one.
     pub listen: String,
-    /// How many threads answer; one is enough for a test.
+    /// How many threads answer; nought for as many as there are cores, as in a script that does
+    /// not say. One is enough for a test.
+    #[serde(default)]
     pub threads: usize,
     /// Where the state is kept; without it, it ends with the cloud.
     #[serde(skip)]

@@ -156,3 +156,45 @@ async fn files_of_machines_without_a_state_were_left_in_the_temporary_directory(
     let above = Path::new(&directory).parent().unwrap();
     assert!(!above.exists(), "{}", above.display());
 }
+
+#[tokio::test]
+async fn machines_of_a_killed_cloud_outlived_a_start_without_programs() {
+    let work = TempDir::new().unwrap();
+    let (state, log) = (work.path().join("state"), work.path().join("log"));
+    let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
+    let settings = Settings { state: Some(state.clone()), ..Settings::quick() };
+    let scene = Scene::new(settings.clone()).await;
+    scene.launch("n1").await;
+    scene.advance(10);
+    drop(scene);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+    command.arg("--state").arg(&state).args(["--machine-up", &up]);
+    let killed = Other(command.stdout(Stdio::null()).spawn().unwrap());
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    drop(killed);
+    let left = processes(&log).concat();
+    assert!(runs(&left), "it outlives the program");
+    let _scene = Scene::new(settings).await;
+    eventually("it is ended", || !runs(&left)).await;
+}
+
+#[tokio::test]
+async fn a_cloud_without_a_state_ended_the_machines_of_another_on_the_same_port() {
+    let work = TempDir::new().unwrap();
+    let log = work.path().join("log");
+    let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
+    let settings = Settings { machine_up: vec![up], ..Settings::quick() };
+    let first = Scene::new(settings.clone()).await;
+    first.launch("n1").await;
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    let process = processes(&log).concat();
+    let endpoint = first.cloud.endpoint();
+    let (_, port) = endpoint.rsplit_once(':').unwrap();
+    // As in another network, where the same port is free.
+    let second = Scene::new(Settings { listen: format!("127.0.0.2:{port}"), ..settings }).await;
+    second.launch("n2").await;
+    eventually("its machine starts", || processes(&log).len() == 2).await;
+    assert!(runs(&process));
+    drop(second);
+    assert!(runs(&process));
+}

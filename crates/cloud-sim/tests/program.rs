@@ -6,7 +6,7 @@ mod support;
 
 use cloud_sim::{Settings, Subnet};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -21,7 +21,18 @@ struct Running {
 
 impl Running {
     fn start(state: &Path, more: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_cloud-sim")), state, more)
+    }
+
+    /// By a shell that first does something else, such as to ignore a signal.
+    fn start_after(words: &str, state: &Path) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{words}; exec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_cloud-sim")).stderr(Stdio::piped());
+        Self::start_by(command, state, &[])
+    }
+
+    fn start_by(mut command: Command, state: &Path, more: &[&str]) -> Self {
         command.arg("--state").arg(state).args(["--speed", "100"]).args(more);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -229,4 +240,51 @@ async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
     assert_eq!(instances(&running).await[0]["instance"]["id"], first["id"]);
     running.end();
     Running::start(state.path(), &[]).end();
+}
+
+#[tokio::test]
+async fn a_terminal_that_closed_left_the_machines_behind() {
+    let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let log = work.path().join("log");
+    let up = format!(
+        "trap 'echo ended >> {0}; exit 0' TERM; echo up >> {0}; sleep 1000 & wait",
+        log.display()
+    );
+    let up = script(work.path(), "up", &up);
+    let mut running = Running::start(state.path(), &["--machine-up", &up]);
+    launch(&running, state.path(), "n1", "t1").await;
+    eventually("the machine starts", || text(&log) == "up\n").await;
+    running.signal(Signal::HUP);
+    assert!(running.child.wait().unwrap().success());
+    assert_eq!(text(&log), "up\nended\n");
+    assert!(!state.path().join("endpoint").exists());
+}
+
+#[tokio::test]
+async fn a_hangup_that_was_ignored_from_the_start_stays_so() {
+    let state = TempDir::new().unwrap();
+    let running = Running::start_after("trap '' HUP", state.path());
+    running.signal(Signal::HUP);
+    launch(&running, state.path(), "n1", "t1").await;
+    running.end();
+}
+
+#[tokio::test]
+async fn a_journal_that_could_not_be_written_ended_and_nobody_was_told() {
+    let state = TempDir::new().unwrap();
+    // The key fits into eight blocks, the journal soon does not.
+    let mut running = Running::start_after("trap '' XFSZ; ulimit -f 8", state.path());
+    for n in 0..8 {
+        launch(&running, state.path(), &format!("n{n}"), &format!("t{n}")).await;
+    }
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let counts = http.get(format!("{}/admin/counts", running.endpoint)).send().await.unwrap();
+    let counts: serde_json::Value = serde_json::from_str(&counts.text().await.unwrap()).unwrap();
+    let why = counts["journal"].as_str().unwrap();
+    assert!(why.contains("journal.jsonl") && why.contains("File too large"), "{why}");
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(2));
+    let mut said = String::new();
+    running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, format!("cloud-sim: {why}\n"));
 }
