@@ -32,7 +32,7 @@ pub struct Settings {
     pub tenancy: String,
     /// The compartments there are, beside the tenancy itself.
     pub compartments: Vec<String>,
-    /// Who may call.
+    /// Who may call, beside the ready-made user.
     pub users: Vec<User>,
     /// The availability domains by name.
     pub availability_domains: Vec<String>,
@@ -320,7 +320,7 @@ fn default_shapes() -> Vec<Shape> {
     ]
 }
 
-fn default_limits() -> Vec<Limit> {
+pub(crate) fn default_limits() -> Vec<Limit> {
     let limit =
         |name: &str, value| Limit { name: name.to_owned(), availability_domain: None, value };
     vec![

@@ -1,6 +1,7 @@
 //! What every connection shares.
 
 use crate::answer::Refusal;
+use crate::credentials::known_user;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::federation::Federation;
@@ -42,7 +43,8 @@ impl Shared {
         machines: Option<mpsc::UnboundedSender<Order>>,
     ) -> Result<Self, Error> {
         let mut users = HashMap::new();
-        for user in &settings.users {
+        // The ready-made one always, of whom `oci/config` speaks.
+        for user in settings.users.iter().chain([&known_user()]) {
             let key = PublicKey::from_pem(&user.public_key_pem);
             let key = key.ok_or_else(|| Error::Key { user: user.id.clone() })?;
             let key_id = format!("{}/{}/{}", settings.tenancy, user.id, user.fingerprint);

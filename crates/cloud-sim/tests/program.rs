@@ -288,3 +288,13 @@ async fn a_journal_that_could_not_be_written_ended_and_nobody_was_told() {
     running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said, format!("cloud-sim: {why}\n"));
 }
+
+#[tokio::test]
+async fn a_script_with_users_of_its_own_made_a_config_that_was_refused() {
+    let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let path = work.path().join("script.yaml");
+    std::fs::write(&path, "users: []\n").unwrap();
+    let running = Running::start(state.path(), &["--script", path.to_str().unwrap()]);
+    launch(&running, state.path(), "n1", "t1").await;
+    running.end();
+}
