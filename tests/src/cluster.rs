@@ -6,6 +6,7 @@ use crate::patience::{wait, wait_for};
 use crate::release::Release;
 use crate::site::{Machine, Site};
 use cloud_sim::{Instance, State};
+use serde_json::Value;
 use slurm_testbed::Guard;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -44,23 +45,30 @@ impl Cluster {
         all
     }
 
-    /// Makes a second machine for a node that has one, and gives its id; the first was away in between. The second never
-    /// boots.
+    /// Makes a second machine for a node that has one, and gives its id: launched once more as the first was, but for the
+    /// host name, of which there is one in a network. No machine of the node boots from here on, and so not this one.
     #[must_use]
     pub fn twin(&self, node: &str) -> String {
-        let id = || {
-            let machines = self.machines();
-            let of_node = machines.into_iter().find(|machine| machine.display_name == node);
-            of_node.map(|machine| machine.id).expect("it has a machine")
-        };
-        let first = id();
         self.fate(node, "never");
-        self.cloud().set_state(&first, State::Terminated);
-        let _ = self.run("startnode", &[node]);
-        let second = id();
-        self.clear_fates();
-        self.cloud().set_state(&first, State::Running);
-        second
+        let launches =
+            self.cloud().requests().into_iter().filter(|request| {
+                request.operation == "LaunchInstance" && request.status == Some(200)
+            });
+        let mut bodies = launches.map(|request| -> Value {
+            serde_json::from_str(&request.body).expect("a launch has an object")
+        });
+        let body = bodies.rfind(|body| body["displayName"] == node);
+        let mut body = body.expect("it was launched");
+        if let Some(Value::Object(vnic)) = body.get_mut("createVnicDetails") {
+            vnic.remove("hostnameLabel");
+        }
+        let id = self.cloud().launch(&body);
+        self.until("the second machine runs", || {
+            let of_id = |machine: &Instance| machine.id == id;
+            let twin = self.machines().into_iter().find(of_id);
+            twin.is_some_and(|machine| machine.lifecycle_state == State::Running)
+        });
+        id
     }
 }
 

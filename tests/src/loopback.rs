@@ -5,6 +5,7 @@ use crate::patience::{wait, wait_for};
 use crate::programs::program;
 use crate::site::{Machine, Site};
 use cloud_sim::{Capacity, Instance, Limit, Recorded, Rule, Settings, State, Throttle};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use slurm_testbed::Guard;
@@ -110,7 +111,17 @@ impl Loopback {
     /// Every instance there is, in the order of launch.
     #[must_use]
     pub fn instances(&self) -> Vec<Instance> {
+        self.rows().into_iter().map(|row| row.instance).collect()
+    }
+
+    fn rows(&self) -> Vec<Row> {
         self.read("instances", "")
+    }
+
+    /// Launches an instance, as if by another's hand, and gives its id.
+    pub(crate) fn launch(&self, details: &Value) -> String {
+        let launched = self.call("POST", "instances", details);
+        launched.pointer("/id").and_then(Value::as_str).expect("an instance has an id").to_owned()
     }
 
     /// How often an instance has booted.
@@ -156,6 +167,13 @@ impl Loopback {
     }
 }
 
+/// An instance, and what clients have to ask for in another place.
+#[derive(Deserialize)]
+struct Row {
+    instance: Instance,
+    address: String,
+}
+
 /// What it has said about itself.
 fn complaints(directory: &Path) -> String {
     fs::read_to_string(directory.join(COMPLAINTS)).unwrap_or_default()
@@ -176,10 +194,10 @@ impl Drop for Loopback {
 
 impl Site for Loopback {
     fn present(&self) -> Vec<Machine> {
-        let mut all = self.instances();
-        all.retain(|instance| instance.lifecycle_state.is_live());
-        let machine = |instance: Instance| Machine {
-            address: self.address(&instance.id),
+        let mut all = self.rows();
+        all.retain(|row| row.instance.lifecycle_state.is_live());
+        let machine = |Row { instance, address }: Row| Machine {
+            address,
             id: instance.id,
             name: instance.display_name,
             state: format!("{:?}", instance.lifecycle_state).to_uppercase(),

@@ -186,7 +186,7 @@ fn a_start_waits_for_a_machine_that_is_going() {
     let stage = cluster();
     stage.run("startnode", &[NODE]).with_code(0);
     let first = stage.machine(NODE).id;
-    stage.cloud().set_state(&first, State::Terminating);
+    stage.cloud().set_state(&first, State::Terminating).unwrap();
     let mut child = stage.command("startnode", &[NODE]).spawn().unwrap();
     let log = || stage.read("log/elastic.log");
     wait(
@@ -194,7 +194,7 @@ fn a_start_waits_for_a_machine_that_is_going() {
         || log().contains("host is currently terminating. Waiting...").then_some(()),
         log,
     );
-    stage.cloud().set_state(&first, State::Terminated);
+    stage.cloud().set_state(&first, State::Terminated).unwrap();
     let status = wait("end", || child.try_wait().unwrap(), log);
     assert_eq!(status.code(), Some(0), "{}", log());
     assert_ne!(stage.machine(NODE).id, first);

@@ -1,10 +1,8 @@
-//! The cloud's other side: faults, capacity, limits, clock and records; in process and as HTTP.
+//! The cloud's other side: faults, capacity, limits, clock and records.
 
-use crate::answer::{Answer, Outcome, Refusal};
-use crate::clock::{FURTHEST, MOST_SKEW, Moment, is_speed};
+use crate::clock::{Change, Speed};
 use crate::error::Error;
 use crate::fault::Rule;
-use crate::federation::LONGEST_SESSION;
 use crate::instance::Instance;
 use crate::limits;
 use crate::record::Recorded;
@@ -12,19 +10,15 @@ use crate::settings::{Capacity, Limit};
 use crate::shared::{Shared, lock};
 use crate::state::State;
 use crate::throttle::{Buckets, Throttle};
-use hyper::Method;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Sets and reads what clients cannot.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Admin {
@@ -76,11 +70,6 @@ impl Admin {
         })
     }
 
-    /// Takes every service limit away.
-    pub fn clear_limits(&self) {
-        self.shared.with(|world| world.limits.clear());
-    }
-
     /// Says how many requests are taken, in place of everything said before.
     pub fn set_throttle(&self, throttle: Vec<Throttle>) -> Result<(), Error> {
         throttle.iter().try_for_each(Throttle::check)?;
@@ -94,31 +83,34 @@ impl Admin {
     }
 
     /// Says how many times as fast as ours the cloud's clock runs; nought stops it.
-    pub fn set_speed(&self, speed: f64) {
-        self.shared.with(|world| {
-            world.clock.set_speed(speed);
-            world.wake();
-        });
+    pub fn set_speed(&self, speed: f64) -> Result<(), Error> {
+        let speed = Some(Speed::new(speed)?);
+        self.set_clock(Change { speed, ..Change::default() })
     }
 
     /// Moves the cloud's clock forward; what was due until then happens at once.
-    pub fn advance(&self, by: Duration) {
-        self.shared.with(|world| {
-            world.clock.advance(by);
-            world.catch_up();
-            world.wake();
-        });
+    pub fn advance(&self, by: Duration) -> Result<(), Error> {
+        self.set_clock(Change { advance: Some(by), ..Change::default() })
     }
 
     /// Puts the clock that dates are checked against this many seconds off.
-    pub fn set_skew(&self, seconds: i64) {
-        self.shared.with(|world| world.clock.set_skew(seconds));
+    pub fn set_skew(&self, seconds: i64) -> Result<(), Error> {
+        self.set_clock(Change { skew: Some(seconds), ..Change::default() })
+    }
+
+    pub(crate) fn set_clock(&self, change: Change) -> Result<(), Error> {
+        self.shared.with(|world| {
+            world.clock.change(change, Instant::now())?;
+            world.catch_up();
+            world.wake();
+            Ok(())
+        })
     }
 
     /// The newest requests, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
-        lock(&self.shared.records).all()
+        lock(&self.shared.records).after(0)
     }
 
     /// How many requests there were of each operation.
@@ -166,10 +158,15 @@ impl Admin {
         self.shared.with(|world| Some(world.instances.get(id)?.vnic.address))
     }
 
-    /// Puts an instance into a state, as if by another's hand; false if there is none of this id.
-    #[expect(clippy::must_use_candidate, reason = "a test knows its instances")]
-    pub fn set_state(&self, id: &str, state: State) -> bool {
+    /// Puts an instance into a state, as if by another's hand, and leaves it there. One that is
+    /// TERMINATED stays so.
+    pub fn set_state(&self, id: &str, state: State) -> Result<(), Error> {
         self.shared.with(|world| world.force(id, state))
+    }
+
+    /// Says what is wrong with the journal, if it could not be written: nothing is kept since.
+    pub fn kept(&self) -> Result<(), Error> {
+        self.shared.with(|world| world.journal.kept())
     }
 
     /// Ends every session; the next request with a session token is refused.
@@ -179,179 +176,7 @@ impl Admin {
     }
 
     /// Says how long new session tokens are good for.
-    pub fn set_session_lifetime(&self, lifetime: Duration) {
-        lock(&self.shared.federation).set_lifetime(lifetime);
-    }
-}
-
-/// What can be said about the clock.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ClockWish {
-    speed: Option<f64>,
-    advance_seconds: Option<f64>,
-    skew_seconds: Option<i64>,
-}
-
-/// Answers `/admin/…`. Nothing of it is signed, recorded, throttled or faulty.
-pub(crate) fn answer(shared: &Arc<Shared>, method: &Method, path: &str, body: &[u8]) -> Answer {
-    let admin = Admin::new(Arc::clone(shared));
-    let path = path.trim_start_matches("/admin/").trim_end_matches('/');
-    admin.route(method, path, body).unwrap_or_else(|refusal| refusal.answer())
-}
-
-/// What cannot have an effect is the fault of whoever asks for it.
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Self::invalid(error.to_string())
-    }
-}
-
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(body).map_err(|error| Refusal::unparsable(error.to_string()))
-}
-
-impl Admin {
-    /// One line per thing that can be asked of `/admin/`.
-    fn route(&self, method: &Method, path: &str, body: &[u8]) -> Outcome {
-        let (what, id) = path.split_once('/').unwrap_or((path, ""));
-        match (method.as_str(), what, id) {
-            ("GET", "faults", "") => Ok(self.show_faults()),
-            ("GET", "requests", "") => Ok(Answer::json(&self.requests())),
-            ("GET", "counts", "") => Ok(self.show_counts()),
-            ("GET", "capacity", "") => Ok(self.look(|world| json!(world.capacity))),
-            ("GET", "limits", "") => Ok(self.look(|world| json!(world.limits))),
-            ("GET", "throttle", "") => Ok(Answer::json(&lock(&self.shared.buckets).bounds())),
-            ("GET", "latency", "") => Ok(Answer::json(&self.latency_millis())),
-            ("GET", "clock", "") => Ok(self.show_clock()),
-            ("GET", "instances", "") => Ok(Answer::json(&self.instances())),
-            ("GET", "instances", id) => self.show_instance(id),
-            ("POST", "faults", "") => {
-                Ok(Answer::json(&json!({"id": self.add_fault(read(body)?)?})))
-            }
-            ("DELETE", "sessions", "") => Ok(Answer::json(&self.end_sessions())),
-            ("PUT", "clock", "") => self.put_clock(body),
-            (method, what, id) => {
-                self.change((method, what, id), body)?;
-                Ok(Answer::empty())
-            }
-        }
-    }
-
-    /// What can be changed without an answer.
-    fn change(&self, ask: (&str, &str, &str), body: &[u8]) -> Result<(), Refusal> {
-        match ask {
-            ("DELETE", "faults", "") => self.clear_faults(),
-            ("DELETE", "faults", id) => self.remove_fault(id)?,
-            ("DELETE", "requests", "") => self.clear_requests(),
-            ("PUT", "capacity", "") => self.set_capacity(read(body)?)?,
-            ("PUT", "limits", "") => self.set_limits(read(body)?)?,
-            ("PUT", "throttle", "") => self.set_throttle(read(body)?)?,
-            ("PUT", "latency", "") => self.set_latency(Duration::from_millis(read(body)?)),
-            ("PUT", "instances", id) => self.put_state(id, body)?,
-            ("PUT", "sessions", "") => self.put_sessions(body)?,
-            (method, what, id) => {
-                return Err(Refusal::not_found(
-                    "admin operation",
-                    &format!("{method} {what}/{id}"),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn look(&self, view: impl FnOnce(&crate::world::World) -> Value) -> Answer {
-        Answer::json(&self.shared.with(|world| view(world)))
-    }
-
-    fn show_faults(&self) -> Answer {
-        let rows = self.faults().into_iter().map(|(id, rule)| json!({"id": id, "rule": rule}));
-        Answer::json(&rows.collect::<Vec<_>>())
-    }
-
-    fn remove_fault(&self, id: &str) -> Result<(), Refusal> {
-        let number = id.parse().map_err(|_| Refusal::not_found("fault", id))?;
-        if lock(&self.shared.faults).remove(number) {
-            return Ok(());
-        }
-        Err(Refusal::not_found("fault", id))
-    }
-
-    fn show_counts(&self) -> Answer {
-        Answer::json(&json!({
-            "operations": self.counts(),
-            "most_in_flight": self.most_in_flight(),
-            "token_mismatches": self.token_mismatches(),
-        }))
-    }
-
-    fn latency_millis(&self) -> u64 {
-        u64::try_from(lock(&self.shared.latency).as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn show_clock(&self) -> Answer {
-        self.look(|world| {
-            let now: Moment = world.clock.now();
-            json!({
-                "now_millis": now,
-                "calendar": world.clock.stamp(),
-                "speed": world.clock.speed(),
-                "skew_seconds": world.clock.skew(),
-            })
-        })
-    }
-
-    fn put_clock(&self, body: &[u8]) -> Outcome {
-        let wish: ClockWish = read(body)?;
-        let advance = wish.advance_seconds.map(Duration::try_from_secs_f64).transpose();
-        let advance = advance.map_err(|error| Refusal::invalid(error.to_string()))?;
-        if !wish.speed.is_none_or(is_speed) {
-            return Err(Refusal::invalid("speed has to be 0, or from 0.001 to 1000000"));
-        }
-        if advance.is_some_and(|by| by > FURTHEST) {
-            return Err(Refusal::invalid("advance_seconds has to be within 100 years"));
-        }
-        if wish.skew_seconds.is_some_and(|skew| !(-MOST_SKEW..=MOST_SKEW).contains(&skew)) {
-            return Err(Refusal::invalid("skew_seconds has to be within 10 years"));
-        }
-        if let Some(speed) = wish.speed {
-            self.set_speed(speed);
-        }
-        if let Some(by) = advance {
-            self.advance(by);
-        }
-        if let Some(seconds) = wish.skew_seconds {
-            self.set_skew(seconds);
-        }
-        Ok(self.show_clock())
-    }
-
-    fn put_sessions(&self, body: &[u8]) -> Result<(), Refusal> {
-        let lifetime = Duration::from_secs(read(body)?);
-        if lifetime > LONGEST_SESSION {
-            return Err(Refusal::invalid("a session lasts at most 10 years"));
-        }
-        self.set_session_lifetime(lifetime);
-        Ok(())
-    }
-
-    fn show_instance(&self, id: &str) -> Outcome {
-        let view = self.shared.with(|world| {
-            let record = world.instances.get(id)?;
-            Some(json!({
-                "instance": record.instance,
-                "address": record.vnic.address,
-                "boots": record.boots,
-                "bootVolume": record.boot_volume,
-            }))
-        });
-        view.map(|view| Answer::json(&view)).ok_or_else(|| Refusal::not_found("instance", id))
-    }
-
-    fn put_state(&self, id: &str, body: &[u8]) -> Result<(), Refusal> {
-        if self.set_state(id, read(body)?) {
-            return Ok(());
-        }
-        Err(Refusal::not_found("instance", id))
+    pub fn set_session_lifetime(&self, lifetime: Duration) -> Result<(), Error> {
+        lock(&self.shared.federation).set_lifetime(lifetime)
     }
 }

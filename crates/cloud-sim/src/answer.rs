@@ -117,6 +117,12 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, "NotAuthorizedOrNotFound", message)
     }
 
+    /// Not 404, which says of a thing that it is gone.
+    pub(crate) fn not_simulated(what: &str) -> Self {
+        let message = format!("{what} is not simulated");
+        Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)
+    }
+
     pub(crate) fn incorrect_state(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "IncorrectState", message)
     }

@@ -229,9 +229,10 @@ pub(crate) fn delete_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
     let cluster = world.compute_clusters.get(id);
     let cluster = cluster.ok_or_else(|| Refusal::not_found("compute cluster", id))?;
     call.check_match(&etag_of(cluster))?;
-    let used = world.instances.values().any(|record| {
-        record.state().is_live() && record.instance.compute_cluster_id.as_deref() == Some(id)
-    });
+    let used = world
+        .instances
+        .values()
+        .any(|record| record.state().is_live() && record.compute_cluster.as_deref() == Some(id));
     if used {
         return Err(Refusal::incorrect_state("the compute cluster has instances"));
     }

@@ -1,12 +1,14 @@
 //! Whether rules and bounds can have an effect: a misspelt one would make a test pass for nothing.
 
-use crate::clock::is_speed;
+use crate::clock::Speed;
 use crate::error::Error;
 use crate::fault::{Fault, Rule};
 use crate::route::{WORKING, is_operation};
-use crate::settings::{Capacity, Limit, Settings};
+use crate::settings::{Capacity, Limit, Settings, default_limits};
 use crate::throttle::Throttle;
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use std::collections::BTreeSet;
 
 /// Says what is wrong with what, if anything is.
 fn refuse(what: &'static str, wrong: bool, why: impl FnOnce() -> String) -> Result<(), Error> {
@@ -19,16 +21,31 @@ fn check_operation(what: &'static str, name: &str) -> Result<(), Error> {
     })
 }
 
+/// Refuses what cannot end a request: below 200 the answer is still to come.
+fn check_status(what: &'static str, status: u16) -> Result<(), Error> {
+    let right = StatusCode::from_u16(status).is_ok_and(|status| !status.is_informational());
+    refuse(what, !right, || format!("{status} is no status of an answer"))
+}
+
+/// What is written by the cloud itself: another length or form would not be that of the body.
+const OWN: [&str; 3] = ["content-length", "content-type", "transfer-encoding"];
+
+fn check_header(what: &'static str, name: &str, value: &str) -> Result<(), Error> {
+    let known = HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value).is_ok();
+    refuse(what, !known, || format!("`{name}: {value}` is no header of HTTP"))?;
+    let own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
+    refuse(what, own, || format!("{name} is not a rule's to say"))
+}
+
 impl Settings {
     /// Refuses what cannot be, and what could never have an effect.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if !is_speed(self.speed) {
-            return Err(Error::Speed { speed: self.speed });
-        }
+        Speed::new(self.speed)?;
         self.faults.iter().try_for_each(Rule::check)?;
         self.throttle.iter().try_for_each(Throttle::check)?;
         self.check_capacity(&self.capacity)?;
-        self.limits.iter().try_for_each(|limit| self.check_limit(limit))
+        self.limits.iter().try_for_each(|limit| self.check_limit(limit))?;
+        check_status("token_mismatch", self.token_mismatch.status)
     }
 
     /// Refuses room where, or for what, there can be no instance.
@@ -45,10 +62,18 @@ impl Settings {
         })
     }
 
-    /// Refuses a limit where there can be no instance. Any name will do: the cloud also has limits
-    /// that no shape counts against.
+    /// Refuses a limit where there can be no instance, or that none counts against. Those of the
+    /// default are there also where a script has other shapes.
     pub(crate) fn check_limit(&self, limit: &Limit) -> Result<(), Error> {
-        self.check_place("limit", limit.availability_domain.as_deref())
+        self.check_place("limit", limit.availability_domain.as_deref())?;
+        let usual = default_limits();
+        let usual = usual.iter().map(|limit| limit.name.as_str());
+        let of_shapes = self.shapes.iter().flat_map(|shape| &shape.limits).map(String::as_str);
+        let known: BTreeSet<&str> = of_shapes.chain(usual).collect();
+        refuse("limit", !known.contains(limit.name.as_str()), || {
+            let known: Vec<&str> = known.iter().copied().collect();
+            format!("no shape counts against {}, only against {}", limit.name, known.join(", "))
+        })
     }
 
     fn check_place(&self, what: &'static str, place: Option<&str>) -> Result<(), Error> {
@@ -64,14 +89,18 @@ impl Rule {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let what = "fault rule";
         check_operation(what, &self.operation)?;
-        refuse(what, !(0.0..=1.0).contains(&self.probability), || {
-            format!("probability {} is not from 0 to 1", self.probability)
+        let likely = self.probability > 0.0 && self.probability <= 1.0;
+        refuse(what, !likely, || {
+            format!("probability {} is not above 0 and up to 1", self.probability)
         })?;
+        refuse(what, self.count == Some(0), || "count 0 is never".to_owned())?;
         match &self.fault {
-            Fault::Answer { status, .. } => {
-                refuse(what, StatusCode::from_u16(*status).is_err(), || {
-                    format!("{status} is no status of HTTP")
-                })
+            Fault::Answer { status, headers, .. } => {
+                check_status(what, *status)?;
+                headers.iter().try_for_each(|(name, value)| check_header(what, name, value))
+            }
+            Fault::Delay { millis } => {
+                refuse(what, *millis == 0, || "a delay of 0 is none".to_owned())
             }
             Fault::FailLater { .. } => {
                 let works = self.operation == "*" || WORKING.contains(&self.operation.as_str());
@@ -80,7 +109,7 @@ impl Rule {
                     format!("{operation} does not fail later, only {}", WORKING.join(", "))
                 })
             }
-            Fault::DropBefore | Fault::DropAfter | Fault::Delay { .. } => Ok(()),
+            Fault::DropBefore | Fault::DropAfter => Ok(()),
         }
     }
 }

@@ -1,63 +1,91 @@
 //! The cloud's two clocks: the calendar that timestamps show, and the one that lifecycles run on.
 
+use crate::error::Error;
 use jiff::Timestamp;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-/// A moment on the lifecycle clock: milliseconds since the epoch.
+/// A moment on the lifecycle clock: milliseconds since the epoch, as it was at the start.
 pub(crate) type Moment = i64;
+
+/// How many times as fast as ours a clock runs: not at all, or from a thousandth to a million.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Speed(f64);
+
+impl Speed {
+    pub(crate) fn new(speed: f64) -> Result<Self, Error> {
+        if speed == 0.0 || (1e-3..=1e6).contains(&speed) {
+            return Ok(Self(speed));
+        }
+        Err(Error::Speed { speed })
+    }
+
+    pub(crate) fn factor(self) -> f64 {
+        self.0
+    }
+}
 
 /// Time as the cloud sees it.
 ///
-/// The calendar is the wall clock plus whatever was [advanced](Self::advance); it is never sped
-/// up, so that an instance launched a second ago is a second old to a client too.
+/// The calendar is the wall clock plus whatever was [advanced](Change::advance); it is never sped
+/// up, so that an instance launched a second ago is a second old to a client too. Lifecycles do
+/// not know the wall clock: when that is set back, instances still boot.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    /// Where the calendar stands still, if it does.
-    pinned: Option<SystemTime>,
     advanced: Duration,
-    speed: f64,
-    /// The moment and the wall-clock time at which the speed was last set.
-    anchor: (Moment, SystemTime),
+    speed: Speed,
+    /// The moment, and when in real time it was, at which the clock was last set.
+    anchor: (Moment, Instant),
     /// How far the clock that requests are checked against is off, in seconds.
     skew: i64,
 }
 
+/// What can be said about the clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Change {
+    /// Lifecycles run this many times as fast from here on; nought stops them.
+    pub(crate) speed: Option<Speed>,
+    /// Moves both clocks forward, by [`FURTHEST`] in all.
+    pub(crate) advance: Option<Duration>,
+    /// Puts the clock that dates are checked against this many seconds off.
+    pub(crate) skew: Option<i64>,
+}
+
 impl Clock {
-    pub(crate) fn new(pinned: Option<SystemTime>, speed: f64) -> Self {
-        let wall = SystemTime::now();
-        let anchor = (millis(pinned.unwrap_or(wall)), wall);
-        Self { pinned, advanced: Duration::ZERO, speed: sane(speed), anchor, skew: 0 }
+    pub(crate) fn new(speed: Speed) -> Self {
+        let anchor = (millis(SystemTime::now()), Instant::now());
+        Self { advanced: Duration::ZERO, speed, anchor, skew: 0 }
     }
 
-    /// The lifecycle clock.
-    pub(crate) fn now(&self) -> Moment {
-        let (moment, wall) = self.anchor;
-        let passed = SystemTime::now().duration_since(wall).unwrap_or_default();
-        moment.saturating_add(whole_millis(passed.mul_f64(self.speed)))
+    /// The lifecycle clock at this time of ours.
+    pub(crate) fn now(&self, at: Instant) -> Moment {
+        let (moment, since) = self.anchor;
+        let passed = at.saturating_duration_since(since);
+        moment.saturating_add(whole_millis(passed.mul_f64(self.speed.factor())))
     }
 
-    /// How long until `moment`, in real time; `None` while the clock stands still.
-    pub(crate) fn until(&self, moment: Moment) -> Option<Duration> {
-        let left = u64::try_from(moment.saturating_sub(self.now())).unwrap_or(0);
+    /// How long until `moment`, in real time from `at` on; `None` while the clock stands still.
+    pub(crate) fn until(&self, moment: Moment, at: Instant) -> Option<Duration> {
+        let left = u64::try_from(moment.saturating_sub(self.now(at))).unwrap_or(0);
         if left == 0 {
             return Some(Duration::ZERO);
         }
         // Who waits looks again after a day, so that nothing here can be too long.
         let day = Duration::from_hours(24);
-        let real = Duration::from_millis(left).as_secs_f64() / self.speed;
-        (self.speed > 0.0).then(|| Duration::try_from_secs_f64(real).unwrap_or(day).min(day))
+        let speed = self.speed.factor();
+        let real = Duration::from_millis(left).as_secs_f64() / speed;
+        (speed > 0.0).then(|| Duration::try_from_secs_f64(real).unwrap_or(day).min(day))
     }
 
-    /// The calendar, for timestamps.
-    pub(crate) fn calendar(&self) -> SystemTime {
-        self.pinned.unwrap_or_else(SystemTime::now) + self.advanced
+    /// The calendar, for timestamps, when the wall clock shows this.
+    fn calendar(&self, wall: SystemTime) -> SystemTime {
+        wall + self.advanced
     }
 
-    /// What requests' dates are compared with, and what the `Date` header says.
-    pub(crate) fn date(&self) -> SystemTime {
-        let date = self.pinned.unwrap_or_else(SystemTime::now);
+    /// What requests' dates are compared with, and what the `Date` header says, when the wall
+    /// clock shows this.
+    pub(crate) fn date(&self, wall: SystemTime) -> SystemTime {
         let by = Duration::from_secs(self.skew.unsigned_abs());
-        let date = if self.skew < 0 { date.checked_sub(by) } else { date.checked_add(by) };
+        let date = if self.skew < 0 { wall.checked_sub(by) } else { wall.checked_add(by) };
         // What a date header can say.
         let last = SystemTime::UNIX_EPOCH + LAST_DATE;
         date.unwrap_or(SystemTime::UNIX_EPOCH).clamp(SystemTime::UNIX_EPOCH, last)
@@ -65,29 +93,28 @@ impl Clock {
 
     /// The calendar in RFC 3339 with milliseconds, as OCI writes it.
     pub(crate) fn stamp(&self) -> String {
-        stamp(self.calendar())
+        stamp(self.calendar(SystemTime::now()))
     }
 
-    /// Lets lifecycles run this many times as fast from here on; nought stops them.
-    pub(crate) fn set_speed(&mut self, speed: f64) {
-        self.anchor = (self.now(), SystemTime::now());
-        self.speed = sane(speed);
-    }
-
-    pub(crate) fn speed(&self) -> f64 {
-        self.speed
-    }
-
-    /// Moves both clocks forward, by [`FURTHEST`] in all.
-    pub(crate) fn advance(&mut self, by: Duration) {
-        let by = by.min(FURTHEST.saturating_sub(self.advanced));
+    /// Sets the clock, or says what of it cannot be and leaves it as it is.
+    pub(crate) fn change(&mut self, change: Change, at: Instant) -> Result<(), Error> {
+        let by = change.advance.unwrap_or_default();
+        if by > FURTHEST.saturating_sub(self.advanced) {
+            return Err(Error::Beyond { what: "advance_seconds", most: "100 years in all" });
+        }
+        let skew = change.skew.unwrap_or(self.skew);
+        if !(-MOST_SKEW..=MOST_SKEW).contains(&skew) {
+            return Err(Error::Beyond { what: "skew_seconds", most: "10 years" });
+        }
+        self.anchor = (self.now(at).saturating_add(whole_millis(by)), at);
         self.advanced += by;
-        self.anchor = (self.now().saturating_add(whole_millis(by)), SystemTime::now());
+        self.speed = change.speed.unwrap_or(self.speed);
+        self.skew = skew;
+        Ok(())
     }
 
-    /// Puts the clock that dates are checked against this many seconds off.
-    pub(crate) fn set_skew(&mut self, seconds: i64) {
-        self.skew = seconds.clamp(-MOST_SKEW, MOST_SKEW);
+    pub(crate) fn speed(&self) -> Speed {
+        self.speed
     }
 
     pub(crate) fn skew(&self) -> i64 {
@@ -96,31 +123,13 @@ impl Clock {
 }
 
 /// How far the clocks can be moved forward.
-pub(crate) const FURTHEST: Duration = Duration::from_hours(24 * 36_500);
+const FURTHEST: Duration = Duration::from_hours(24 * 36_500);
 
 /// How many seconds the clock that dates are checked against can be off.
-pub(crate) const MOST_SKEW: i64 = 10 * 365 * 24 * 3600;
+const MOST_SKEW: i64 = 10 * 365 * 24 * 3600;
 
 /// The last second of the year 9999.
 const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
-
-/// True for a speed that the clock can have: none, or from a thousandth to a million.
-pub(crate) fn is_speed(speed: f64) -> bool {
-    speed == 0.0 || (1e-3..=1e6).contains(&speed)
-}
-
-/// The nearest speed that the clock can have.
-fn sane(speed: f64) -> f64 {
-    if is_speed(speed) {
-        speed
-    } else if speed.is_finite() && speed > 0.0 {
-        speed.clamp(1e-3, 1e6)
-    } else if speed < 0.0 {
-        0.0
-    } else {
-        1.0
-    }
-}
 
 fn whole_millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
@@ -147,50 +156,90 @@ mod tests {
         assert_eq!(stamp(SystemTime::UNIX_EPOCH), "1970-01-01T00:00:00.000Z");
     }
 
-    #[test]
-    fn a_clock_that_stands_still_moves_only_when_told() {
-        let mut clock = Clock::new(None, 0.0);
-        let start = clock.now();
-        assert_eq!(clock.until(start + 1), None);
-        clock.advance(Duration::from_secs(5));
-        assert_eq!(clock.now(), start + 5000);
-        assert_eq!(clock.until(start + 5000), Some(Duration::ZERO));
+    fn clock(speed: f64) -> Clock {
+        Clock::new(Speed::new(speed).unwrap())
+    }
+
+    fn advance(by: Duration) -> Change {
+        Change { advance: Some(by), ..Change::default() }
     }
 
     #[test]
-    fn changing_the_speed_does_not_jump() {
-        let mut clock = Clock::new(None, 0.0);
-        clock.advance(Duration::from_mins(1));
-        let before = clock.now();
-        clock.set_speed(0.0);
-        assert_eq!(clock.now(), before);
+    fn a_clock_that_stands_still_moves_only_when_told() {
+        let mut clock = clock(0.0);
+        let at = Instant::now() + Duration::from_hours(1);
+        let start = clock.now(at);
+        assert_eq!(clock.until(start + 1, at), None);
+        clock.change(advance(Duration::from_secs(5)), at).unwrap();
+        assert_eq!(clock.now(at), start + 5000);
+        assert_eq!(clock.until(start + 5000, at), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn the_speed_could_be_left_out_of_account() {
+        // From a speed to another, how far the clock goes in 10 s at each, and how long 20 s of
+        // it take at the second.
+        let table: [(f64, f64, [i64; 2], Option<u64>); 5] = [
+            (0.0, 100.0, [0, 1_000_000], Some(200)),
+            (100.0, 1.0, [1_000_000, 10_000], Some(20_000)),
+            (1.0, 10.0, [10_000, 100_000], Some(2000)),
+            (10.0, 0.0, [100_000, 0], None),
+            (0.0, 0.0, [0, 0], None),
+        ];
+        for (first, second, [before, after], left) in table {
+            let mut clock = clock(first);
+            let (start, since) = clock.anchor;
+            let at = |seconds| since + Duration::from_secs(seconds);
+            assert_eq!(clock.now(at(10)), start + before, "{first} to {second}");
+            let speed = Some(Speed::new(second).unwrap());
+            clock.change(Change { speed, ..Change::default() }, at(10)).unwrap();
+            assert_eq!(clock.now(at(10)), start + before, "{first} to {second}: no jump");
+            assert_eq!(clock.now(at(20)), start + before + after, "{first} to {second}");
+            let until = clock.until(clock.now(at(20)) + 20_000, at(20));
+            assert_eq!(until, left.map(Duration::from_millis), "{first} to {second}");
+        }
     }
 
     #[test]
     fn no_number_makes_the_clock_panic() {
         for speed in [1e-30, 1e30, f64::NAN, f64::INFINITY, -1.0] {
-            let mut clock = Clock::new(None, speed);
-            clock.set_speed(speed);
-            assert!(is_speed(clock.speed()), "{speed}");
-            let _ = (clock.now(), clock.until(Moment::MAX));
+            assert!(Speed::new(speed).is_err(), "{speed}");
         }
-        for skew in [i64::MIN, -300_000_000_000, 300_000_000_000, i64::MAX] {
-            let pinned = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-            let mut clock = Clock::new(Some(pinned), 1.0);
-            clock.set_skew(skew);
-            let _ = httpdate::fmt_http_date(clock.date());
-            clock.advance(Duration::MAX);
-            clock.advance(Duration::MAX);
-            let _ = (clock.stamp(), clock.now(), clock.until(Moment::MAX));
+        let at = Instant::now() + Duration::from_hours(24 * 36_500);
+        for speed in [1e-3, 1e6] {
+            let mut clock = clock(speed);
+            clock.change(advance(FURTHEST), at).unwrap();
+            let _ = (clock.stamp(), clock.now(at), clock.until(Moment::MAX, at));
+        }
+        let early = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        for skew in [-MOST_SKEW, MOST_SKEW] {
+            let mut clock = clock(1.0);
+            clock.change(Change { skew: Some(skew), ..Change::default() }, at).unwrap();
+            let _ = httpdate::fmt_http_date(clock.date(early));
         }
     }
 
     #[test]
+    fn a_change_that_cannot_be_was_another_change() {
+        let mut clock = clock(1.0);
+        let at = Instant::now();
+        let skew = |seconds| Change { skew: Some(seconds), ..Change::default() };
+        for skewed in [i64::MIN, -300_000_000_000, 300_000_000_000, i64::MAX] {
+            clock.change(skew(skewed), at).unwrap_err();
+        }
+        clock.change(advance(Duration::MAX), at).unwrap_err();
+        clock.change(Change { skew: Some(5), ..advance(Duration::MAX) }, at).unwrap_err();
+        assert_eq!((clock.skew(), clock.advanced), (0, Duration::ZERO));
+        clock.change(advance(FURTHEST), at).unwrap();
+        clock.change(advance(Duration::from_millis(1)), at).unwrap_err();
+    }
+
+    #[test]
     fn skew_moves_the_date_and_not_the_calendar() {
-        let pinned = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-        let mut clock = Clock::new(Some(pinned), 1.0);
-        clock.set_skew(-600);
-        assert_eq!(clock.date(), pinned - Duration::from_mins(10));
-        assert_eq!(clock.calendar(), pinned);
+        let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let mut clock = clock(1.0);
+        clock.change(Change { skew: Some(-600), ..Change::default() }, Instant::now()).unwrap();
+        assert_eq!(clock.date(wall), wall - Duration::from_mins(10));
+        assert_eq!(clock.calendar(wall), wall);
     }
 }

@@ -4,13 +4,14 @@ use crate::admin::Admin;
 use crate::credentials::Credentials;
 use crate::error::Error;
 use crate::hold::Hold;
-use crate::machine::{Order, Programs, keep};
+use crate::machine::{Order, Programs, end_left, keep};
 use crate::server::{serve, tick};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::world::World;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
@@ -43,8 +44,10 @@ impl Cloud {
         let listener = TcpListener::bind(&settings.listen).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
-        let (orders, machines) = machines(&settings, address);
+        let programs = !settings.machine_up.is_empty() || !settings.machine_down.is_empty();
+        let (orders, received) = programs.then(mpsc::unbounded_channel).unzip();
         let shared = Arc::new(Shared::new(&settings, orders)?);
+        let machines = machines(&settings, address, received)?;
         let (stop, stopped) = oneshot::channel();
         let life = Life { listener, shared: Arc::clone(&shared), machines, stopped };
         let (ready, started) = oneshot::channel();
@@ -108,40 +111,66 @@ impl Drop for Cloud {
 }
 
 fn runtime(threads: usize) -> io::Result<Runtime> {
-    let mut builder = match threads {
-        0 | 1 => Builder::new_current_thread(),
-        _ => Builder::new_multi_thread(),
-    };
-    builder.worker_threads(threads.max(1)).enable_all().build()
+    let cores = || std::thread::available_parallelism().map_or(2, usize::from);
+    let threads = if threads == 0 { cores() } else { threads };
+    let mut builder =
+        if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    builder.worker_threads(threads).enable_all().build()
 }
 
-/// The line to the machines' keeper, if there are machines.
-#[expect(clippy::type_complexity, reason = "two ends of one line")]
+/// What there is to do about machines.
+#[derive(Debug)]
+enum Machines {
+    /// There is nowhere where any could be left.
+    None,
+    /// Those that an earlier run left in this directory are ended.
+    Left(PathBuf),
+    /// The same, and orders are carried out.
+    Kept(mpsc::UnboundedReceiver<Order>, Programs),
+}
+
+/// What there is to do about machines, with the line to their keeper, if they have one.
 fn machines(
     settings: &Settings,
     address: SocketAddr,
-) -> (Option<mpsc::UnboundedSender<Order>>, Option<(mpsc::UnboundedReceiver<Order>, Programs)>) {
-    if settings.machine_up.is_empty() && settings.machine_down.is_empty() {
-        return (None, None);
-    }
-    let (orders, line) = mpsc::unbounded_channel();
-    let temporary = || std::env::temp_dir().join(format!("cloud-sim-{}", address.port()));
-    let directory = settings.state.clone().unwrap_or_else(temporary);
+    line: Option<mpsc::UnboundedReceiver<Order>>,
+) -> Result<Machines, Error> {
+    let whole = |directory: PathBuf| std::path::absolute(&directory).unwrap_or(directory);
+    let Some(line) = line else {
+        let left = settings.state.clone().map(whole);
+        return Ok(left.map_or(Machines::None, Machines::Left));
+    };
+    let directory = match &settings.state {
+        Some(directory) => directory.clone(),
+        None => temporary()?,
+    };
     let programs = Programs {
         up: settings.machine_up.clone(),
         down: settings.machine_down.clone(),
-        directory: std::path::absolute(&directory).unwrap_or(directory),
+        directory: whole(directory),
         temporary: settings.state.is_none(),
         service: format!("http://{address}"),
     };
-    (Some(orders), Some((line, programs)))
+    Ok(Machines::Kept(line, programs))
+}
+
+/// A new directory that no other cloud has, whatever network it is in.
+fn temporary() -> Result<PathBuf, Error> {
+    loop {
+        let path = std::env::temp_dir().join(format!("cloud-sim-{:016x}", fastrand::u64(..)));
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(Error::File { path, source }),
+        }
+    }
 }
 
 /// What the thread of a cloud has.
 struct Life {
     listener: TcpListener,
     shared: Arc<Shared>,
-    machines: Option<(mpsc::UnboundedReceiver<Order>, Programs)>,
+    machines: Machines,
     stopped: oneshot::Receiver<()>,
 }
 
@@ -151,7 +180,11 @@ impl Life {
             Ok(listener) => listener,
             Err(source) => return drop(ready.send(Err(source))),
         };
-        let keeper = self.machines.map(|(line, programs)| tokio::spawn(keep(line, programs)));
+        let keeper = match self.machines {
+            Machines::None => None,
+            Machines::Left(directory) => Some(tokio::spawn(end_left(directory))),
+            Machines::Kept(line, programs) => Some(tokio::spawn(keep(line, programs))),
+        };
         let serving = tokio::spawn(serve(listener, Arc::clone(&self.shared)));
         let ticking = tokio::spawn(tick(Arc::clone(&self.shared)));
         let _ = ready.send(Ok(()));

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a cloud does not start.
+/// Why a cloud does not start, or what it is told by its other side cannot be.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -51,6 +52,14 @@ pub enum Error {
         /// What the reader says.
         source: serde_json::Error,
     },
+    /// The journal cannot be written any more: what the cloud did since is not kept.
+    #[error("{}: what the cloud did since this cannot be written is not kept", path.display())]
+    Unkept {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: Arc<io::Error>,
+    },
     /// The script is not what it has to be.
     #[error("{}: not a script", path.display())]
     Script {
@@ -86,6 +95,26 @@ pub enum Error {
     Speed {
         /// The speed as given.
         speed: f64,
+    },
+    /// A span of time beyond all bounds.
+    #[error("{what}: has to be within {most}")]
+    Beyond {
+        /// What it is.
+        what: &'static str,
+        /// How much it can be.
+        most: &'static str,
+    },
+    /// There is no instance of this id.
+    #[error("there is no instance {id}")]
+    NoInstance {
+        /// The id.
+        id: String,
+    },
+    /// An instance that has ended cannot get into another state.
+    #[error("instance {id} has ended; launch another")]
+    Terminated {
+        /// The instance's id.
+        id: String,
     },
     /// A subnet has no usable range of addresses.
     #[error("subnet {subnet}: `{cidr}` is not an IPv4 range such as 10.1.0.0/16")]

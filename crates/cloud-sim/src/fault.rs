@@ -1,10 +1,12 @@
 //! What goes wrong on demand: rules by operation, count and probability.
 
 use crate::instance::Failure;
+use crate::query::decode;
 use crate::shared::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One rule: to which requests what happens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,7 +14,7 @@ use std::sync::Mutex;
 pub struct Rule {
     /// The operation's name, such as `LaunchInstance`, or `*` for every one.
     pub operation: String,
-    /// Only requests that have this somewhere in their target or body.
+    /// Only requests that have this somewhere in their target, as sent or decoded, or their body.
     #[serde(default)]
     pub containing: Option<String>,
     /// How many matching requests go by untouched first.
@@ -93,13 +95,14 @@ impl Rule {
 impl Fault {
     /// True if this can happen to a request to which the others already do: the first rule wins,
     /// so that none is used up without having happened.
-    fn goes_with(&self, others: &[Self]) -> bool {
+    fn goes_with(&self, others: &[(u64, Self)]) -> bool {
+        let mut others = others.iter().map(|(_, other)| other);
         match self {
             Self::Delay { .. } => true,
             Self::Answer { .. } | Self::DropBefore => {
-                others.iter().all(|other| matches!(other, Self::Delay { .. }))
+                others.all(|other| matches!(other, Self::Delay { .. }))
             }
-            Self::DropAfter => !others.contains(&Self::DropAfter),
+            Self::DropAfter => others.all(|other| *other != Self::DropAfter),
             // Only the work itself can tell whether it is begun: see [`Faults::later`].
             Self::FailLater { .. } => false,
         }
@@ -170,18 +173,18 @@ impl Faults {
         &self.rules
     }
 
-    /// Every fault of this request. Rules that have done their part are gone afterwards; rules
+    /// Every fault of this request, with the number of its rule. Rules that have done their part are gone afterwards; rules
     /// behind one that answers or drops the request are left as they are.
-    pub(crate) fn of(&mut self, operation: &str, target: &str, body: &[u8]) -> Vec<Fault> {
+    pub(crate) fn of(&mut self, operation: &str, target: &str, body: &[u8]) -> Vec<(u64, Fault)> {
         let mut happening = Vec::new();
-        for (_, rule) in &mut self.rules {
+        for (number, rule) in &mut self.rules {
             if !concerns(rule, operation, target, body) || !rule.fault.goes_with(&happening) {
                 continue;
             }
             if !fires(rule, &mut self.dice) {
                 continue;
             }
-            happening.push(rule.fault.clone());
+            happening.push((*number, rule.fault.clone()));
             if rule.fault.prevents() {
                 break;
             }
@@ -190,16 +193,16 @@ impl Faults {
         happening
     }
 
-    /// Why the work of this request, which has begun, shall fail.
-    fn later(&mut self, operation: &str, target: &str, body: &[u8]) -> Option<Failure> {
+    /// Why the work of this request, which has begun, shall fail, and the number of the rule.
+    fn later(&mut self, operation: &str, target: &str, body: &[u8]) -> Option<(u64, Failure)> {
         let mut failure = None;
-        for (_, rule) in &mut self.rules {
+        for (number, rule) in &mut self.rules {
             let Fault::FailLater { code, message } = &rule.fault else {
                 continue;
             };
             let why = Failure { code: code.clone(), message: message.clone() };
             if concerns(rule, operation, target, body) && fires(rule, &mut self.dice) {
-                failure = Some(why);
+                failure = Some((*number, why));
                 break;
             }
         }
@@ -228,12 +231,17 @@ pub(crate) struct Later<'a> {
     pub(crate) operation: &'static str,
     pub(crate) target: &'a str,
     pub(crate) body: &'a [u8],
+    /// The number of the rule that has happened, for the record of the request.
+    pub(crate) hit: &'a AtomicU64,
 }
 
 impl Later<'_> {
     /// Why the work shall fail, if a rule says so; the rule has then happened once more.
     pub(crate) fn take(&self) -> Option<Failure> {
-        lock(self.faults).later(self.operation, self.target, self.body)
+        let taken = lock(self.faults).later(self.operation, self.target, self.body);
+        let (number, failure) = taken?;
+        self.hit.store(number, Ordering::Relaxed);
+        Some(failure)
     }
 }
 
@@ -247,7 +255,9 @@ fn concerns(rule: &Rule, operation: &str, target: &str, body: &[u8]) -> bool {
     let Some(text) = &rule.containing else {
         return true;
     };
-    target.contains(text) || String::from_utf8_lossy(body).contains(text)
+    target.contains(text)
+        || decode(target).contains(text)
+        || String::from_utf8_lossy(body).contains(text)
 }
 
 #[cfg(test)]
@@ -257,6 +267,24 @@ mod tests {
     fn hits(rule: Rule, requests: usize) -> Vec<bool> {
         let mut faults = Faults::new(&[rule], 0);
         (0..requests).map(|_| !faults.of("LaunchInstance", "/x", b"node-7").is_empty()).collect()
+    }
+
+    /// The faults of one more request.
+    fn of(faults: &mut Faults) -> Vec<Fault> {
+        faults.of("X", "/x", b"").into_iter().map(|(_, fault)| fault).collect()
+    }
+
+    #[test]
+    fn a_name_with_a_colon_was_looked_for_as_it_is_encoded() {
+        let target = "/20160918/instances?availabilityDomain=Uocm%3APHX-AD-1&displayName=a+b";
+        for (containing, expected) in
+            [("Uocm:PHX-AD-1", 1), ("Uocm%3APHX-AD-1", 1), ("a b", 1), ("Uocm:PHX-AD-2", 0)]
+        {
+            let drop = Rule::always("ListInstances", Fault::DropAfter);
+            let rule = Rule { containing: Some(containing.to_owned()), ..drop };
+            let happened = Faults::new(&[rule], 0).of("ListInstances", target, b"");
+            assert_eq!(happened.len(), expected, "{containing}");
+        }
     }
 
     #[test]
@@ -305,7 +333,7 @@ mod tests {
         for (name, rules, expected) in table {
             let rules: Vec<Rule> = rules.into_iter().map(|fault| Rule::once("*", fault)).collect();
             let mut faults = Faults::new(&rules, 0);
-            let seen: Vec<_> = expected.iter().map(|_| faults.of("X", "/x", b"")).collect();
+            let seen: Vec<_> = expected.iter().map(|_| of(&mut faults)).collect();
             assert_eq!(seen, expected, "{name}");
             assert_eq!(faults.list(), [], "{name}");
         }
@@ -315,7 +343,7 @@ mod tests {
     fn the_requests_let_by_are_counted_only_when_they_come_to_the_rule() {
         let later = Rule { after: 1, ..Rule::once("*", Fault::DropAfter) };
         let mut faults = Faults::new(&[Rule::once("*", Fault::DropBefore), later], 0);
-        let seen: Vec<_> = (0..3).map(|_| faults.of("X", "/x", b"")).collect();
+        let seen: Vec<_> = (0..3).map(|_| of(&mut faults)).collect();
         assert_eq!(seen, [vec![Fault::DropBefore], vec![], vec![Fault::DropAfter]]);
     }
 

@@ -1,6 +1,7 @@
 //! Instance principals: certificates for instances, and session tokens in exchange for them.
 
 use crate::answer::{Answer, Outcome, Refusal};
+use crate::error::Error;
 use crate::key::{PublicKey, pem, pem_body};
 use crate::settings::Settings;
 use crate::shared::lock;
@@ -26,7 +27,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) const MANAGEMENT_INSTANCE: &str = "ocid1.instance.oc1.phx.aaaainst";
 
 /// How long a session can last.
-pub(crate) const LONGEST_SESSION: Duration = Duration::from_hours(24 * 3650);
+const LONGEST_SESSION: Duration = Duration::from_hours(24 * 3650);
 
 /// What the metadata service gives one instance.
 #[derive(Clone, Debug)]
@@ -95,7 +96,7 @@ fn certificate_key(der: &[u8]) -> Result<KeyPair, Refusal> {
 
 pub(crate) fn broken(what: &str) -> Refusal {
     let message = format!("the simulator could not make a {what}");
-    Refusal::new(hyper::StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
+    Refusal::new(hyper::StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
 }
 
 fn name(entries: Vec<(DnType, String)>) -> DistinguishedName {
@@ -162,16 +163,18 @@ pub(crate) fn give(federation: &Mutex<Federation>, asked: &Asked) -> Outcome {
 }
 
 impl Federation {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        Self {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
+        let mut federation = Self {
             tenancy: settings.tenancy.clone(),
             compartment: settings.compartments.first().cloned().unwrap_or_default(),
-            lifetime: Duration::from_secs(settings.session_seconds).min(LONGEST_SESSION),
+            lifetime: Duration::ZERO,
             authority: None,
             identities: HashMap::new(),
             issued: HashMap::new(),
             sessions: HashMap::new(),
-        }
+        };
+        federation.set_lifetime(Duration::from_secs(settings.session_seconds))?;
+        Ok(federation)
     }
 
     /// The certificate that issues those of instances.
@@ -238,8 +241,12 @@ impl Federation {
     }
 
     /// How long new sessions last.
-    pub(crate) fn set_lifetime(&mut self, lifetime: Duration) {
-        self.lifetime = lifetime.min(LONGEST_SESSION);
+    pub(crate) fn set_lifetime(&mut self, lifetime: Duration) -> Result<(), Error> {
+        if lifetime > LONGEST_SESSION {
+            return Err(Error::Beyond { what: "session", most: "10 years" });
+        }
+        self.lifetime = lifetime;
+        Ok(())
     }
 
     /// `POST /v1/x509`: a certificate in exchange for a session token.

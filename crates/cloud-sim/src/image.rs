@@ -190,8 +190,11 @@ pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
     let image = world.images.get(id).ok_or_else(|| Refusal::not_found("image", id))?;
     call.check_match(&etag_of(&image.view))?;
-    world.images.remove(id);
+    let removed = world.images.remove(id);
     world.touch(Table::Images, id);
+    if let Some(ImageRecord { work: Some(work), failure, .. }) = removed {
+        world.cut_short(&work, failure);
+    }
     Ok(Answer::empty())
 }
 

@@ -34,7 +34,6 @@ pub struct Instance {
     pub availability_config: Value,
     pub agent_config: Value,
     pub preemptible_instance_config: Option<Value>,
-    pub compute_cluster_id: Option<String>,
     pub capacity_reservation_id: Option<String>,
     pub dedicated_vm_host_id: Option<String>,
     pub ipxe_script: Option<String>,
@@ -91,6 +90,9 @@ pub(crate) struct Record {
     /// How often its machine was switched on.
     pub(crate) boots: u64,
     pub(crate) boot_volume: String,
+    /// The compute cluster it is in: lists can ask for it, and no answer tells.
+    #[serde(default)]
+    pub(crate) compute_cluster: Option<String>,
 }
 
 impl Record {

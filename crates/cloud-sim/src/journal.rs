@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The kinds of things that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub(crate) struct Journal {
     compact: u64,
     /// What the settings furnish, which is not written down.
     furnished: Vec<Row>,
+    /// Why it ended, if it did.
+    failure: Option<(PathBuf, Arc<io::Error>)>,
 }
 
 /// A file of less than this is not worth a rewrite.
@@ -52,7 +55,7 @@ const GROWTH: u64 = 4;
 impl Journal {
     /// Opens the journal of a directory and reads what it remembers.
     pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Row>), Error> {
-        let path = directory.join("journal.jsonl");
+        let path = path_in(directory);
         let fail = |source| Error::File { path: path.clone(), source };
         fs::create_dir_all(directory).map_err(fail)?;
         let mut options = OpenOptions::new();
@@ -82,9 +85,9 @@ impl Journal {
     }
 
     /// Adds the lines of one change in one write, so that all of it is there or nothing. A disk
-    /// that fails must not fail the cloud: the state then ends with it.
+    /// that fails must not fail the cloud: the state then ends with it, and [`Journal::kept`] tells.
     pub(crate) fn append(&mut self, rows: &[Row]) {
-        let Some((_, file)) = &mut self.file else {
+        let Some((path, file)) = &mut self.file else {
             return;
         };
         if rows.is_empty() {
@@ -92,7 +95,20 @@ impl Journal {
         }
         match write_rows(file, rows) {
             Ok(bytes) => self.length = self.length.saturating_add(bytes),
-            Err(_) => self.file = None,
+            Err(source) => {
+                self.failure = Some((path.clone(), Arc::new(source)));
+                self.file = None;
+            }
+        }
+    }
+
+    /// Says why not all is written down, if it is not.
+    pub(crate) fn kept(&self) -> Result<(), Error> {
+        match &self.failure {
+            None => Ok(()),
+            Some((path, source)) => {
+                Err(Error::Unkept { path: path.clone(), source: Arc::clone(source) })
+            }
         }
     }
 
@@ -123,6 +139,10 @@ impl Journal {
         (self.length, self.compact) = (bytes, bytes);
         Ok(())
     }
+}
+
+fn path_in(directory: &Path) -> PathBuf {
+    directory.join("journal.jsonl")
 }
 
 fn write_rows(file: &mut File, rows: &[Row]) -> io::Result<u64> {
@@ -171,10 +191,19 @@ impl World {
         value.ok()
     }
 
-    /// Takes over a line. One that another version wrote and we cannot read is as if gone.
-    pub(crate) fn put_row(&mut self, row: Row) {
-        let Row { table, id, now } = row;
-        let row = now.unwrap_or(Value::Null);
+    /// Takes over the lines of a journal. One that another version wrote and we cannot read is
+    /// refused: it would be gone when the file is written anew.
+    pub(crate) fn put_rows(&mut self, directory: &Path, rows: Vec<Row>) -> Result<(), Error> {
+        for (index, row) in rows.into_iter().enumerate() {
+            let unread =
+                |source| Error::Journal { path: path_in(directory), line: index + 1, source };
+            self.put_row(row).map_err(unread)?;
+        }
+        Ok(())
+    }
+
+    fn put_row(&mut self, row: Row) -> serde_json::Result<()> {
+        let Row { table, id, now: row } = row;
         match table {
             Table::Instances => put(&mut self.instances, id, row),
             Table::Images => put(&mut self.images, id, row),
@@ -227,14 +256,11 @@ impl World {
 fn put<T: serde::de::DeserializeOwned>(
     things: &mut std::collections::BTreeMap<String, T>,
     id: String,
-    row: Value,
-) {
-    match serde_json::from_value(row) {
-        Ok(thing) => {
-            things.insert(id, thing);
-        }
-        Err(_) => {
-            things.remove(&id);
-        }
+    row: Option<Value>,
+) -> serde_json::Result<()> {
+    match row {
+        Some(row) => drop(things.insert(id, serde_json::from_value(row)?)),
+        None => drop(things.remove(&id)),
     }
+    Ok(())
 }

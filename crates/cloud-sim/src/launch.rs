@@ -60,6 +60,7 @@ fn build(
     let instance = instance(world, call.object()?, &wish)?;
     let number = world.next_number();
     let vnic = world.new_vnic(&wish, number)?;
+    let compute_cluster = call.object()?.text("computeClusterId")?;
     let failure = failure.or_else(|| call.failure());
     let work = world.open_work(&Work {
         operation: "LaunchInstance",
@@ -68,7 +69,7 @@ fn build(
         kind: "instance",
         id: &instance.id,
     });
-    Ok(plan(world, instance, vnic, Seed { wish, number, work, failure }))
+    Ok(plan(world, instance, vnic, Seed { wish, number, work, failure, compute_cluster }))
 }
 
 /// What a record needs beside the instance and its VNIC.
@@ -77,6 +78,7 @@ struct Seed {
     number: u64,
     work: String,
     failure: Option<Failure>,
+    compute_cluster: Option<String>,
 }
 
 fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record {
@@ -103,6 +105,7 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         failure: seed.failure,
         boots: 0,
         boot_volume,
+        compute_cluster: seed.compute_cluster,
     }
 }
 
@@ -153,7 +156,6 @@ fn instance(world: &World, body: &Map<String, Value>, wish: &Wish) -> Result<Ins
         availability_config: given.over("availabilityConfig", &usual_availability())?,
         agent_config: given.over("agentConfig", &usual_agent())?,
         preemptible_instance_config: body.object("preemptibleInstanceConfig")?.map(Value::Object),
-        compute_cluster_id: body.text("computeClusterId")?,
         capacity_reservation_id: body.text("capacityReservationId")?,
         dedicated_vm_host_id: body.text("dedicatedVmHostId")?,
         ipxe_script: body.text("ipxeScript")?,

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod admin;
+mod admin_http;
 mod answer;
 mod boot_volume;
 mod catalog;
@@ -11,6 +12,7 @@ mod credentials;
 mod error;
 mod fault;
 mod federation;
+mod group;
 mod hold;
 mod identity;
 mod image;

@@ -1,5 +1,6 @@
 //! What happens by itself: instances that boot, stop and end, and records that are forgotten.
 
+use crate::error::Error;
 use crate::instance::{Failure, Record, Step};
 use crate::journal::Table;
 use crate::machine::{Machine, Order};
@@ -53,12 +54,7 @@ impl World {
         match event {
             Event::Step { id, version } => self.step(&id, version),
             Event::Vnic { id, to } => self.move_vnic(&id, to),
-            Event::Forget(id) => {
-                self.instances.remove(&id);
-                self.touch(Table::Instances, &id);
-                self.order(Order::Forget(id.clone()));
-                self.forgotten.push(id);
-            }
+            Event::Forget(id) => self.forget(id),
             Event::ForgetToken(token) => {
                 self.tokens.remove(&token);
                 self.touch(Table::Tokens, &token);
@@ -71,18 +67,30 @@ impl World {
         }
     }
 
+    /// Forgets an instance, if it has ended.
+    fn forget(&mut self, id: String) {
+        if self.instances.get(&id).is_none_or(|record| record.state() != State::Terminated) {
+            return;
+        }
+        self.instances.remove(&id);
+        self.touch(Table::Instances, &id);
+        self.order(Order::Forget(id.clone()));
+        self.forgotten.push(id);
+    }
+
     /// Starts the life of a new instance.
     pub(crate) fn begin(&mut self, id: &str) {
         self.schedule_step(id);
-        let Some(record) = self.instances.get(id) else {
-            return;
-        };
-        if !record.doomed {
-            let late = self.settings.timing.vnic;
-            let event = |to| Event::Vnic { id: id.to_owned(), to };
-            self.schedule(late / 2.0, event(Attachment::Attaching));
-            self.schedule(late, event(Attachment::Attached));
+        if self.instances.get(id).is_some_and(|record| !record.doomed) {
+            self.schedule_vnic(id);
         }
+    }
+
+    fn schedule_vnic(&mut self, id: &str) {
+        let late = self.settings.timing.vnic;
+        let event = |to| Event::Vnic { id: id.to_owned(), to };
+        self.schedule(late / 2.0, event(Attachment::Attaching));
+        self.schedule(late, event(Attachment::Attached));
     }
 
     /// Takes up where the journal ended: plans go on, and machines are switched on again.
@@ -148,28 +156,35 @@ impl World {
         }
     }
 
-    /// Ends the work request of a plan that another takes the place of. One that was to fail has
-    /// failed.
-    fn cut_short(&mut self, work: &str, failure: Option<Failure>) {
+    /// Ends the work request of what will not be finished. One that was to fail has failed.
+    pub(crate) fn cut_short(&mut self, work: &str, failure: Option<Failure>) {
         match failure {
             Some(failure) => self.close_work(work, Some(failure)),
             None => self.cancel_work(work),
         }
     }
 
-    /// Puts an instance into a state at once, and ends its plan there.
-    pub(crate) fn force(&mut self, id: &str, state: State) -> bool {
-        let Some(record) = self.instances.get_mut(id) else {
-            return false;
-        };
+    /// Puts an instance into a state at once, and ends its plan there. What has ended has nothing
+    /// left to come back with: its address, its room and its boot volume may be another's.
+    pub(crate) fn force(&mut self, id: &str, state: State) -> Result<(), Error> {
+        let record = self.instances.get_mut(id);
+        let record = record.ok_or_else(|| Error::NoInstance { id: id.to_owned() })?;
+        if record.state() == State::Terminated && state != State::Terminated {
+            return Err(Error::Terminated { id: id.to_owned() });
+        }
         record.version += 1;
         record.plan.clear();
         let failure = record.failure.take();
+        let saved = record.doomed && state.is_live();
+        record.doomed &= !saved;
         if let Some(work) = record.work.take() {
             self.cut_short(&work, failure);
         }
         self.enter(id, state);
-        true
+        if saved {
+            self.schedule_vnic(id);
+        }
+        Ok(())
     }
 
     fn schedule_step(&mut self, id: &str) {
@@ -227,7 +242,8 @@ impl World {
         if let Some(order) = order {
             self.order(order);
         }
-        if state == State::Terminated {
+        // What has ended before has nothing left, and others may have got it.
+        if state == State::Terminated && was != State::Terminated {
             self.release(id);
             self.schedule(self.settings.timing.keep_terminated, Event::Forget(id.to_owned()));
         }

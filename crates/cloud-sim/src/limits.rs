@@ -110,14 +110,19 @@ pub(crate) fn values(world: &mut World, call: &Call<'_>) -> Outcome {
     let mut rows = Vec::new();
     for name in names.into_iter().filter(|name| query.allows("name", name)) {
         for domain in &world.settings.availability_domains {
-            if query.allows("availabilityDomain", domain) && query.allows("scopeType", "AD") {
-                rows.push(Row(json!({
-                    "name": name,
-                    "scopeType": "AD",
-                    "availabilityDomain": domain,
-                    "value": world.limit(name, domain),
-                })));
+            if !query.allows("availabilityDomain", domain) || !query.allows("scopeType", "AD") {
+                continue;
             }
+            // A limit of one domain says nothing of the others.
+            let Some(value) = world.limit(name, domain) else {
+                continue;
+            };
+            rows.push(Row(json!({
+                "name": name,
+                "scopeType": "AD",
+                "availabilityDomain": domain,
+                "value": value,
+            })));
         }
     }
     page(rows, query, world.settings.page_size, false)

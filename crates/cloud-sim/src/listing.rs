@@ -126,7 +126,7 @@ fn check_filters(world: &World, query: &Query) -> Result<(), Refusal> {
 
 fn wanted(record: &Record, compartment: &str, query: &Query) -> bool {
     let instance = &record.instance;
-    let cluster = instance.compute_cluster_id.as_deref().unwrap_or_default();
+    let cluster = record.compute_cluster.as_deref().unwrap_or_default();
     let reservation = instance.capacity_reservation_id.as_deref().unwrap_or_default();
     instance.compartment_id == compartment
         && query.allows("availabilityDomain", &instance.availability_domain)

@@ -1,5 +1,6 @@
 //! Machines: programs that run when an instance starts and stops.
 
+use crate::group;
 use crate::instance::Record;
 use crate::leftover;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -110,6 +111,16 @@ pub(crate) struct Programs {
     pub(crate) service: String,
 }
 
+/// Ends the machines that an earlier run left behind in its directory, because it was killed.
+pub(crate) async fn end_left(directory: PathBuf) {
+    leftover::end(&machines_in(&directory)).await;
+}
+
+/// Where the machines' files are.
+fn machines_in(directory: &Path) -> PathBuf {
+    directory.join("machines")
+}
+
 /// Carries out orders until there can be no more; then every machine that is on is switched off.
 ///
 /// The orders of one machine are carried out one after another, those of different machines at
@@ -117,7 +128,7 @@ pub(crate) struct Programs {
 pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs) {
     let mut keepers = JoinSet::new();
     let mut lines: HashMap<String, mpsc::UnboundedSender<Order>> = HashMap::new();
-    leftover::end(&programs.machines()).await;
+    end_left(programs.directory.clone()).await;
     while let Some(order) = orders.recv().await {
         while keepers.try_join_next().is_some() {}
         let machine = match &order {
@@ -142,7 +153,7 @@ pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: P
     drop(lines);
     while keepers.join_next().await.is_some() {}
     if programs.temporary {
-        // It is there only if a machine was.
+        // What is left of it is in nobody's way: the next has another.
         let _ = std::fs::remove_dir_all(&programs.directory);
     }
 }
@@ -246,7 +257,7 @@ async fn end(programs: &Programs, machine: &Machine, mut child: Child, group: Op
 /// Gives a process group some time to end; true if it did, after which its number is free.
 async fn empties(group: Pid) -> bool {
     let deadline = tokio::time::Instant::now() + GRACE;
-    while rustix::process::test_kill_process_group(group).is_ok() {
+    while group::lives(group) {
         if tokio::time::Instant::now() >= deadline {
             return false;
         }
@@ -304,9 +315,8 @@ fn try_run(
 }
 
 impl Programs {
-    /// Where the machines' files are.
     fn machines(&self) -> PathBuf {
-        self.directory.join("machines")
+        machines_in(&self.directory)
     }
 
     /// Deletes the file of a machine; only one that was never on has none.

@@ -3,14 +3,15 @@
 use clap::Parser;
 use cloud_sim::{Cloud, Error, Settings};
 use std::error::Error as _;
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A loopback cloud that speaks OCI, with faults on demand.
 ///
-/// Prints its address as one line when it takes requests, and runs until it gets SIGTERM or SIGINT.
+/// Prints its address as one line when it takes requests, and runs until it gets SIGTERM, SIGINT
+/// or SIGHUP.
 #[derive(Debug, Parser)]
 #[command(version, after_long_help = EXAMPLES)]
 struct Arguments {
@@ -68,32 +69,20 @@ impl Arguments {
     fn settings(self) -> Result<Settings, Error> {
         let mut settings = match &self.script {
             Some(script) => Settings::from_script(script)?,
-            None => Settings::default(),
+            // As many as there are cores.
+            None => Settings { threads: 0, ..Settings::default() },
         };
         let words = |command: String| command.split_whitespace().map(str::to_owned).collect();
         settings.listen = self.listen.unwrap_or(settings.listen);
         settings.speed = self.speed.unwrap_or(settings.speed);
         settings.machine_up = self.machine_up.map_or(settings.machine_up, words);
         settings.machine_down = self.machine_down.map_or(settings.machine_down, words);
-        if !self.script.as_deref().is_some_and(names_threads) {
-            settings.threads = std::thread::available_parallelism().map_or(2, usize::from);
-        }
         std::fs::create_dir_all(&self.state)
             .map_err(|source| Error::File { path: self.state.clone(), source })?;
         let state = std::path::absolute(&self.state);
         settings.state = Some(state.unwrap_or(self.state));
         Ok(settings)
     }
-}
-
-/// True if a script says how many threads there are, which otherwise are as many as cores.
-fn names_threads(script: &Path) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Given {
-        threads: Option<usize>,
-    }
-    let text = std::fs::read_to_string(script).unwrap_or_default();
-    serde_saphyr::from_str::<Given>(&text).is_ok_and(|given| given.threads.is_some())
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -120,23 +109,62 @@ fn complain(error: &Error) {
 }
 
 async fn run(arguments: Arguments) -> Result<(), Error> {
-    let ended = (SignalKind::terminate(), SignalKind::interrupt());
-    let fail = |source| Error::System { what: "wait for signals", source };
-    let mut terminated = signal(ended.0).map_err(fail)?;
-    let mut interrupted = signal(ended.1).map_err(fail)?;
+    let ends =
+        Ends::watch().map_err(|source| Error::System { what: "wait for signals", source })?;
     let settings = arguments.settings()?;
     let state = settings.state.clone().unwrap_or_default();
     let cloud = Cloud::start(settings).await?;
     cloud.credentials().write_config(&state.join("oci"))?;
     announce(&state, &cloud.endpoint())?;
-    tokio::select! {
-        _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
-    }
+    ends.wait().await;
     // While the directory is still ours: the next cloud there announces itself by the same file.
     let forgotten = forget_endpoint(&state);
+    let admin = cloud.admin();
     drop(cloud);
-    forgotten
+    forgotten?;
+    admin.kept()
+}
+
+/// The signals that end the program.
+struct Ends {
+    terminated: Signal,
+    interrupted: Signal,
+    /// Not where it was ignored from the start, as under `nohup`.
+    hung_up: Option<Signal>,
+}
+
+impl Ends {
+    fn watch() -> io::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = ignores_hangup(&status);
+        let hung_up = (!ignored).then(|| signal(SignalKind::hangup())).transpose()?;
+        Ok(Self {
+            terminated: signal(SignalKind::terminate())?,
+            interrupted: signal(SignalKind::interrupt())?,
+            hung_up,
+        })
+    }
+
+    async fn wait(mut self) {
+        let hung_up = async {
+            match &mut self.hung_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminated.recv() => {}
+            _ = self.interrupted.recv() => {}
+            _ = hung_up => {}
+        }
+    }
+}
+
+/// True if SIGHUP, the first of the signals, is in the set `SigIgn` of `/proc/self/status`.
+fn ignores_hangup(status: &str) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    ignored.is_some_and(|set| set & 1 == 1)
 }
 
 fn forget_endpoint(state: &Path) -> Result<(), Error> {
@@ -156,7 +184,7 @@ fn announce(state: &Path, endpoint: &str) -> Result<(), Error> {
         std::fs::rename(&new, &path)
     };
     write().map_err(|source| Error::File { path: path.clone(), source })?;
-    let mut out = std::io::stdout();
+    let mut out = io::stdout();
     let _ = writeln!(out, "{endpoint}").and_then(|()| out.flush());
     Ok(())
 }

@@ -126,11 +126,10 @@ impl World {
         let Some(record) = self.instances.get_mut(id) else {
             return;
         };
-        // What has ended before has nothing left, and others may have got it.
-        if record.vnic.state == Attachment::Detached {
-            return;
+        // A launch that was going to fail never had a VNIC that could be seen.
+        if !record.doomed {
+            record.vnic.state = Attachment::Detached;
         }
-        record.vnic.state = Attachment::Detached;
         let vnic = &record.vnic;
         if let Some(addresses) = self.addresses.get_mut(&vnic.subnet) {
             addresses.taken.remove(&u32::from(vnic.address));

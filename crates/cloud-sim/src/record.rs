@@ -19,10 +19,13 @@ pub struct Recorded {
     pub target: String,
     /// Its headers in the order in which they came, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body, as far as it is UTF-8.
+    /// Its body, as far as it is UTF-8; empty before it has come, and if it was too long.
     pub body: String,
     /// The status of the answer; `None` before there is one, and where the connection was dropped.
     pub status: Option<u16>,
+    /// The numbers of the fault rules that happened to it.
+    #[serde(default)]
+    pub faults: Vec<u64>,
 }
 
 impl Recorded {
@@ -53,7 +56,8 @@ const MOST_BYTES: usize = 128 << 20;
 /// About how many bytes a request takes.
 fn size(request: &Recorded) -> usize {
     let headers = request.headers.iter().map(|(name, value)| name.len() + value.len() + 48);
-    request.target.len() + request.body.len() + headers.sum::<usize>() + 128
+    let rest = request.body.len() + request.faults.len() * 8 + 128;
+    request.target.len() + rest + headers.sum::<usize>()
 }
 
 impl Records {
@@ -73,29 +77,50 @@ impl Records {
         request.number = self.last;
         self.bytes += size(&request);
         self.kept.push_back(request);
+        self.shed();
+        self.last
+    }
+
+    /// Notes the body of a request, when it has come.
+    pub(crate) fn has_body(&mut self, number: u64, body: String) {
+        let length = body.len();
+        if let Some(request) = self.kept_one(number) {
+            request.body = body;
+            self.bytes += length;
+            self.shed();
+        }
+    }
+
+    /// Notes how a request was answered, and the rules that happened to it.
+    pub(crate) fn end(&mut self, number: u64, status: Option<u16>, faults: Vec<u64>) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(request) = self.kept_one(number) {
+            request.status = status;
+            let more = faults.len() * 8;
+            request.faults = faults;
+            self.bytes += more;
+        }
+    }
+
+    fn kept_one(&mut self, number: u64) -> Option<&mut Recorded> {
+        let first = self.kept.front()?.number;
+        let index = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.kept.get_mut(index)
+    }
+
+    /// Lets go of the oldest that are too many.
+    fn shed(&mut self) {
         while self.kept.len() > self.most || self.bytes > MOST_BYTES {
             let Some(oldest) = self.kept.pop_front() else {
                 break;
             };
             self.bytes -= size(&oldest);
         }
-        self.last
     }
 
-    /// Notes how a request was answered.
-    pub(crate) fn end(&mut self, number: u64, status: Option<u16>) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        let Some(first) = self.kept.front().map(|request| request.number) else {
-            return;
-        };
-        let index = number.checked_sub(first).and_then(|index| usize::try_from(index).ok());
-        if let Some(request) = index.and_then(|index| self.kept.get_mut(index)) {
-            request.status = status;
-        }
-    }
-
-    pub(crate) fn all(&self) -> Vec<Recorded> {
-        self.kept.iter().cloned().collect()
+    /// Those that are kept and came after the one of this number.
+    pub(crate) fn after(&self, number: u64) -> Vec<Recorded> {
+        self.kept.iter().filter(|request| request.number > number).cloned().collect()
     }
 
     pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {
@@ -130,15 +155,17 @@ mod tests {
                 method: "POST".to_owned(),
                 target: "/".to_owned(),
                 headers: Vec::new(),
-                body: body.clone(),
+                body: String::new(),
                 status: None,
+                faults: Vec::new(),
             };
             let number = records.begin(request);
-            records.end(number, Some(200));
+            records.has_body(number, body.clone());
+            records.end(number, Some(200), vec![7]);
         }
-        let kept: Vec<u64> = records.all().iter().map(|request| request.number).collect();
+        let kept: Vec<u64> = records.after(0).iter().map(|request| request.number).collect();
         assert_eq!(kept, [8, 9, 10]);
-        assert!(records.all().iter().all(|request| request.status == Some(200)));
+        assert!(records.after(0).iter().all(|request| request.status == Some(200)));
         assert_eq!(records.counts()["LaunchInstance"], 10);
     }
 }

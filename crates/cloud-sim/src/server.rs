@@ -1,6 +1,6 @@
 //! HTTP: connections, and what a request goes through.
 
-use crate::admin;
+use crate::admin_http;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::fault::{Fault, Later};
 use crate::federation;
@@ -8,12 +8,12 @@ use crate::metadata_service::{self, Found};
 use crate::query::{self, Call, Query};
 use crate::record::Recorded;
 use crate::retry_token;
-use crate::route::{self, EXCHANGE};
+use crate::route::{self, EXCHANGE, Route};
 use crate::shared::{Shared, UnderWay, lock};
 use crate::verify::{Cover, Signed, authorization};
 use crate::world::hex_id;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -21,6 +21,7 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -72,7 +73,7 @@ pub(crate) async fn tick(shared: Arc<Shared>) {
     }
 }
 
-/// A request with its body read.
+/// A request; its body is there when it has been read.
 struct Whole {
     method: Method,
     target: String,
@@ -95,21 +96,69 @@ impl Whole {
     }
 }
 
+/// What a request is for.
+enum Aim {
+    Exchange,
+    Metadata,
+    /// An operation, and what stands in place of the placeholders of its path.
+    Operation(&'static Route, Vec<String>),
+    /// A path that leads nowhere.
+    Nothing,
+}
+
+impl Aim {
+    fn of(whole: &Whole) -> Self {
+        if whole.path() == EXCHANGE && whole.method == Method::POST {
+            return Self::Exchange;
+        }
+        if metadata_service::ask(whole.path()).is_some() && whole.method == Method::GET {
+            return Self::Metadata;
+        }
+        let found = route::find(&whole.method, whole.path());
+        found.map_or(Self::Nothing, |(route, path)| Self::Operation(route, path))
+    }
+
+    /// The operation's name, as rules and records have it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Exchange => "X509",
+            Self::Metadata => "Metadata",
+            Self::Operation(route, _) => route.operation,
+            Self::Nothing => "",
+        }
+    }
+}
+
 async fn respond(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Dropped> {
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
-    let body = Limited::new(body, MOST_BODY).collect().await.map_err(|_| Dropped)?.to_bytes();
-    let whole = Whole { method: head.method, target, headers: head.headers, body };
+    let (method, headers) = (head.method, head.headers);
+    let mut whole = Whole { method, target, headers, body: Bytes::new() };
     if whole.path().starts_with("/admin/") {
-        let answer = admin::answer(shared, &whole.method, whole.path(), &whole.body);
+        let answer = match read(body).await? {
+            Some(body) => {
+                let ask = (whole.method.as_str(), whole.path(), &whole.query());
+                admin_http::answer(shared, ask, &body)
+            }
+            None => too_large().answer(),
+        };
         return Ok(response(shared, &whole, answer));
     }
-    let operation = operation(&whole);
-    let mut under_way = UnderWay::begin(shared, recorded(&whole, operation));
-    let (answer, delay) = carry_out(shared, &whole, operation).await;
+    let aim = Aim::of(&whole);
+    // Before the body is read, which may be too long, or never come.
+    let mut under_way = UnderWay::begin(shared, recorded(&whole, aim.name()));
+    let Some(body) = read(body).await? else {
+        let answer = too_large().answer();
+        under_way.status = Some(answer.status.as_u16());
+        return Ok(response(shared, &whole, answer));
+    };
+    under_way.has_body(&body);
+    whole.body = body;
+    let Done { answer, delay, faults } = carry_out(shared, &whole, aim).await;
+    under_way.faults = faults;
     if !delay.is_zero() {
         // The work is done: a client that leaves in the meantime does not undo it.
         tokio::time::sleep(delay).await;
@@ -119,15 +168,18 @@ async fn respond(
     Ok(response(shared, &whole, answer?))
 }
 
-/// The operation's name, as rules and records have it.
-fn operation(whole: &Whole) -> &'static str {
-    if whole.path() == EXCHANGE && whole.method == Method::POST {
-        return "X509";
+/// Reads a body to its end, so that its client comes to read the answer; `None` if it is too long.
+async fn read(mut body: Incoming) -> Result<Option<Bytes>, Dropped> {
+    let (mut bytes, mut length) = (Vec::new(), 0_usize);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Dropped)?;
+        let data = frame.data_ref().map_or(&[][..], |data| data);
+        length = length.saturating_add(data.len());
+        if length <= MOST_BODY {
+            bytes.extend_from_slice(data);
+        }
     }
-    if metadata_service::ask(whole.path()).is_some() && whole.method == Method::GET {
-        return "Metadata";
-    }
-    route::find(&whole.method, whole.path()).map_or("", |(route, _)| route.operation)
+    Ok((length <= MOST_BODY).then(|| bytes.into()))
 }
 
 fn recorded(whole: &Whole, operation: &str) -> Recorded {
@@ -142,49 +194,74 @@ fn recorded(whole: &Whole, operation: &str) -> Recorded {
         method: whole.method.to_string(),
         target: whole.target.clone(),
         headers: whole.headers.iter().map(header).collect(),
-        body: String::from_utf8_lossy(&whole.body).into_owned(),
+        body: String::new(),
         status: None,
+        faults: Vec::new(),
     }
 }
 
-/// Identity, throttling, faults, work: in this order. Also gives how late the answer is to be.
-async fn carry_out(
-    shared: &Arc<Shared>,
-    whole: &Whole,
-    operation: &'static str,
-) -> (Result<Answer, Dropped>, Duration) {
-    let mut delay = *lock(&shared.latency);
-    let caller = match operation {
-        "X509" | "Metadata" => String::new(),
-        _ => match shared.authenticate(&whole.signed()) {
-            Ok(caller) => caller,
-            Err(refusal) => return (Ok(refusal.answer()), delay),
-        },
+/// What became of a request.
+struct Done {
+    answer: Result<Answer, Dropped>,
+    /// How late the answer is to be.
+    delay: Duration,
+    /// The numbers of the rules that happened to it.
+    faults: Vec<u64>,
+}
+
+/// Identity, throttling, faults, work: in this order.
+async fn carry_out(shared: &Arc<Shared>, whole: &Whole, aim: Aim) -> Done {
+    let mut done = Done { answer: Err(Dropped), delay: *lock(&shared.latency), faults: Vec::new() };
+    let caller = match admit(shared, whole, &aim) {
+        Ok(caller) => caller,
+        Err(refusal) => return Done { answer: Ok(refusal.answer()), ..done },
     };
-    if !lock(&shared.buckets).take(operation, &caller, Instant::now()) {
-        return (Ok(too_many().answer()), delay);
-    }
-    let faults = lock(&shared.faults).of(operation, &whole.target, &whole.body);
     let mut drop_after = false;
-    for fault in faults {
+    let faults = lock(&shared.faults).of(aim.name(), &whole.target, &whole.body);
+    for (number, fault) in faults {
+        done.faults.push(number);
         match fault {
             Fault::Answer { status, code, message, headers } => {
-                return (Ok(faulty(status, &code, &message, headers)), delay);
+                return Done { answer: Ok(faulty(status, &code, &message, headers)), ..done };
             }
-            Fault::DropBefore => return (Err(Dropped), delay),
+            Fault::DropBefore => return done,
             Fault::DropAfter => drop_after = true,
-            Fault::Delay { millis } => delay = delay.saturating_add(Duration::from_millis(millis)),
+            Fault::Delay { millis } => {
+                done.delay = done.delay.saturating_add(Duration::from_millis(millis));
+            }
             // Asked for by the work itself, when it begins.
             Fault::FailLater { .. } => {}
         }
     }
-    let outcome = match operation {
-        "X509" => exchange(shared, whole),
-        "Metadata" => metadata(shared, whole).await,
-        _ => work(shared, whole, &caller),
+    let hit = AtomicU64::new(0);
+    let outcome = match aim {
+        Aim::Exchange => exchange(shared, whole),
+        Aim::Metadata => metadata(shared, whole).await,
+        Aim::Operation(route, path) => work(shared, whole, (route, path), (&caller, &hit)),
+        Aim::Nothing => Err(Refusal::not_simulated(&format!("{} {}", whole.method, whole.path()))),
     };
-    let answer = outcome.unwrap_or_else(|refusal| refusal.answer());
-    (if drop_after { Err(Dropped) } else { Ok(answer) }, delay)
+    done.faults.extend(Some(hit.into_inner()).filter(|number| *number > 0));
+    if !drop_after {
+        done.answer = Ok(outcome.unwrap_or_else(|refusal| refusal.answer()));
+    }
+    done
+}
+
+/// Who calls, unless nobody knows them or they call too often.
+fn admit(shared: &Shared, whole: &Whole, aim: &Aim) -> Result<String, Refusal> {
+    let caller = match aim {
+        Aim::Exchange | Aim::Metadata => String::new(),
+        Aim::Operation(..) | Aim::Nothing => shared.authenticate(&whole.signed())?,
+    };
+    if lock(&shared.buckets).take(aim.name(), &caller, Instant::now()) {
+        return Ok(caller);
+    }
+    Err(too_many())
+}
+
+fn too_large() -> Refusal {
+    let message = format!("The body has more than {MOST_BODY} bytes.");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
 }
 
 fn too_many() -> Refusal {
@@ -208,16 +285,18 @@ fn faulty(
     answer
 }
 
-fn work(shared: &Shared, whole: &Whole, caller: &str) -> Outcome {
-    let Some((route, path)) = route::find(&whole.method, whole.path()) else {
-        let asked = format!("{} {}", whole.method, whole.path());
-        return Err(Refusal::not_found("operation", &asked));
-    };
+fn work(
+    shared: &Shared,
+    whole: &Whole,
+    (route, path): (&Route, Vec<String>),
+    (caller, hit): (&str, &AtomicU64),
+) -> Outcome {
     let later = Later {
         faults: &shared.faults,
         operation: route.operation,
         target: &whole.target,
         body: &whole.body,
+        hit,
     };
     let call = Call {
         path,
@@ -248,7 +327,7 @@ async fn metadata(shared: &Arc<Shared>, whole: &Whole) -> Outcome {
 }
 
 fn exchange(shared: &Shared, whole: &Whole) -> Result<Answer, Refusal> {
-    let now = shared.with(|world| world.clock.date());
+    let now = shared.with(|world| world.clock.date(SystemTime::now()));
     let signed = whole.signed();
     let parsed =
         authorization(&signed, Cover::AllButHost, now).map_err(Refusal::unauthenticated)?;

@@ -7,7 +7,6 @@ use crate::timing::Timing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// Everything that can be set before a cloud starts. The default is a small region with three
 /// availability domains, one subnet, six images and a handful of shapes.
@@ -18,14 +17,13 @@ use std::time::SystemTime;
 pub struct Settings {
     /// Where to listen; port 0 takes a free one.
     pub listen: String,
-    /// How many threads answer; one is enough for a test.
+    /// How many threads answer; nought for as many as there are cores, as in a script that does
+    /// not say. One is enough for a test.
+    #[serde(default)]
     pub threads: usize,
     /// Where the state is kept; without it, it ends with the cloud.
     #[serde(skip)]
     pub state: Option<PathBuf>,
-    /// The date at which the cloud's clock stands still, to replay recorded requests.
-    #[serde(skip)]
-    pub pinned_date: Option<SystemTime>,
     /// The region's name, such as `us-phoenix-1`.
     pub region: String,
     /// The region's short name, such as `phx`.
@@ -34,7 +32,7 @@ pub struct Settings {
     pub tenancy: String,
     /// The compartments there are, beside the tenancy itself.
     pub compartments: Vec<String>,
-    /// Who may call.
+    /// Who may call, beside the ready-made user.
     pub users: Vec<User>,
     /// The availability domains by name.
     pub availability_domains: Vec<String>,
@@ -222,7 +220,6 @@ impl Default for Settings {
             listen: "127.0.0.1:0".to_owned(),
             threads: 1,
             state: None,
-            pinned_date: None,
             region: "us-phoenix-1".to_owned(),
             region_key: "phx".to_owned(),
             tenancy: TENANCY.to_owned(),
@@ -323,7 +320,7 @@ fn default_shapes() -> Vec<Shape> {
     ]
 }
 
-fn default_limits() -> Vec<Limit> {
+pub(crate) fn default_limits() -> Vec<Limit> {
     let limit =
         |name: &str, value| Limit { name: name.to_owned(), availability_domain: None, value };
     vec![

@@ -1,6 +1,7 @@
 //! What every connection shares.
 
 use crate::answer::Refusal;
+use crate::credentials::known_user;
 use crate::error::Error;
 use crate::fault::Faults;
 use crate::federation::Federation;
@@ -42,7 +43,8 @@ impl Shared {
         machines: Option<mpsc::UnboundedSender<Order>>,
     ) -> Result<Self, Error> {
         let mut users = HashMap::new();
-        for user in &settings.users {
+        // The ready-made one always, of whom `oci/config` speaks.
+        for user in settings.users.iter().chain([&known_user()]) {
             let key = PublicKey::from_pem(&user.public_key_pem);
             let key = key.ok_or_else(|| Error::Key { user: user.id.clone() })?;
             let key_id = format!("{}/{}/{}", settings.tenancy, user.id, user.fingerprint);
@@ -52,7 +54,7 @@ impl Shared {
         let world = World::open(Arc::new(settings.clone()), Arc::clone(&wake), machines)?;
         Ok(Self {
             world: Mutex::new(world),
-            federation: Mutex::new(Federation::new(settings)),
+            federation: Mutex::new(Federation::new(settings)?),
             faults: Mutex::new(Faults::new(&settings.faults, settings.seed)),
             buckets: Mutex::new(Buckets::new(settings.throttle.clone())),
             records: Mutex::new(Records::new(settings.keep_requests)),
@@ -82,7 +84,7 @@ impl Shared {
 
     /// What the `Date` header says.
     pub(crate) fn date(&self) -> SystemTime {
-        lock(&self.world).clock.date()
+        lock(&self.world).clock.date(SystemTime::now())
     }
 
     /// Who signed a request.
@@ -113,17 +115,26 @@ pub(crate) struct UnderWay {
     number: u64,
     /// The status of the answer, as soon as there is one.
     pub(crate) status: Option<u16>,
+    /// The numbers of the rules that happened to it.
+    pub(crate) faults: Vec<u64>,
 }
 
 impl UnderWay {
     pub(crate) fn begin(shared: &Arc<Shared>, request: Recorded) -> Self {
         let number = lock(&shared.records).begin(request);
-        Self { shared: Arc::clone(shared), number, status: None }
+        Self { shared: Arc::clone(shared), number, status: None, faults: Vec::new() }
+    }
+
+    /// Notes the body, when it has come.
+    pub(crate) fn has_body(&self, body: &[u8]) {
+        let body = String::from_utf8_lossy(body).into_owned();
+        lock(&self.shared.records).has_body(self.number, body);
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        lock(&self.shared.records).end(self.number, self.status);
+        let faults = std::mem::take(&mut self.faults);
+        lock(&self.shared.records).end(self.number, self.status, faults);
     }
 }

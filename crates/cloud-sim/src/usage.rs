@@ -44,9 +44,10 @@ impl Usage {
     /// Counts an instance as it is now.
     pub(crate) fn put(&mut self, id: &str, record: Option<&Record>, shape: Option<&Shape>) {
         let record = record.filter(|record| record.state().holds_room());
-        // Nothing about an instance that counts here ever changes: what never had room gets none
-        // by being told to end.
-        if self.shares.contains_key(id) == record.is_some() {
+        // Nothing else about an instance that counts here ever changes: what never had room gets
+        // none by being told to end.
+        let has_room = record.map(|record| !record.doomed);
+        if self.shares.get(id).map(|share| share.has_room) == has_room {
             return;
         }
         let new = record.map(|record| Share::of(record, shape));

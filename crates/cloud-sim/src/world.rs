@@ -1,7 +1,7 @@
 //! Everything that is in the cloud.
 
 use crate::answer::Refusal;
-use crate::clock::{Clock, Moment};
+use crate::clock::{Clock, Moment, Speed};
 use crate::error::Error;
 use crate::image::ImageRecord;
 use crate::instance::Record;
@@ -17,7 +17,7 @@ use crate::work_request::WorkRequest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 
 /// The state of the cloud. One lock guards it; no operation waits or makes keys while holding it.
@@ -66,7 +66,7 @@ impl World {
             addresses.insert(subnet.id.clone(), Addresses::new(subnet)?);
         }
         let mut world = Self {
-            clock: Clock::new(settings.pinned_date, settings.speed),
+            clock: Clock::new(Speed::new(settings.speed)?),
             instances: BTreeMap::new(),
             images: BTreeMap::new(),
             work_requests: BTreeMap::new(),
@@ -115,9 +115,7 @@ impl World {
         };
         let (journal, rows) = Journal::open(&directory)?;
         let furnished = self.all_rows();
-        for row in rows {
-            self.put_row(row);
-        }
+        self.put_rows(&directory, rows)?;
         for id in self.instances.keys() {
             self.index.touch(id);
         }
@@ -157,7 +155,7 @@ impl World {
         // Timings were checked at the start: what is too long never happens.
         let span = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        let moment = self.present.unwrap_or_else(|| self.clock.now()).saturating_add(span);
+        let moment = self.present.unwrap_or_else(|| self.now()).saturating_add(span);
         let number = self.next_number();
         // Whoever sleeps until something earlier does not have to know.
         if self.agenda.first_key_value().is_none_or(|(&(first, _), _)| moment < first) {
@@ -168,7 +166,7 @@ impl World {
 
     /// Lets everything happen that is due.
     pub(crate) fn catch_up(&mut self) {
-        let now = self.clock.now();
+        let now = self.now();
         while let Some(entry) = self.agenda.first_entry() {
             let (due, _) = *entry.key();
             if due > now {
@@ -184,7 +182,12 @@ impl World {
     /// How long until something is due, in real time.
     pub(crate) fn idle_for(&self) -> Option<Duration> {
         let (&(moment, _), _) = self.agenda.first_key_value()?;
-        self.clock.until(moment)
+        self.clock.until(moment, Instant::now())
+    }
+
+    /// What the lifecycle clock shows.
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now(Instant::now())
     }
 
     /// Looks at the agenda again, after the clock was set.

@@ -2,8 +2,9 @@
 
 mod support;
 
+use cloud_sim::Limit;
 use serde_json::{Value, json};
-use support::{COMPARTMENT, Scene};
+use support::{COMPARTMENT, DOMAIN, Scene};
 
 #[tokio::test]
 async fn every_reading_operation_answers() {
@@ -56,4 +57,18 @@ async fn an_image_was_deleted_whatever_if_match_said() {
         scene.try_send("DELETE", &target, &[("if-match", &etag)], "").await.unwrap().ok();
         scene.get(&target).await.refused(404, "NotAuthorizedOrNotFound");
     }
+}
+
+#[tokio::test]
+async fn a_limit_of_one_domain_was_null_in_the_others() {
+    let scene = Scene::frozen().await;
+    let availability_domain = Some(DOMAIN.to_owned());
+    let limit = Limit { name: "gpu4-count".to_owned(), availability_domain, value: 3 };
+    scene.cloud.admin().set_limits(vec![limit]).unwrap();
+    let target = format!("/20190729/limitValues?compartmentId={COMPARTMENT}&serviceName=compute");
+    let seen = scene.get(&target).await.ok().json();
+    let expected = json!({
+        "name": "gpu4-count", "scopeType": "AD", "availabilityDomain": DOMAIN, "value": 3
+    });
+    assert_eq!(seen, json!([expected]));
 }

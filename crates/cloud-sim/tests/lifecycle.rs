@@ -134,7 +134,7 @@ async fn the_failure_of_a_launch_ends_when_another_hand_moves_the_instance() {
     scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
     let launched = scene.launch_with(None, &launch_body("n1")).await.ok();
     let id = launched.json()["id"].as_str().unwrap().to_owned();
-    assert!(scene.cloud.admin().set_state(&id, State::Running));
+    scene.cloud.admin().set_state(&id, State::Running).unwrap();
     assert_eq!(status(&scene, &launched).await, "FAILED");
     let stop = format!("/20160918/instances/{id}?action=STOP");
     let stopped = scene.send("POST", &stop, "").await.ok();
@@ -225,9 +225,84 @@ async fn an_end_that_came_twice_freed_the_label_of_another() {
     let first = scene.launch_with(None, &body).await.ok().json()["id"].clone();
     scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
     let first = first.as_str().unwrap();
-    assert!(scene.cloud.admin().set_state(first, State::Terminated));
+    scene.cloud.admin().set_state(first, State::Terminated).unwrap();
     body["createVnicDetails"]["hostnameLabel"] = json!("n1");
     scene.launch_with(None, &body).await.ok();
-    assert!(scene.cloud.admin().set_state(first, State::Terminated));
+    scene.cloud.admin().set_state(first, State::Terminated).unwrap();
     scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+}
+
+#[tokio::test]
+async fn an_instance_that_had_ended_ran_again_without_a_vnic_and_vanished() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    admin.set_state(&id, State::Terminated).unwrap();
+    for state in [State::Running, State::Terminating, State::Provisioning] {
+        let refused = admin.set_state(&id, state).unwrap_err().to_string();
+        assert_eq!(refused, format!("instance {id} has ended; launch another"));
+    }
+    let url = |id: &str| format!("{}/admin/instances/{id}", scene.cloud.endpoint());
+    let put = async |id: &str| {
+        let put = scene.http.put(url(id)).body("\"RUNNING\"").send().await.unwrap();
+        put.status().as_u16()
+    };
+    assert_eq!((put(&id).await, put("x").await), (409, 404));
+    assert_eq!(scene.state(&id).await, "TERMINATED");
+    assert!(admin.set_state("x", State::Running).is_err());
+}
+
+#[tokio::test]
+async fn a_doomed_launch_that_another_hand_saves_had_no_vnic_and_no_room() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    let room = |instances, fails_later| {
+        vec![Capacity { availability_domain: None, shape: None, instances, fails_later }]
+    };
+    admin.set_capacity(room(0, true)).unwrap();
+    let id = scene.launch("n1").await;
+    admin.set_capacity(room(1, false)).unwrap();
+    admin.set_state(&id, State::Running).unwrap();
+    scene.launch_with(None, &launch_body("n2")).await.refused(500, "InternalError");
+    scene.advance(2);
+    let of = format!("/20160918/vnicAttachments?compartmentId={COMPARTMENT}&instanceId={id}");
+    assert_eq!(scene.get(&of).await.ok().json()[0]["lifecycleState"], "ATTACHED");
+    scene.advance(24 * 3600);
+    assert_eq!(scene.state(&id).await, "RUNNING");
+}
+
+#[tokio::test]
+async fn a_doomed_launch_had_an_attachment_when_it_had_ended() {
+    let scene = Scene::frozen().await;
+    let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
+    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
+    let id = scene.launch("n1").await;
+    scene.advance(3);
+    assert_eq!(scene.state(&id).await, "TERMINATED");
+    let list = format!("/20160918/vnicAttachments?compartmentId={COMPARTMENT}");
+    assert_eq!(scene.get(&list).await.ok().json(), json!([]));
+    let other = scene.launch("n2").await;
+    scene.advance(2);
+    scene.cloud.admin().set_state(&other, State::Terminated).unwrap();
+    assert_eq!(scene.get(&list).await.ok().json()[0]["lifecycleState"], "DETACHED");
+}
+
+#[tokio::test]
+async fn the_work_of_an_image_that_was_deleted_never_ended() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let body = json!({"compartmentId": COMPARTMENT, "instanceId": id}).to_string();
+    let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
+    for (doomed, expected) in [(false, "CANCELED"), (true, "FAILED")] {
+        if doomed {
+            scene.cloud.admin().add_fault(Rule::once("CreateImage", fault.clone())).unwrap();
+        }
+        let made = scene.send("POST", "/20160918/images", &body).await.ok();
+        let image = format!("/20160918/images/{}", made.json()["id"].as_str().unwrap());
+        assert_eq!(status(&scene, &made).await, "IN_PROGRESS");
+        scene.send("DELETE", &image, "").await.ok();
+        assert_eq!(status(&scene, &made).await, expected);
+    }
 }

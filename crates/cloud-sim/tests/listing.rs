@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::json;
-use support::{COMPARTMENT, DOMAIN, Scene};
+use support::{COMPARTMENT, DOMAIN, Scene, escaped, launch_body};
 
 /// The names on all pages of a list, with two on each.
 async fn names(scene: &Scene, query: &str) -> Vec<String> {
@@ -20,7 +20,7 @@ async fn names(scene: &Scene, query: &str) -> Vec<String> {
         let Some(next) = answer.header("opc-next-page") else {
             return names;
         };
-        page = format!("&page={}", next.replace('+', "%2B").replace('=', "%3D"));
+        page = format!("&page={}", escaped(&next));
     }
 }
 
@@ -91,7 +91,7 @@ async fn a_page_of_another_list_began_at_the_first_item() {
     for list in &lists {
         let first = scene.get(list).await.ok();
         let next = first.header("opc-next-page").unwrap_or_else(|| panic!("{list} has one page"));
-        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        let next = escaped(&next);
         for other in &lists {
             let answer = scene.get(&format!("{other}&page={next}")).await;
             if other == list {
@@ -101,4 +101,17 @@ async fn a_page_of_another_list_began_at_the_first_item() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn an_instance_showed_its_compute_cluster_which_only_a_list_can_ask_for() {
+    let scene = Scene::frozen().await;
+    scene.launch("other").await;
+    let mut body = launch_body("n1");
+    body["computeClusterId"] = json!("ocid1.computecluster.oc1.phx.cc1");
+    let launched = scene.launch_with(None, &body).await.ok().json();
+    assert_eq!(launched.get("computeClusterId"), None);
+    assert_eq!(names(&scene, "&computeClusterId=ocid1.computecluster.oc1.phx.cc1").await, ["n1"]);
+    let cluster = "/20160918/computeClusters/ocid1.computecluster.oc1.phx.cc1";
+    scene.send("DELETE", cluster, "").await.refused(409, "IncorrectState");
 }

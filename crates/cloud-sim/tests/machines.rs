@@ -1,22 +1,12 @@
 //! Machines that outlive what started them.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 mod support;
 
 use cloud_sim::Settings;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Scene, eventually};
+use support::{Scene, eventually, script};
 use tempfile::TempDir;
-
-fn script(directory: &Path, name: &str, text: &str) -> String {
-    let path = directory.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().to_owned()
-}
 
 /// The processes that machines wrote down, in the order in which they started.
 fn processes(log: &Path) -> Vec<String> {
@@ -165,4 +155,46 @@ async fn files_of_machines_without_a_state_were_left_in_the_temporary_directory(
     drop(scene);
     let above = Path::new(&directory).parent().unwrap();
     assert!(!above.exists(), "{}", above.display());
+}
+
+#[tokio::test]
+async fn machines_of_a_killed_cloud_outlived_a_start_without_programs() {
+    let work = TempDir::new().unwrap();
+    let (state, log) = (work.path().join("state"), work.path().join("log"));
+    let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
+    let settings = Settings { state: Some(state.clone()), ..Settings::quick() };
+    let scene = Scene::new(settings.clone()).await;
+    scene.launch("n1").await;
+    scene.advance(10);
+    drop(scene);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+    command.arg("--state").arg(&state).args(["--machine-up", &up]);
+    let killed = Other(command.stdout(Stdio::null()).spawn().unwrap());
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    drop(killed);
+    let left = processes(&log).concat();
+    assert!(runs(&left), "it outlives the program");
+    let _scene = Scene::new(settings).await;
+    eventually("it is ended", || !runs(&left)).await;
+}
+
+#[tokio::test]
+async fn a_cloud_without_a_state_ended_the_machines_of_another_on_the_same_port() {
+    let work = TempDir::new().unwrap();
+    let log = work.path().join("log");
+    let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
+    let settings = Settings { machine_up: vec![up], ..Settings::quick() };
+    let first = Scene::new(settings.clone()).await;
+    first.launch("n1").await;
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    let process = processes(&log).concat();
+    let endpoint = first.cloud.endpoint();
+    let (_, port) = endpoint.rsplit_once(':').unwrap();
+    // As in another network, where the same port is free.
+    let second = Scene::new(Settings { listen: format!("127.0.0.2:{port}"), ..settings }).await;
+    second.launch("n2").await;
+    eventually("its machine starts", || processes(&log).len() == 2).await;
+    assert!(runs(&process));
+    drop(second);
+    assert!(runs(&process));
 }

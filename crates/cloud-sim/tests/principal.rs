@@ -97,7 +97,7 @@ async fn sessions_end() {
     assert_eq!(scene.cloud.admin().end_sessions(), 1);
     scene.get(LIST).await.refused(401, "NotAuthenticated");
 
-    scene.cloud.admin().set_session_lifetime(Duration::ZERO);
+    scene.cloud.admin().set_session_lifetime(Duration::ZERO).unwrap();
     let session = new_key();
     let token =
         exchange(&mut scene, &session).await.ok().json()["token"].as_str().unwrap().to_owned();

@@ -6,11 +6,11 @@ mod support;
 
 use cloud_sim::{Settings, Subnet};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Scene, eventually, launch_body};
+use support::{Scene, eventually, launch_body, script};
 use tempfile::TempDir;
 
 /// The program while it runs.
@@ -21,7 +21,18 @@ struct Running {
 
 impl Running {
     fn start(state: &Path, more: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_cloud-sim")), state, more)
+    }
+
+    /// By a shell that first does something else, such as to ignore a signal.
+    fn start_after(words: &str, state: &Path) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{words}; exec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_cloud-sim")).stderr(Stdio::piped());
+        Self::start_by(command, state, &[])
+    }
+
+    fn start_by(mut command: Command, state: &Path, more: &[&str]) -> Self {
         command.arg("--state").arg(state).args(["--speed", "100"]).args(more);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -74,13 +85,6 @@ async fn launch(running: &Running, state: &Path, name: &str, token: &str) -> ser
     serde_json::from_str(&answer.text().await.unwrap()).unwrap()
 }
 
-fn script(directory: &Path, name: &str, text: &str) -> String {
-    let path = directory.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().to_owned()
-}
-
 fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
@@ -103,7 +107,7 @@ async fn state_outlives_the_program_even_if_it_is_killed() {
     assert!(!state.path().join("endpoint").exists(), "the address is gone with the program");
     let running = Running::start(state.path(), &[]);
     let all = instances(&running).await;
-    let ids: Vec<_> = all.as_array().unwrap().iter().map(|instance| &instance["id"]).collect();
+    let ids: Vec<_> = all.as_array().unwrap().iter().map(|row| &row["instance"]["id"]).collect();
     assert_eq!(ids, [&first["id"], &second["id"]]);
     running.end();
 }
@@ -149,7 +153,7 @@ async fn a_machine_that_does_not_start_is_logged() {
     launch(&running, state.path(), "n1", "t1").await;
     let log = state.path().join("machines.log");
     eventually("the failure is logged", || text(&log).contains("up: exit status: 7")).await;
-    assert_eq!(instances(&running).await[0]["lifecycleState"], "RUNNING");
+    assert_eq!(instances(&running).await[0]["instance"]["lifecycleState"], "RUNNING");
     running.end();
     assert!(text(&log).contains("down: /no/such/program"), "{}", text(&log));
 }
@@ -216,59 +220,6 @@ async fn what_is_no_range_of_addresses_is_refused() {
 }
 
 #[tokio::test]
-async fn the_admin_side_speaks_http() {
-    let scene = Scene::frozen().await;
-    let url = |path: &str| format!("{}/admin/{path}", scene.cloud.endpoint());
-    let put = async |path: &str, body: &str| {
-        scene.http.put(url(path)).body(body.to_owned()).send().await.unwrap().status().as_u16()
-    };
-    let get = async |path: &str| {
-        let text = scene.http.get(url(path)).send().await.unwrap().text().await.unwrap();
-        serde_json::from_str::<serde_json::Value>(&text).unwrap()
-    };
-    let rule = r#"{"operation": "GetInstance", "fault": {"kind": "drop_before"}}"#;
-    let posted = scene.http.post(url("faults")).body(rule).send().await.unwrap();
-    assert_eq!(posted.text().await.unwrap(), r#"{"id":1}"#);
-    assert_eq!(get("faults").await[0]["rule"]["operation"], "GetInstance");
-    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 204);
-    assert_eq!(scene.http.delete(url("faults/1")).send().await.unwrap().status(), 404);
-    let id = scene.launch("n1").await;
-    assert_eq!(put("clock", r#"{"advance_seconds": 10}"#).await, 200);
-    assert_eq!(get(&format!("instances/{id}")).await["boots"], 1);
-    assert_eq!(put(&format!("instances/{id}"), "\"STOPPED\"").await, 204);
-    assert_eq!(get("instances").await[0]["lifecycleState"], "STOPPED");
-    assert_eq!(put("capacity", r#"[{"instances": 0}]"#).await, 204);
-    assert_eq!(put("throttle", r#"[{"operation": "*", "per_second": 1, "burst": 1}]"#).await, 204);
-    assert_eq!(put("latency", "1").await, 204);
-    assert_eq!(get("latency").await, 1);
-    assert_eq!(put("limits", r#"[{"name": "x", "value": 1}]"#).await, 204);
-    assert_eq!(put("sessions", "5").await, 204);
-    assert_eq!(put("nonsense", "5").await, 404);
-    let requests = get("requests").await;
-    assert_eq!(requests[0]["operation"], "LaunchInstance");
-    assert_eq!(requests[0]["status"], 200);
-    assert_eq!(get("counts").await["operations"]["LaunchInstance"], 1);
-}
-
-#[tokio::test]
-async fn the_admin_side_refuses_what_cannot_be() {
-    let scene = Scene::frozen().await;
-    for (path, body) in [
-        ("clock", r#"{"skew_seconds": 300000000000}"#),
-        ("clock", r#"{"speed": 1e-30}"#),
-        ("clock", r#"{"speed": -1}"#),
-        ("clock", r#"{"advance_seconds": 1e30}"#),
-        ("clock", r#"{"advance_seconds": 1e12}"#),
-        ("sessions", "18446744073709551615"),
-        ("capacity", "{"),
-    ] {
-        let url = format!("{}/admin/{path}", scene.cloud.endpoint());
-        let put = scene.http.put(url).body(body).send().await.unwrap();
-        assert_eq!(put.status(), 400, "{path}: {body}");
-    }
-}
-
-#[tokio::test]
 async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
     let state = TempDir::new().unwrap();
     let running = Running::start(state.path(), &[]);
@@ -286,7 +237,64 @@ async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
     assert_eq!(text(&state.path().join("endpoint")), running.endpoint);
     // It may have grown, and was not begun anew.
     assert!(text(&state.path().join("journal.jsonl")).starts_with(&journal));
-    assert_eq!(instances(&running).await[0]["id"], first["id"]);
+    assert_eq!(instances(&running).await[0]["instance"]["id"], first["id"]);
     running.end();
     Running::start(state.path(), &[]).end();
+}
+
+#[tokio::test]
+async fn a_terminal_that_closed_left_the_machines_behind() {
+    let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let log = work.path().join("log");
+    let up = format!(
+        "trap 'echo ended >> {0}; exit 0' TERM; echo up >> {0}; sleep 1000 & wait",
+        log.display()
+    );
+    let up = script(work.path(), "up", &up);
+    let mut running = Running::start(state.path(), &["--machine-up", &up]);
+    launch(&running, state.path(), "n1", "t1").await;
+    eventually("the machine starts", || text(&log) == "up\n").await;
+    running.signal(Signal::HUP);
+    assert!(running.child.wait().unwrap().success());
+    assert_eq!(text(&log), "up\nended\n");
+    assert!(!state.path().join("endpoint").exists());
+}
+
+#[tokio::test]
+async fn a_hangup_that_was_ignored_from_the_start_stays_so() {
+    let state = TempDir::new().unwrap();
+    let running = Running::start_after("trap '' HUP", state.path());
+    running.signal(Signal::HUP);
+    launch(&running, state.path(), "n1", "t1").await;
+    running.end();
+}
+
+#[tokio::test]
+async fn a_journal_that_could_not_be_written_ended_and_nobody_was_told() {
+    let state = TempDir::new().unwrap();
+    // The key fits into eight blocks, the journal soon does not.
+    let mut running = Running::start_after("trap '' XFSZ; ulimit -f 8", state.path());
+    for n in 0..8 {
+        launch(&running, state.path(), &format!("n{n}"), &format!("t{n}")).await;
+    }
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let counts = http.get(format!("{}/admin/counts", running.endpoint)).send().await.unwrap();
+    let counts: serde_json::Value = serde_json::from_str(&counts.text().await.unwrap()).unwrap();
+    let why = counts["journal"].as_str().unwrap();
+    assert!(why.contains("journal.jsonl") && why.contains("File too large"), "{why}");
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(2));
+    let mut said = String::new();
+    running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, format!("cloud-sim: {why}\n"));
+}
+
+#[tokio::test]
+async fn a_script_with_users_of_its_own_made_a_config_that_was_refused() {
+    let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let path = work.path().join("script.yaml");
+    std::fs::write(&path, "users: []\n").unwrap();
+    let running = Running::start(state.path(), &["--script", path.to_str().unwrap()]);
+    launch(&running, state.path(), "n1", "t1").await;
+    running.end();
 }

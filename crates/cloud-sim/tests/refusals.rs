@@ -7,7 +7,7 @@ use aws_lc_rs::signature::RsaKeyPair;
 use cloud_sim::{Capacity, Fault, Limit, Mismatch, Rule, Settings, Throttle};
 use serde_json::json;
 use std::time::{Duration, SystemTime};
-use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, launch_body};
+use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, escaped, launch_body};
 
 const LIST: &str = "/20160918/instances?compartmentId=ocid1.compartment.oc1..aaaacomp";
 
@@ -263,6 +263,43 @@ async fn who_is_not_known_is_not_let_in() {
 }
 
 #[tokio::test]
+async fn a_body_that_was_not_signed_was_taken() {
+    let scene = Scene::frozen().await;
+    let (signed, other) = (launch_body("n1").to_string(), launch_body("n2").to_string());
+    assert_eq!(signed.len(), other.len());
+    let (endpoint, target) = (scene.cloud.endpoint(), "/20160918/instances");
+    let host = endpoint.trim_start_matches("http://");
+    let send = async |body: String| {
+        let mut request = scene.http.post(format!("{endpoint}{target}"));
+        for (name, value) in scene.signer.headers("POST", target, host, &signed) {
+            request = request.header(name, value);
+        }
+        let answer = request.body(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let (status, text) = send(other).await;
+    assert_eq!(status, 401, "{text}");
+    assert!(text.contains("NotAuthenticated") && text.contains("x-content-sha256"), "{text}");
+    assert_eq!(scene.cloud.admin().instances().len(), 0);
+    assert_eq!(send(signed.clone()).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_simulated_looked_like_something_that_is_gone() {
+    let scene = Scene::frozen().await;
+    for (method, target) in [
+        ("GET", "/20160918/volumes/ocid1.volume.oc1.phx.x"),
+        ("GET", "/20160918/instances/"),
+        ("DELETE", "/20160918/instances"),
+    ] {
+        let answer = scene.send(method, target, "").await.refused(501, "NotImplemented");
+        assert!(answer.text.contains(&format!("{method} {target}")), "{}", answer.text);
+    }
+    let gone = scene.get("/20160918/instances/ocid1.instance.oc1.phx.x").await;
+    gone.refused(404, "NotAuthorizedOrNotFound");
+}
+
+#[tokio::test]
 async fn a_wrong_clock_is_told_the_date() {
     let mut scene = Scene::frozen().await;
     scene.signer.date = Some(SystemTime::now() - Duration::from_mins(6));
@@ -271,7 +308,7 @@ async fn a_wrong_clock_is_told_the_date() {
     assert!(date + Duration::from_mins(1) > SystemTime::now());
     scene.signer.date = None;
     scene.get(LIST).await.ok();
-    scene.cloud.admin().set_skew(3600);
+    scene.cloud.admin().set_skew(3600).unwrap();
     let refused = scene.get(LIST).await.refused(401, "NotAuthenticated");
     let date = httpdate::parse_http_date(&refused.header("date").unwrap()).unwrap();
     assert!(date > SystemTime::now() + Duration::from_mins(50));
@@ -330,7 +367,7 @@ async fn pages_are_followed_to_the_end() {
         let Some(next) = answer.header("opc-next-page") else {
             break;
         };
-        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        let next = escaped(&next);
         target = format!("{LIST}&sortBy=DISPLAYNAME&page={next}");
     }
     let expected: Vec<String> = (0..11).map(|n| format!("n{n:02}")).collect();

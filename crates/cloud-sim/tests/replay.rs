@@ -169,7 +169,7 @@ async fn in_state(scene: &Scene, state: State) -> (String, String) {
     let attachments =
         format!("/20160918/vnicAttachments?compartmentId={}&instanceId={id}", support::COMPARTMENT);
     let attachments = scene.get(&attachments).await.ok().json();
-    assert!(scene.cloud.admin().set_state(&id, state));
+    scene.cloud.admin().set_state(&id, state).unwrap();
     (id, attachments[0]["vnicId"].as_str().unwrap().to_owned())
 }
 
@@ -179,15 +179,18 @@ const MAY_BE_NULL: &[&str] = &[
     "hostnameLabel",
     "baselineOcpuUtilization",
     "preemptibleInstanceConfig",
-    "computeClusterId",
     "pluginsConfig",
 ];
+
+/// What the server of the recordings shows and OCI does not, whose model of an instance has no
+/// such field.
+const NOT_SHOWN: &str = "computeClusterId";
 
 /// Every field of the recording is in the answer; where its value is null, it may be anything.
 fn same_fields(path: &str, recorded: &Value, answered: &Value) {
     match (recorded, answered) {
         (Value::Object(recorded), Value::Object(answered)) => {
-            for (name, value) in recorded {
+            for (name, value) in recorded.iter().filter(|(name, _)| *name != NOT_SHOWN) {
                 let Some(other) = answered.get(name) else {
                     panic!("{path}.{name} is missing");
                 };
@@ -230,7 +233,9 @@ fn kind(value: &Value) -> &'static str {
 fn no_more_fields(name: &str, recorded: &Value, answered: &Value) {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     if recorded.get("launchMode").is_some() && recorded.get("lifecycleState").is_some() {
-        assert_eq!(keys(recorded), keys(answered), "{name}");
+        let mut recorded = keys(recorded);
+        recorded.retain(|key| key != NOT_SHOWN);
+        assert_eq!(recorded, keys(answered), "{name}");
     }
 }
 
@@ -246,7 +251,7 @@ async fn replay(path: &Path) {
         let first = format!("/20160918/instances?compartmentId={}&limit=2", support::COMPARTMENT);
         let first = scene.get(&first);
         let next = first.await.ok().header("opc-next-page").unwrap();
-        ids.insert("Mg%3D%3D".to_owned(), next.replace('=', "%3D").replace('+', "%2B"));
+        ids.insert("Mg%3D%3D".to_owned(), support::escaped(&next));
     }
     if name.starts_with("33") {
         let before = path.with_file_name("32-CreateInstanceConfiguration.json");

@@ -8,7 +8,7 @@ use cloud_sim::{Settings, Timing};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
-use support::{COMPARTMENT, IMAGE, SUBNET, Scene, launch_body};
+use support::{COMPARTMENT, IMAGE, SUBNET, Scene, escaped, launch_body};
 use tempfile::TempDir;
 
 async fn start(state: &Path) -> Scene {
@@ -90,7 +90,7 @@ async fn numbers_are_not_given_twice_over_restarts() {
         let Some(next) = answer.header("opc-next-page") else {
             break;
         };
-        let next = next.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        let next = escaped(&next);
         target = format!("workRequests?compartmentId={COMPARTMENT}&limit=1&page={next}");
     }
     assert_eq!(seen.len(), 6, "a launch and a termination of each run");
@@ -219,4 +219,22 @@ async fn the_journal_grew_without_end_while_the_cloud_ran() {
     let all = scene.cloud.admin().instances();
     assert_eq!(all.iter().map(|one| one.display_name.as_str()).collect::<Vec<_>>(), ["n99"]);
     assert!(!images(&scene).await.contains(&IMAGE.to_owned()), "what is gone stays gone");
+}
+
+#[tokio::test]
+async fn a_record_that_could_not_be_read_was_deleted_at_the_start() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    scene.launch("n1").await;
+    drop(scene);
+    let journal = state.path().join("journal.jsonl");
+    let mut file = std::fs::OpenOptions::new().append(true).open(&journal).unwrap();
+    let line = "{\"table\":\"instances\",\"id\":\"x\",\"now\":{\"of\":\"another version\"}}\n";
+    file.write_all(line.as_bytes()).unwrap();
+    let before = std::fs::read_to_string(&journal).unwrap();
+    let settings = Settings { state: Some(state.path().to_owned()), ..Settings::default() };
+    let refused = cloud_sim::Cloud::start(settings).await.unwrap_err();
+    let line = format!("line {} is not a record", before.lines().count());
+    assert!(refused.to_string().contains(&line), "{refused}");
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), before);
 }

@@ -2,12 +2,13 @@
 
 mod support;
 
-use cloud_sim::{Cloud, Settings};
+use cloud_sim::{Cloud, Limit, Mismatch, Settings, Shape};
 use serde_json::{Value, json};
+use std::time::Duration;
 use support::Scene;
 
 /// What the admin side is told, as method, path and body, and the word that the refusal names.
-const MISSPELT: [(&str, &str, &str, &str); 10] = [
+const MISSPELT: [(&str, &str, &str, &str); 18] = [
     (
         "POST",
         "faults",
@@ -58,6 +59,52 @@ const MISSPELT: [(&str, &str, &str, &str); 10] = [
         "domain AD-1",
     ),
     ("PUT", "limits", r#"[{"name": "gpu4-count", "value": -1}]"#, "-1"),
+    ("PUT", "limits", r#"[{"name": "gpu4-cuont", "value": 0}]"#, "against gpu4-cuont"),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "count": 0, "fault": {"kind": "drop_before"}}"#,
+        "count 0",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "probability": 0, "fault": {"kind": "drop_before"}}"#,
+        "probability 0",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "fault": {"kind": "delay", "millis": 0}}"#,
+        "a delay of 0",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "fault": {"kind": "answer", "status": 100, "code": "x", "message": "y"}}"#,
+        "100 is no status",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "fault": {"kind": "answer", "status": 500, "code": "x", "message": "y",
+            "headers": {"retry after": "1"}}}"#,
+        "`retry after: 1` is no header",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "fault": {"kind": "answer", "status": 500, "code": "x", "message": "y",
+            "headers": {"Content-Length": "7"}}}"#,
+        "Content-Length is not a rule's to say",
+    ),
+    (
+        "POST",
+        "faults",
+        r#"{"operation": "*", "fault": {"kind": "answer", "status": 500, "code": "x", "message": "y",
+            "headers": {"content-type": "text/html"}}}"#,
+        "content-type is not a rule's to say",
+    ),
 ];
 
 #[tokio::test]
@@ -101,7 +148,9 @@ async fn a_misspelt_rule_of_a_script_was_taken_and_never_happened() {
 async fn limits_that_were_put_came_beside_those_before() {
     let scene = Scene::frozen().await;
     let url = format!("{}/admin/limits", scene.cloud.endpoint());
-    for limits in [json!([{"name": "x", "availability_domain": null, "value": 1}]), json!([])] {
+    for limits in
+        [json!([{"name": "gpu4-count", "availability_domain": null, "value": 1}]), json!([])]
+    {
         let put = scene.http.put(&url).body(limits.to_string()).send().await.unwrap();
         assert_eq!(put.status(), 204);
         let shown = scene.http.get(&url).send().await.unwrap().text().await.unwrap();
@@ -116,4 +165,39 @@ async fn a_speed_that_cannot_be_was_another_speed() {
         let refused = Cloud::start(settings).await.map(drop).unwrap_err();
         assert!(refused.to_string().starts_with("speed "), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn a_status_that_cannot_be_was_another_status() {
+    let token_mismatch = Mismatch { status: 5, code: "x".to_owned() };
+    let settings = Settings { token_mismatch, ..Settings::default() };
+    let refused = Cloud::start(settings).await.map(drop).unwrap_err();
+    assert_eq!(refused.to_string(), "token_mismatch: 5 is no status of an answer");
+}
+
+#[tokio::test]
+async fn shapes_of_ones_own_can_have_limits_of_their_own() {
+    let limits = vec!["tiny-count".to_owned()];
+    let tiny = Shape { name: "VM.Tiny".to_owned(), ocpus: 1.0, limits, ..Shape::default() };
+    let mut settings = Settings { shapes: vec![tiny], ..Settings::default() };
+    let name = "tiny-count".to_owned();
+    settings.limits.push(Limit { name, availability_domain: None, value: 1 });
+    Cloud::start(settings).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_was_taken_in_process_as_something_else() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    let century = Duration::from_hours(24 * 36_500);
+    assert!(admin.set_speed(-1.0).unwrap_err().to_string().starts_with("speed -1"));
+    admin.advance(century).unwrap();
+    let refused = admin.advance(Duration::from_secs(1)).unwrap_err().to_string();
+    assert_eq!(refused, "advance_seconds: has to be within 100 years in all");
+    let refused = admin.set_skew(i64::MAX).unwrap_err().to_string();
+    assert_eq!(refused, "skew_seconds: has to be within 10 years");
+    let refused = admin.set_session_lifetime(century).unwrap_err().to_string();
+    assert_eq!(refused, "session: has to be within 10 years");
+    let settings = Settings { session_seconds: u64::MAX, ..Settings::default() };
+    assert!(Cloud::start(settings).await.is_err());
 }

@@ -72,7 +72,7 @@ async fn a_token_whose_instance_is_gone_says_so() {
     let provider = stage.provider().await;
     let launched = provider.launch(&with_token("vm-1")).await.expect("accepted");
     provider.terminate(&launched.id).await.expect("accepted");
-    stage.cloud.admin().advance(std::time::Duration::from_mins(1));
+    stage.cloud.admin().advance(std::time::Duration::from_mins(1)).expect("it can be");
     let error = provider.launch(&with_token("vm-1")).await.expect_err("the token is used up");
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(error.code(), Some("InvalidatedRetryToken"));
@@ -103,7 +103,7 @@ async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
         .expect("it can happen");
     provider.reboot(&id, Reboot::Soft).await.expect("found by its token");
     provider.wait_back(std::slice::from_ref(&id), None, stage.poll()).await;
-    admin.advance(Duration::from_mins(10));
+    admin.advance(Duration::from_mins(10)).expect("it can be");
     assert_eq!(admin.counts()["InstanceAction"], 2, "sent again");
     assert_eq!(admin.boots(id.as_str()), Some(2));
 }
@@ -121,7 +121,7 @@ async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
     let image = stage.other_image();
     provider.rebuild(&id, &image).await.expect("found by its token");
     provider.wait_back(std::slice::from_ref(&id), Some(&image), stage.poll()).await;
-    admin.advance(Duration::from_mins(10));
+    admin.advance(Duration::from_mins(10)).expect("it can be");
     assert_eq!(admin.counts()["UpdateInstance"], 2, "sent again");
     assert_eq!(admin.boots(id.as_str()), Some(2));
 }

@@ -177,7 +177,7 @@ impl Stage for SimStage {
                     .add_fault(Rule::once(word(operation), Fault::DropAfter))
                     .expect("it can happen");
             }
-            Scene::Stopped(id) => return admin.set_state(id.as_str(), State::Stopped),
+            Scene::Stopped(id) => return admin.set_state(id.as_str(), State::Stopped).is_ok(),
         }
         true
     }

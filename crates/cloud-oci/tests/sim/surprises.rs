@@ -135,7 +135,7 @@ async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
     stage.cloud.admin().add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
     let id = provider.launch(&spec("vm-1")).await.expect("accepted").id;
-    stage.cloud.admin().advance(std::time::Duration::from_mins(5));
+    stage.cloud.admin().advance(std::time::Duration::from_mins(5)).expect("it can be");
     provider.terminate(&id).await.expect("it is gone already");
     let fault = provider.get(&id).await.expect("shown for a while").fault;
     assert_eq!(fault.map(|fault| fault.kind), Some(ErrorKind::Capacity));

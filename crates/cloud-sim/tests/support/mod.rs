@@ -16,6 +16,8 @@ use base64::engine::general_purpose::STANDARD;
 use cloud_sim::{Cloud, Credentials, Settings};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 pub(crate) const COMPARTMENT: &str = "ocid1.compartment.oc1..aaaacomp";
@@ -190,7 +192,7 @@ impl Scene {
     }
 
     pub(crate) fn advance(&self, seconds: u64) {
-        self.cloud.admin().advance(Duration::from_secs(seconds));
+        self.cloud.admin().advance(Duration::from_secs(seconds)).unwrap();
     }
 }
 
@@ -204,6 +206,19 @@ pub(crate) fn launch_body(name: &str) -> Value {
         "sourceDetails": {"sourceType": "image", "imageId": IMAGE},
         "createVnicDetails": {"subnetId": SUBNET},
     })
+}
+
+/// The token of a page, as a query has it.
+pub(crate) fn escaped(token: &str) -> String {
+    token.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
+}
+
+/// Writes a script of a shell that can be run, and gives its path.
+pub(crate) fn script(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 /// Looks until it is so, with a deadline that only a hang reaches.
