@@ -161,7 +161,7 @@ async fn a_launch_of_another_process_that_failed_later_was_taken_for_removed() {
         all.into_iter().find(|it| it.id == id).expect("shown for a while")
     };
     assert!(!listed(&second).await.state.is_lost(), "it comes");
-    admin.advance(Duration::from_mins(5));
+    admin.advance(Duration::from_mins(5)).expect("it can be");
     admin.clear_requests();
     for _look in 0..3 {
         let shown = listed(&second).await;
@@ -181,7 +181,7 @@ async fn an_instance_that_another_process_removed_has_not_failed() {
     let id = first.launch(&spec("vm-1")).await.expect("accepted").id;
     assert!(!second.get(&id).await.expect("shown").state.is_lost(), "it comes");
     first.terminate(&id).await.expect("accepted");
-    stage.cloud.admin().advance(Duration::from_mins(1));
+    stage.cloud.admin().advance(Duration::from_mins(1)).expect("it can be");
     for _look in 0..3 {
         let shown = second.get(&id).await.expect("shown for a while");
         assert!(shown.state.is_lost() && shown.fault.is_none(), "{shown:?}");
