@@ -1,0 +1,196 @@
+//! A resize and the jobs that it waits for.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+mod common;
+
+use cloud_core::{InstanceState, Operation};
+use common::{Bed, names, node};
+use provision::exec::Cancel;
+use provision::plan::{Gaps, GroupSize, Resize};
+use provision::{Cause, Outcome, Report, run};
+use slurmconf::{Config, Document, SlurmVersion};
+use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::{Controller as _, NodeAction, Reason};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Two persistent nodes with a job on both, and slurm.conf for them.
+async fn persistent(runs: Duration) -> (Bed, Document) {
+    let lines = "NodeName=n[1-2] CPUs=2 Features=shape=small,ad=1 State=UNKNOWN\n";
+    let text = format!("# STARTNODES\n{lines}# ENDNODES\nPartitionName=main Nodes=ALL\n");
+    let mut bed = Bed::new("n[1-2]");
+    bed.config = Config::parse(&text).unwrap();
+    let mut settings = SlurmSettings::cloud(&"n[1-2]".parse().unwrap());
+    settings.nodes = names("n[1-2]").into_iter().map(NodeSpec::fixed).collect();
+    bed.slurm = MemorySlurm::new(settings);
+    bed.run(async |run| run::deploy(run, None).await).await;
+    let _ = bed.slurm.submit_job(JobSpec::new(2, runs));
+    sleep(Duration::from_secs(1)).await;
+    let _ = bed.slurm.tick();
+    assert!(bed.slurm.node("n2").unwrap().state.has_job());
+    (bed, Document::parse(text))
+}
+
+async fn shrink(bed: &Bed, document: &Document) -> Report {
+    let groups = [GroupSize { stem: "n".to_owned(), first: 1, width: 1, size: 1 }];
+    let request = Resize {
+        groups: &groups,
+        gaps: Gaps::Keep,
+        document,
+        version: SlurmVersion::new(24, 11),
+        patience: Duration::from_hours(2),
+    };
+    let resize = bed.run(async |run| run::resize(run, &request).await);
+    let slurm = async {
+        loop {
+            sleep(Duration::from_secs(1)).await;
+            let _ = bed.slurm.tick();
+        }
+    };
+    tokio::select! {
+        report = resize => report,
+        () = slurm => panic!("never"),
+    }
+}
+
+/// What Slurm is told of the second node.
+async fn set(bed: &Bed, action: NodeAction, reason: Option<&str>) {
+    let reason = reason.map(Reason::new);
+    bed.slurm.set_state(&"n2".parse().unwrap(), action, reason.as_ref()).await.unwrap();
+}
+
+/// Has a resize let go of the second node while it waits.
+async fn let_go_of(bed: &Bed) {
+    sleep(Duration::from_secs(30)).await;
+    bed.state.ask_to_yield(&names("n2"), bed.now() + Duration::from_secs(10)).unwrap();
+    sleep(Duration::from_secs(11)).await;
+}
+
+/// Nothing was deleted, and the second node takes jobs again.
+fn assert_undone(bed: &Bed, report: &Report, outcome: Outcome, cause: Option<Cause>) {
+    let told = report.nodes.get(&node("n2")).unwrap();
+    assert_eq!((told.outcome, told.cause), (outcome, cause), "{report:?}");
+    assert!(!bed.slurm.node("n2").unwrap().state.has_drain(), "takes jobs again");
+    assert_eq!(bed.live().len(), 2, "nothing deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_of_patience_was_cut_to_the_time_that_a_start_has() {
+    let (bed, document) = persistent(Duration::from_hours(1)).await;
+    let begun = Instant::now();
+    let report = shrink(&bed, &document).await;
+    assert!(report.is_success(), "{report:?}");
+    assert!(Instant::now() - begun > Duration::from_mins(50), "it waited for the job");
+    assert_eq!(bed.live().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_resize_left_its_nodes_drained() {
+    let (mut bed, document) = persistent(Duration::from_hours(1)).await;
+    let (signal, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    let told = async {
+        sleep(Duration::from_secs(30)).await;
+        assert!(bed.slurm.node("n2").unwrap().state.has_drain());
+        signal.cancel();
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), told);
+    assert_undone(&bed, &report, Outcome::Failed, Some(Cause::Cancelled));
+}
+
+/// As Slurm does with `idle_on_node_suspend` when it suspends a node, whose machine `stopnode` is then to end.
+#[tokio::test(start_paused = true)]
+async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {
+    let (bed, document) = persistent(Duration::from_hours(1)).await;
+    let lifted = async {
+        sleep(Duration::from_secs(30)).await;
+        set(&bed, NodeAction::Undrain, None).await;
+        assert!(bed.state.try_lock(&node("n2")).unwrap().is_none(), "resize has it in hand");
+        bed.state.ask_to_yield(&names("n2"), bed.now() + Duration::from_mins(1)).unwrap();
+        sleep(Duration::from_secs(11)).await;
+        assert!(bed.slurm.node("n2").unwrap().state.has_drain(), "drained again");
+        assert!(bed.state.try_lock(&node("n2")).unwrap().is_some(), "let go of");
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), lifted);
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+}
+
+/// What a stop and a start do to a node that a resize has let go of.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_launched_while_a_resize_waited_was_left_behind() {
+    let (bed, document) = persistent(Duration::from_hours(1)).await;
+    let others = async {
+        let_go_of(&bed).await;
+        let old = bed.live().into_iter().find(|machine| machine.name.as_str() == "n2").unwrap();
+        assert!(bed.cloud.force(&old.id, InstanceState::Terminated));
+        // Listings lag behind.
+        sleep(Duration::from_mins(1)).await;
+        let nodes = names("n2");
+        let report = bed.run(async |run| run::deploy(run, Some(&nodes)).await).await;
+        assert_eq!(bed.live().len(), 2, "{report:?}");
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), others);
+    assert!(report.is_success(), "{report:?}");
+    let left: Vec<String> = bed.live().iter().map(|machine| machine.name.to_string()).collect();
+    assert_eq!(left, ["n1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_that_was_told_to_end_behind_its_wait_ended_machines() {
+    let (mut bed, document) = persistent(Duration::from_mins(10)).await;
+    let (signal, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    let told = async {
+        // The first look behind the wait.
+        while bed.slurm.node("n2").unwrap().state.has_job() {
+            sleep(Duration::from_secs(1)).await;
+        }
+        let before = bed.requests(Operation::List);
+        while bed.requests(Operation::List) == before {
+            sleep(Duration::from_millis(1)).await;
+        }
+        signal.cancel();
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), told);
+    assert_undone(&bed, &report, Outcome::Failed, Some(Cause::Cancelled));
+}
+
+/// What an administrator drained is not undrained, so that there was nothing to undo.
+#[tokio::test(start_paused = true)]
+async fn patience_that_was_over_began_anew_for_a_node_of_the_administrators() {
+    let (bed, document) = persistent(Duration::from_mins(130)).await;
+    set(&bed, NodeAction::Drain, Some("bad disk")).await;
+    let report = shrink(&bed, &document).await;
+    assert_eq!(report.nodes[&node("n2")].cause, Some(Cause::Timeout), "{report:?}");
+    assert!(bed.slurm.node("n2").unwrap().state.has_drain(), "as it was");
+    assert_eq!(bed.live().len(), 2, "nothing deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_drained_again_stayed_so_when_jobs_did_not_end() {
+    let (bed, document) = persistent(Duration::from_hours(3)).await;
+    set(&bed, NodeAction::Drain, Some("bad disk")).await;
+    let lifted = async {
+        sleep(Duration::from_secs(30)).await;
+        set(&bed, NodeAction::Undrain, None).await;
+        sleep(Duration::from_secs(11)).await;
+        assert!(bed.slurm.node("n2").unwrap().state.has_drain(), "drained again");
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), lifted);
+    assert_undone(&bed, &report, Outcome::Failed, Some(Cause::Timeout));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_that_cannot_go_on_after_its_wait_takes_its_drain_back() {
+    let (bed, document) = persistent(Duration::from_mins(10)).await;
+    let lock = async {
+        let_go_of(&bed).await;
+        let lock = bed.state.try_lock(&node("n2")).unwrap().unwrap();
+        sleep(Duration::from_hours(1)).await;
+        drop(lock);
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), lock);
+    assert_undone(&bed, &report, Outcome::Busy, Some(Cause::Conflict));
+}
