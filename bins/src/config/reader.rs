@@ -114,15 +114,11 @@ impl<'a> Reader<'a> {
     /// All of the mapping, whatever the keys are called: a text under each.
     pub(super) fn all_texts(&mut self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
-        for key in self.keys() {
-            let before = self.errors.len();
-            match (self.text(&key), Node::get(self.entries, &key)) {
-                (Some(text), _) => drop(all.insert(key, text)),
-                (None, Some(empty)) if self.errors.len() == before => {
-                    self.errors.push(self.source.expected(&key, "a text", empty));
-                }
-                (None, _) => {}
-            }
+        for (key, node) in self.pairs() {
+            let text = self.source.text(&key, node);
+            let empty = text.as_ref().is_ok_and(String::is_empty);
+            let text = if empty { Err(self.source.expected(&key, "a text", node)) } else { text };
+            all.extend(self.keep(text).map(|text| (key, text)));
         }
         all
     }
@@ -130,19 +126,25 @@ impl<'a> Reader<'a> {
     /// The same with a mapping of texts under each.
     pub(super) fn all_maps_of_texts(&mut self) -> BTreeMap<String, BTreeMap<String, String>> {
         let mut all = BTreeMap::new();
-        for key in self.keys() {
-            all.extend(self.map(&key, Self::all_texts).map(|texts| (key, texts)));
+        for (key, node) in self.pairs() {
+            if matches!(node.value, Value::Null) {
+                self.errors.push(self.source.expected(&key, "a mapping", node));
+                continue;
+            }
+            let texts = self.inner(&key, node, &Self::all_texts);
+            all.extend(texts.map(|texts| (key, texts)));
         }
         all
     }
 
-    fn keys(&mut self) -> Vec<String> {
-        let mut keys = Vec::new();
-        for (key, _) in self.entries {
+    /// All keys, as texts, with what is under them.
+    fn pairs(&mut self) -> Vec<(String, &'a Node)> {
+        let mut pairs = Vec::new();
+        for (key, node) in self.entries {
             let text = self.source.text(&self.what, key);
-            keys.extend(self.keep(text));
+            pairs.extend(self.keep(text).map(|key| (key, node)));
         }
-        keys
+        pairs
     }
 
     pub(super) fn number(&mut self, key: &str, bounds: (u32, u32)) -> Option<u32> {

@@ -53,7 +53,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The journal cannot be written any more: what the cloud did since is not kept.
-    #[error("{}: what the cloud did since this cannot be written is not kept", path.display())]
+    #[error("{} cannot be written any more; what the cloud did since is not kept", path.display())]
     Unkept {
         /// The file.
         path: PathBuf,

@@ -173,8 +173,8 @@ impl Faults {
         &self.rules
     }
 
-    /// Every fault of this request, with the number of its rule. Rules that have done their part are gone afterwards; rules
-    /// behind one that answers or drops the request are left as they are.
+    /// Every fault of this request, with the number of its rule. Rules that have done their part are
+    /// gone afterwards; rules behind one that answers or drops the request are left as they are.
     pub(crate) fn of(&mut self, operation: &str, target: &str, body: &[u8]) -> Vec<(u64, Fault)> {
         let mut happening = Vec::new();
         for (number, rule) in &mut self.rules {

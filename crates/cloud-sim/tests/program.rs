@@ -266,6 +266,10 @@ async fn a_hangup_that_was_ignored_from_the_start_stays_so() {
     let running = Running::start_after("trap '' HUP", state.path());
     running.signal(Signal::HUP);
     launch(&running, state.path(), "n1", "t1").await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.child.id())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    assert_eq!(ignored & 1, 1, "HUP is the first: {status}");
     running.end();
 }
 

@@ -294,7 +294,7 @@ impl Site {
 
     /// The launch of a node in a place.
     ///
-    /// The token changes when the request changes, and only then: a repeat with the same
+    /// The token changes when what is said here changes, and only then: a repeat with the same
     /// `generation` gives the same instance, where the cloud knows tokens.
     #[must_use]
     pub fn spec(&self, wanted: &Wanted, place: &Place, generation: u32) -> InstanceSpec {

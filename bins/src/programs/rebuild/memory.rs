@@ -44,27 +44,35 @@ impl Memory {
         let last = request.last.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let (images, tried) = (request.images.clone(), request.tried.clone());
         Begun { images, tried, last }.write(&self.path)?;
+        self.take_from_others(|node, image| request.images.get(node).is_some_and(|it| it != image))
+    }
+
+    /// Forgets it: the rollout is over, and whoever runs it again wants nodes that failed tried again. So it is with what
+    /// another that was left has begun for its nodes.
+    pub(super) fn forget(&self, request: &Rollout) -> Result<(), String> {
+        remove(&self.path)?;
+        self.take_from_others(|node, _| request.images.contains_key(node))
+    }
+
+    /// Takes nodes out of the memory of other rollouts.
+    fn take_from_others(
+        &self,
+        is_ours: impl Fn(&NodeName, &ImageId) -> bool,
+    ) -> Result<(), String> {
         let state = self.path.parent().unwrap_or(Path::new(""));
-        for (path, mut earlier) in all(state).filter(|(path, _)| *path != self.path) {
-            let before = earlier.images.len();
-            earlier
-                .images
-                .retain(|node, image| request.images.get(node).is_none_or(|it| it == image));
-            if earlier.images.len() == before {
+        for (path, mut other) in all(state).filter(|(path, _)| *path != self.path) {
+            let before = other.images.len();
+            other.images.retain(|node, image| !is_ours(node, image));
+            if other.images.len() == before {
                 continue;
             }
-            if earlier.images.is_empty() {
+            if other.images.is_empty() {
                 remove(&path)?;
             } else {
-                earlier.write(&path)?;
+                other.write(&path)?;
             }
         }
         Ok(())
-    }
-
-    /// Forgets it: the rollout is over, and whoever runs it again wants nodes that failed tried again.
-    pub(super) fn forget(&self) -> Result<(), String> {
-        remove(&self.path)
     }
 }
 
@@ -190,8 +198,8 @@ mod tests {
         let mut other = rollout(&[("n1", "img-3"), ("n2", "img-3")]);
         memory.recall(&mut other);
         assert!(other.tried.is_empty());
-        memory.forget().unwrap();
-        memory.forget().unwrap();
+        memory.forget(&request).unwrap();
+        memory.forget(&request).unwrap();
         let mut anew = asked();
         memory.recall(&mut anew);
         assert!(anew.tried.is_empty());
@@ -218,28 +226,32 @@ mod tests {
             let request = rollout(nodes);
             let memory = Memory::of(folder.path(), Some(&ImageId::new(image)), &request);
             memory.keep(&request).unwrap();
-            memory
+            (memory, request)
         };
         begin("old", &[("n1", "old"), ("n2", "old")]);
-        let new = begin("new", &[("n1", "new")]);
+        let (new, request) = begin("new", &[("n1", "new")]);
         let expected = [("n1", "new"), ("n2", "old")];
         assert_eq!(under_way(folder.path()), rollout(&expected).images);
-        new.forget().unwrap();
+        new.forget(&request).unwrap();
         assert_eq!(under_way(folder.path()), rollout(&[("n2", "old")]).images);
     }
 
     #[test]
     fn a_rollout_that_was_left_came_back_when_the_one_after_it_was_over() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = |image: &str| {
-            let request = rollout(&[("n1", image)]);
+        let begin = |image: &str, partition: Option<&str>| {
+            let mut request = rollout(&[("n1", image)]);
+            request.partitions.extend(partition.map(str::to_owned));
             let memory = Memory::of(folder.path(), Some(&ImageId::new(image)), &request);
             memory.keep(&request).unwrap();
-            memory
+            (memory, request)
         };
-        memory("left");
-        memory("done").forget().unwrap();
-        assert_eq!(under_way(folder.path()), BTreeMap::new());
+        for left in [("other", None), ("same", Some("p"))] {
+            begin(left.0, left.1);
+            let (memory, request) = begin("same", None);
+            memory.forget(&request).unwrap();
+            assert_eq!(under_way(folder.path()), BTreeMap::new(), "{left:?}");
+        }
     }
 
     #[test]

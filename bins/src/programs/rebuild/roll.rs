@@ -37,7 +37,7 @@ pub(super) async fn submit(
             } else if !submit.anew {
                 memory.recall(&mut request);
             } else if !common.dry_run {
-                memory.forget().map_err(Trouble::new)?;
+                memory.forget(&request).map_err(Trouble::new)?;
             }
             let code = if common.dry_run {
                 let look = run.look_at_rollout(&request).await;
@@ -107,7 +107,7 @@ impl Drive<'_> {
                 self.tell(progress);
             }
             was_blind = blind;
-            if let Some(code) = self.ends(run, &report, progress, blind) {
+            if let Some(code) = self.ends(run, (request, &report), progress, blind) {
                 return Ok(code);
             }
             for failure in &report.failures {
@@ -132,12 +132,12 @@ impl Drive<'_> {
     fn ends(
         &self,
         run: &Run<'_>,
-        report: &Report,
+        (request, report): (&Rollout, &Report),
         progress: RolloutProgress,
         blind: bool,
     ) -> Option<u8> {
         let over = is_over(progress, blind);
-        if over && let Err(why) = self.memory.forget() {
+        if over && let Err(why) = self.memory.forget(request) {
             self.context.warn(&why);
         }
         let leave = over || self.once;

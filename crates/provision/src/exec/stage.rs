@@ -102,11 +102,11 @@ impl<'a> Executor<'a> {
             };
             let failed = self.stage(plan, steps, number + 1 == last).await;
             undo = self.undo_of(stage);
-            if failed && !undo.is_empty() {
+            if failed && (self.outdated || !undo.is_empty()) {
                 self.steps(undo).await;
                 return;
             }
-            if self.outdated && !failed && !self.tools.cancel.is_cancelled() {
+            if self.outdated && !self.tools.cancel.is_cancelled() {
                 self.undo_of_half = Some(undo);
                 return;
             }

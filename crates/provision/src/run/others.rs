@@ -186,11 +186,15 @@ async fn under_locks<E>(
     let mut half = Half::default();
     loop {
         let taken = half.lock(run, &nodes, deadline).await;
-        let look = half.look(run, deadline).await;
-        if !taken.is_empty() || half.is_cancelled(run) {
+        if !taken.is_empty() {
             half.undo(run, &mut report, deadline).await;
-            cancelled(&mut report, half.is_cancelled(run), &nodes);
             busy(&mut report, taken);
+            break;
+        }
+        let look = half.look(run, deadline).await;
+        if half.is_cancelled(run) {
+            half.undo(run, &mut report, deadline).await;
+            cancelled(&mut report, &nodes);
             break;
         }
         let plan = plan(&look);
@@ -220,8 +224,8 @@ fn nodes_of(plan: &Plan) -> BTreeSet<NodeName> {
 }
 
 /// Says of nodes that nothing more was done to them because we were told to end.
-fn cancelled(report: &mut Report, is_cancelled: bool, nodes: &BTreeSet<NodeName>) {
-    for node in nodes.iter().filter(|_| is_cancelled) {
+fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
+    for node in nodes {
         let failed = NodeReport::new(Outcome::Failed);
         report.note(node.clone(), failed.because(Cause::Cancelled, Cause::Cancelled.words()));
     }
