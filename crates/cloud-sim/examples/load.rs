@@ -80,8 +80,8 @@ async fn measure(scene: &Scene, (what, bar): (&str, Option<f64>), request: Vec<u
         });
     }
     let count: u32 = tasks.join_all().await.into_iter().sum();
-    let instances = scene.cloud.admin().instances().len();
     let rate = f64::from(count) / start.elapsed().as_secs_f64();
+    let instances = scene.cloud.admin().instances().len();
     let met = bar.is_none_or(|bar| rate >= bar);
     let bar = bar.map_or("-".to_owned(), |bar| format!("{bar:.0}"));
     let verdict = if met { "" } else { "MISSED" };

@@ -23,12 +23,20 @@ pub(crate) enum Table {
     BootVolumes,
 }
 
-/// One line: the new form of a thing, or that it is gone.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+/// One line as it is read: the new form of a thing, or that it is gone.
+#[derive(Debug, Deserialize)]
 pub(crate) struct Row {
     table: Table,
     id: String,
     now: Option<Value>,
+}
+
+/// The same as it is written, straight from the thing.
+#[derive(Serialize)]
+struct Line<'a, T> {
+    table: Table,
+    id: &'a str,
+    now: Option<&'a T>,
 }
 
 /// The file, and what changed since it was last written to.
@@ -40,11 +48,14 @@ pub(crate) struct Journal {
     length: u64,
     /// How many it had when it was last rewritten.
     compact: u64,
-    /// What the settings furnish, which is not written down.
-    furnished: Vec<Row>,
+    /// What the settings furnish, which is not written down: its lines, by table and id.
+    furnished: Furnished,
     /// Why it ended, if it did.
     failure: Option<(PathBuf, Arc<io::Error>)>,
 }
+
+/// The lines of things.
+pub(crate) type Furnished = Vec<((Table, String), Vec<u8>)>;
 
 /// A file of less than this is not worth a rewrite.
 const SMALL: u64 = 1 << 20;
@@ -65,8 +76,8 @@ impl Journal {
     }
 
     /// Says what is there without having been written down.
-    pub(crate) fn furnish(&mut self, rows: Vec<Row>) {
-        self.furnished = rows;
+    pub(crate) fn furnish(&mut self, lines: Furnished) {
+        self.furnished = lines;
     }
 
     /// Notes that something changed, if that is written down at all.
@@ -86,15 +97,15 @@ impl Journal {
 
     /// Adds the lines of one change in one write, so that all of it is there or nothing. A disk
     /// that fails must not fail the cloud: the state then ends with it, and [`Journal::kept`] tells.
-    pub(crate) fn append(&mut self, rows: &[Row]) {
+    pub(crate) fn append(&mut self, lines: &[u8]) {
         let Some((path, file)) = &mut self.file else {
             return;
         };
-        if rows.is_empty() {
+        if lines.is_empty() {
             return;
         }
-        match write_rows(file, rows) {
-            Ok(bytes) => self.length = self.length.saturating_add(bytes),
+        match file.write_all(lines) {
+            Ok(()) => self.length = self.length.saturating_add(length(lines)),
             Err(source) => {
                 self.failure = Some((path.clone(), Arc::new(source)));
                 self.file = None;
@@ -117,9 +128,9 @@ impl Journal {
         self.file.is_some() && self.length > self.compact.saturating_mul(GROWTH).max(SMALL)
     }
 
-    /// Replaces the file by one with these rows only. One that cannot be replaced stays, and is
+    /// Replaces the file by one with these lines only. One that cannot be replaced stays, and is
     /// tried again when it has grown as much once more.
-    pub(crate) fn rewrite(&mut self, rows: &[Row]) -> Result<(), Error> {
+    pub(crate) fn rewrite(&mut self, lines: &[u8]) -> Result<(), Error> {
         let Some((path, _)) = &self.file else {
             return Ok(());
         };
@@ -128,15 +139,15 @@ impl Journal {
         let new = path.with_extension("new");
         let write = || {
             let mut file = File::create(&new)?;
-            let bytes = write_rows(&mut file, rows)?;
+            file.write_all(lines)?;
             file.sync_all()?;
             fs::rename(&new, &path)?;
-            Ok((file, bytes))
+            Ok(file)
         };
-        let written: io::Result<(File, u64)> = write();
-        let (file, bytes) = written.map_err(|source| Error::File { path: path.clone(), source })?;
+        let written: io::Result<File> = write();
+        let file = written.map_err(|source| Error::File { path: path.clone(), source })?;
         self.file = Some((path, file));
-        (self.length, self.compact) = (bytes, bytes);
+        (self.length, self.compact) = (length(lines), length(lines));
         Ok(())
     }
 }
@@ -145,14 +156,19 @@ fn path_in(directory: &Path) -> PathBuf {
     directory.join("journal.jsonl")
 }
 
-fn write_rows(file: &mut File, rows: &[Row]) -> io::Result<u64> {
-    let mut text = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut text, row)?;
+fn length(lines: &[u8]) -> u64 {
+    u64::try_from(lines.len()).unwrap_or(u64::MAX)
+}
+
+/// Adds the line of a thing to a text. What cannot be written as JSON, which nothing here can be, is
+/// as if gone.
+fn add<T: Serialize>(text: &mut Vec<u8>, table: Table, id: &str, now: Option<&T>) {
+    let before = text.len();
+    if serde_json::to_writer(&mut *text, &Line { table, id, now }).is_err() {
+        text.truncate(before);
+    } else {
         text.push(b'\n');
     }
-    file.write_all(&text)?;
-    Ok(u64::try_from(text.len()).unwrap_or(u64::MAX))
 }
 
 /// Reads all lines. The last may be cut short, where the program was killed as it wrote.
@@ -176,19 +192,18 @@ fn read(path: &Path, file: &File) -> Result<Vec<Row>, Error> {
 }
 
 impl World {
-    /// A thing as it is written down; `None` if it is gone.
-    pub(crate) fn row(&self, table: Table, id: &str) -> Option<Value> {
-        let value = match table {
-            Table::Instances => serde_json::to_value(self.instances.get(id)?),
-            Table::Images => serde_json::to_value(self.images.get(id)?),
-            Table::WorkRequests => serde_json::to_value(self.work_requests.get(id)?),
-            Table::Tokens => serde_json::to_value(self.tokens.get(id)?),
-            Table::ComputeClusters => serde_json::to_value(self.compute_clusters.get(id)?),
-            Table::Configurations => serde_json::to_value(self.configurations.get(id)?),
-            Table::Pools => serde_json::to_value(self.pools.get(id)?),
-            Table::BootVolumes => serde_json::to_value(self.boot_volumes.get(id)?),
-        };
-        value.ok()
+    /// Adds a thing as it is now, or that it is gone, to a text.
+    pub(crate) fn write_line(&self, text: &mut Vec<u8>, table: Table, id: &str) {
+        match table {
+            Table::Instances => add(text, table, id, self.instances.get(id)),
+            Table::Images => add(text, table, id, self.images.get(id)),
+            Table::WorkRequests => add(text, table, id, self.work_requests.get(id)),
+            Table::Tokens => add(text, table, id, self.tokens.get(id)),
+            Table::ComputeClusters => add(text, table, id, self.compute_clusters.get(id)),
+            Table::Configurations => add(text, table, id, self.configurations.get(id)),
+            Table::Pools => add(text, table, id, self.pools.get(id)),
+            Table::BootVolumes => add(text, table, id, self.boot_volumes.get(id)),
+        }
     }
 
     /// Takes over the lines of a journal. One that another version wrote and we cannot read is
@@ -216,40 +231,62 @@ impl World {
         }
     }
 
-    pub(crate) fn row_of(&self, table: Table, id: String) -> Row {
-        Row { now: self.row(table, &id), table, id }
-    }
-
-    /// Writes the file anew, with what is there now and nothing of the past.
+    /// Writes the file anew, with what is there now and nothing of the past: everything that is not as
+    /// the settings furnish it, and what they furnish that is gone.
     pub(crate) fn compact(&mut self) -> Result<(), Error> {
-        let rows = self.rows_beside(&self.journal.furnished);
-        self.journal.rewrite(&rows)
-    }
-
-    /// Everything that is not as the settings furnish it, and what they furnish that is gone.
-    fn rows_beside(&self, furnished: &[Row]) -> Vec<Row> {
-        let mut rows = self.all_rows();
-        rows.retain(|row| !furnished.contains(row));
-        let gone = |row: &&Row| self.row(row.table, &row.id).is_none();
-        let gone = furnished.iter().filter(gone);
-        rows.extend(gone.map(|row| Row { table: row.table, id: row.id.clone(), now: None }));
-        rows
+        let furnished = &self.journal.furnished;
+        let mut text = Vec::new();
+        self.for_all(|table, id| {
+            let before = text.len();
+            self.write_line(&mut text, table, id);
+            let is_it = |((of, name), line): &((Table, String), Vec<u8>)| {
+                *of == table && name == id && text.get(before..) == Some(line)
+            };
+            if furnished.iter().any(is_it) {
+                text.truncate(before);
+            }
+        });
+        for (table, id) in furnished.iter().map(|(thing, _)| thing) {
+            if !self.has(*table, id) {
+                self.write_line(&mut text, *table, id);
+            }
+        }
+        self.journal.rewrite(&text)
     }
 
     /// Everything, as it is written down.
-    pub(crate) fn all_rows(&self) -> Vec<Row> {
-        let ids = |table, ids: Vec<&String>| {
-            ids.into_iter().map(move |id| (table, id.clone())).collect::<Vec<_>>()
-        };
-        let mut all = ids(Table::Instances, self.instances.keys().collect());
-        all.extend(ids(Table::Images, self.images.keys().collect()));
-        all.extend(ids(Table::WorkRequests, self.work_requests.keys().collect()));
-        all.extend(ids(Table::Tokens, self.tokens.keys().collect()));
-        all.extend(ids(Table::ComputeClusters, self.compute_clusters.keys().collect()));
-        all.extend(ids(Table::Configurations, self.configurations.keys().collect()));
-        all.extend(ids(Table::Pools, self.pools.keys().collect()));
-        all.extend(ids(Table::BootVolumes, self.boot_volumes.keys().collect()));
-        all.into_iter().map(|(table, id)| self.row_of(table, id)).collect()
+    pub(crate) fn all_lines(&self) -> Furnished {
+        let mut all = Vec::new();
+        self.for_all(|table, id| {
+            let mut line = Vec::new();
+            self.write_line(&mut line, table, id);
+            all.push(((table, id.to_owned()), line));
+        });
+        all
+    }
+
+    fn has(&self, table: Table, id: &str) -> bool {
+        match table {
+            Table::Instances => self.instances.contains_key(id),
+            Table::Images => self.images.contains_key(id),
+            Table::WorkRequests => self.work_requests.contains_key(id),
+            Table::Tokens => self.tokens.contains_key(id),
+            Table::ComputeClusters => self.compute_clusters.contains_key(id),
+            Table::Configurations => self.configurations.contains_key(id),
+            Table::Pools => self.pools.contains_key(id),
+            Table::BootVolumes => self.boot_volumes.contains_key(id),
+        }
+    }
+
+    fn for_all(&self, mut act: impl FnMut(Table, &str)) {
+        self.instances.keys().for_each(|id| act(Table::Instances, id));
+        self.images.keys().for_each(|id| act(Table::Images, id));
+        self.work_requests.keys().for_each(|id| act(Table::WorkRequests, id));
+        self.tokens.keys().for_each(|id| act(Table::Tokens, id));
+        self.compute_clusters.keys().for_each(|id| act(Table::ComputeClusters, id));
+        self.configurations.keys().for_each(|id| act(Table::Configurations, id));
+        self.pools.keys().for_each(|id| act(Table::Pools, id));
+        self.boot_volumes.keys().for_each(|id| act(Table::BootVolumes, id));
     }
 }
 

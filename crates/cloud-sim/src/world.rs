@@ -5,7 +5,7 @@ use crate::clock::{Clock, Moment, Speed};
 use crate::error::Error;
 use crate::image::ImageRecord;
 use crate::instance::Record;
-use crate::journal::{Journal, Row, Table};
+use crate::journal::{Journal, Table};
 use crate::lifecycle::Event;
 use crate::listing::Index;
 use crate::machine::Order;
@@ -114,7 +114,7 @@ impl World {
             return Ok(());
         };
         let (journal, rows) = Journal::open(&directory)?;
-        let furnished = self.all_rows();
+        let furnished = self.all_lines();
         self.put_rows(&directory, rows)?;
         for id in self.instances.keys() {
             self.index.touch(id);
@@ -140,9 +140,11 @@ impl World {
     pub(crate) fn commit(&mut self) {
         self.reindex();
         let touched = self.journal.touched();
-        let rows: Vec<Row> =
-            touched.into_iter().map(|(table, id)| self.row_of(table, id)).collect();
-        self.journal.append(&rows);
+        let mut lines = Vec::new();
+        for (table, id) in touched {
+            self.write_line(&mut lines, table, &id);
+        }
+        self.journal.append(&lines);
         if self.journal.has_grown() {
             // What cannot be shortened goes on as it is.
             let _ = self.compact();
