@@ -156,7 +156,7 @@ impl Admin {
                 "now_millis": world.now(),
                 "calendar": world.clock.stamp(),
                 "speed": world.clock.speed().factor(),
-                "skew_seconds": world.clock.skew(),
+                "skew_seconds": world.clock.dates().skew(),
             })
         })
     }

@@ -2,6 +2,8 @@
 
 use crate::error::Error;
 use jiff::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// A moment on the lifecycle clock: milliseconds since the epoch, as it was at the start.
@@ -29,14 +31,42 @@ impl Speed {
 /// The calendar is the wall clock plus whatever was [advanced](Change::advance); it is never sped
 /// up, so that an instance launched a second ago is a second old to a client too. Lifecycles do
 /// not know the wall clock: when that is set back, instances still boot.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Clock {
     advanced: Duration,
     speed: Speed,
     /// The moment, and when in real time it was, at which the clock was last set.
     anchor: (Moment, Instant),
-    /// How far the clock that requests are checked against is off, in seconds.
-    skew: i64,
+    dates: Dates,
+}
+
+/// The clock that requests' dates are checked against, which can be off. All copies are one clock,
+/// so that it can be read without the world's lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dates {
+    /// By how many seconds.
+    skew: Arc<AtomicI64>,
+}
+
+impl Dates {
+    /// What requests' dates are compared with, and what the `Date` header says, when the wall
+    /// clock shows this.
+    pub(crate) fn date(&self, wall: SystemTime) -> SystemTime {
+        let skew = self.skew();
+        let by = Duration::from_secs(skew.unsigned_abs());
+        let date = if skew < 0 { wall.checked_sub(by) } else { wall.checked_add(by) };
+        // What a date header can say.
+        let last = SystemTime::UNIX_EPOCH + LAST_DATE;
+        date.unwrap_or(SystemTime::UNIX_EPOCH).clamp(SystemTime::UNIX_EPOCH, last)
+    }
+
+    pub(crate) fn skew(&self) -> i64 {
+        self.skew.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, skew: i64) {
+        self.skew.store(skew, Ordering::Relaxed);
+    }
 }
 
 /// What can be said about the clock.
@@ -53,7 +83,7 @@ pub(crate) struct Change {
 impl Clock {
     pub(crate) fn new(speed: Speed) -> Self {
         let anchor = (millis(SystemTime::now()), Instant::now());
-        Self { advanced: Duration::ZERO, speed, anchor, skew: 0 }
+        Self { advanced: Duration::ZERO, speed, anchor, dates: Dates::default() }
     }
 
     /// The lifecycle clock at this time of ours.
@@ -81,16 +111,6 @@ impl Clock {
         wall + self.advanced
     }
 
-    /// What requests' dates are compared with, and what the `Date` header says, when the wall
-    /// clock shows this.
-    pub(crate) fn date(&self, wall: SystemTime) -> SystemTime {
-        let by = Duration::from_secs(self.skew.unsigned_abs());
-        let date = if self.skew < 0 { wall.checked_sub(by) } else { wall.checked_add(by) };
-        // What a date header can say.
-        let last = SystemTime::UNIX_EPOCH + LAST_DATE;
-        date.unwrap_or(SystemTime::UNIX_EPOCH).clamp(SystemTime::UNIX_EPOCH, last)
-    }
-
     /// The calendar in RFC 3339 with milliseconds, as OCI writes it.
     pub(crate) fn stamp(&self) -> String {
         stamp(self.calendar(SystemTime::now()))
@@ -102,14 +122,14 @@ impl Clock {
         if by > FURTHEST.saturating_sub(self.advanced) {
             return Err(Error::Beyond { what: "advance_seconds", most: "100 years in all" });
         }
-        let skew = change.skew.unwrap_or(self.skew);
+        let skew = change.skew.unwrap_or(self.dates.skew());
         if !(-MOST_SKEW..=MOST_SKEW).contains(&skew) {
             return Err(Error::Beyond { what: "skew_seconds", most: "10 years" });
         }
         self.anchor = (self.now(at).saturating_add(whole_millis(by)), at);
         self.advanced += by;
         self.speed = change.speed.unwrap_or(self.speed);
-        self.skew = skew;
+        self.dates.set(skew);
         Ok(())
     }
 
@@ -117,8 +137,8 @@ impl Clock {
         self.speed
     }
 
-    pub(crate) fn skew(&self) -> i64 {
-        self.skew
+    pub(crate) fn dates(&self) -> &Dates {
+        &self.dates
     }
 }
 
@@ -215,7 +235,7 @@ mod tests {
         for skew in [-MOST_SKEW, MOST_SKEW] {
             let mut clock = clock(1.0);
             clock.change(Change { skew: Some(skew), ..Change::default() }, at).unwrap();
-            let _ = httpdate::fmt_http_date(clock.date(early));
+            let _ = httpdate::fmt_http_date(clock.dates().date(early));
         }
     }
 
@@ -229,7 +249,7 @@ mod tests {
         }
         clock.change(advance(Duration::MAX), at).unwrap_err();
         clock.change(Change { skew: Some(5), ..advance(Duration::MAX) }, at).unwrap_err();
-        assert_eq!((clock.skew(), clock.advanced), (0, Duration::ZERO));
+        assert_eq!((clock.dates().skew(), clock.advanced), (0, Duration::ZERO));
         clock.change(advance(FURTHEST), at).unwrap();
         clock.change(advance(Duration::from_millis(1)), at).unwrap_err();
     }
@@ -239,7 +259,7 @@ mod tests {
         let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let mut clock = clock(1.0);
         clock.change(Change { skew: Some(-600), ..Change::default() }, Instant::now()).unwrap();
-        assert_eq!(clock.date(wall), wall - Duration::from_mins(10));
+        assert_eq!(clock.dates().date(wall), wall - Duration::from_mins(10));
         assert_eq!(clock.calendar(wall), wall);
     }
 }

@@ -95,7 +95,48 @@ pub(crate) struct Record {
     pub(crate) compute_cluster: Option<String>,
 }
 
+/// What changes of an instance as its life goes on: a tenth of what there is to write down.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Life {
+    state: State,
+    attachment: Attachment,
+    etag: String,
+    plan: VecDeque<Step>,
+    version: u64,
+    work: Option<String>,
+    failure: Option<Failure>,
+    doomed: bool,
+    boots: u64,
+}
+
 impl Record {
+    pub(crate) fn life(&self) -> Life {
+        Life {
+            state: self.state(),
+            attachment: self.vnic.state,
+            etag: self.etag.clone(),
+            plan: self.plan.clone(),
+            version: self.version,
+            work: self.work.clone(),
+            failure: self.failure.clone(),
+            doomed: self.doomed,
+            boots: self.boots,
+        }
+    }
+
+    pub(crate) fn set_life(&mut self, life: Life) {
+        let Life { state, attachment, etag, plan, version, work, failure, doomed, boots } = life;
+        self.instance.lifecycle_state = state;
+        self.vnic.state = attachment;
+        self.etag = etag;
+        self.plan = plan;
+        self.version = version;
+        self.work = work;
+        self.failure = failure;
+        self.doomed = doomed;
+        self.boots = boots;
+    }
+
     pub(crate) fn id(&self) -> &str {
         &self.instance.id
     }

@@ -1,19 +1,23 @@
 //! The state on disk: one line per change, rewritten short at each start and when it has grown.
 
 use crate::error::Error;
+use crate::instance::{Life, Record};
 use crate::world::World;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The kinds of things that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Table {
     Instances,
+    /// Of an instance that is written down already, what its life has changed.
+    Lives,
     Images,
     WorkRequests,
     Tokens,
@@ -46,12 +50,32 @@ pub(crate) struct Journal {
     touched: Vec<(Table, String)>,
     /// How many bytes the file has.
     length: u64,
-    /// How many it had when it was last rewritten.
-    compact: u64,
+    /// How many it had when it could not be rewritten.
+    stuck: u64,
+    present: Present,
     /// What the settings furnish, which is not written down: its lines, by table and id.
     furnished: Furnished,
     /// Why it ended, if it did.
     failure: Option<(PathBuf, Arc<io::Error>)>,
+}
+
+/// How long the lines are that are not of the past.
+#[derive(Debug, Default)]
+struct Present {
+    lengths: HashMap<(Table, String), u64>,
+    sum: u64,
+}
+
+impl Present {
+    /// Notes the newest line of a thing; `None` if it is gone.
+    fn put(&mut self, thing: (Table, String), line: Option<u64>) {
+        let before = match line {
+            Some(line) => self.lengths.insert(thing, line),
+            None => self.lengths.remove(&thing),
+        };
+        let sum = self.sum.saturating_add(line.unwrap_or(0));
+        self.sum = sum.saturating_sub(before.unwrap_or(0));
+    }
 }
 
 /// The lines of things.
@@ -60,7 +84,7 @@ pub(crate) type Furnished = Vec<((Table, String), Vec<u8>)>;
 /// A file of less than this is not worth a rewrite.
 const SMALL: u64 = 1 << 20;
 
-/// How many times its shortest length the file may reach.
+/// How many times as long as the lines that are not of the past the file may be.
 const GROWTH: u64 = 4;
 
 impl Journal {
@@ -125,17 +149,18 @@ impl Journal {
 
     /// True if most of the file is of the past.
     pub(crate) fn has_grown(&self) -> bool {
-        self.file.is_some() && self.length > self.compact.saturating_mul(GROWTH).max(SMALL)
+        let shortest = self.present.sum.max(self.stuck);
+        self.file.is_some() && self.length > shortest.saturating_mul(GROWTH).max(SMALL)
     }
 
     /// Replaces the file by one with these lines only. One that cannot be replaced stays, and is
     /// tried again when it has grown as much once more.
-    pub(crate) fn rewrite(&mut self, lines: &[u8]) -> Result<(), Error> {
+    fn rewrite(&mut self, lines: &[u8], present: Present) -> Result<(), Error> {
         let Some((path, _)) = &self.file else {
             return Ok(());
         };
         let path = path.clone();
-        self.compact = self.length;
+        self.stuck = self.length;
         let new = path.with_extension("new");
         let write = || {
             let mut file = File::create(&new)?;
@@ -147,7 +172,7 @@ impl Journal {
         let written: io::Result<File> = write();
         let file = written.map_err(|source| Error::File { path: path.clone(), source })?;
         self.file = Some((path, file));
-        (self.length, self.compact) = (length(lines), length(lines));
+        (self.length, self.stuck, self.present) = (length(lines), 0, present);
         Ok(())
     }
 }
@@ -192,10 +217,35 @@ fn read(path: &Path, file: &File) -> Result<Vec<Row>, Error> {
 }
 
 impl World {
+    /// Writes down what changed.
+    pub(crate) fn commit(&mut self) {
+        self.reindex();
+        let mut lines = Vec::new();
+        for (table, id) in self.journal.touched() {
+            let before = lines.len();
+            self.write_line(&mut lines, table, &id);
+            // The lines of a life add to its instance's, which stays.
+            if table != Table::Lives {
+                let line = lines.get(before..).map(length).filter(|_| self.has(table, &id));
+                self.journal.present.put((table, id), line);
+            }
+        }
+        self.journal.append(&lines);
+        if self.journal.has_grown() {
+            // What cannot be shortened goes on as it is.
+            let _ = self.compact();
+        }
+    }
+
     /// Adds a thing as it is now, or that it is gone, to a text.
-    pub(crate) fn write_line(&self, text: &mut Vec<u8>, table: Table, id: &str) {
+    fn write_line(&self, text: &mut Vec<u8>, table: Table, id: &str) {
         match table {
             Table::Instances => add(text, table, id, self.instances.get(id)),
+            Table::Lives => {
+                if let Some(life) = self.instances.get(id).map(Record::life) {
+                    add(text, table, id, Some(&life));
+                }
+            }
             Table::Images => add(text, table, id, self.images.get(id)),
             Table::WorkRequests => add(text, table, id, self.work_requests.get(id)),
             Table::Tokens => add(text, table, id, self.tokens.get(id)),
@@ -221,6 +271,13 @@ impl World {
         let Row { table, id, now: row } = row;
         match table {
             Table::Instances => put(&mut self.instances, id, row),
+            Table::Lives => {
+                let life: Life = serde_json::from_value(row.unwrap_or_default())?;
+                if let Some(record) = self.instances.get_mut(&id) {
+                    record.set_life(life);
+                }
+                Ok(())
+            }
             Table::Images => put(&mut self.images, id, row),
             Table::WorkRequests => put(&mut self.work_requests, id, row),
             Table::Tokens => put(&mut self.tokens, id, row),
@@ -235,7 +292,7 @@ impl World {
     /// the settings furnish it, and what they furnish that is gone.
     pub(crate) fn compact(&mut self) -> Result<(), Error> {
         let furnished = &self.journal.furnished;
-        let mut text = Vec::new();
+        let (mut text, mut present) = (Vec::new(), Present::default());
         self.for_all(|table, id| {
             let before = text.len();
             self.write_line(&mut text, table, id);
@@ -244,14 +301,16 @@ impl World {
             };
             if furnished.iter().any(is_it) {
                 text.truncate(before);
+                return;
             }
+            present.put((table, id.to_owned()), text.get(before..).map(length));
         });
         for (table, id) in furnished.iter().map(|(thing, _)| thing) {
             if !self.has(*table, id) {
                 self.write_line(&mut text, *table, id);
             }
         }
-        self.journal.rewrite(&text)
+        self.journal.rewrite(&text, present)
     }
 
     /// Everything, as it is written down.
@@ -267,7 +326,7 @@ impl World {
 
     fn has(&self, table: Table, id: &str) -> bool {
         match table {
-            Table::Instances => self.instances.contains_key(id),
+            Table::Instances | Table::Lives => self.instances.contains_key(id),
             Table::Images => self.images.contains_key(id),
             Table::WorkRequests => self.work_requests.contains_key(id),
             Table::Tokens => self.tokens.contains_key(id),

@@ -247,6 +247,6 @@ impl World {
             self.release(id);
             self.schedule(self.settings.timing.keep_terminated, Event::Forget(id.to_owned()));
         }
-        self.touch(Table::Instances, id);
+        self.touch(Table::Lives, id);
     }
 }

@@ -147,7 +147,7 @@ impl World {
         };
         if record.vnic.state != Attachment::Detached {
             record.vnic.state = to;
-            self.touch(Table::Instances, id);
+            self.touch(Table::Lives, id);
         }
     }
 

@@ -327,7 +327,7 @@ async fn metadata(shared: &Arc<Shared>, whole: &Whole) -> Outcome {
 }
 
 fn exchange(shared: &Shared, whole: &Whole) -> Result<Answer, Refusal> {
-    let now = shared.with(|world| world.clock.date(SystemTime::now()));
+    let now = shared.date();
     let signed = whole.signed();
     let parsed =
         authorization(&signed, Cover::AllButHost, now).map_err(Refusal::unauthenticated)?;

@@ -1,6 +1,7 @@
 //! What every connection shares.
 
 use crate::answer::Refusal;
+use crate::clock::Dates;
 use crate::credentials::known_user;
 use crate::error::Error;
 use crate::fault::Faults;
@@ -21,6 +22,7 @@ use tokio::sync::{Notify, mpsc};
 #[derive(Debug)]
 pub(crate) struct Shared {
     world: Mutex<World>,
+    dates: Dates,
     pub(crate) federation: Mutex<Federation>,
     pub(crate) faults: Mutex<Faults>,
     pub(crate) buckets: Mutex<Buckets>,
@@ -53,6 +55,7 @@ impl Shared {
         let wake = Arc::new(Notify::new());
         let world = World::open(Arc::new(settings.clone()), Arc::clone(&wake), machines)?;
         Ok(Self {
+            dates: world.clock.dates().clone(),
             world: Mutex::new(world),
             federation: Mutex::new(Federation::new(settings)?),
             faults: Mutex::new(Faults::new(&settings.faults, settings.seed)),
@@ -82,14 +85,13 @@ impl Shared {
         result
     }
 
-    /// What the `Date` header says.
+    /// What requests' dates are compared with, and what the `Date` header says.
     pub(crate) fn date(&self) -> SystemTime {
-        lock(&self.world).clock.date(SystemTime::now())
+        self.dates.date(SystemTime::now())
     }
 
     /// Who signed a request.
     pub(crate) fn authenticate(&self, request: &Signed<'_>) -> Result<String, Refusal> {
-        // The clock is read without letting anything happen: most requests will do that next.
         let now = self.date();
         let parsed =
             authorization(request, Cover::Everything, now).map_err(Refusal::unauthenticated)?;

@@ -130,25 +130,10 @@ impl World {
 
     /// Notes that something changed, so that it is written down.
     pub(crate) fn touch(&mut self, table: Table, id: &str) {
-        if table == Table::Instances {
+        if matches!(table, Table::Instances | Table::Lives) {
             self.index.touch(id);
         }
         self.journal.touch(table, id);
-    }
-
-    /// Writes down what changed.
-    pub(crate) fn commit(&mut self) {
-        self.reindex();
-        let touched = self.journal.touched();
-        let mut lines = Vec::new();
-        for (table, id) in touched {
-            self.write_line(&mut lines, table, &id);
-        }
-        self.journal.append(&lines);
-        if self.journal.has_grown() {
-            // What cannot be shortened goes on as it is.
-            let _ = self.compact();
-        }
     }
 
     /// Lets an event happen so many seconds after now, or after the event that leads to it: a clock
