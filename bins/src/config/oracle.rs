@@ -26,10 +26,14 @@ pub struct Oracle {
     pub config_file: Option<String>,
     /// Machines that may be taken away at any time, at a lower price.
     pub preemptible: bool,
-    /// The cluster network that machines of shapes with one belong to.
+    /// The cluster network that bare metal machines belong to.
     pub compute_cluster_id: Option<String>,
     /// The boot disk's size.
     pub boot_volume_gb: Option<u32>,
+    /// Whether machines are called by their names in the subnet's DNS.
+    pub hostname_label: bool,
+    /// Whether machines may read their user data the old way, which any of their processes can be led to.
+    pub legacy_imds: bool,
     /// The network security groups of machines.
     pub nsg_ids: Vec<String>,
     /// Tags of machines besides ours.
@@ -47,7 +51,7 @@ pub enum Auth {
     InstancePrincipal,
 }
 
-pub(super) const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 17] = [
     "region",
     "realm",
     "compartment_id",
@@ -60,6 +64,8 @@ pub(super) const KEYS: [&str; 15] = [
     "preemptible",
     "boot_volume_gb",
     "compute_cluster_id",
+    "hostname_label",
+    "legacy_imds",
     "nsg_ids",
     "freeform_tags",
     "defined_tags",
@@ -80,6 +86,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Oracle> {
         preemptible: reader.truth("preemptible").unwrap_or(false),
         compute_cluster_id: reader.text("compute_cluster_id"),
         boot_volume_gb: reader.number("boot_volume_gb", (1, 65_536)),
+        hostname_label: reader.truth("hostname_label").unwrap_or(true),
+        legacy_imds: reader.truth("legacy_imds").unwrap_or(false),
         nsg_ids: reader.texts("nsg_ids"),
         freeform_tags: reader.map("freeform_tags", Reader::all_texts).unwrap_or_default(),
         defined_tags: reader.map("defined_tags", Reader::all_maps_of_texts).unwrap_or_default(),

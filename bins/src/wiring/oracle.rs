@@ -8,8 +8,8 @@ use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::{SubnetId, Tags};
 use cloud_oci::{
-    Clock, Config, ConfigError, CreateVnicDetails, Mode, Oci, Site, SourceDetails, Sources, Subnet,
-    Wish,
+    Clock, Config, ConfigError, CreateVnicDetails, InstanceOptions, Mode, Oci, Site, SourceDetails,
+    Sources, Subnet, Wish,
 };
 use std::time::SystemTime;
 
@@ -79,7 +79,10 @@ fn unusable(error: &ConfigError, settings: &Settings) -> Trouble {
 fn site(oracle: &Oracle) -> Site {
     let mut site = Site::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
-    site.template.compute_cluster_id.clone_from(&oracle.compute_cluster_id);
+    site.hostname = oracle.hostname_label;
+    site.template.instance_options =
+        Some(InstanceOptions { are_legacy_imds_endpoints_disabled: Some(!oracle.legacy_imds) });
+    site.compute_cluster.clone_from(&oracle.compute_cluster_id);
     site.template.freeform_tags = Some(oracle.freeform_tags.clone());
     site.template.defined_tags = Some(oracle.defined_tags.clone()).filter(|tags| !tags.is_empty());
     if !oracle.nsg_ids.is_empty() {
@@ -95,6 +98,15 @@ fn site(oracle: &Oracle) -> Site {
         });
     }
     site
+}
+
+/// All that launches say and `provision` does not know.
+pub(super) fn beside(oracle: &Oracle) -> String {
+    let site = site(oracle);
+    // What we serialise has string keys only, so this does not fail.
+    let template = serde_json::to_string(&site.template).unwrap_or_default();
+    let Site { compartment, hostname, compute_cluster, .. } = site;
+    format!("{compartment} {hostname} {compute_cluster:?} {template}")
 }
 
 /// The subnets that are named by id, or why there is none.

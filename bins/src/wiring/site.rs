@@ -69,6 +69,7 @@ pub fn site(
             site.zone_root.clone_from(&oracle.ad_root);
             site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
             site.preemptible = oracle.preemptible;
+            site.beside = super::oracle::beside(oracle);
             let named = ("ssh_keys_file", settings.paths.ssh_keys.as_deref());
             let keys = if launches { text(named, SSH_KEYS)? } else { None };
             let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);

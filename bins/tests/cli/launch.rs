@@ -25,6 +25,55 @@ fn tenancies_that_demand_tags_refused_every_launch() {
     assert_eq!(stage.live(), Vec::<String>::new());
 }
 
+/// The body of the one launch.
+fn body_of_launch(stage: &Stage) -> Value {
+    let requests = stage.cloud().requests().into_iter();
+    let launches: Vec<_> = requests.filter(|it| it.operation == "LaunchInstance").collect();
+    assert_eq!(launches.len(), 1);
+    serde_json::from_str(&launches[0].body).unwrap()
+}
+
+#[test]
+fn old_images_and_subnets_without_dns_could_not_be_used() {
+    for (more, legacy_off, label) in [
+        ("", json!(true), json!(NODE)),
+        ("legacy_imds: true\nhostname_label: false\n", json!(false), Value::Null),
+    ] {
+        let stage = Stage::new().running();
+        stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
+        stage.run("startnode", &[NODE]).with_code(0);
+        let body = body_of_launch(&stage);
+        assert_eq!(body["instanceOptions"]["areLegacyImdsEndpointsDisabled"], legacy_off);
+        assert_eq!(body["createVnicDetails"]["hostnameLabel"], label);
+    }
+}
+
+#[test]
+fn virtual_machines_were_launched_into_a_cluster_of_bare_metal() {
+    let stage = Stage::new().running();
+    let more = "compute_cluster_id: ocid1.computecluster.oc1.phx.cc1\n";
+    stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
+    stage.run("startnode", &[NODE]).with_code(0);
+    assert_eq!(body_of_launch(&stage)["computeClusterId"], Value::Null);
+}
+
+/// The same token with another body is refused by the cloud, for a day.
+#[test]
+fn the_token_of_a_launch_did_not_change_with_its_disk_and_groups() {
+    let token = |more: &str| {
+        let stage = Stage::new().running();
+        stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
+        stage.run("startnode", &[NODE]).with_code(0);
+        let requests = stage.cloud().requests().into_iter();
+        let mut launches = requests.filter(|it| it.operation == "LaunchInstance");
+        launches.find_map(|it| it.header("opc-retry-token").map(str::to_owned)).unwrap()
+    };
+    let tokens =
+        ["", "boot_volume_gb: 60\n", "legacy_imds: true\n", "freeform_tags: {a: b}\n"].map(token);
+    let unlike: std::collections::BTreeSet<_> = tokens.iter().collect();
+    assert_eq!(unlike.len(), tokens.len(), "{tokens:?}");
+}
+
 #[test]
 fn tags_that_are_no_texts_are_refused_where_they_stand() {
     let stage = Stage::new();

@@ -127,7 +127,7 @@ fn broken() -> std::io::PipeWriter {
 /// slurmctld gives its programs no variables.
 #[test]
 fn remedies_named_variables_alone_or_nothing() {
-    let stage = Stage::new();
+    let stage = Stage::new().running();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let words = ["OCI_CLI_CONFIG_FILE", "or with config_file in DIR/startnode.yaml"];
     stage.run("startnode", &[NODE]).with_code(2).saying(&words);

@@ -3,7 +3,9 @@
 use crate::clock::from_now;
 use crate::{
     Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceState, Provider,
+    Result,
 };
+use futures_util::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -21,6 +23,10 @@ const MISSED_NEW: u32 = 4;
 /// Most instances that one look asks for by themselves, unless they are to be gone: a listing that
 /// is far behind a thousand launches must not become a thousand requests.
 const MOST_ASKED: usize = 8;
+
+/// How many are asked for by themselves at a time: one after the other, a look at hundreds would take
+/// longer than they do.
+const AT_A_TIME: usize = 16;
 
 /// How often to look, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,12 +320,12 @@ impl Round {
             self.missed.get(*id).is_some_and(|missed| *missed >= patience)
         };
         let due: Vec<InstanceId> = self.waiting.iter().filter(is_due).take(most).cloned().collect();
-        for id in due {
+        for id in &due {
             // Whatever comes of it, others are asked for next time.
-            self.missed.remove(&id);
-            // That one of them cannot be asked for is no reason to leave all the others.
-            let _ = self.ask(provider, &id, goal).await;
+            self.missed.remove(id);
         }
+        // That one of them cannot be asked for is no reason to leave all the others.
+        let _ = self.ask(provider, due, goal).await;
     }
 
     /// One request for each. Breaks off if it makes no sense to look again.
@@ -328,20 +334,36 @@ impl Round {
         provider: &P,
         goal: Goal<'_>,
     ) -> ControlFlow<()> {
-        let mut hopeless = !self.waiting.is_empty();
-        for id in self.waiting.clone() {
-            hopeless &= self.ask(provider, &id, goal).await.is_break();
+        let ids: Vec<InstanceId> = self.waiting.iter().cloned().collect();
+        self.ask(provider, ids, goal).await
+    }
+
+    /// Asks for each by itself. Breaks off if that makes no sense for any of them.
+    async fn ask<P: Provider + ?Sized>(
+        &mut self,
+        provider: &P,
+        ids: Vec<InstanceId>,
+        goal: Goal<'_>,
+    ) -> ControlFlow<()> {
+        let mut hopeless = !ids.is_empty();
+        let requests = ids.into_iter().map(|id| async {
+            let shown = provider.get(&id).await;
+            (id, shown)
+        });
+        let mut answers = futures_util::stream::iter(requests).buffer_unordered(AT_A_TIME);
+        while let Some((id, shown)) = answers.next().await {
+            hopeless &= self.hear(&id, shown, goal).is_break();
         }
         if hopeless { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    async fn ask<P: Provider + ?Sized>(
+    fn hear(
         &mut self,
-        provider: &P,
         id: &InstanceId,
+        shown: Result<Instance>,
         goal: Goal<'_>,
     ) -> ControlFlow<()> {
-        match provider.get(id).await {
+        match shown {
             Ok(instance) => self.judge(instance, goal),
             Err(error) if error.kind() == ErrorKind::NotFound => self.end(id, WaitOutcome::Gone),
             Err(error) => return self.note(error),

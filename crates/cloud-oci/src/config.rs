@@ -166,10 +166,23 @@ fn has_certificate(text: &str) -> bool {
 fn endpoint(sources: &Sources, wish: &Wish) -> Result<Option<Url>, ConfigError> {
     let variable = "OCI_CLI_ENDPOINT";
     match (&wish.endpoint, sources.variable(variable)) {
-        (Some(url), _) => parse_url(url, wish.place(), "endpoint").map(Some),
-        (None, Some(url)) => parse_url(url, Place::Variable(variable), "endpoint").map(Some),
+        (Some(url), _) => host_only(url, wish.place()).map(Some),
+        (None, Some(url)) => host_only(url, Place::Variable(variable)).map(Some),
         (None, None) => Ok(None),
     }
+}
+
+/// An endpoint of which nothing is left out: each service has a path of its own there.
+fn host_only(text: &str, place: Place) -> Result<Url, ConfigError> {
+    let key = "endpoint";
+    let url = parse_url(text, place.clone(), key)?;
+    // Not what stands before the host: that may be a password.
+    let origin = url.origin().ascii_serialization();
+    if url.as_str().trim_end_matches('/') == origin {
+        return Ok(url);
+    }
+    let what = format!("more than a host, which no request would have: write {origin}");
+    Err(ConfigError::Malformed { place, key, what })
 }
 
 fn parse_url(text: &str, place: Place, key: &'static str) -> Result<Url, ConfigError> {

@@ -34,9 +34,9 @@ const LONGEST_CONNECT: Duration = Duration::from_secs(2);
 
 pub(crate) struct InstancePrincipal {
     metadata: Metadata,
-    exchange: Client<Unsigned>,
+    client: Client<Unsigned>,
     /// Where a certificate is exchanged.
-    federation: Url,
+    pub(crate) federation: Url,
     clock: Clock,
     tokens: TokenCache<Identity>,
 }
@@ -132,9 +132,9 @@ impl InstancePrincipal {
         clock: Clock,
     ) -> Result<Self> {
         let pacer = Pacer::new(Pace::default());
-        let exchange = Client::new(http, Unsigned, classify, pacer)?;
+        let client = Client::new(http, Unsigned, classify, pacer)?;
         let tokens = TokenCache::new(LEAST_LIFE);
-        Ok(Self { metadata, exchange, federation, clock, tokens })
+        Ok(Self { metadata, client, federation, clock, tokens })
     }
 
     /// The key and token in hand, or new ones.
@@ -148,10 +148,18 @@ impl InstancePrincipal {
     }
 
     async fn renew(&self) -> Result<Token<Identity>> {
+        match self.exchange().await {
+            // The certificate and its key are two reads, and there may be new ones since the first.
+            Err(error) if error.kind() == ErrorKind::Unauthenticated => self.exchange().await,
+            result => result,
+        }
+    }
+
+    async fn exchange(&self) -> Result<Token<Identity>> {
         let certificate = self.metadata.certificate().await?;
         let key = PrivateKey::generate().map_err(refused)?;
         let request = self.exchange_request(&certificate, &key)?;
-        let answer = self.exchange.send(&request).await;
+        let answer = self.client.send(&request).await;
         let answer = answer.map_err(|error| crate::classify::with_our_clock(error, &self.clock))?;
         let Issued { token } = answer.json(&request)?;
         let life = jwt::expiry(&token).and_then(|end| end.duration_since(self.clock.now()).ok());

@@ -1,10 +1,11 @@
 //! Launching: what the body says, and what of the answer is kept.
 
 use crate::api::{Service, with_token};
+use crate::classify::with_remark;
 use crate::provider::Oci;
 use crate::wire::{
-    self, CreateVnicDetails, InstanceOptions, LaunchDetails, PreemptibleConfig, PreemptionAction,
-    ShapeConfig, SourceDetails,
+    self, CreateVnicDetails, InstanceOptions, LaunchDetails, Metadata, PreemptibleConfig,
+    PreemptionAction, ShapeConfig, SourceDetails,
 };
 use crate::work_request::Aim;
 use crate::{Site, convert};
@@ -32,15 +33,30 @@ impl Oci {
         if let Some(token) = &spec.token {
             request = with_token(request, token.as_str())?;
         }
-        if let Some(data) = &spec.user_data {
-            let encoded = data.clone().map(|text| STANDARD.encode(text));
-            request = request.with_secret(data.clone()).with_secret(encoded);
+        let sent = details.metadata.as_ref().and_then(|metadata| metadata.0.get("user_data"));
+        let sent = sent.cloned().map(Secret::new);
+        for secret in spec.user_data.iter().chain(&sent) {
+            request = request.with_secret(secret.clone());
         }
-        let answer = self.api.send(&request).await?;
+        let answer = self.api.send(&request).await;
+        let answer = answer.map_err(|error| explain(error, &self.site))?;
         let instance = convert::instance(answer.json::<wire::Instance>(&request)?);
         self.works.began(&instance.id, Aim::Launch, &answer);
         Ok(instance)
     }
+}
+
+/// There is nothing of the launch yet that could not be found: something that it names is not there,
+/// or there is no policy.
+fn explain(error: Error, site: &Site) -> Error {
+    if error.kind() != ErrorKind::NotFound {
+        return error;
+    }
+    let remedy = format!(
+        ": check compartment_id, which is {}, the subnet, the image and the policy of who asks",
+        site.compartment
+    );
+    with_remark(error.with_kind(ErrorKind::Forbidden), &remedy)
 }
 
 /// The body of a launch: the site's template with what the spec says filled in.
@@ -55,6 +71,7 @@ pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<LaunchDetails,
     }
     Ok(LaunchDetails {
         availability_domain: zone,
+        compute_cluster_id: template.compute_cluster_id.or_else(|| compute_cluster(site, spec)),
         compartment_id: Some(site.compartment.clone()),
         create_vnic_details: Some(vnic(site, spec)?),
         display_name: Some(spec.name.as_str().to_owned()),
@@ -70,7 +87,7 @@ pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<LaunchDetails,
         } else {
             None
         },
-        metadata: metadata(spec, template.metadata)?,
+        metadata: metadata(spec, template.metadata.unwrap_or_default())?,
         shape: Some(spec.shape.as_str().to_owned()),
         shape_config: shape_config(spec, template.shape_config),
         source_details: Some(SourceDetails {
@@ -92,7 +109,8 @@ fn vnic(site: &Site, spec: &InstanceSpec) -> Result<CreateVnicDetails, String> {
     let name = spec.name.as_str();
     if site.hostname && !is_host_name(name) {
         return Err(format!(
-            "{name} cannot be a host name: at most 63 letters, digits and hyphens, the first a letter"
+            "{name} cannot be a host name: at most 63 letters, digits and hyphens, the first a letter; \
+             without host names (hostname_label: false) it may be called so"
         ));
     }
     Ok(CreateVnicDetails {
@@ -100,6 +118,11 @@ fn vnic(site: &Site, spec: &InstanceSpec) -> Result<CreateVnicDetails, String> {
         subnet_id: subnet,
         ..template
     })
+}
+
+/// Virtual machines are refused in one.
+fn compute_cluster(site: &Site, spec: &InstanceSpec) -> Option<String> {
+    site.compute_cluster.clone().filter(|_| spec.shape.as_str().starts_with("BM."))
 }
 
 fn is_host_name(name: &str) -> bool {
@@ -145,24 +168,21 @@ impl From<Flex> for ShapeConfig {
     }
 }
 
-fn metadata(
-    spec: &InstanceSpec,
-    template: Option<BTreeMap<String, String>>,
-) -> Result<Option<BTreeMap<String, String>>, String> {
+fn metadata(spec: &InstanceSpec, template: Metadata) -> Result<Option<Metadata>, String> {
     let keys: Vec<&str> = spec.ssh_keys.iter().map(|key| key.trim()).collect();
     // OCI rejects a line end after the last key.
     let keys = keys.join("\n").trim().to_owned();
     let keys = (!keys.is_empty()).then_some(("ssh_authorized_keys", keys));
     let data = spec.user_data.as_ref().map(Secret::expose);
     let data = data.map(|text| ("user_data", STANDARD.encode(text)));
-    let metadata = some_map(keys.into_iter().chain(data), template);
+    let metadata = some_map(keys.into_iter().chain(data), Some(template.0));
     let size: usize = metadata.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
     if size > MOST_METADATA {
         return Err(format!(
             "ssh keys and user data take {size} bytes as sent, and OCI takes {MOST_METADATA}"
         ));
     }
-    Ok(metadata)
+    Ok(metadata.map(Metadata))
 }
 
 /// The pairs over what is there already; none if there is nothing at all.
@@ -224,9 +244,13 @@ mod tests {
     fn what_a_launch_says_was_never_looked_at_without_a_template() {
         let terminate =
             json!({"preemptionAction": {"type": "TERMINATE", "preserveBootVolume": false}});
-        let rows: [(Change, Value); 7] = [
+        let rows: [(Change, Value); 8] = [
             (|_spec| {}, json!({})),
             (|spec| spec.preemptible = true, json!({"preemptibleInstanceConfig": terminate})),
+            (
+                |spec| spec.shape = ShapeName::new("BM.HPC2.36"),
+                json!({"shape": "BM.HPC2.36", "computeClusterId": "rdma"}),
+            ),
             (
                 |spec| spec.fault_domain = Some(FaultDomain::new("2")),
                 json!({"faultDomain": "FAULT-DOMAIN-2"}),
@@ -251,11 +275,34 @@ mod tests {
                 json!({"metadata": {"ssh_authorized_keys": "one\ntwo", "user_data": "IyE="}}),
             ),
         ];
+        let mut site = Site::new("c");
+        site.compute_cluster = Some("rdma".to_owned());
         for (change, more) in rows {
             let mut spec = spec();
             change(&mut spec);
-            assert_eq!(sent(&Site::new("c"), &spec), least_and(more));
+            assert_eq!(sent(&site, &spec), least_and(more));
         }
+    }
+
+    #[test]
+    fn the_user_data_of_a_template_was_printed() {
+        let mut site = Site::new("c");
+        let data = [("user_data".to_owned(), "cGFzc3dvcmQ=".to_owned())];
+        site.template.metadata = Some(Metadata(data.into()));
+        let printed = format!("{site:?} {:?}", details(&site, &spec()));
+        assert!(printed.contains("user_data") && !printed.contains("cGFz"), "{printed}");
+        assert_eq!(sent(&site, &spec())["metadata"], json!({"user_data": "cGFzc3dvcmQ="}));
+    }
+
+    #[test]
+    fn a_launch_that_may_not_be_was_not_found() {
+        let error = |kind| Error::new(kind, Operation::Launch).because("no");
+        let told = explain(error(ErrorKind::NotFound), &Site::new("c")).to_string();
+        let remedy =
+            "check compartment_id, which is c, the subnet, the image and the policy of who asks";
+        assert_eq!(told, format!("launch: forbidden: no: {remedy}"));
+        let told = explain(error(ErrorKind::Capacity), &Site::new("c")).to_string();
+        assert_eq!(told, "launch: out of capacity: no");
     }
 
     #[test]

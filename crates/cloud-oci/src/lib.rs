@@ -37,6 +37,6 @@ pub use region::Region;
 pub use site::Site;
 pub use wire::{
     AgentConfig, AgentPlugin, AvailabilityConfig, CreateVnicDetails, InstanceOptions,
-    LaunchDetails, LaunchOptions, PlatformConfig, PreemptibleConfig, PreemptionAction, ShapeConfig,
-    SourceDetails,
+    LaunchDetails, LaunchOptions, Metadata, PlatformConfig, PreemptibleConfig, PreemptionAction,
+    ShapeConfig, SourceDetails,
 };

@@ -33,8 +33,8 @@ pub struct Oci {
 impl Oci {
     /// A provider over one client, whose connections all requests share.
     ///
-    /// Nothing is sent, except that an instance principal whose region is not set asks the metadata
-    /// service for it.
+    /// Nothing is sent, except that an instance principal asks the metadata service which region it
+    /// is in, unless region and endpoint are set.
     pub async fn connect(
         config: Config,
         site: Site,
@@ -94,15 +94,16 @@ async fn resolve(config: &Config, http: &http::Config, clock: &Clock) -> Result<
         (Credentials::Key { .. }, None) => Err(invalid("no region is set")),
         (Credentials::InstancePrincipal { metadata }, region) => {
             let metadata = Metadata::new(http, metadata.clone())?;
-            let region = match region {
-                Some(region) => region.clone(),
-                None => metadata.region().await?,
+            // Who a machine is, only the region can say that it is in; what it asks for may be in another.
+            let (region, auth) = match (region, &config.endpoint) {
+                (Some(region), Some(endpoint)) => (region.clone(), endpoint.to_string()),
+                (None, Some(endpoint)) => (metadata.region().await?, endpoint.to_string()),
+                (other, None) => {
+                    let own = metadata.region().await?;
+                    (other.as_ref().unwrap_or(&own).clone(), own.auth())
+                }
             };
-            let auth = match &config.endpoint {
-                Some(endpoint) => endpoint.as_str().trim_end_matches('/').to_owned(),
-                None => region.auth(),
-            };
-            let federation = parse(&format!("{auth}/v1/x509"))?;
+            let federation = parse(&format!("{}/v1/x509", auth.trim_end_matches('/')))?;
             let principal =
                 InstancePrincipal::new(metadata, http.clone(), federation, clock.clone())?;
             Ok((hosts(&region)?, Source::Instance(Box::new(principal))))
@@ -189,5 +190,30 @@ impl Provider for Oci {
 
     async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
         self.make_image(id, name).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloud_sim::{Cloud, Settings};
+    use std::time::SystemTime;
+
+    #[tokio::test]
+    async fn a_machine_asked_another_region_than_its_own_who_it_is() {
+        let cloud = Cloud::start(Settings::quick()).await.unwrap();
+        let metadata = Url::parse(&format!("{}/opc/v2", cloud.endpoint())).unwrap();
+        let config = Config {
+            credentials: Credentials::InstancePrincipal { metadata },
+            region: Region::find("iad"),
+            tenancy: None,
+            endpoint: None,
+            roots: None,
+        };
+        let clock = Clock::new(SystemTime::now);
+        let (hosts, source) = resolve(&config, &http::Config::default(), &clock).await.unwrap();
+        assert_eq!(hosts.core.host_str(), Some("iaas.us-ashburn-1.oraclecloud.com"));
+        let Source::Instance(principal) = source else { panic!("a fixed key") };
+        assert_eq!(principal.federation.host_str(), Some("auth.us-phoenix-1.oraclecloud.com"));
     }
 }

@@ -16,6 +16,8 @@ pub struct Site {
     /// Whether the host name of an instance is its name. OCI wants it unique in the subnet, and the
     /// subnet's DNS answers to it.
     pub hostname: bool,
+    /// The compute cluster of bare metal machines, for RDMA between them.
+    pub compute_cluster: Option<String>,
     /// How many things to ask for at a time when things are listed, at most 1000.
     pub page_size: u16,
     /// Everything else that a launch can say. Whether an instance may be taken away, a launch always
@@ -32,6 +34,7 @@ impl Site {
             subnet: None,
             zone: None,
             hostname: true,
+            compute_cluster: None,
             page_size: 1000,
             template: LaunchDetails::default(),
         }

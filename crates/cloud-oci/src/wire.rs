@@ -4,8 +4,8 @@ mod launch;
 
 pub use launch::{
     AgentConfig, AgentPlugin, AvailabilityConfig, CreateVnicDetails, InstanceOptions,
-    LaunchDetails, LaunchOptions, PlatformConfig, PreemptibleConfig, PreemptionAction, ShapeConfig,
-    SourceDetails,
+    LaunchDetails, LaunchOptions, Metadata, PlatformConfig, PreemptibleConfig, PreemptionAction,
+    ShapeConfig, SourceDetails,
 };
 pub(crate) use launch::{
     CapacityReportDetails, CreateImageDetails, ReplaceBootVolume, ReplaceSource,

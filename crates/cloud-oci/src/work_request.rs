@@ -13,6 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
+/// Of how many instances one look asks why they are lost: a thousand launches that fail together must
+/// not keep everybody else from being looked at.
+const MOST_ASKED: usize = 50;
+
 /// What this provider was to do or saw begin, and has not been seen to be done.
 #[derive(Debug, Default)]
 pub(crate) struct Works(Mutex<BTreeMap<InstanceId, Work>>);
@@ -156,6 +160,17 @@ struct Sayings {
     coming: BTreeSet<InstanceId>,
 }
 
+impl Sayings {
+    /// Of what is to be asked at the next look, nothing is said that this would change.
+    fn put_off(&mut self, id: InstanceId, aim: &Aim) {
+        match aim {
+            Aim::Launch => drop(self.coming.insert(id)),
+            // It may yet get its image.
+            Aim::Rebuild(_) => {}
+        }
+    }
+}
+
 impl Oci {
     /// Says of those that were seen to come and are lost, and of those that were to get an image and
     /// have not got it, why that is so.
@@ -175,6 +190,10 @@ impl Oci {
                 Known::Accepted(work) => Some(work),
                 Known::Seen | Known::Removed => None,
             };
+            if asked.len() >= MOST_ASKED {
+                sayings.put_off(id, &aim);
+                continue;
+            }
             asked.spawn(ask(Arc::clone(&self.api), self.site.compartment.clone(), (id, aim, work)));
         }
         // A task that was cancelled with the run time has nobody left to tell.
@@ -207,13 +226,13 @@ impl Works {
                 sayings.faults.insert(id, fault);
             }
             (Ok(Verdict::Ended), _) => self.ended(&id, work.as_deref(), None),
-            (Ok(Verdict::UnderWay), Aim::Launch) => drop(sayings.coming.insert(id)),
-            (Err(_), Aim::Launch) if passes => drop(sayings.coming.insert(id)),
+            (Err(_), aim) if passes => sayings.put_off(id, &aim),
             // Another launched it, and may have removed it.
             (Err(_), Aim::Launch) if work.is_none() => {}
             (Err(error), Aim::Launch) => drop(sayings.faults.insert(id, unread(&error))),
-            // It may yet get its image; the next look asks again.
-            (Ok(Verdict::UnderWay) | Err(_), Aim::Rebuild(_)) => {}
+            (Ok(Verdict::UnderWay), aim) | (Err(_), aim @ Aim::Rebuild(_)) => {
+                sayings.put_off(id, &aim);
+            }
         }
     }
 }

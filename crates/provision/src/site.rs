@@ -206,6 +206,8 @@ pub struct Site {
     pub keypairs: BTreeMap<String, Vec<String>>,
     /// What cloud-init gets.
     pub user_data: Option<Secret<String>>,
+    /// All else that launches say and this does not know, so that their tokens change with it.
+    pub beside: String,
     /// What to do when in doubt.
     pub policies: Policies,
 }
@@ -227,6 +229,7 @@ impl Site {
             ssh_keys: Vec::new(),
             keypairs: BTreeMap::new(),
             user_data: None,
+            beside: String::new(),
             policies: Policies::default(),
         }
     }
@@ -309,7 +312,7 @@ impl Site {
         spec.ssh_keys.clone_from(keys.unwrap_or(&self.ssh_keys));
         spec.keypair.clone_from(&wanted.keypair);
         spec.user_data.clone_from(&self.user_data);
-        spec.token = crate::token::of(&spec, generation);
+        spec.token = crate::token::of(&spec, &self.beside, generation);
         spec
     }
 }

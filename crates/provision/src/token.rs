@@ -4,14 +4,18 @@ use cloud_core::{InstanceSpec, LaunchToken};
 use std::fmt::Write as _;
 
 /// The token of a launch: the beginning of the node's name, for people, and a digest of all that is asked.
-pub(crate) fn of(spec: &InstanceSpec, generation: u32) -> Option<LaunchToken> {
+///
+/// `beside` is what the cloud's configuration adds to every launch.
+pub(crate) fn of(spec: &InstanceSpec, beside: &str, generation: u32) -> Option<LaunchToken> {
     let mut digest = Digest::default();
+    digest.field(beside);
     digest.field(spec.name.as_str());
     digest.field(&generation.to_string());
     digest.field(spec.shape.as_str());
     digest.field(&spec.flex.map(|flex| format!("{flex:?}")).unwrap_or_default());
     digest.field(spec.image.as_str());
     digest.field(spec.zone.as_ref().map_or("", |zone| zone.as_str()));
+    digest.field(spec.fault_domain.as_ref().map_or("", |domain| domain.as_str()));
     digest.field(spec.subnet.as_ref().map_or("", |subnet| subnet.as_str()));
     digest.field(if spec.preemptible { "preemptible" } else { "" });
     for (key, value) in spec.tags.iter() {
@@ -52,7 +56,7 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::{Flex, ImageId, InstanceName, Secret, ShapeName, SubnetId, Zone};
+    use cloud_core::{FaultDomain, Flex, ImageId, InstanceName, Secret, ShapeName, SubnetId, Zone};
 
     fn spec() -> InstanceSpec {
         let name = InstanceName::new("vm-standard-e4-flex-16-256-ad1-0001");
@@ -68,30 +72,33 @@ mod tests {
 
     #[test]
     fn the_same_request_has_the_same_token() {
-        assert_eq!(of(&spec(), 1), of(&spec(), 1));
-        assert!(of(&spec(), 1).is_some_and(|token| token.as_str().len() <= LaunchToken::LONGEST));
-        assert!(of(&spec(), u32::MAX).is_some());
+        assert_eq!(of(&spec(), "", 1), of(&spec(), "", 1));
+        let token = of(&spec(), "", 1);
+        assert!(token.is_some_and(|token| token.as_str().len() <= LaunchToken::LONGEST));
+        assert!(of(&spec(), "", u32::MAX).is_some());
     }
 
     #[test]
     fn any_change_of_the_request_changes_the_token() {
-        let edits: [fn(&mut InstanceSpec); 10] = [
+        let edits: [fn(&mut InstanceSpec); 12] = [
             |spec| spec.name = InstanceName::new("vm-standard-e4-flex-16-256-ad1-0002"),
             |spec| spec.shape = ShapeName::new("other"),
             |spec| spec.image = ImageId::new("other"),
             |spec| spec.zone = Some(Zone::new("AD-1")),
+            |spec| spec.fault_domain = Some(FaultDomain::new("AD-1")),
             |spec| spec.subnet = Some(SubnetId::new("AD-1")),
+            |spec| spec.keypair = Some("AD-1".to_owned()),
             |spec| spec.preemptible = true,
             |spec| spec.flex = Some(Flex { ocpus: 1, memory_gb: None }),
             |spec| spec.ssh_keys = vec!["key".to_owned()],
             |spec| spec.user_data = Some(Secret::new("key".to_owned())),
             |spec| spec.tags = [("cluster", "blue")].into(),
         ];
-        let mut tokens = vec![of(&spec(), 1), of(&spec(), 2)];
+        let mut tokens = vec![of(&spec(), "", 1), of(&spec(), "", 2), of(&spec(), "disk", 1)];
         for edit in edits {
             let mut other = spec();
             edit(&mut other);
-            tokens.push(of(&other, 1));
+            tokens.push(of(&other, "", 1));
         }
         let unlike: std::collections::HashSet<_> = tokens.iter().collect();
         assert_eq!(unlike.len(), tokens.len(), "{tokens:?}");

@@ -1,7 +1,7 @@
 //! Whether to send a request again, and when. Pure: nothing is sent and no time passes here.
 
 use super::Effect;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Operation};
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use std::time::Duration;
 
@@ -135,14 +135,15 @@ impl Attempts {
             | ErrorKind::Throttled
             | ErrorKind::Unauthenticated
             | ErrorKind::Protocol => true,
+            // The first attempt of a launch may be under way yet, and be why another has no room or
+            // no name. A deletion whose repeat finds nothing is done.
             ErrorKind::Forbidden
             | ErrorKind::NotFound
-            | ErrorKind::Conflict
             | ErrorKind::Invalid
             | ErrorKind::Quota
-            | ErrorKind::Capacity
-            | ErrorKind::Ambiguous
-            | ErrorKind::Unsupported => false,
+            | ErrorKind::Capacity => error.operation() == Operation::Launch,
+            // That a token was used says that there is an answer.
+            ErrorKind::Conflict | ErrorKind::Ambiguous | ErrorKind::Unsupported => false,
         };
         // Of an earlier attempt only the cloud can say that it was not carried out.
         if self.perhaps_done && (inconclusive || fate == Fate::Unasked) {
@@ -156,7 +157,6 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Operation;
     use proptest::prelude::*;
 
     fn failure(fate: Fate, kind: ErrorKind, retry_after: Option<u64>) -> Failure {
@@ -294,6 +294,26 @@ mod tests {
             Next::GiveUp(error) => assert_eq!(error.kind(), ErrorKind::Ambiguous),
             Next::Again(pause) => panic!("again after {pause:?}"),
         }
+    }
+
+    #[test]
+    fn a_launch_without_an_answer_was_forgotten_when_its_repeat_was_refused_for_good() {
+        use ErrorKind::{Capacity, Conflict, Forbidden, Invalid, NotFound, Quota};
+        let after_loss = |operation, kind| {
+            let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
+            let lost = failure(Fate::Unknown, ErrorKind::Unavailable, None);
+            assert!(matches!(attempts.after(lost, Duration::ZERO), Next::Again(_)));
+            let refused = Failure { fate: Fate::Refused, error: Error::new(kind, operation) };
+            match attempts.after(refused, Duration::ZERO) {
+                Next::GiveUp(error) => error.kind(),
+                Next::Again(pause) => panic!("again after {pause:?}"),
+            }
+        };
+        for kind in [Capacity, Forbidden, Invalid, NotFound, Quota] {
+            assert_eq!(after_loss(Operation::Launch, kind), ErrorKind::Ambiguous, "{kind}");
+            assert_eq!(after_loss(Operation::Terminate, kind), kind);
+        }
+        assert_eq!(after_loss(Operation::Launch, Conflict), Conflict, "a token that is used up");
     }
 
     #[test]

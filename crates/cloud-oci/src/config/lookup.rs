@@ -35,7 +35,8 @@ impl<'a> Lookup<'a> {
             return Err(ConfigError::NoProfile { path, profile, have });
         }
         let lookup = Self { sources, path, ini, profile };
-        if lookup.ini.is_none() && lookup.get("user").is_none() {
+        let told = ["user", "security_token_file"].iter().any(|key| lookup.get(key).is_some());
+        if lookup.ini.is_none() && !told {
             return Err(ConfigError::NoFile(lookup.path));
         }
         Ok(lookup)

@@ -2,6 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
+
+/// What cloud-init reads, by key; `Debug` shows no values, as one of them is the user data.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Metadata(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
 
 macro_rules! details {
     ($($(#[$docs:meta])+ $name:ident { $($(#[$field_docs:meta])+ $field:ident: $type:ty,)+ })+) => {$(
@@ -46,7 +58,7 @@ details! {
         /// That it may be taken away.
         preemptible_instance_config: PreemptibleConfig,
         /// What cloud-init reads.
-        metadata: BTreeMap<String, String>,
+        metadata: Metadata,
         /// Oracle's agent on the machine.
         agent_config: AgentConfig,
         /// The kind of machine.

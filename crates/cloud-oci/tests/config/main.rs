@@ -119,6 +119,14 @@ fn a_session_signs_with_its_token() {
 }
 
 #[test]
+fn a_session_of_variables_alone_was_no_configuration() {
+    let mut world = World::of_variables();
+    world.variables.retain(|name, _| name != "OCI_CLI_USER" && name != "OCI_CLI_FINGERPRINT");
+    let world = world.variable("OCI_CLI_SECURITY_TOKEN_FILE", "/h/token").file("/h/token", TOKEN);
+    assert_eq!(key_id(&world.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
+}
+
+#[test]
 fn a_session_is_taken_for_who_has_a_key_too_if_the_environment_says_so() {
     let world = World::good()
         .with("key_file=", "security_token_file=/h/token\nkey_file=")

@@ -85,6 +85,26 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
     }
 }
 
+/// Requests went to the host alone, without a word about the rest.
+#[test]
+fn the_path_of_an_endpoint_was_left_out() {
+    for more in ["/oci", "/20160918", "?x=1", "/#part"] {
+        let url = format!("https://gw.example:8443{more}");
+        assert_eq!(
+            World::good().variable("OCI_CLI_ENDPOINT", &url).refused(&Wish::default()),
+            "variable OCI_CLI_ENDPOINT: endpoint is more than a host, which no request would have: \
+             write https://gw.example:8443",
+            "{more}"
+        );
+    }
+    let world = World::good().variable("OCI_CLI_ENDPOINT", "https://me:secret@gw.example");
+    let refused = world.refused(&Wish::default());
+    assert!(refused.ends_with("write https://gw.example"), "{refused}");
+    for good in ["https://gw.example:8443", "https://gw.example/"] {
+        World::good().variable("OCI_CLI_ENDPOINT", good).load(&Wish::default()).expect("a host");
+    }
+}
+
 #[test]
 fn a_bundle_without_a_certificate_was_not_named() {
     let key = "-----BEGIN PRIVATE KEY-----\nAQID\n-----END PRIVATE KEY-----\n";

@@ -194,3 +194,13 @@ async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
     let missed = asked.iter().filter(|request| request.status == Some(404));
     assert_eq!(missed.count(), 3);
 }
+
+/// Certificate and key are two reads, between which there may be new ones.
+#[tokio::test]
+async fn a_certificate_that_changed_while_it_was_read_ended_the_run() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let refuse = Fault::answer(401, "NotAuthenticated", "not the key of the certificate");
+    stage.cloud.admin().add_fault(Rule::once("X509", refuse)).expect("it can happen");
+    list(&provider(&stage).await).await;
+    assert_eq!(public_keys(&stage).len(), 2, "asked again with what was read again");
+}

@@ -3,12 +3,13 @@
 use crate::stage::{SimStage, http, pacer, spec};
 use cloud_core::conformance::Stage as _;
 use cloud_core::{
-    ErrorKind, InstanceFilter, InstanceId, Provider as _, ProviderExt as _, Secret, Tags, Zone,
+    ErrorKind, InstanceFilter, InstanceId, InstanceState, Provider as _, ProviderExt as _, Secret,
+    Tags, Zone,
 };
 use cloud_oci::{CapacityStatus, Clock, Credentials, Oci, PrivateKey};
 use cloud_sim::{Fault, Rule, Settings};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 #[tokio::test]
 async fn a_wrong_key_is_not_authenticated_and_is_not_tried_again() {
@@ -139,4 +140,25 @@ async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
     provider.terminate(&id).await.expect("it is gone already");
     let fault = provider.get(&id).await.expect("shown for a while").fault;
     assert_eq!(fault.map(|fault| fault.kind), Some(ErrorKind::Capacity));
+}
+
+/// A thousand launches that fail together kept the look at all others waiting for as many answers.
+#[tokio::test]
+async fn a_look_asked_why_of_every_launch_that_failed() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let provider = stage.provider().await;
+    let message = "Out of host capacity.".to_owned();
+    let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
+    stage.cloud.admin().add_fault(Rule::always("LaunchInstance", fail)).expect("it can happen");
+    for number in 0..60 {
+        provider.launch(&spec(&format!("vm-{number}"))).await.expect("accepted");
+    }
+    stage.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
+    for (known, coming) in [(50, 10), (60, 0)] {
+        let all = provider.list(&InstanceFilter::default()).await.expect("a listing");
+        let is_capacity = |fault: &cloud_core::Fault| fault.kind == ErrorKind::Capacity;
+        let told = all.iter().filter(|it| it.fault.as_ref().is_some_and(is_capacity)).count();
+        let pending = all.iter().filter(|it| it.state == InstanceState::Pending).count();
+        assert_eq!((told, pending), (known, coming), "the rest is for the next look");
+    }
 }
