@@ -55,10 +55,44 @@ impl Spent {
     }
 }
 
+/// At which pace requests are sent.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// As fast as so many at a time can be.
+    Full,
+    /// As the programs send them where nothing else is configured: slowly at first.
+    Usual,
+}
+
+impl Speed {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Usual => "usual",
+        }
+    }
+
+    fn pace(self) -> Pace {
+        // A little more than so many launches at a time can use; a cloud that takes less will say so.
+        let rate = f64::from(CONCURRENCY) / LATENCY * 1.25;
+        let usual = Pace::default();
+        match self {
+            Self::Usual => usual,
+            Self::Full => Pace {
+                start: rate,
+                most: rate,
+                burst: CONCURRENCY,
+                concurrency: CONCURRENCY,
+                ..usual
+            },
+        }
+    }
+}
+
 /// Runs a client as a child.
-pub fn spawn(count: u32, endpoint: &str, config: &Path) -> Spent {
+pub fn spawn((count, speed): (u32, Speed), endpoint: &str, config: &Path) -> Spent {
     let output = Command::new(std::env::current_exe().expect("this program has a path"))
-        .args(["client", &count.to_string(), endpoint])
+        .args(["client", &count.to_string(), speed.word(), endpoint])
         .arg(config)
         .output()
         .expect("this program runs");
@@ -78,13 +112,13 @@ pub fn spawn(count: u32, endpoint: &str, config: &Path) -> Spent {
 }
 
 /// Launches, waits until all run, asks for their addresses, and tells what that took.
-pub fn run(count: u32, endpoint: &str, config: &str) -> Value {
+pub fn run(count: u32, speed: Speed, endpoint: &str, config: &str) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a run time").block_on(work(count, endpoint, config))
+    runtime.expect("a run time").block_on(work(count, speed, endpoint, config))
 }
 
-async fn work(count: u32, endpoint: &str, config: &str) -> Value {
-    let cloud = Arc::new(connect(endpoint, config).await);
+async fn work(count: u32, speed: Speed, endpoint: &str, config: &str) -> Value {
+    let cloud = Arc::new(connect(speed, endpoint, config).await);
     let filter = InstanceFilter::tagged(Tags::from([("cluster", "bench")]));
     let (begin, started) = (Instant::now(), cpu_seconds());
     cloud.list(&filter).await.expect("a listing");
@@ -121,7 +155,7 @@ fn signature(config: &Path) -> f64 {
 }
 
 /// As a program does it: from the configuration file.
-async fn connect(endpoint: &str, config: &str) -> Oci {
+async fn connect(speed: Speed, endpoint: &str, config: &str) -> Oci {
     let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
     let wish =
         Wish { file: Some(config.into()), endpoint: Some(endpoint.to_owned()), ..Wish::default() };
@@ -129,18 +163,9 @@ async fn connect(endpoint: &str, config: &str) -> Oci {
     let mut site = Site::new("ocid1.compartment.oc1..aaaacomp");
     site.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));
     site.zone = Some(Zone::new("Uocm:PHX-AD-1"));
-    // A little more than so many launches at a time can use; a cloud that takes less will say so.
-    let rate = f64::from(CONCURRENCY) / LATENCY * 1.25;
-    let pace = Pace {
-        start: rate,
-        most: rate,
-        burst: CONCURRENCY,
-        concurrency: CONCURRENCY,
-        ..Pace::default()
-    };
     let clock = Clock::new(SystemTime::now);
     let http = http::Config::default();
-    Oci::connect(config, site, http, Pacer::new(pace), clock).await.expect("a provider")
+    Oci::connect(config, site, http, Pacer::new(speed.pace()), clock).await.expect("a provider")
 }
 
 /// Launches with so many workers as there may be launches at a time.

@@ -102,7 +102,7 @@ impl Oci {
         };
         match error.kind() {
             // Gone, or not ours to remove: only a look can tell, and what is there still costs.
-            ErrorKind::NotFound | ErrorKind::Conflict if self.is_leaving(id).await? => Ok(()),
+            ErrorKind::NotFound | ErrorKind::Conflict if self.is_gone_or_going(id).await? => Ok(()),
             ErrorKind::NotFound => Err(error.with_kind(ErrorKind::Forbidden)),
             ErrorKind::Conflict
             | ErrorKind::Unauthenticated
@@ -119,7 +119,7 @@ impl Oci {
     }
 
     /// True if an instance is gone or going.
-    async fn is_leaving(&self, id: &InstanceId) -> Result<bool> {
+    async fn is_gone_or_going(&self, id: &InstanceId) -> Result<bool> {
         let request = self.instance_request(Operation::Terminate, Method::GET, id, &[])?;
         match self.api.read::<wire::Instance>(&request).await {
             Ok(instance) => Ok(crate::convert::instance(instance).state.is_leaving()),

@@ -5,7 +5,7 @@ use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::wire::{PrivateIp, Vnic, VnicAttachment};
 use cloud_core::http::Method;
-use cloud_core::{ErrorKind, InstanceId, Operation, Result};
+use cloud_core::{Error, ErrorKind, InstanceId, Operation, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -61,13 +61,8 @@ impl Oci {
     async fn address_of(&self, id: &str) -> Result<Option<IpAddr>> {
         let attachments = match self.attachments(id).await {
             Ok(attachments) => attachments,
-            // OCI says the same of an instance that is gone and of a list that we may not see.
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return match self.read_instance(&InstanceId::new(id)).await {
-                    Ok(_there) => Err(error.with_kind(ErrorKind::Forbidden)),
-                    Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(error),
-                };
+                return self.gone_or_hidden(id, error).await.map(|()| None);
             }
             Err(error) => return Err(error),
         };
@@ -76,35 +71,48 @@ impl Oci {
         attached.retain(is_attached);
         attached.sort_by(|a, b| order(a).cmp(&order(b)));
         for attachment in attached {
-            let Some(vnic) = &attachment.vnic_id else {
-                continue;
-            };
-            let place = (Service::Core, &["vnics", vnic.as_str()][..]);
-            let request = self.api.request(OPERATION, Method::GET, place, &[])?.on(id);
-            let vnic: Vnic = match self.api.read(&request).await {
-                Ok(vnic) => vnic,
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    // Detached in between, or not for us to see.
-                    let now = self.attachments(id).await?;
-                    let is_it = |it: &VnicAttachment| it.vnic_id == attachment.vnic_id;
-                    if now.iter().any(|it| is_it(it) && is_attached(it)) {
-                        return Err(error.with_kind(ErrorKind::Forbidden));
-                    }
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            if vnic.is_primary != Some(false) {
+            let vnic = self.vnic(id, &attachment).await?;
+            if let Some(vnic) = vnic.filter(|vnic| vnic.is_primary != Some(false)) {
                 return Ok(vnic.private_ip.and_then(|address| address.parse().ok()));
             }
         }
         Ok(None)
     }
 
+    /// OCI says the same of an instance that is gone and of a list that we may not see.
+    async fn gone_or_hidden(&self, id: &str, error: Error) -> Result<()> {
+        match self.read_instance(&InstanceId::new(id)).await {
+            Ok(_there) => Err(error.with_kind(ErrorKind::Forbidden)),
+            Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The VNIC of an attachment; none if it has none yet, or was detached in between.
+    async fn vnic(&self, id: &str, attachment: &VnicAttachment) -> Result<Option<Vnic>> {
+        let Some(vnic) = &attachment.vnic_id else {
+            return Ok(None);
+        };
+        let place = (Service::Core, &["vnics", vnic.as_str()][..]);
+        let request = self.api.request(OPERATION, Method::GET, place, &[])?.on(id);
+        match self.api.read(&request).await {
+            Ok(vnic) => Ok(Some(vnic)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let now = self.attachments(id).await?;
+                let is_it = |it: &VnicAttachment| it.vnic_id == attachment.vnic_id;
+                if now.iter().any(|it| is_it(it) && is_attached(it)) {
+                    return Err(error.with_kind(ErrorKind::Forbidden));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The attachments of one instance, which can be gone.
     async fn attachments(&self, id: &str) -> Result<Vec<VnicAttachment>> {
         let query = [("compartmentId", self.site.compartment.as_str()), ("instanceId", id)];
-        listing(&["vnicAttachments"], Of::Passing, &query).all(&self.api).await
+        listing(&["vnicAttachments"], Of::WhatMayBeGone, &query).all(&self.api).await
     }
 }
 

@@ -51,7 +51,7 @@ fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind,
         // There is no such path: that says nothing about an instance.
         (404, _) => (ErrorKind::Protocol, false),
         // What is being removed does not come back by waiting.
-        (409, "IncorrectState") => (ErrorKind::Conflict, !is_leaving(message)),
+        (409, "IncorrectState") => (ErrorKind::Conflict, !names_an_end(message)),
         (409, "LockConflict" | "ExternalServerIncorrectState") => (ErrorKind::Conflict, true),
         (409, "Conflict") => (ErrorKind::Conflict, message.contains("being modified")),
         // Also `InvalidatedRetryToken`: the instance made with the token is gone, so look, and take
@@ -91,7 +91,7 @@ pub(crate) fn classify_late(code: Option<&str>, message: &str) -> ErrorKind {
 }
 
 /// States are in capitals: what "cannot be terminated while it is stopping" can be a moment later.
-fn is_leaving(message: &str) -> bool {
+fn names_an_end(message: &str) -> bool {
     message.contains("TERMINATING") || message.contains("TERMINATED")
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum Of<'a> {
     Tenancy(&'a str),
     Subnet(&'a str),
     /// Something that can be gone, as the path or the query say.
-    Passing,
+    WhatMayBeGone,
 }
 
 impl<'a> Of<'a> {
@@ -38,7 +38,7 @@ impl<'a> Of<'a> {
         match self {
             Self::Compartment(id) | Self::Tenancy(id) => Some(("compartmentId", id)),
             Self::Subnet(id) => Some(("subnetId", id)),
-            Self::Passing => None,
+            Self::WhatMayBeGone => None,
         }
     }
 
@@ -51,7 +51,7 @@ impl<'a> Of<'a> {
             }
             Self::Tenancy(id) => format!("check the policy of who asks in the tenancy {id}"),
             Self::Subnet(id) => format!("check the subnet {id} and the policy of who asks"),
-            Self::Passing => return error,
+            Self::WhatMayBeGone => return error,
         };
         if error.kind() != ErrorKind::NotFound {
             return error;
@@ -106,7 +106,7 @@ mod tests {
             ),
             (Of::Tenancy("t"), format!("forbidden: no: check {policy} in the tenancy t")),
             (Of::Subnet("s"), format!("forbidden: no: check the subnet s and {policy}")),
-            (Of::Passing, "not found: no".to_owned()),
+            (Of::WhatMayBeGone, "not found: no".to_owned()),
         ];
         for (of, expected) in table {
             let error = |kind| Error::new(kind, Operation::List).because("no");

@@ -149,7 +149,7 @@ struct Told {
     aim: Aim,
     /// The work request, if one was found.
     work: Option<String>,
-    verdict: Result<Verdict>,
+    progress: Result<Progress>,
 }
 
 /// What is to be said of instances in doubt.
@@ -214,23 +214,23 @@ impl Oci {
 impl Works {
     /// Keeps what was found out, and what of it is to be said.
     fn settle(&self, told: Told, sayings: &mut Sayings) {
-        let Told { id, aim, work, verdict } = told;
+        let Told { id, aim, work, progress } = told;
         // A moment's trouble says nothing about the launch; the next look asks again.
-        let passes = verdict.as_ref().is_err_and(|error| error.kind().passes());
+        let passes = progress.as_ref().is_err_and(|error| error.kind().passes());
         if !passes || work.is_some() {
             self.found(&id, work.as_deref());
         }
-        match (verdict, aim) {
-            (Ok(Verdict::Failed(fault)), _) => {
+        match (progress, aim) {
+            (Ok(Progress::Failed(fault)), _) => {
                 self.ended(&id, work.as_deref(), Some(fault.clone()));
                 sayings.faults.insert(id, fault);
             }
-            (Ok(Verdict::Ended), _) => self.ended(&id, work.as_deref(), None),
+            (Ok(Progress::Ended), _) => self.ended(&id, work.as_deref(), None),
             (Err(_), aim) if passes => sayings.put_off(id, &aim),
             // Another launched it, and may have removed it.
             (Err(_), Aim::Launch) if work.is_none() => {}
             (Err(error), Aim::Launch) => drop(sayings.faults.insert(id, unread(&error))),
-            (Ok(Verdict::UnderWay), aim) | (Err(_), aim @ Aim::Rebuild(_)) => {
+            (Ok(Progress::UnderWay), aim) | (Err(_), aim @ Aim::Rebuild(_)) => {
                 sayings.put_off(id, &aim);
             }
         }
@@ -248,15 +248,15 @@ async fn ask(
         Some(work) => Ok(Some(work)),
         None => launch_of(&api, &compartment, &id).await,
     };
-    let (work, verdict) = match work {
+    let (work, progress) = match work {
         Ok(Some(work)) => {
-            let verdict = verdict(&api, &work).await;
-            (Some(work), verdict)
+            let progress = progress(&api, &work).await;
+            (Some(work), progress)
         }
-        Ok(None) => (None, Ok(Verdict::Ended)),
+        Ok(None) => (None, Ok(Progress::Ended)),
         Err(error) => (None, Err(error)),
     };
-    Told { id, aim, work, verdict }
+    Told { id, aim, work, progress }
 }
 
 /// The work request that launched an instance: the oldest of its launches, as nothing comes before.
@@ -265,7 +265,7 @@ async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Opti
         operation: Operation::Get,
         service: Service::Core,
         path: &["workRequests"],
-        of: Of::Passing,
+        of: Of::WhatMayBeGone,
         query: &[("compartmentId", compartment), ("resourceId", id.as_str())],
     };
     let requests: Vec<WorkRequest> = listing.all(api).await?;
@@ -279,15 +279,15 @@ async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Opti
 }
 
 /// What a work request says.
-enum Verdict {
+enum Progress {
     Failed(Fault),
     Ended,
     UnderWay,
 }
 
-async fn verdict(api: &Api, work: &str) -> Result<Verdict> {
+async fn progress(api: &Api, work: &str) -> Result<Progress> {
     if let Some(fault) = fault(api, work).await? {
-        return Ok(Verdict::Failed(fault));
+        return Ok(Progress::Failed(fault));
     }
     let place = (Service::Core, &["workRequests", work][..]);
     let request = api.request(Operation::Get, Method::GET, place, &[])?.on(work);
@@ -295,10 +295,10 @@ async fn verdict(api: &Api, work: &str) -> Result<Verdict> {
     Ok(match request.status.as_deref() {
         Some("FAILED") => {
             let message = "it failed, and its work request does not say why".to_owned();
-            Verdict::Failed(Fault { kind: ErrorKind::Unavailable, message })
+            Progress::Failed(Fault { kind: ErrorKind::Unavailable, message })
         }
-        Some("SUCCEEDED" | "CANCELED" | "CANCELING") => Verdict::Ended,
-        _ => Verdict::UnderWay,
+        Some("SUCCEEDED" | "CANCELED" | "CANCELING") => Progress::Ended,
+        _ => Progress::UnderWay,
     })
 }
 
@@ -309,7 +309,7 @@ async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
         operation: Operation::Get,
         service: Service::Core,
         path: &path,
-        of: Of::Passing,
+        of: Of::WhatMayBeGone,
         query: &[],
     };
     let errors: Vec<WorkRequestError> = listing.all(api).await?;
