@@ -22,22 +22,7 @@ pub(super) async fn connect(
     environment: &Environment,
     (purpose, slurm): (Purpose, &slurmconf::Config),
 ) -> Result<Connected, Trouble> {
-    let (home, variables) = (environment.home.clone(), environment.variables.clone());
-    let sources = Sources::of_system(home, variables, SystemTime::now());
-    let wish = Wish {
-        file: oracle.config_file.as_deref().map(|file| environment.expand(file)),
-        profile: oracle.profile.clone(),
-        mode: match oracle.auth {
-            // The file says whether it is a key or a session.
-            Auth::ConfigFile => None,
-            Auth::InstancePrincipal => Some(Mode::InstancePrincipal),
-        },
-        region: oracle.region.clone(),
-        realm: oracle.realm.clone(),
-        endpoint: settings.endpoint.clone(),
-        told_in: Some(settings.file.clone().into()),
-    };
-    let config = Config::load(&sources, &wish).map_err(|error| unusable(&error, settings))?;
+    let config = credentials(oracle, settings, environment)?;
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
     let cloud =
@@ -63,6 +48,30 @@ pub(super) async fn connect(
         named.extend(subnets(oracle, slurm, &cloud).await);
     }
     Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, away: None })
+}
+
+/// Who we are, by the files and variables that Oracle's own tools read.
+fn credentials(
+    oracle: &Oracle,
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<Config, Trouble> {
+    let (home, variables) = (environment.home.clone(), environment.variables.clone());
+    let sources = Sources::of_system(home, variables, SystemTime::now());
+    let wish = Wish {
+        file: oracle.config_file.as_deref().map(|file| environment.expand(file)),
+        profile: oracle.profile.clone(),
+        mode: match oracle.auth {
+            // The file says whether it is a key or a session.
+            Auth::ConfigFile => None,
+            Auth::InstancePrincipal => Some(Mode::InstancePrincipal),
+        },
+        region: oracle.region.clone(),
+        realm: oracle.realm.clone(),
+        endpoint: settings.endpoint.clone(),
+        told_in: Some(settings.file.clone().into()),
+    };
+    Config::load(&sources, &wish).map_err(|error| unusable(&error, settings))
 }
 
 /// What is wrong with the credentials; slurmctld passes its programs no variables.
