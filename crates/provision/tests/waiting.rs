@@ -27,6 +27,39 @@ async fn the_wish_of_a_stop_that_was_killed_hindered_every_start() {
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
 }
 
+/// SuspendProgram called late, or an operator without `--now`.
+#[tokio::test(start_paused = true)]
+async fn a_stop_ended_a_start_before_it_asked_whether_slurm_wants_the_node() {
+    let bed = Bed::new("n[1-2]");
+    let (_, request) = bed.job(2).await;
+    let (nodes, jobs) = (names("n[1-2]"), groups(&request));
+    let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
+    let stop = async {
+        while bed.live().is_empty() {
+            sleep(Duration::from_millis(100)).await;
+        }
+        bed.run(async |run| run::stop(run, &nodes).await).await
+    };
+    let (started, stopped) = tokio::join!(start, stop);
+    for name in &nodes {
+        assert_eq!(started.nodes[name].outcome, Outcome::Up, "{started:?}");
+        assert_eq!(stopped.nodes[name].outcome, Outcome::Nothing, "{stopped:?}");
+        assert_eq!(stopped.nodes[name].reason.as_deref(), Some("wanted again"));
+    }
+    assert!(bed.state.asked_to_yield(bed.now()).unwrap().is_empty());
+}
+
+/// The same where the stop was killed, or still waits: its wish is older than the start.
+#[tokio::test(start_paused = true)]
+async fn a_start_yielded_to_a_wish_that_was_older_than_it() {
+    let bed = Bed::new("n1");
+    let (_, request) = bed.job(1).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    bed.state.ask_to_yield(&nodes, bed.now() + Duration::from_secs(10)).unwrap();
+    let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stop_gets_a_node_that_is_let_go_of_late() {
     let bed = Bed::new("n1");

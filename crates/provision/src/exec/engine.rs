@@ -14,7 +14,7 @@ use crate::outcome::{NodeReport, Outcome};
 use crate::plan::JobGroup;
 use crate::report::Cause;
 use crate::site::{Pool, Site};
-use crate::state::NodeLock;
+use crate::state::{NodeLock, WISH};
 use cloud_core::InstanceId;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -22,7 +22,7 @@ use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::pending;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep_until};
 
 /// How long requests under way may take to end once time is up; a run leaves as much of its time.
@@ -64,6 +64,8 @@ pub(crate) struct Engine<'a> {
     pub(super) desk: Desk,
     pub(super) call: Option<BoxFuture<'a, Told>>,
     pub(super) deadline: Instant,
+    /// Since when the nodes are ours.
+    begun: SystemTime,
     /// Time is up, or somebody told us to stop.
     pub(super) stopping: Option<Cause>,
     /// Keep the locks of nodes that are over for the next stage.
@@ -103,6 +105,7 @@ impl<'a> Engine<'a> {
             desk: Desk::default(),
             call: None,
             deadline,
+            begun: tools.now(),
             stopping: None,
             keeps_locks: false,
             passed: Passed::default(),
@@ -124,7 +127,6 @@ impl<'a> Engine<'a> {
     /// Works until every node is over.
     pub(crate) async fn run(mut self) -> (Passed, Cooldowns) {
         let mut cancel = self.tools.cancel.clone();
-        self.yield_nodes();
         self.adopt_known();
         loop {
             // Before anything is begun.
@@ -245,9 +247,11 @@ impl<'a> Engine<'a> {
         wake
     }
 
-    /// Leaves nodes that others want.
+    /// Leaves nodes that others want. A wish from before they were ours was for another's start; who
+    /// still has it says it again, and asks Slurm before.
     pub(super) fn yield_nodes(&mut self) {
-        let wanted = self.tools.state.asked_to_yield(self.tools.now()).unwrap_or_default();
+        let since = self.tools.now().max(self.begun + WISH);
+        let wanted = self.tools.state.asked_to_yield(since).unwrap_or_default();
         let mut left = Vec::new();
         for work in self.works.values_mut() {
             let yields = work.is_up_wanted() && wanted.contains(&work.node);
@@ -339,8 +343,11 @@ mod tests {
         work.telling = true;
         let deadline = Instant::now() + Duration::from_mins(9);
         let mut engine = Engine::new(&tools, &site, vec![work], Cooldowns::new(), deadline);
-        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(5);
-        state.ask_to_yield(std::slice::from_ref(&node), until)?;
+        let wish = |since| state.ask_to_yield(std::slice::from_ref(&node), since + WISH);
+        wish(SystemTime::UNIX_EPOCH)?;
+        engine.yield_nodes();
+        assert!(!engine.works.get(&node).is_some_and(Work::is_over), "older than the start");
+        wish(SystemTime::UNIX_EPOCH + Duration::from_secs(1))?;
         engine.yield_nodes();
         assert!(engine.works.get(&node).is_some_and(Work::is_over));
         Ok(())

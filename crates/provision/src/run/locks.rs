@@ -2,18 +2,18 @@
 
 use super::Run;
 use crate::exec::chain;
-use crate::state::NodeLock;
-use hostlist::NodeName;
+use crate::plan::is_wanted_again;
+use crate::state::{NodeLock, WISH};
+use hostlist::{Hostlist, NodeName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// How often a lock that another has is tried again.
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a wish for a lock lasts, and how often it is renewed.
-const WISH: Duration = Duration::from_secs(10);
+/// How often a wish for a lock is renewed.
 const RENEWAL: Duration = Duration::from_secs(3);
 
 /// The nodes that slurm.conf or Slurm has, and other names.
@@ -26,6 +26,15 @@ pub(super) struct Known {
 pub(super) struct Locked {
     pub(super) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
     pub(super) busy: Vec<NodeName>,
+}
+
+/// Whether Slurm has a say in it when others are asked to let go of nodes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// A node that Slurm wants up is left to whoever brings it up.
+    Slurms,
+    /// Somebody has decided.
+    Nobodys,
 }
 
 impl Run<'_> {
@@ -59,10 +68,19 @@ impl Run<'_> {
 
     /// The same, and asks whoever works on the nodes to let go of them.
     ///
-    /// The wish is renewed while we wait, and so ends soon after us, however we end.
-    pub(super) async fn lock_asking(&self, nodes: &[NodeName], until: Instant) -> Locked {
+    /// The wish is renewed while we wait, and so ends soon after us, however we end. What Slurm wants
+    /// up, and its consent is needed, is neither asked for nor given: it is left out of the answer.
+    pub(super) async fn lock_asking(
+        &self,
+        nodes: &[NodeName],
+        consent: Consent,
+        until: Instant,
+    ) -> Locked {
         let mut all = Locked { locks: BTreeMap::new(), busy: nodes.to_vec() };
         loop {
+            if consent == Consent::Slurms {
+                self.leave_wanted(&mut all.busy, until).await;
+            }
             let _ = self.tools.state.ask_to_yield(&all.busy, self.tools.now() + WISH);
             let got = self.lock(&all.busy, (Instant::now() + RENEWAL).min(until)).await;
             all.locks.extend(got.locks);
@@ -73,6 +91,18 @@ impl Run<'_> {
                 return all;
             }
         }
+    }
+
+    /// Takes out the nodes that Slurm wants up, if it says so.
+    async fn leave_wanted(&self, nodes: &mut Vec<NodeName>, until: Instant) {
+        let list: Hostlist = nodes.iter().collect();
+        let Ok(Ok(known)) = timeout_at(until, self.tools.slurm.nodes(Some(&list))).await else {
+            return;
+        };
+        let wanted = known.into_iter().filter(|node| is_wanted_again(&node.state));
+        let wanted: BTreeSet<NodeName> = wanted.map(|node| node.name).collect();
+        let left: Vec<NodeName> = nodes.extract_if(.., |node| wanted.contains(node)).collect();
+        let _ = self.tools.state.stop_asking(&left);
     }
 
     async fn lock_enough(&self, nodes: &[NodeName], enough: usize, until: Instant) -> Locked {

@@ -23,6 +23,15 @@ const MOST_TRIES: u32 = 5;
 /// How often slurmctld is asked again that has just called us.
 const MOST_ASKED: u32 = 2;
 
+/// What Slurm is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked {
+    /// What starts and stops need: they are called often, and a queue that is long or cannot be read
+    /// must not make them blind.
+    Nodes,
+    NodesAndJobs,
+}
+
 /// Everything that a planner looks at, at one moment.
 #[derive(Clone, Debug)]
 pub struct Look {
@@ -30,7 +39,7 @@ pub struct Look {
     pub fleet: Fleet,
     /// Slurm's nodes, if slurmctld answered.
     pub slurm: Option<BTreeMap<NodeName, Node>>,
-    /// Slurm's jobs, if slurmctld answered.
+    /// Slurm's jobs, if slurmctld answered and somebody wanted to know.
     pub jobs: Vec<Job>,
     /// What cools down.
     pub cooldowns: Cooldowns,
@@ -59,7 +68,8 @@ impl Look {
 impl Run<'_> {
     /// Looks at the cloud and at Slurm.
     pub async fn look(&self) -> Look {
-        self.look_for(&mut BTreeMap::new(), Instant::now() + Duration::from_mins(1)).await
+        let until = Instant::now() + Duration::from_mins(1);
+        self.look_for(&mut BTreeMap::new(), Asked::NodesAndJobs, until).await
     }
 
     /// The same, and asks by itself for every instance that we remember to have launched for one of
@@ -67,13 +77,14 @@ impl Run<'_> {
     pub(super) async fn look_for(
         &self,
         locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
+        asked: Asked,
         until: Instant,
     ) -> Look {
         let mut warnings = Vec::new();
         if let Some(trouble) = locks.values().find_map(|lock| lock.trouble()) {
             warnings.push(format!("nodes cannot be locked: {trouble}"));
         }
-        let (listed, slurm) = tokio::join!(self.list(until), self.ask_slurm());
+        let (listed, slurm) = tokio::join!(self.list(until), self.ask_slurm(asked));
         let (mut listed, complete) = match listed {
             Ok(listed) => (listed, true),
             Err(error) => {
@@ -208,19 +219,25 @@ impl Run<'_> {
         }
     }
 
-    async fn ask_slurm(&self) -> slurmctl::Result<(BTreeMap<NodeName, Node>, Vec<Job>)> {
+    async fn ask_slurm(
+        &self,
+        asked: Asked,
+    ) -> slurmctl::Result<(BTreeMap<NodeName, Node>, Vec<Job>)> {
         let nodes = self.tools.slurm.nodes(None).await?;
-        let jobs = self.tools.slurm.jobs(Jobs::All).await?;
+        let jobs = match asked {
+            Asked::Nodes => Vec::new(),
+            Asked::NodesAndJobs => self.tools.slurm.jobs(Jobs::All).await?,
+        };
         Ok((nodes.into_iter().map(|node| (node.name.clone(), node)).collect(), jobs))
     }
 
     /// Asks Slurm again if it did not answer, a few times.
-    pub(super) async fn ask_slurm_again(&self, look: &mut Look, until: Instant) {
+    pub(super) async fn ask_slurm_again(&self, look: &mut Look, asked: Asked, until: Instant) {
         for _ in 0..MOST_ASKED {
             if look.slurm.is_some() || self.tools.cancel.is_cancelled() {
                 return;
             }
-            let Ok(answer) = timeout_at(until, self.ask_slurm()).await else {
+            let Ok(answer) = timeout_at(until, self.ask_slurm(asked)).await else {
                 return;
             };
             if let Ok((nodes, jobs)) = answer {

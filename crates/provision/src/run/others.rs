@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::locks::Known;
-use super::look::Look;
+use super::look::{Asked, Look};
 use super::pass::{busy, merge, unknown};
 use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
@@ -105,7 +105,7 @@ async fn rebuild_round(
     mut left: Left,
     deadline: Instant,
 ) -> (Report, Left) {
-    let mut look = run.look_for(&mut left.locks, deadline).await;
+    let mut look = run.look_for(&mut left.locks, Asked::NodesAndJobs, deadline).await;
     // The record says so, too, where it could be kept.
     look.fleet = look.fleet.with_fixed(left.fixed.into_values());
     let named = targets.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
@@ -255,10 +255,10 @@ impl Half {
     }
 
     async fn look(&mut self, run: &Run<'_>, deadline: Instant) -> Look {
-        let mut look = run.look_for(&mut self.locks, deadline).await;
+        let mut look = run.look_for(&mut self.locks, Asked::NodesAndJobs, deadline).await;
         if self.waited {
             // One call that is not answered must not undo a day's wait.
-            run.ask_slurm_again(&mut look, deadline).await;
+            run.ask_slurm_again(&mut look, Asked::NodesAndJobs, deadline).await;
         }
         look
     }

@@ -1,10 +1,10 @@
 //! One time round: look, plan, act.
 
 use super::Run;
-use super::look::Look;
+use super::look::{Asked, Look};
 use crate::exec::Executor;
 use crate::outcome::{NodeReport, Outcome, Report};
-use crate::plan::{Plan, Refusal};
+use crate::plan::{Plan, Refusal, Why};
 use crate::report::Cause;
 use crate::state::NodeLock;
 use hostlist::NodeName;
@@ -19,7 +19,7 @@ impl Run<'_> {
         deadline: Instant,
         plan: impl FnOnce(&Look) -> Plan,
     ) -> Report {
-        let look = self.look_for(&mut locks, deadline).await;
+        let look = self.look_for(&mut locks, Asked::Nodes, deadline).await;
         let plan = plan(&look);
         self.act(&plan, look, locks, deadline).await
     }
@@ -31,9 +31,9 @@ impl Run<'_> {
         deadline: Instant,
         plan: impl FnOnce(&Look) -> Plan,
     ) -> Report {
-        let mut look = self.look_for(&mut locks, deadline).await;
+        let mut look = self.look_for(&mut locks, Asked::Nodes, deadline).await;
         // It has called us, and so it was there a moment ago.
-        self.ask_slurm_again(&mut look, deadline).await;
+        self.ask_slurm_again(&mut look, Asked::Nodes, deadline).await;
         let plan = plan(&look);
         let answers = look.slurm.is_some();
         let mut executor = self.executor(&plan, look, locks, deadline);
@@ -90,6 +90,15 @@ pub(super) fn busy(report: &mut Report, nodes: Vec<NodeName>) {
         let words = "another process works on it";
         let busy = NodeReport::new(Outcome::Busy).because(Cause::Conflict, words);
         report.nodes.insert(node, busy);
+    }
+}
+
+/// Says of nodes that Slurm wants them up, and that they were left to whoever brings them up.
+pub(super) fn wanted_again(report: &mut Report, nodes: Vec<NodeName>) {
+    for node in nodes {
+        let mut left = NodeReport::new(Outcome::Nothing);
+        left.reason = Some(Why::WantedAgain.to_string());
+        report.nodes.insert(node, left);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cloud, Slurm and slurm.conf are to agree.
 
 use super::Run;
-use super::look::Look;
+use super::look::{Asked, Look};
 use super::pass::without;
 use crate::outcome::Report;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step};
@@ -30,7 +30,7 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
         return run.ended(report, begun);
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
-    let mut look = run.look_for(&mut locked.locks, deadline).await;
+    let mut look = run.look_for(&mut locked.locks, Asked::NodesAndJobs, deadline).await;
     run.look_up_silent(&mut look).await;
     let (mut plan, seen) = plan::reconcile(&before, look.world(run));
     store(run, &seen);

@@ -1,9 +1,9 @@
 //! Nodes are to go away.
 
 use super::Run;
-use super::locks::Known;
+use super::locks::{Consent, Known};
 use super::look::Look;
-use super::pass::{busy, merge};
+use super::pass::{busy, merge, wanted_again};
 use crate::outcome::{Outcome, Report};
 use crate::plan::{self, Operation, Plan};
 use hostlist::NodeName;
@@ -49,6 +49,10 @@ impl End {
     const STOP: Self = Self { word: "stop", confirms: true };
     const NOW: Self = Self { word: "stop now", confirms: false };
     const FAILED: Self = Self { word: "failed", confirms: true };
+
+    fn consent(self) -> Consent {
+        if self.confirms { Consent::Slurms } else { Consent::Nobodys }
+    }
 }
 
 async fn end(run: &Run<'_>, nodes: &[NodeName], why: End, plan: impl Fn(&Look) -> Plan) -> Report {
@@ -86,12 +90,16 @@ async fn yielded(
     }
     let ours: Vec<NodeName> = free.locks.keys().cloned().collect();
     let first = if ours.is_empty() { None } else { Some(pass(free.locks, &wanted).await) };
-    let more = run.lock_asking(&wanted, (Instant::now() + PATIENCE).min(deadline)).await;
-    let left: Vec<NodeName> = ours.into_iter().chain(more.busy.iter().cloned()).collect();
+    let until = (Instant::now() + PATIENCE).min(deadline);
+    let more = run.lock_asking(&wanted, why.consent(), until).await;
+    let is_ours = |node: &NodeName| more.locks.contains_key(node);
+    let others: Vec<NodeName> = wanted.into_iter().filter(|node| !is_ours(node)).collect();
+    let left: Vec<NodeName> = ours.into_iter().chain(others.iter().cloned()).collect();
     let mut report = pass(more.locks, &left).await;
     if let Some(first) = first {
         merge(&mut report, first);
     }
+    wanted_again(&mut report, others);
     busy(&mut report, more.busy);
     report
 }
@@ -107,7 +115,7 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
         let look = run.look().await;
         let nodes = look.fleet.nodes();
         let until = (Instant::now() + PATIENCE).min(deadline);
-        let locked = run.lock_asking(&nodes, until).await;
+        let locked = run.lock_asking(&nodes, Consent::Nobodys, until).await;
         // Who does not let go in time is ended all the same: nothing is to be left.
         let passed = run.pass(locked.locks, deadline, |look| plan::stop_all(look.world(run))).await;
         let complete = look.fleet.is_complete();

@@ -28,7 +28,10 @@ use crate::time::is_ahead;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// How long a wish for a node lasts, from when it was last said.
+pub(crate) const WISH: Duration = Duration::from_secs(10);
 
 /// True while a wish lasts: it is made for seconds, and one for longer by a clock that was ahead.
 fn is_wished(until: SystemTime, now: SystemTime) -> bool {
