@@ -1,4 +1,6 @@
-//! The state on disk: one line per change, rewritten short at each start and when it has grown.
+//! The state on disk: one line per change, with all that it changed, so that a line that was cut
+//! short loses the change and never a part of it. Rewritten short at each start and when it has
+//! grown.
 
 use crate::error::Error;
 use crate::instance::{Life, Record};
@@ -27,7 +29,7 @@ pub(crate) enum Table {
     BootVolumes,
 }
 
-/// One line as it is read: the new form of a thing, or that it is gone.
+/// A part of a line as it is read: the new form of a thing, or that it is gone.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Row {
     table: Table,
@@ -37,7 +39,7 @@ pub(crate) struct Row {
 
 /// The same as it is written, straight from the thing.
 #[derive(Serialize)]
-struct Line<'a, T> {
+struct Written<'a, T> {
     table: Table,
     id: &'a str,
     now: Option<&'a T>,
@@ -53,13 +55,13 @@ pub(crate) struct Journal {
     /// How many it had when it could not be rewritten.
     stuck: u64,
     present: Present,
-    /// What the settings furnish, which is not written down: its lines, by table and id.
+    /// What the settings furnish, which is not written down: its rows, by table and id.
     furnished: Furnished,
     /// Why it ended, if it did.
     failure: Option<(PathBuf, Arc<io::Error>)>,
 }
 
-/// How long the lines are that are not of the past.
+/// How long the rows are that are not of the past.
 #[derive(Debug, Default)]
 struct Present {
     lengths: HashMap<(Table, String), u64>,
@@ -67,41 +69,41 @@ struct Present {
 }
 
 impl Present {
-    /// Notes the newest line of a thing; `None` if it is gone.
-    fn put(&mut self, thing: (Table, String), line: Option<u64>) {
-        let before = match line {
-            Some(line) => self.lengths.insert(thing, line),
+    /// Notes the newest row of a thing; `None` if it is gone.
+    fn put(&mut self, thing: (Table, String), row: Option<u64>) {
+        let before = match row {
+            Some(row) => self.lengths.insert(thing, row),
             None => self.lengths.remove(&thing),
         };
-        let sum = self.sum.saturating_add(line.unwrap_or(0));
+        let sum = self.sum.saturating_add(row.unwrap_or(0));
         self.sum = sum.saturating_sub(before.unwrap_or(0));
     }
 }
 
-/// The lines of things.
+/// The rows of things.
 pub(crate) type Furnished = Vec<((Table, String), Vec<u8>)>;
 
 /// A file of less than this is not worth a rewrite.
 const SMALL: u64 = 1 << 20;
 
-/// How many times as long as the lines that are not of the past the file may be.
+/// How many times as long as the rows that are not of the past the file may be.
 const GROWTH: u64 = 4;
 
 impl Journal {
     /// Opens the journal of a directory and reads what it remembers.
-    pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Row>), Error> {
+    pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Vec<Row>>), Error> {
         let path = path_in(directory);
         let fail = |source| Error::File { path: path.clone(), source };
         fs::create_dir_all(directory).map_err(fail)?;
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).read(true).open(&path).map_err(fail)?;
-        let rows = read(&path, &file)?;
-        Ok((Self { file: Some((path, file)), ..Self::default() }, rows))
+        let lines = read(&path, &file)?;
+        Ok((Self { file: Some((path, file)), ..Self::default() }, lines))
     }
 
     /// Says what is there without having been written down.
-    pub(crate) fn furnish(&mut self, lines: Furnished) {
-        self.furnished = lines;
+    pub(crate) fn furnish(&mut self, rows: Furnished) {
+        self.furnished = rows;
     }
 
     /// Notes that something changed, if that is written down at all.
@@ -119,17 +121,14 @@ impl Journal {
         std::mem::take(&mut self.touched)
     }
 
-    /// Adds the lines of one change in one write, so that all of it is there or nothing. A disk
-    /// that fails must not fail the cloud: the state then ends with it, and [`Journal::kept`] tells.
-    pub(crate) fn append(&mut self, lines: &[u8]) {
+    /// Adds the line of a change. A disk that fails must not fail the cloud: the state then ends
+    /// with it, and [`Journal::kept`] tells.
+    fn append(&mut self, line: &[u8]) {
         let Some((path, file)) = &mut self.file else {
             return;
         };
-        if lines.is_empty() {
-            return;
-        }
-        match file.write_all(lines) {
-            Ok(()) => self.length = self.length.saturating_add(length(lines)),
+        match file.write_all(line) {
+            Ok(()) => self.length = self.length.saturating_add(length(line)),
             Err(source) => {
                 self.failure = Some((path.clone(), Arc::new(source)));
                 self.file = None;
@@ -181,56 +180,70 @@ fn path_in(directory: &Path) -> PathBuf {
     directory.join("journal.jsonl")
 }
 
-fn length(lines: &[u8]) -> u64 {
-    u64::try_from(lines.len()).unwrap_or(u64::MAX)
+fn length(text: &[u8]) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
-/// Adds the line of a thing to a text. What cannot be written as JSON, which nothing here can be, is
-/// as if gone.
+/// Adds the row of a thing to a text. What cannot be written as JSON, which nothing here can be, is
+/// as if it had not changed.
 fn add<T: Serialize>(text: &mut Vec<u8>, table: Table, id: &str, now: Option<&T>) {
     let before = text.len();
-    if serde_json::to_writer(&mut *text, &Line { table, id, now }).is_err() {
+    if serde_json::to_writer(&mut *text, &Written { table, id, now }).is_err() {
         text.truncate(before);
-    } else {
-        text.push(b'\n');
     }
 }
 
+/// The rows of a line: a list, or one that stands alone, as in a file that was written anew.
+fn rows(line: &[u8]) -> serde_json::Result<Vec<Row>> {
+    if line.starts_with(b"[") {
+        return serde_json::from_slice(line);
+    }
+    Ok(vec![serde_json::from_slice(line)?])
+}
+
 /// Reads all lines. The last may be cut short, where the program was killed as it wrote.
-fn read(path: &Path, file: &File) -> Result<Vec<Row>, Error> {
+fn read(path: &Path, file: &File) -> Result<Vec<Vec<Row>>, Error> {
     let fail = |source| Error::File { path: path.to_owned(), source };
     let mut text = Vec::new();
     BufReader::new(file).read_to_end(&mut text).map_err(fail)?;
     // Bytes and not text: the cut may be inside a character.
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-    let mut rows = Vec::with_capacity(lines.len());
+    let mut read = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
-        match serde_json::from_slice(line) {
-            Ok(row) => rows.push(row),
+        match rows(line) {
+            Ok(rows) => read.push(rows),
             Err(_) if index + 1 == lines.len() => {}
             Err(source) => {
                 return Err(Error::Journal { path: path.to_owned(), line: index + 1, source });
             }
         }
     }
-    Ok(rows)
+    Ok(read)
 }
 
 impl World {
     /// Writes down what changed.
     pub(crate) fn commit(&mut self) {
         self.reindex();
-        let mut lines = Vec::new();
+        let mut line = Vec::new();
         for (table, id) in self.journal.touched() {
-            let before = lines.len();
-            self.write_line(&mut lines, table, &id);
-            // The lines of a life add to its instance's, which stays.
+            let before = line.len();
+            line.push(if before == 0 { b'[' } else { b',' });
+            self.write_row(&mut line, table, &id);
+            if line.len() == before + 1 {
+                line.truncate(before);
+            }
+            // The rows of a life add to its instance's, which stays.
             if table != Table::Lives {
-                let line = lines.get(before..).map(length).filter(|_| self.has(table, &id));
-                self.journal.present.put((table, id), line);
+                let row = line.get(before..).map(length).filter(|_| self.has(table, &id));
+                self.journal.present.put((table, id), row);
             }
         }
-        self.journal.append(&lines);
+        if line.is_empty() {
+            return;
+        }
+        line.extend_from_slice(b"]\n");
+        self.journal.append(&line);
         if self.journal.has_grown() {
             // What cannot be shortened goes on as it is.
             let _ = self.compact();
@@ -238,7 +251,7 @@ impl World {
     }
 
     /// Adds a thing as it is now, or that it is gone, to a text.
-    fn write_line(&self, text: &mut Vec<u8>, table: Table, id: &str) {
+    fn write_row(&self, text: &mut Vec<u8>, table: Table, id: &str) {
         match table {
             Table::Instances => add(text, table, id, self.instances.get(id)),
             Table::Lives => {
@@ -258,11 +271,15 @@ impl World {
 
     /// Takes over the lines of a journal. One that another version wrote and we cannot read is
     /// refused: it would be gone when the file is written anew.
-    pub(crate) fn put_rows(&mut self, directory: &Path, rows: Vec<Row>) -> Result<(), Error> {
-        for (index, row) in rows.into_iter().enumerate() {
+    pub(crate) fn put_lines(
+        &mut self,
+        directory: &Path,
+        lines: Vec<Vec<Row>>,
+    ) -> Result<(), Error> {
+        for (index, rows) in lines.into_iter().enumerate() {
             let unread =
                 |source| Error::Journal { path: path_in(directory), line: index + 1, source };
-            self.put_row(row).map_err(unread)?;
+            rows.into_iter().try_for_each(|row| self.put_row(row)).map_err(unread)?;
         }
         Ok(())
     }
@@ -295,31 +312,33 @@ impl World {
         let (mut text, mut present) = (Vec::new(), Present::default());
         self.for_all(|table, id| {
             let before = text.len();
-            self.write_line(&mut text, table, id);
-            let is_it = |((of, name), line): &((Table, String), Vec<u8>)| {
-                *of == table && name == id && text.get(before..) == Some(line)
+            self.write_row(&mut text, table, id);
+            let is_it = |((of, name), row): &((Table, String), Vec<u8>)| {
+                *of == table && name == id && text.get(before..) == Some(row)
             };
             if furnished.iter().any(is_it) {
                 text.truncate(before);
                 return;
             }
+            text.push(b'\n');
             present.put((table, id.to_owned()), text.get(before..).map(length));
         });
         for (table, id) in furnished.iter().map(|(thing, _)| thing) {
             if !self.has(*table, id) {
-                self.write_line(&mut text, *table, id);
+                self.write_row(&mut text, *table, id);
+                text.push(b'\n');
             }
         }
         self.journal.rewrite(&text, present)
     }
 
     /// Everything, as it is written down.
-    pub(crate) fn all_lines(&self) -> Furnished {
+    pub(crate) fn all_rows(&self) -> Furnished {
         let mut all = Vec::new();
         self.for_all(|table, id| {
-            let mut line = Vec::new();
-            self.write_line(&mut line, table, id);
-            all.push(((table, id.to_owned()), line));
+            let mut row = Vec::new();
+            self.write_row(&mut row, table, id);
+            all.push(((table, id.to_owned()), row));
         });
         all
     }

@@ -113,9 +113,9 @@ impl World {
         let Some(directory) = self.settings.state.clone() else {
             return Ok(());
         };
-        let (journal, rows) = Journal::open(&directory)?;
-        let furnished = self.all_lines();
-        self.put_rows(&directory, rows)?;
+        let (journal, lines) = Journal::open(&directory)?;
+        let furnished = self.all_rows();
+        self.put_lines(&directory, lines)?;
         for id in self.instances.keys() {
             self.index.touch(id);
         }
