@@ -2,10 +2,10 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Instance, Record};
-use crate::journal::Table;
 use crate::page::{Item, numbered, page};
 use crate::query::Call;
 use crate::state::State;
+use crate::table::Table;
 use crate::world::World;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -1,10 +1,10 @@
 //! What there is beside instances: shapes, subnets, networks and compute clusters.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::journal::Table;
 use crate::page::{Item, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
+use crate::table::Table;
 use crate::world::{World, etag_of};
 use serde::Serialize;
 use serde_json::{Map, Value, json};

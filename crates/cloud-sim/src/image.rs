@@ -2,13 +2,13 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Failure;
-use crate::journal::Table;
 use crate::lifecycle::Event;
 use crate::operate::{by_name, descending};
 use crate::page::{Item, page};
 use crate::query::{Call, Fields, Query};
 use crate::settings::Image;
 use crate::state::State;
+use crate::table::Table;
 use crate::work_request::Work;
 use crate::world::{World, etag_of};
 use serde::{Deserialize, Serialize};

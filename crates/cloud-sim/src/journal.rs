@@ -3,47 +3,13 @@
 //! grown.
 
 use crate::error::Error;
-use crate::instance::{Life, Record};
+use crate::table::{Row, Table};
 use crate::world::World;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The kinds of things that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Table {
-    Instances,
-    /// Of an instance that is written down already, what its life has changed.
-    Lives,
-    Images,
-    WorkRequests,
-    Tokens,
-    ComputeClusters,
-    Configurations,
-    Pools,
-    BootVolumes,
-}
-
-/// A part of a line as it is read: the new form of a thing, or that it is gone.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Row {
-    table: Table,
-    id: String,
-    now: Option<Value>,
-}
-
-/// The same as it is written, straight from the thing.
-#[derive(Serialize)]
-struct Written<'a, T> {
-    table: Table,
-    id: &'a str,
-    now: Option<&'a T>,
-}
 
 /// The file, and what changed since it was last written to.
 #[derive(Debug, Default)]
@@ -184,15 +150,6 @@ fn length(text: &[u8]) -> u64 {
     u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
-/// Adds the row of a thing to a text. What cannot be written as JSON, which nothing here can be, is
-/// as if it had not changed.
-fn add<T: Serialize>(text: &mut Vec<u8>, table: Table, id: &str, now: Option<&T>) {
-    let before = text.len();
-    if serde_json::to_writer(&mut *text, &Written { table, id, now }).is_err() {
-        text.truncate(before);
-    }
-}
-
 /// The rows of a line: a list, or one that stands alone, as in a file that was written anew.
 fn rows(line: &[u8]) -> serde_json::Result<Vec<Row>> {
     if line.starts_with(b"[") {
@@ -250,25 +207,6 @@ impl World {
         }
     }
 
-    /// Adds a thing as it is now, or that it is gone, to a text.
-    fn write_row(&self, text: &mut Vec<u8>, table: Table, id: &str) {
-        match table {
-            Table::Instances => add(text, table, id, self.instances.get(id)),
-            Table::Lives => {
-                if let Some(life) = self.instances.get(id).map(Record::life) {
-                    add(text, table, id, Some(&life));
-                }
-            }
-            Table::Images => add(text, table, id, self.images.get(id)),
-            Table::WorkRequests => add(text, table, id, self.work_requests.get(id)),
-            Table::Tokens => add(text, table, id, self.tokens.get(id)),
-            Table::ComputeClusters => add(text, table, id, self.compute_clusters.get(id)),
-            Table::Configurations => add(text, table, id, self.configurations.get(id)),
-            Table::Pools => add(text, table, id, self.pools.get(id)),
-            Table::BootVolumes => add(text, table, id, self.boot_volumes.get(id)),
-        }
-    }
-
     /// Takes over the lines of a journal. One that another version wrote and we cannot read is
     /// refused: it would be gone when the file is written anew.
     pub(crate) fn put_lines(
@@ -284,33 +222,12 @@ impl World {
         Ok(())
     }
 
-    fn put_row(&mut self, row: Row) -> serde_json::Result<()> {
-        let Row { table, id, now: row } = row;
-        match table {
-            Table::Instances => put(&mut self.instances, id, row),
-            Table::Lives => {
-                let life: Life = serde_json::from_value(row.unwrap_or_default())?;
-                if let Some(record) = self.instances.get_mut(&id) {
-                    record.set_life(life);
-                }
-                Ok(())
-            }
-            Table::Images => put(&mut self.images, id, row),
-            Table::WorkRequests => put(&mut self.work_requests, id, row),
-            Table::Tokens => put(&mut self.tokens, id, row),
-            Table::ComputeClusters => put(&mut self.compute_clusters, id, row),
-            Table::Configurations => put(&mut self.configurations, id, row),
-            Table::Pools => put(&mut self.pools, id, row),
-            Table::BootVolumes => put(&mut self.boot_volumes, id, row),
-        }
-    }
-
     /// Writes the file anew, with what is there now and nothing of the past: everything that is not as
     /// the settings furnish it, and what they furnish that is gone.
     pub(crate) fn compact(&mut self) -> Result<(), Error> {
         let furnished = &self.journal.furnished;
         let (mut text, mut present) = (Vec::new(), Present::default());
-        self.for_all(|table, id| {
+        for (table, id) in self.all_things() {
             let before = text.len();
             self.write_row(&mut text, table, id);
             let is_it = |((of, name), row): &((Table, String), Vec<u8>)| {
@@ -318,11 +235,11 @@ impl World {
             };
             if furnished.iter().any(is_it) {
                 text.truncate(before);
-                return;
+                continue;
             }
             text.push(b'\n');
             present.put((table, id.to_owned()), text.get(before..).map(length));
-        });
+        }
         for (table, id) in furnished.iter().map(|(thing, _)| thing) {
             if !self.has(*table, id) {
                 self.write_row(&mut text, *table, id);
@@ -334,48 +251,11 @@ impl World {
 
     /// Everything, as it is written down.
     pub(crate) fn all_rows(&self) -> Furnished {
-        let mut all = Vec::new();
-        self.for_all(|table, id| {
+        let row = |(table, id): (Table, &str)| {
             let mut row = Vec::new();
             self.write_row(&mut row, table, id);
-            all.push(((table, id.to_owned()), row));
-        });
-        all
+            ((table, id.to_owned()), row)
+        };
+        self.all_things().map(row).collect()
     }
-
-    fn has(&self, table: Table, id: &str) -> bool {
-        match table {
-            Table::Instances | Table::Lives => self.instances.contains_key(id),
-            Table::Images => self.images.contains_key(id),
-            Table::WorkRequests => self.work_requests.contains_key(id),
-            Table::Tokens => self.tokens.contains_key(id),
-            Table::ComputeClusters => self.compute_clusters.contains_key(id),
-            Table::Configurations => self.configurations.contains_key(id),
-            Table::Pools => self.pools.contains_key(id),
-            Table::BootVolumes => self.boot_volumes.contains_key(id),
-        }
-    }
-
-    fn for_all(&self, mut act: impl FnMut(Table, &str)) {
-        self.instances.keys().for_each(|id| act(Table::Instances, id));
-        self.images.keys().for_each(|id| act(Table::Images, id));
-        self.work_requests.keys().for_each(|id| act(Table::WorkRequests, id));
-        self.tokens.keys().for_each(|id| act(Table::Tokens, id));
-        self.compute_clusters.keys().for_each(|id| act(Table::ComputeClusters, id));
-        self.configurations.keys().for_each(|id| act(Table::Configurations, id));
-        self.pools.keys().for_each(|id| act(Table::Pools, id));
-        self.boot_volumes.keys().for_each(|id| act(Table::BootVolumes, id));
-    }
-}
-
-fn put<T: serde::de::DeserializeOwned>(
-    things: &mut std::collections::BTreeMap<String, T>,
-    id: String,
-    row: Option<Value>,
-) -> serde_json::Result<()> {
-    match row {
-        Some(row) => drop(things.insert(id, serde_json::from_value(row)?)),
-        None => drop(things.remove(&id)),
-    }
-    Ok(())
 }

@@ -2,9 +2,9 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record, Vnic};
-use crate::journal::Table;
 use crate::query::{Call, Fields};
 use crate::state::State;
+use crate::table::Table;
 use crate::wish::Wish;
 use crate::work_request::Work;
 use crate::world::{World, etag};

@@ -39,6 +39,7 @@ mod server;
 mod settings;
 mod shared;
 mod state;
+mod table;
 mod throttle;
 mod timing;
 mod usage;

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::instance::{Failure, Record, Step};
-use crate::journal::Table;
 use crate::machine::{Machine, Order};
 use crate::state::{Attachment, State};
+use crate::table::Table;
 use crate::world::{World, etag};
 use std::collections::VecDeque;
 

@@ -3,11 +3,11 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::error::Error;
 use crate::instance::{Record, Vnic};
-use crate::journal::Table;
 use crate::page::numbered;
 use crate::query::{Call, Query};
 use crate::settings::Subnet;
 use crate::state::{Attachment, State};
+use crate::table::Table;
 use crate::wish::Wish;
 use crate::world::World;
 use serde_json::{Value, json};

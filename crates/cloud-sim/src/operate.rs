@@ -2,11 +2,11 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record};
-use crate::journal::Table;
 use crate::launch::shown;
 use crate::lifecycle::Path;
 use crate::query::{Call, Fields, Query};
 use crate::state::State;
+use crate::table::Table;
 use crate::wish::{check_metadata, check_volume_size};
 use crate::work_request::Work;
 use crate::world::{World, etag};

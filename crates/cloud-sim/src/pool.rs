@@ -1,9 +1,9 @@
 //! Instance configurations, and pools that launch by them.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::journal::Table;
 use crate::launch::launch;
 use crate::query::{Call, Fields};
+use crate::table::Table;
 use crate::world::World;
 use serde_json::{Map, Value, json};
 

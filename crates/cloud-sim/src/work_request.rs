@@ -2,10 +2,10 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Failure;
-use crate::journal::Table;
 use crate::lifecycle::Event;
 use crate::page::{Shown, page};
 use crate::query::Call;
+use crate::table::Table;
 use crate::world::World;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
