@@ -183,6 +183,9 @@ impl World {
         self.enter(id, state);
         if saved {
             self.schedule_vnic(id);
+            if let Some(volume) = self.instances.get(id).map(|record| record.boot_volume.clone()) {
+                self.take_boot_volume(&volume);
+            }
         }
         Ok(())
     }
