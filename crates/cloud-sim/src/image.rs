@@ -106,6 +106,20 @@ impl World {
         }
     }
 
+    /// Refuses an image that cannot take the place of the one that an instance booted from: only
+    /// Linux can, and only of the same distribution. Of an image that is gone nobody knows.
+    pub(crate) fn check_replacement(&self, old: Option<&str>, new: &str) -> Result<(), Refusal> {
+        self.check_image(new)?;
+        let system = |id: &str| Some(field(&self.images.get(id)?.view, "operatingSystem"));
+        let new = system(new).unwrap_or_default();
+        let old = old.and_then(system).unwrap_or(new);
+        if old != new || new.starts_with("Windows") {
+            let message = format!("a boot volume with {old} cannot be replaced by {new}");
+            return Err(Refusal::invalid(message));
+        }
+        Ok(())
+    }
+
     /// Makes an image AVAILABLE, or DELETED if it was not to be made.
     pub(crate) fn finish_image(&mut self, id: &str) {
         let Some(image) = self.images.get_mut(id) else {

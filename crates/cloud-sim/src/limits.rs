@@ -99,10 +99,18 @@ fn check_service(name: &str) -> Result<(), Refusal> {
     if name == "compute" { Ok(()) } else { Err(Refusal::not_found("service", name)) }
 }
 
+/// Refuses a compartment where OCI takes the tenancy only.
+fn check_tenancy(world: &World, compartment: &str) -> Result<(), Refusal> {
+    if compartment == world.settings.tenancy {
+        return Ok(());
+    }
+    Err(Refusal::invalid("compartmentId has to be the tenancy"))
+}
+
 /// `GET /20190729/limitValues`.
 pub(crate) fn values(world: &mut World, call: &Call<'_>) -> Outcome {
     let query = &call.query;
-    world.check_compartment(query.require("compartmentId")?)?;
+    check_tenancy(world, query.require("compartmentId")?)?;
     check_service(query.require("serviceName")?)?;
     let mut names: Vec<&str> = world.limits.iter().map(|limit| limit.name.as_str()).collect();
     names.sort_unstable();
@@ -178,9 +186,7 @@ pub(crate) fn definitions(world: &mut World, call: &Call<'_>) -> Outcome {
 pub(crate) fn capacity_report(world: &mut World, call: &Call<'_>) -> Outcome {
     let body = call.object()?;
     let compartment = body.required("compartmentId")?;
-    if compartment != world.settings.tenancy {
-        return Err(Refusal::invalid("compartmentId has to be the tenancy"));
-    }
+    check_tenancy(world, &compartment)?;
     let domain = body.required("availabilityDomain")?;
     world.check_domain(&domain)?;
     let asked = body.get("shapeAvailabilities").and_then(Value::as_array).cloned();

@@ -241,7 +241,7 @@ fn replace(
         return Err(Refusal::invalid("sourceType has to be image"));
     }
     let image = source.required("imageId")?;
-    world.check_image(&image)?;
+    world.check_replacement(record.instance.image_id.as_deref(), &image)?;
     let path = match record.state() {
         State::Running => restart(world),
         State::Stopped => {

@@ -65,7 +65,9 @@ async fn a_limit_of_one_domain_was_null_in_the_others() {
     let availability_domain = Some(DOMAIN.to_owned());
     let limit = Limit { name: "gpu4-count".to_owned(), availability_domain, value: 3 };
     scene.cloud.admin().set_limits(vec![limit]).unwrap();
-    let target = format!("/20190729/limitValues?compartmentId={COMPARTMENT}&serviceName=compute");
+    let target = |of: &str| format!("/20190729/limitValues?compartmentId={of}&serviceName=compute");
+    scene.get(&target(COMPARTMENT)).await.refused(400, "InvalidParameter");
+    let target = target(&scene.cloud.settings().tenancy);
     let seen = scene.get(&target).await.ok().json();
     let expected = json!({
         "name": "gpu4-count", "scopeType": "AD", "availabilityDomain": DOMAIN, "value": 3

@@ -2,6 +2,7 @@
 
 mod support;
 
+use cloud_sim::{Image, Settings};
 use serde_json::{Value, json};
 use support::{COMPARTMENT, Scene, launch_body};
 
@@ -36,6 +37,7 @@ const REFUSED: &[(&str, &str, (u16, &str))] = &[
     ("/faultDomain", r#""FAULT-DOMAIN-4""#, INVALID),
     ("/computeClusterId", r#""x""#, RELATED),
     ("/metadata", r#"{"user_data": "%%"}"#, INVALID),
+    ("/metadata", r#"{"ssh_authorized_keys": "ssh-rsa AAAA me\n"}"#, INVALID),
     ("/freeformTags", "[]", PARSE),
     ("/freeformTags", r#"{"a": 7}"#, PARSE),
     ("/definedTags", r#"{"a": "b"}"#, PARSE),
@@ -111,6 +113,30 @@ async fn an_update_of_the_shape_was_answered_and_not_done() {
     }
     assert_eq!(scene.get(&target).await.ok().json(), before);
     scene.send("PUT", &target, r#"{"displayName": "n2", "shape": null}"#).await.ok();
+}
+
+#[tokio::test]
+async fn a_boot_volume_was_replaced_by_one_of_another_system() {
+    let mut settings = Settings { speed: 0.0, ..Settings::default() };
+    for (id, system) in [("ubuntu", "Canonical Ubuntu"), ("win", "Windows"), ("win2", "Windows")] {
+        let id = format!("ocid1.image.oc1.phx.{id}");
+        let image = Image { id, operating_system: system.to_owned(), ..settings.images[0].clone() };
+        settings.images.push(image);
+    }
+    let scene = Scene::new(settings).await;
+    let replaced = async |from: &str, to: &str| {
+        let mut body = launch_body("n1");
+        body["sourceDetails"]["imageId"] = json!(format!("ocid1.image.oc1.phx.{from}"));
+        let launched = scene.launch_with(None, &body).await.ok().json();
+        scene.advance(10);
+        let source = json!({"sourceType": "image", "imageId": format!("ocid1.image.oc1.phx.{to}")});
+        let target = format!("/20160918/instances/{}", launched["id"].as_str().unwrap());
+        scene.send("PUT", &target, &json!({"sourceDetails": source}).to_string()).await
+    };
+    replaced("img000", "img001").await.ok();
+    replaced("img000", "ubuntu").await.refused(400, "InvalidParameter");
+    replaced("ubuntu", "img000").await.refused(400, "InvalidParameter");
+    replaced("win", "win2").await.refused(400, "InvalidParameter");
 }
 
 #[tokio::test]
