@@ -1,7 +1,7 @@
 //! Images: those from the settings, and those made of instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::instance::Failure;
+use crate::instance::{Failure, Record};
 use crate::lifecycle::Event;
 use crate::operate::{by_name, descending};
 use crate::page::{Item, page};
@@ -23,6 +23,9 @@ pub(crate) struct ImageRecord {
     /// If it is not going to be made, why.
     #[serde(default)]
     failure: Option<Failure>,
+    /// The instance that is `CREATING_IMAGE` as long as this is made, and the version of its plan.
+    #[serde(default)]
+    of: Option<(String, u64)>,
 }
 
 /// When the images of the settings were made that do not say: before any that the cloud makes.
@@ -57,10 +60,10 @@ impl World {
             compartment: compartment.unwrap_or(&self.settings.tenancy).clone(),
             created: Some(image.time_created.as_deref().unwrap_or(LONG_AGO).to_owned()),
         };
-        self.make_image(&making, None, None);
+        self.make_image(&making);
     }
 
-    fn make_image(&mut self, making: &Making, work: Option<String>, failure: Option<Failure>) {
+    fn make_image(&mut self, making: &Making) {
         let view = json!({
             "id": making.id,
             "baseImageId": making.base,
@@ -82,7 +85,8 @@ impl World {
         });
         let view = view.as_object().cloned().unwrap_or_default();
         let number = self.next_number();
-        self.images.insert(making.id.clone(), ImageRecord { view, number, work, failure });
+        let record = ImageRecord { view, number, work: None, failure: None, of: None };
+        self.images.insert(making.id.clone(), record);
         self.touch(Table::Images, &making.id);
     }
 
@@ -128,10 +132,23 @@ impl World {
         let failure = image.failure.take();
         let state = if failure.is_none() { "AVAILABLE" } else { "DELETED" };
         image.view.insert("lifecycleState".to_owned(), json!(state));
-        if let Some(work) = image.work.take() {
+        let (work, of) = (image.work.take(), image.of.take());
+        if let Some(work) = work {
             self.close_work(&work, failure);
         }
+        self.let_go(of);
         self.touch(Table::Images, id);
+    }
+
+    /// Lets an instance of which no image is made any more run on, unless it has gone on already.
+    fn let_go(&mut self, of: Option<(String, u64)>) {
+        let Some((id, version)) = of else {
+            return;
+        };
+        let record = self.instances.get(&id).filter(|record| record.version == version);
+        if record.is_some_and(|record| record.state() == State::CreatingImage) {
+            self.enter(&id, State::Running);
+        }
     }
 }
 
@@ -206,19 +223,17 @@ pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
     call.check_match(&etag_of(&image.view))?;
     let removed = world.images.remove(id);
     world.touch(Table::Images, id);
-    if let Some(ImageRecord { work: Some(work), failure, .. }) = removed {
+    if let Some(ImageRecord { work: Some(work), failure, of, .. }) = removed {
         world.cut_short(&work, failure);
+        world.let_go(of);
     }
     Ok(Answer::empty())
 }
 
-/// `POST /20160918/images`: an image of a running or stopped instance.
-pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
-    let body = call.object()?;
+/// What an image of an instance is made with; refuses what cannot be.
+fn wish(world: &World, body: &Map<String, Value>, record: &Record) -> Result<Making, Refusal> {
     let compartment = body.required("compartmentId")?;
     world.check_compartment(&compartment)?;
-    let of = body.required("instanceId")?;
-    let record = world.instances.get(&of).ok_or_else(|| Refusal::related("instance", &of))?;
     if !matches!(record.state(), State::Running | State::Stopped) {
         let message = format!("instance is in state {}", record.state().word());
         return Err(Refusal::incorrect_state(message));
@@ -226,28 +241,53 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
     let base = record.instance.image_id.clone();
     let like = base.as_ref().and_then(|id| world.images.get(id)).map(|image| &image.view);
     let of_base = |name: &str| like.and_then(|view| view.get(name)).cloned().unwrap_or_default();
-    let id = world.new_id("image");
-    let making = Making {
-        id: id.clone(),
-        name: body.text("displayName")?.unwrap_or_else(|| format!("image of {of}")),
+    let name = body.text("displayName")?;
+    Ok(Making {
+        id: world.new_id("image"),
+        name: name.unwrap_or_else(|| format!("image of {}", record.id())),
         system: of_base("operatingSystem"),
         version: of_base("operatingSystemVersion"),
         tags: Value::Object(body.freeform_tags()?.unwrap_or_default()),
         base,
         state: "PROVISIONING",
-        compartment: compartment.clone(),
+        compartment,
         created: None,
-    };
+    })
+}
+
+impl World {
+    /// Puts a running instance into `CREATING_IMAGE`, and gives how to know it again.
+    fn hold_still(&mut self, id: &str) -> Option<(String, u64)> {
+        let record = self.instances.get_mut(id)?;
+        if record.state() != State::Running {
+            return None;
+        }
+        record.version += 1;
+        let version = record.version;
+        self.enter(id, State::CreatingImage);
+        Some((id.to_owned(), version))
+    }
+}
+
+/// `POST /20160918/images`: an image of a running or stopped instance.
+pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
+    let body = call.object()?;
+    let of = body.required("instanceId")?;
+    let record = world.instances.get(&of).ok_or_else(|| Refusal::related("instance", &of))?;
+    let making = wish(world, body, record)?;
+    let id = making.id.clone();
     let work = world.open_work(&Work {
         operation: "CreateImage",
-        compartment: &compartment,
+        compartment: &making.compartment,
         action: "CREATED",
         kind: "image",
         id: &id,
     });
-    world.make_image(&making, Some(work.clone()), call.failure());
+    world.make_image(&making);
+    let of = world.hold_still(&of);
     world.schedule(world.settings.timing.image, Event::Image(id.clone()));
-    let image = world.images.get(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
+    let image = world.images.get_mut(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
+    (image.work, image.failure, image.of) = (Some(work.clone()), call.failure(), of);
     let answer = Answer::json(&image.view).header("etag", etag_of(&image.view));
     Ok(answer.header("opc-work-request-id", work))
 }

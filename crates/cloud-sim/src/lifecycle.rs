@@ -225,7 +225,7 @@ impl World {
     }
 
     /// Puts an instance into a state, with all that goes with it.
-    fn enter(&mut self, id: &str, state: State) {
+    pub(crate) fn enter(&mut self, id: &str, state: State) {
         let Some(record) = self.instances.get_mut(id) else {
             return;
         };

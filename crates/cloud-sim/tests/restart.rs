@@ -37,7 +37,9 @@ async fn an_image_that_was_being_made_is_finished_after_a_restart() {
     let work = made.header("opc-work-request-id").unwrap();
     drop(scene);
     let scene = start(state.path()).await;
+    assert_eq!(scene.state(&id).await, "CREATING_IMAGE");
     scene.advance(10);
+    assert_eq!(scene.state(&id).await, "RUNNING");
     let image = format!("/20160918/images/{}", made.json()["id"].as_str().unwrap());
     assert_eq!(scene.get(&image).await.ok().json()["lifecycleState"], "AVAILABLE");
     let work = scene.get(&format!("/20160918/workRequests/{work}")).await.ok().json();
