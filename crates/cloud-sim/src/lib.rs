@@ -40,6 +40,7 @@ mod settings;
 mod shared;
 mod state;
 mod table;
+mod temporary;
 mod throttle;
 mod timing;
 mod usage;

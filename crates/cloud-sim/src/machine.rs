@@ -3,6 +3,7 @@
 use crate::group;
 use crate::instance::Record;
 use crate::leftover;
+use crate::temporary;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -128,7 +129,12 @@ fn machines_in(directory: &Path) -> PathBuf {
 pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs) {
     let mut keepers = JoinSet::new();
     let mut lines: HashMap<String, mpsc::UnboundedSender<Order>> = HashMap::new();
-    end_left(programs.directory.clone()).await;
+    if programs.temporary {
+        // Others', of which none is in the way of ours.
+        tokio::spawn(temporary::sweep());
+    } else {
+        end_left(programs.directory.clone()).await;
+    }
     while let Some(order) = orders.recv().await {
         while keepers.try_join_next().is_some() {}
         let machine = match &order {
