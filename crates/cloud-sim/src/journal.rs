@@ -130,6 +130,9 @@ impl Journal {
         let write = || {
             let mut file = File::create(&new)?;
             file.write_all(lines)?;
+            // A power cut may cost the newest lines, which are not waited for. Without this it could
+            // cost all: the new name can be on the disk before what is in the file. Everybody
+            // waits for it, but only once for each time that the file has grown by as much again.
             file.sync_all()?;
             fs::rename(&new, &path)?;
             Ok(file)
