@@ -1,28 +1,12 @@
 //! What there is beside instances: shapes, subnets, networks and compute clusters.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::page::{Item, cut, page, turn};
+use crate::page::{Row, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
 use crate::table::Table;
 use crate::world::{World, etag_of};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
-
-/// A row of a list, sorted by a field.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row {
-    view: Value,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Item for Row {
-    fn key(&self) -> String {
-        self.key.clone()
-    }
-}
 
 fn shape_view(shape: &Shape) -> Value {
     let options = shape.flexible.map(|(ocpus, memory)| {
@@ -140,7 +124,7 @@ fn vcn_view(world: &World, subnet: &Subnet) -> Value {
 /// `GET /20160918/vcns`.
 pub(crate) fn vcns(world: &mut World, call: &Call<'_>) -> Outcome {
     world.check_compartment(call.query.require("compartmentId")?)?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<Row<Value>> = Vec::new();
     for subnet in &world.settings.subnets {
         if rows.iter().all(|row| row.key != subnet.vcn) {
             rows.push(Row { view: vcn_view(world, subnet), key: subnet.vcn.clone() });
@@ -210,7 +194,7 @@ pub(crate) fn compute_clusters(world: &mut World, call: &Call<'_>) -> Outcome {
             .into_iter()
             .all(|field| is(cluster, call, field))
     });
-    let rows = wanted.map(|(id, cluster)| Row { view: json!(cluster), key: id.clone() }).collect();
+    let rows = wanted.map(|(id, cluster)| Row { view: cluster, key: id.clone() }).collect();
     let (items, next) = cut(rows, &call.query, world.settings.page_size, false)?;
     Ok(turn(Answer::json(&json!({"items": items})), next))
 }

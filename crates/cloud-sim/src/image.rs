@@ -3,8 +3,7 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Record};
 use crate::lifecycle::Event;
-use crate::operate::{by_name, descending};
-use crate::page::{Item, page};
+use crate::page::{Row, by_name, descending, page};
 use crate::query::{Call, Fields, Query};
 use crate::settings::Image;
 use crate::state::State;
@@ -154,21 +153,6 @@ impl World {
 
 fn field<'a>(view: &'a Map<String, Value>, name: &str) -> &'a str {
     view.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// A row of a list of images.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row<'a> {
-    view: &'a Map<String, Value>,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Item for Row<'_> {
-    fn key(&self) -> String {
-        self.key.clone()
-    }
 }
 
 /// `GET /20160918/images`.

@@ -1,14 +1,13 @@
 //! Service limits and room for instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::page::{Item, page};
+use crate::page::{Row, page};
 use crate::query::{Call, Fields};
 use crate::settings::{Capacity, Limit, Shape};
 use crate::usage::{real, weight};
 use crate::wish::Wish;
 use crate::world::World;
 use hyper::StatusCode;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 impl World {
@@ -84,15 +83,9 @@ fn whole(value: f64) -> u64 {
     value.max(0.0) as u64
 }
 
-/// A row of the list of limits.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row(Value);
-
-impl Item for Row {
-    fn key(&self) -> String {
-        self.0.to_string()
-    }
+/// A row of a list of limits, by what it shows.
+fn row(view: Value) -> Row<Value> {
+    Row { key: view.to_string(), view }
 }
 
 fn check_service(name: &str) -> Result<(), Refusal> {
@@ -125,7 +118,7 @@ pub(crate) fn values(world: &mut World, call: &Call<'_>) -> Outcome {
             let Some(value) = world.limit(name, domain) else {
                 continue;
             };
-            rows.push(Row(json!({
+            rows.push(row(json!({
                 "name": name,
                 "scopeType": "AD",
                 "availabilityDomain": domain,
@@ -167,7 +160,7 @@ pub(crate) fn definitions(world: &mut World, call: &Call<'_>) -> Outcome {
     names.sort_unstable();
     names.dedup();
     let rows = names.into_iter().filter(|name| call.query.allows("name", name)).map(|name| {
-        Row(json!({
+        row(json!({
             "name": name,
             "serviceName": "compute",
             "description": name,

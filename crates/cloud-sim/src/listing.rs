@@ -2,8 +2,7 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Record;
-use crate::operate::{by_name, descending};
-use crate::page::{Window, not_ours, token};
+use crate::page::{Window, by_name, descending, not_ours, token};
 use crate::query::{Call, Query};
 use crate::state::State;
 use crate::world::World;

@@ -259,7 +259,7 @@ pub(crate) fn list_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
             && query.allows("availabilityDomain", &record.instance.availability_domain)
     });
     let rows = rows.map(|record| (record.number, record));
-    numbered(rows, query, world.settings.page_size, attachment_view)
+    numbered(rows, query, (world.settings.page_size, false), attachment_view)
 }
 
 /// `GET /20160918/vnicAttachments/{id}`.
@@ -299,7 +299,7 @@ pub(crate) fn list_private_ips(world: &mut World, call: &Call<'_>) -> Outcome {
             && wanted(record.vnic.address)
     });
     let rows = rows.map(|record| (record.number, record));
-    numbered(rows, query, world.settings.page_size, private_ip_view)
+    numbered(rows, query, (world.settings.page_size, false), private_ip_view)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Everything that is in the cloud.
 
 use crate::answer::Refusal;
+use crate::boot_volume::BootVolume;
 use crate::clock::{Clock, Moment, Speed};
 use crate::error::Error;
 use crate::image::ImageRecord;
@@ -34,7 +35,7 @@ pub(crate) struct World {
     pub(crate) compute_clusters: BTreeMap<String, Map<String, Value>>,
     pub(crate) configurations: BTreeMap<String, Map<String, Value>>,
     pub(crate) pools: BTreeMap<String, Map<String, Value>>,
-    pub(crate) boot_volumes: BTreeMap<String, Map<String, Value>>,
+    pub(crate) boot_volumes: BTreeMap<String, BootVolume>,
     pub(crate) capacity: Vec<Capacity>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) addresses: BTreeMap<String, Addresses>,
