@@ -52,7 +52,7 @@ mod world;
 pub use admin::Admin;
 pub use cloud::Cloud;
 pub use credentials::Credentials;
-pub use error::Error;
+pub use error::{Error, chain};
 pub use fault::{Fault, Rule};
 pub use instance::Instance;
 pub use record::Recorded;

@@ -2,7 +2,6 @@
 
 use clap::Parser;
 use cloud_sim::{Cloud, Error, Settings};
-use std::error::Error as _;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -99,13 +98,7 @@ async fn main() -> ExitCode {
 
 #[expect(clippy::print_stderr, reason = "the one place that says why the program ends")]
 fn complain(error: &Error) {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    eprintln!("cloud-sim: {text}");
+    eprintln!("cloud-sim: {}", cloud_sim::chain(error));
 }
 
 async fn run(arguments: Arguments) -> Result<(), Error> {
