@@ -307,7 +307,10 @@ fn try_run(
     let directory = programs.machines();
     std::fs::create_dir_all(&directory)?;
     let file = directory.join(format!("{}.json", machine.id));
-    std::fs::write(&file, machine.describe().to_string())?;
+    // Beside it first: what runs may read it at any time.
+    let new = file.with_extension("new");
+    std::fs::write(&new, machine.describe().to_string())?;
+    std::fs::rename(&new, &file)?;
     let log = programs.open_log()?;
     Command::new(program)
         .args(arguments)

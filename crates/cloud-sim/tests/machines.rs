@@ -259,3 +259,29 @@ async fn machines_were_left_behind_when_the_state_was_spelled_another_way() {
     let _scene = Scene::new(settings).await;
     eventually("it is ended", || !runs(&left)).await;
 }
+
+#[tokio::test]
+async fn the_file_of_a_machine_was_rewritten_under_its_reader() {
+    let work = TempDir::new().unwrap();
+    let (log, seen) = (work.path().join("log"), work.path().join("seen"));
+    // The first boot's file, by a name of its own.
+    let up = format!(
+        "ln $METADATA_FILE {}\ncat $METADATA_FILE >> {1}\necho >> {1}",
+        seen.display(),
+        log.display()
+    );
+    let settings = Settings {
+        state: Some(work.path().join("state")),
+        machine_up: vec![script(work.path(), "up", &up)],
+        ..Settings::quick()
+    };
+    let scene = Scene::new(settings).await;
+    let target = format!("/20160918/instances/{}", scene.launch("n1").await);
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    let before = std::fs::read_to_string(&seen).unwrap();
+    scene.send("PUT", &target, r#"{"metadata": {"note": "new"}}"#).await.ok();
+    scene.send("POST", &format!("{target}?action=RESET"), "").await.ok();
+    eventually("it starts again", || processes(&log).len() == 2).await;
+    assert!(processes(&log).concat().contains("note"), "{:?}", processes(&log));
+    assert_eq!(std::fs::read_to_string(&seen).unwrap(), before);
+}
