@@ -1,6 +1,7 @@
 //! What there is beside instances: shapes, subnets, networks and compute clusters.
 
 use crate::answer::{Answer, Outcome, Refusal};
+use crate::network::Addresses;
 use crate::page::{Row, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
@@ -77,7 +78,7 @@ fn subnet_view(world: &World, subnet: &Subnet) -> Value {
         "subnetDomainName": "sub.vcn.oraclevcn.com",
         "timeCreated": "2026-01-01T00:00:00.000Z",
         "vcnId": subnet.vcn,
-        "virtualRouterIp": "10.1.0.1",
+        "virtualRouterIp": world.addresses.get(&subnet.id).map(Addresses::router),
         "virtualRouterMac": "00:00:17:00:00:01",
     })
 }
@@ -86,10 +87,8 @@ fn subnet_view(world: &World, subnet: &Subnet) -> Value {
 pub(crate) fn subnets(world: &mut World, call: &Call<'_>) -> Outcome {
     let compartment = call.query.require("compartmentId")?;
     world.check_compartment(compartment)?;
-    let rows = world.settings.subnets.iter().filter(|subnet| {
-        world.settings.compartments.first().is_some_and(|first| first == compartment)
-            && call.query.allows("vcnId", &subnet.vcn)
-            && call.query.allows("displayName", &subnet.name)
+    let rows = world.subnets_of(compartment).filter(|subnet| {
+        call.query.allows("vcnId", &subnet.vcn) && call.query.allows("displayName", &subnet.name)
     });
     let rows = rows
         .map(|subnet| Row { view: subnet_view(world, subnet), key: subnet.id.clone() })
@@ -123,9 +122,10 @@ fn vcn_view(world: &World, subnet: &Subnet) -> Value {
 
 /// `GET /20160918/vcns`.
 pub(crate) fn vcns(world: &mut World, call: &Call<'_>) -> Outcome {
-    world.check_compartment(call.query.require("compartmentId")?)?;
+    let compartment = call.query.require("compartmentId")?;
+    world.check_compartment(compartment)?;
     let mut rows: Vec<Row<Value>> = Vec::new();
-    for subnet in &world.settings.subnets {
+    for subnet in world.subnets_of(compartment) {
         if rows.iter().all(|row| row.key != subnet.vcn) {
             rows.push(Row { view: vcn_view(world, subnet), key: subnet.vcn.clone() });
         }
@@ -142,6 +142,12 @@ pub(crate) fn vcn(world: &mut World, call: &Call<'_>) -> Outcome {
 }
 
 impl World {
+    /// The subnets of a compartment: all are in the first.
+    fn subnets_of(&self, compartment: &str) -> impl Iterator<Item = &Subnet> {
+        let here = self.settings.compartments.first().is_some_and(|first| first == compartment);
+        self.settings.subnets.iter().filter(move |_| here)
+    }
+
     /// A compute cluster of this id, from the settings.
     pub(crate) fn add_compute_cluster(&mut self, id: &str) {
         let view = json!({

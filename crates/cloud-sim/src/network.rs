@@ -51,6 +51,13 @@ impl Addresses {
         })
     }
 
+    /// The address of the router, which is the first after the network's own; that of a range
+    /// which everybody shares is its own.
+    pub(crate) fn router(&self) -> Ipv4Addr {
+        let router = if self.shared { self.first } else { self.first - 1 };
+        router.into()
+    }
+
     fn holds(&self, address: u32) -> bool {
         (self.first..=self.last).contains(&address)
     }

@@ -2,9 +2,9 @@
 
 mod support;
 
-use cloud_sim::Limit;
+use cloud_sim::{Limit, Settings, Subnet};
 use serde_json::{Value, json};
-use support::{COMPARTMENT, DOMAIN, Scene};
+use support::{COMPARTMENT, DOMAIN, SUBNET, Scene};
 
 #[tokio::test]
 async fn every_reading_operation_answers() {
@@ -41,6 +41,27 @@ async fn every_reading_operation_answers() {
     for target in ["instancePools/x", "instancePools/x/instances"] {
         let missing = scene.get(&format!("/20160918/{target}")).await;
         missing.refused(404, "NotAuthorizedOrNotFound");
+    }
+}
+
+#[tokio::test]
+async fn the_network_was_the_same_whatever_it_was_asked_of() {
+    let mut settings = Settings { speed: 0.0, ..Settings::default() };
+    settings.compartments.push("ocid1.compartment.oc1..other".to_owned());
+    for (id, cidr) in [("mid", "10.7.9.77/20"), ("one", "127.0.0.1/32")] {
+        let first = settings.subnets[0].clone();
+        settings.subnets.push(Subnet { id: id.to_owned(), cidr: cidr.to_owned(), ..first });
+    }
+    let scene = Scene::new(settings).await;
+    for (list, expected) in [("vcns", 1), ("subnets", 3)] {
+        for (of, expected) in [(COMPARTMENT, expected), ("ocid1.compartment.oc1..other", 0)] {
+            let rows = scene.get(&format!("/20160918/{list}?compartmentId={of}")).await.ok().json();
+            assert_eq!(rows.as_array().map(Vec::len), Some(expected), "{list} of {of}");
+        }
+    }
+    for (id, expected) in [(SUBNET, "10.1.0.1"), ("mid", "10.7.0.1"), ("one", "127.0.0.1")] {
+        let subnet = scene.get(&format!("/20160918/subnets/{id}")).await.ok().json();
+        assert_eq!(subnet["virtualRouterIp"], expected, "{id}");
     }
 }
 
