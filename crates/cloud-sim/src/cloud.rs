@@ -48,7 +48,7 @@ impl Cloud {
         let programs = !settings.machine_up.is_empty() || !settings.machine_down.is_empty();
         let (orders, received) = programs.then(mpsc::unbounded_channel).unzip();
         let shared = Arc::new(Shared::new(&settings, orders)?);
-        let (machines, made) = machines(&settings, address, received)?;
+        let (machines, made) = machines((&settings, &shared), address, received)?;
         let (stop, stopped) = oneshot::channel();
         let life = Life { listener, shared: Arc::clone(&shared), machines, stopped };
         let (ready, started) = oneshot::channel();
@@ -133,7 +133,7 @@ enum Machines {
 /// What there is to do about machines, with the line to their keeper, if they have one; and the
 /// directory that was made for them, if there is no state.
 fn machines(
-    settings: &Settings,
+    (settings, shared): (&Settings, &Shared),
     address: SocketAddr,
     line: Option<mpsc::UnboundedReceiver<Order>>,
 ) -> Result<(Machines, Option<Hold>), Error> {
@@ -154,6 +154,7 @@ fn machines(
         directory,
         temporary: settings.state.is_none(),
         service: format!("http://{address}"),
+        hurry: shared.hurry.subscribe(),
     };
     Ok((Machines::Kept(line, programs), hold))
 }
@@ -190,6 +191,8 @@ impl Life {
         let _ = self.stopped.await;
         serving.abort();
         ticking.abort();
+        // With its connections: what nobody keeps any more must not be promised to a client.
+        let _ = serving.await;
         self.shared.with(World::dismiss_machines);
         if let Some(keeper) = keeper {
             let _ = keeper.await;
