@@ -20,57 +20,67 @@ async fn rows(scene: &Scene, target: &str) -> Vec<Value> {
     scene.get(&target).await.ok().json().as_array().unwrap().clone()
 }
 
-/// Makes one of each thing that a journal has to keep, and gives where each can be got.
-async fn one_of_each(scene: &Scene) -> Vec<String> {
+/// Makes things that stay as they are, and gives where each can be got.
+async fn things(scene: &Scene) -> Vec<String> {
     let post = async |what: &str, body: Value| {
         let made = scene.send("POST", &format!("/20160918/{what}"), &body.to_string()).await.ok();
-        made.json()["id"].as_str().unwrap().to_owned()
+        format!("{what}/{}", made.json()["id"].as_str().unwrap())
     };
-    let (compartment, domain) = (COMPARTMENT, "Uocm:PHX-AD-2");
+    let domain = "Uocm:PHX-AD-2";
     let details = json!({"instanceType": "compute", "launchDetails": launch_body("p1")});
-    let body = json!({"compartmentId": compartment, "source": "NONE", "instanceDetails": details});
+    let body = json!({"compartmentId": COMPARTMENT, "source": "NONE", "instanceDetails": details});
     let configuration = post("instanceConfigurations", body).await;
     let body = json!({
-        "compartmentId": compartment,
-        "instanceConfigurationId": configuration,
+        "compartmentId": COMPARTMENT,
+        "instanceConfigurationId": configuration.rsplit('/').next(),
         "placementConfigurations": [{"availabilityDomain": domain, "primarySubnetId": SUBNET}],
         "size": 2,
     });
     let pool = post("instancePools", body).await;
-    let body = json!({"compartmentId": compartment, "availabilityDomain": domain});
+    let body = json!({"compartmentId": COMPARTMENT, "availabilityDomain": domain});
     let cluster = post("computeClusters", body).await;
-    let (up, ended, half) =
-        (scene.launch("up").await, scene.launch("ended").await, scene.launch("half").await);
-    let ended_volume = format!(
-        "bootVolumeAttachments?compartmentId={compartment}\
+    vec![format!("{pool}/instances"), pool, configuration, cluster]
+}
+
+/// Launches one instance for each way that it and its VNIC can be in, and gives where to get them.
+async fn lives(scene: &Scene) -> Vec<String> {
+    let (up, ended, stopping) =
+        (scene.launch("up").await, scene.launch("ended").await, scene.launch("stopping").await);
+    let volume = format!(
+        "bootVolumeAttachments?compartmentId={COMPARTMENT}\
          &availabilityDomain=Uocm%3APHX-AD-1&instanceId={ended}"
     );
-    let volume = rows(scene, &ended_volume).await[0]["bootVolumeId"].clone();
+    let volume = rows(scene, &volume).await[0]["bootVolumeId"].clone();
     scene.advance(10);
     let end = format!("/20160918/instances/{ended}?preserveBootVolume=true");
     scene.send("DELETE", &end, "").await.ok();
     scene.advance(10);
-    let stop = format!("/20160918/instances/{half}?action=STOP");
+    let attaching = scene.launch("attaching").await;
+    scene.advance(1);
+    let stop = format!("/20160918/instances/{stopping}?action=STOP");
     let work = scene.send("POST", &stop, "").await.ok().header("opc-work-request-id");
-    let of = |id: &str| format!("vnicAttachments?compartmentId={compartment}&instanceId={id}");
+    let all = [&up, &ended, &stopping, &attaching];
+    let of = |id: &String| format!("vnicAttachments?compartmentId={COMPARTMENT}&instanceId={id}");
+    let cards = all.map(of);
+    let mut states = Vec::new();
+    for card in &cards {
+        states.push(rows(scene, card).await[0]["lifecycleState"].clone());
+    }
+    assert_eq!(states, ["ATTACHED", "DETACHED", "ATTACHED", "ATTACHING"]);
     let vnic = rows(scene, &of(&up)).await[0]["vnicId"].clone();
-    let mut all = vec![of(&up), of(&ended), of(&half)];
-    all.push(format!("instanceConfigurations/{configuration}"));
-    all.push(format!("instancePools/{pool}"));
-    all.push(format!("instancePools/{pool}/instances"));
-    all.push(format!("computeClusters/{cluster}"));
-    all.push(format!("bootVolumes/{}", volume.as_str().unwrap()));
-    all.push(format!("vnics/{}", vnic.as_str().unwrap()));
-    all.extend(work.map(|work| format!("workRequests/{work}")));
-    all.extend([&up, &ended, &half].map(|id| format!("instances/{id}")));
-    all
+    let mut targets = vec![format!("vnics/{}", vnic.as_str().unwrap())];
+    targets.push(format!("bootVolumes/{}", volume.as_str().unwrap()));
+    targets.push(format!("workRequests/{}", work.unwrap()));
+    targets.extend(all.map(|id| format!("instances/{id}")));
+    targets.into_iter().chain(cards).collect()
 }
 
 #[tokio::test]
 async fn what_nobody_looked_at_after_a_restart_could_be_gone() {
     let state = TempDir::new().unwrap();
     let mut scene = start(state.path()).await;
-    let targets = one_of_each(&scene).await;
+    let mut targets = things(&scene).await;
+    targets.extend(lives(&scene).await);
     let mut before = Vec::new();
     for target in &targets {
         let answer = scene.get(&format!("/20160918/{target}")).await.ok();
