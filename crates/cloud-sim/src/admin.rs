@@ -164,6 +164,12 @@ impl Admin {
         self.shared.with(|world| world.force(id, state))
     }
 
+    /// Lets the machines end at once when the cloud does, or while it does: what runs there is killed,
+    /// and the program for the end is not waited for, nor begun.
+    pub fn hurry(&self) {
+        self.shared.hurry.send_replace(true);
+    }
+
     /// Says what is wrong with the journal, if it could not be written: nothing is kept since.
     pub fn kept(&self) -> Result<(), Error> {
         self.shared.with(|world| world.journal.kept())

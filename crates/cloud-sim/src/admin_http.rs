@@ -3,7 +3,7 @@
 use crate::admin::Admin;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::clock::{Change, Speed};
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::instance::Record;
 use crate::launch::launch;
 use crate::query::{self, Call, Query};
@@ -171,16 +171,17 @@ impl Admin {
     }
 
     fn show_instances(&self) -> Answer {
-        self.look(|world| {
-            let mut records: Vec<_> = world.instances.values().collect();
-            records.sort_by_key(|record| record.number);
-            records.into_iter().map(show).collect()
-        })
+        // While others wait, nothing is written that can be written after.
+        let mut records: Vec<Record> =
+            self.shared.with(|world| world.instances.values().cloned().collect());
+        records.sort_unstable_by_key(|record| record.number);
+        Answer::json(&records.iter().map(show).collect::<Vec<_>>())
     }
 
     fn show_instance(&self, id: &str) -> Outcome {
-        let view = self.shared.with(|world| world.instances.get(id).map(show));
-        view.map(|view| Answer::json(&view)).ok_or_else(|| Refusal::not_found("instance", id))
+        let record = self.shared.with(|world| world.instances.get(id).cloned());
+        let record = record.ok_or_else(|| Refusal::not_found("instance", id))?;
+        Ok(Answer::json(&show(&record)))
     }
 
     /// Launches as a client would, by another's hand.
@@ -207,15 +208,4 @@ fn show(record: &Record) -> Value {
         "boots": record.boots,
         "bootVolume": record.boot_volume,
     })
-}
-
-/// An error with all its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

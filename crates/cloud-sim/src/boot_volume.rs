@@ -2,16 +2,23 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Instance, Record};
-use crate::journal::Table;
-use crate::page::{Item, numbered, page};
+use crate::page::{Row, numbered, page};
 use crate::query::Call;
 use crate::state::State;
+use crate::table::Table;
 use crate::world::World;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Set on volumes that stay when their instance ends; never shown.
-const KEPT: &str = "kept";
+/// A boot volume.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct BootVolume {
+    /// As answers show it. A journal has it all as one object.
+    #[serde(flatten)]
+    view: Map<String, Value>,
+    /// True if it stays when its instance ends.
+    kept: bool,
+}
 
 impl World {
     /// A boot volume of this id, with or without an instance that it was made for.
@@ -38,10 +45,9 @@ impl World {
             "freeformTags": {},
             "definedTags": {},
             "timeCreated": self.clock.stamp(),
-            KEPT: of.is_none(),
         });
         let view = view.as_object().cloned().unwrap_or_default();
-        self.boot_volumes.insert(id.to_owned(), view);
+        self.boot_volumes.insert(id.to_owned(), BootVolume { view, kept: of.is_none() });
         self.touch(Table::BootVolumes, id);
     }
 
@@ -56,7 +62,7 @@ impl World {
     /// once more.
     pub(crate) fn take_boot_volume(&mut self, id: &str) -> String {
         if let Some(volume) = self.boot_volumes.get_mut(id) {
-            volume.insert(KEPT.to_owned(), Value::Bool(false));
+            volume.kept = false;
             self.touch(Table::BootVolumes, id);
         }
         id.to_owned()
@@ -80,7 +86,7 @@ impl World {
     /// Lets the boot volume of an instance outlive it.
     pub(crate) fn keep_boot_volume(&mut self, record: &Record) {
         if let Some(volume) = self.boot_volumes.get_mut(&record.boot_volume) {
-            volume.insert(KEPT.to_owned(), Value::Bool(true));
+            volume.kept = true;
             self.touch(Table::BootVolumes, &record.boot_volume);
         }
     }
@@ -90,40 +96,24 @@ impl World {
         let Some(id) = self.instances.get(instance).map(|record| record.boot_volume.clone()) else {
             return;
         };
-        let kept = self.boot_volumes.get(&id).and_then(|volume| volume.get(KEPT));
-        if kept != Some(&Value::Bool(true)) {
+        if self.boot_volumes.get(&id).is_none_or(|volume| !volume.kept) {
             self.boot_volumes.remove(&id);
             self.touch(Table::BootVolumes, &id);
         }
     }
 }
 
-fn shown(volume: &Map<String, Value>) -> Map<String, Value> {
-    volume.iter().filter(|(key, _)| *key != KEPT).map(|(k, v)| (k.clone(), v.clone())).collect()
-}
-
-/// A row of a list of boot volumes.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row(Map<String, Value>);
-
-impl Item for Row {
-    fn key(&self) -> String {
-        self.0.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
-    }
-}
-
 /// `GET /20160918/bootVolumes`.
 pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
-    let is = |volume: &Map<String, Value>, parameter: &str| {
-        let value = volume.get(parameter).and_then(Value::as_str).unwrap_or_default();
+    let is = |volume: &BootVolume, parameter: &str| {
+        let value = volume.view.get(parameter).and_then(Value::as_str).unwrap_or_default();
         call.query.allows(parameter, value)
     };
     let wanted = world
         .boot_volumes
-        .values()
-        .filter(|volume| is(volume, "compartmentId") && is(volume, "availabilityDomain"));
-    let rows = wanted.map(|volume| Row(shown(volume))).collect();
+        .iter()
+        .filter(|(_, volume)| is(volume, "compartmentId") && is(volume, "availabilityDomain"));
+    let rows = wanted.map(|(id, volume)| Row { key: id.clone(), view: &volume.view }).collect();
     page(rows, &call.query, world.settings.page_size, false)
 }
 
@@ -132,7 +122,7 @@ pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
     let volume = world.boot_volumes.get(id);
     let volume = volume.ok_or_else(|| Refusal::not_found("boot volume", id))?;
-    Ok(Answer::json(&shown(volume)).header("etag", "bv"))
+    Ok(Answer::json(&volume.view).header("etag", "bv"))
 }
 
 fn attachment_view(record: &Record) -> Value {
@@ -162,5 +152,5 @@ pub(crate) fn list_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
             && call.query.allows("bootVolumeId", &record.boot_volume)
     });
     let rows = rows.map(|record| (record.number, record));
-    numbered(rows, &call.query, world.settings.page_size, attachment_view)
+    numbered(rows, &call.query, (world.settings.page_size, false), attachment_view)
 }

@@ -1,28 +1,13 @@
 //! What there is beside instances: shapes, subnets, networks and compute clusters.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::journal::Table;
-use crate::page::{Item, cut, page, turn};
+use crate::network::Addresses;
+use crate::page::{Row, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
+use crate::table::Table;
 use crate::world::{World, etag_of};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
-
-/// A row of a list, sorted by a field.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row {
-    view: Value,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Item for Row {
-    fn key(&self) -> String {
-        self.key.clone()
-    }
-}
 
 fn shape_view(shape: &Shape) -> Value {
     let options = shape.flexible.map(|(ocpus, memory)| {
@@ -93,7 +78,7 @@ fn subnet_view(world: &World, subnet: &Subnet) -> Value {
         "subnetDomainName": "sub.vcn.oraclevcn.com",
         "timeCreated": "2026-01-01T00:00:00.000Z",
         "vcnId": subnet.vcn,
-        "virtualRouterIp": "10.1.0.1",
+        "virtualRouterIp": world.addresses.get(&subnet.id).map(Addresses::router),
         "virtualRouterMac": "00:00:17:00:00:01",
     })
 }
@@ -102,10 +87,8 @@ fn subnet_view(world: &World, subnet: &Subnet) -> Value {
 pub(crate) fn subnets(world: &mut World, call: &Call<'_>) -> Outcome {
     let compartment = call.query.require("compartmentId")?;
     world.check_compartment(compartment)?;
-    let rows = world.settings.subnets.iter().filter(|subnet| {
-        world.settings.compartments.first().is_some_and(|first| first == compartment)
-            && call.query.allows("vcnId", &subnet.vcn)
-            && call.query.allows("displayName", &subnet.name)
+    let rows = world.subnets_of(compartment).filter(|subnet| {
+        call.query.allows("vcnId", &subnet.vcn) && call.query.allows("displayName", &subnet.name)
     });
     let rows = rows
         .map(|subnet| Row { view: subnet_view(world, subnet), key: subnet.id.clone() })
@@ -139,9 +122,10 @@ fn vcn_view(world: &World, subnet: &Subnet) -> Value {
 
 /// `GET /20160918/vcns`.
 pub(crate) fn vcns(world: &mut World, call: &Call<'_>) -> Outcome {
-    world.check_compartment(call.query.require("compartmentId")?)?;
-    let mut rows: Vec<Row> = Vec::new();
-    for subnet in &world.settings.subnets {
+    let compartment = call.query.require("compartmentId")?;
+    world.check_compartment(compartment)?;
+    let mut rows: Vec<Row<Value>> = Vec::new();
+    for subnet in world.subnets_of(compartment) {
         if rows.iter().all(|row| row.key != subnet.vcn) {
             rows.push(Row { view: vcn_view(world, subnet), key: subnet.vcn.clone() });
         }
@@ -158,6 +142,12 @@ pub(crate) fn vcn(world: &mut World, call: &Call<'_>) -> Outcome {
 }
 
 impl World {
+    /// The subnets of a compartment: all are in the first.
+    fn subnets_of(&self, compartment: &str) -> impl Iterator<Item = &Subnet> {
+        let here = self.settings.compartments.first().is_some_and(|first| first == compartment);
+        self.settings.subnets.iter().filter(move |_| here)
+    }
+
     /// A compute cluster of this id, from the settings.
     pub(crate) fn add_compute_cluster(&mut self, id: &str) {
         let view = json!({
@@ -210,7 +200,7 @@ pub(crate) fn compute_clusters(world: &mut World, call: &Call<'_>) -> Outcome {
             .into_iter()
             .all(|field| is(cluster, call, field))
     });
-    let rows = wanted.map(|(id, cluster)| Row { view: json!(cluster), key: id.clone() }).collect();
+    let rows = wanted.map(|(id, cluster)| Row { view: cluster, key: id.clone() }).collect();
     let (items, next) = cut(rows, &call.query, world.settings.page_size, false)?;
     Ok(turn(Answer::json(&json!({"items": items})), next))
 }

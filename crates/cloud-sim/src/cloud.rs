@@ -8,10 +8,11 @@ use crate::machine::{Order, Programs, end_left, keep};
 use crate::server::{serve, tick};
 use crate::settings::Settings;
 use crate::shared::Shared;
+use crate::temporary;
 use crate::world::World;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
@@ -47,7 +48,7 @@ impl Cloud {
         let programs = !settings.machine_up.is_empty() || !settings.machine_down.is_empty();
         let (orders, received) = programs.then(mpsc::unbounded_channel).unzip();
         let shared = Arc::new(Shared::new(&settings, orders)?);
-        let machines = machines(&settings, address, received)?;
+        let (machines, made) = machines((&settings, &shared), address, received)?;
         let (stop, stopped) = oneshot::channel();
         let life = Life { listener, shared: Arc::clone(&shared), machines, stopped };
         let (ready, started) = oneshot::channel();
@@ -69,7 +70,7 @@ impl Cloud {
             shared,
             stop: Some(stop),
             thread: Some(thread),
-            _hold: hold,
+            _hold: hold.or(made),
         })
     }
 
@@ -129,41 +130,40 @@ enum Machines {
     Kept(mpsc::UnboundedReceiver<Order>, Programs),
 }
 
-/// What there is to do about machines, with the line to their keeper, if they have one.
+/// What there is to do about machines, with the line to their keeper, if they have one; and the
+/// directory that was made for them, if there is no state.
 fn machines(
-    settings: &Settings,
+    (settings, shared): (&Settings, &Shared),
     address: SocketAddr,
     line: Option<mpsc::UnboundedReceiver<Order>>,
-) -> Result<Machines, Error> {
-    let whole = |directory: PathBuf| std::path::absolute(&directory).unwrap_or(directory);
-    let Some(line) = line else {
-        let left = settings.state.clone().map(whole);
-        return Ok(left.map_or(Machines::None, Machines::Left));
+) -> Result<(Machines, Option<Hold>), Error> {
+    let (directory, hold) = match (&settings.state, &line) {
+        (Some(state), _) => (whole(state)?, None),
+        (None, Some(_)) => {
+            let (directory, hold) = temporary::make()?;
+            (directory, Some(hold))
+        }
+        (None, None) => return Ok((Machines::None, None)),
     };
-    let directory = match &settings.state {
-        Some(directory) => directory.clone(),
-        None => temporary()?,
+    let Some(line) = line else {
+        return Ok((Machines::Left(directory), hold));
     };
     let programs = Programs {
         up: settings.machine_up.clone(),
         down: settings.machine_down.clone(),
-        directory: whole(directory),
+        directory,
         temporary: settings.state.is_none(),
         service: format!("http://{address}"),
+        hurry: shared.hurry.subscribe(),
     };
-    Ok(Machines::Kept(line, programs))
+    Ok((Machines::Kept(line, programs), hold))
 }
 
-/// A new directory that no other cloud has, whatever network it is in.
-fn temporary() -> Result<PathBuf, Error> {
-    loop {
-        let path = std::env::temp_dir().join(format!("cloud-sim-{:016x}", fastrand::u64(..)));
-        match std::fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(Error::File { path, source }),
-        }
-    }
+/// A directory by the one spelling that it has, because machines that were left behind are found
+/// by that of their files.
+fn whole(directory: &Path) -> Result<PathBuf, Error> {
+    let fail = |source| Error::File { path: directory.to_owned(), source };
+    std::fs::canonicalize(directory).map_err(fail)
 }
 
 /// What the thread of a cloud has.
@@ -191,6 +191,8 @@ impl Life {
         let _ = self.stopped.await;
         serving.abort();
         ticking.abort();
+        // With its connections: what nobody keeps any more must not be promised to a client.
+        let _ = serving.await;
         self.shared.with(World::dismiss_machines);
         if let Some(keeper) = keeper {
             let _ = keeper.await;

@@ -5,6 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
 
+/// An error with all its causes, as one line.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Why a cloud does not start, or what it is told by its other side cannot be.
 #[derive(Debug, Error)]
 #[non_exhaustive]

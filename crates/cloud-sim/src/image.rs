@@ -1,14 +1,13 @@
 //! Images: those from the settings, and those made of instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::instance::Failure;
-use crate::journal::Table;
+use crate::instance::{Failure, Record};
 use crate::lifecycle::Event;
-use crate::operate::{by_name, descending};
-use crate::page::{Item, page};
+use crate::page::{Row, by_name, descending, page};
 use crate::query::{Call, Fields, Query};
 use crate::settings::Image;
 use crate::state::State;
+use crate::table::Table;
 use crate::work_request::Work;
 use crate::world::{World, etag_of};
 use serde::{Deserialize, Serialize};
@@ -23,6 +22,9 @@ pub(crate) struct ImageRecord {
     /// If it is not going to be made, why.
     #[serde(default)]
     failure: Option<Failure>,
+    /// The instance that is `CREATING_IMAGE` as long as this is made, and the version of its plan.
+    #[serde(default)]
+    of: Option<(String, u64)>,
 }
 
 /// When the images of the settings were made that do not say: before any that the cloud makes.
@@ -57,10 +59,10 @@ impl World {
             compartment: compartment.unwrap_or(&self.settings.tenancy).clone(),
             created: Some(image.time_created.as_deref().unwrap_or(LONG_AGO).to_owned()),
         };
-        self.make_image(&making, None, None);
+        self.make_image(&making);
     }
 
-    fn make_image(&mut self, making: &Making, work: Option<String>, failure: Option<Failure>) {
+    fn make_image(&mut self, making: &Making) {
         let view = json!({
             "id": making.id,
             "baseImageId": making.base,
@@ -82,7 +84,8 @@ impl World {
         });
         let view = view.as_object().cloned().unwrap_or_default();
         let number = self.next_number();
-        self.images.insert(making.id.clone(), ImageRecord { view, number, work, failure });
+        let record = ImageRecord { view, number, work: None, failure: None, of: None };
+        self.images.insert(making.id.clone(), record);
         self.touch(Table::Images, &making.id);
     }
 
@@ -106,6 +109,20 @@ impl World {
         }
     }
 
+    /// Refuses an image that cannot take the place of the one that an instance booted from: only
+    /// Linux can, and only of the same distribution. Of an image that is gone nobody knows.
+    pub(crate) fn check_replacement(&self, old: Option<&str>, new: &str) -> Result<(), Refusal> {
+        self.check_image(new)?;
+        let system = |id: &str| Some(field(&self.images.get(id)?.view, "operatingSystem"));
+        let new = system(new).unwrap_or_default();
+        let old = old.and_then(system).unwrap_or(new);
+        if old != new || new.starts_with("Windows") {
+            let message = format!("a boot volume with {old} cannot be replaced by {new}");
+            return Err(Refusal::invalid(message));
+        }
+        Ok(())
+    }
+
     /// Makes an image AVAILABLE, or DELETED if it was not to be made.
     pub(crate) fn finish_image(&mut self, id: &str) {
         let Some(image) = self.images.get_mut(id) else {
@@ -114,30 +131,28 @@ impl World {
         let failure = image.failure.take();
         let state = if failure.is_none() { "AVAILABLE" } else { "DELETED" };
         image.view.insert("lifecycleState".to_owned(), json!(state));
-        if let Some(work) = image.work.take() {
+        let (work, of) = (image.work.take(), image.of.take());
+        if let Some(work) = work {
             self.close_work(&work, failure);
         }
+        self.let_go(of);
         self.touch(Table::Images, id);
+    }
+
+    /// Lets an instance of which no image is made any more run on, unless it has gone on already.
+    fn let_go(&mut self, of: Option<(String, u64)>) {
+        let Some((id, version)) = of else {
+            return;
+        };
+        let record = self.instances.get(&id).filter(|record| record.version == version);
+        if record.is_some_and(|record| record.state() == State::CreatingImage) {
+            self.enter(&id, State::Running);
+        }
     }
 }
 
 fn field<'a>(view: &'a Map<String, Value>, name: &str) -> &'a str {
     view.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// A row of a list of images.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row<'a> {
-    view: &'a Map<String, Value>,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Item for Row<'_> {
-    fn key(&self) -> String {
-        self.key.clone()
-    }
 }
 
 /// `GET /20160918/images`.
@@ -192,19 +207,17 @@ pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
     call.check_match(&etag_of(&image.view))?;
     let removed = world.images.remove(id);
     world.touch(Table::Images, id);
-    if let Some(ImageRecord { work: Some(work), failure, .. }) = removed {
+    if let Some(ImageRecord { work: Some(work), failure, of, .. }) = removed {
         world.cut_short(&work, failure);
+        world.let_go(of);
     }
     Ok(Answer::empty())
 }
 
-/// `POST /20160918/images`: an image of a running or stopped instance.
-pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
-    let body = call.object()?;
+/// What an image of an instance is made with; refuses what cannot be.
+fn wish(world: &World, body: &Map<String, Value>, record: &Record) -> Result<Making, Refusal> {
     let compartment = body.required("compartmentId")?;
     world.check_compartment(&compartment)?;
-    let of = body.required("instanceId")?;
-    let record = world.instances.get(&of).ok_or_else(|| Refusal::related("instance", &of))?;
     if !matches!(record.state(), State::Running | State::Stopped) {
         let message = format!("instance is in state {}", record.state().word());
         return Err(Refusal::incorrect_state(message));
@@ -212,28 +225,53 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
     let base = record.instance.image_id.clone();
     let like = base.as_ref().and_then(|id| world.images.get(id)).map(|image| &image.view);
     let of_base = |name: &str| like.and_then(|view| view.get(name)).cloned().unwrap_or_default();
-    let id = world.new_id("image");
-    let making = Making {
-        id: id.clone(),
-        name: body.text("displayName")?.unwrap_or_else(|| format!("image of {of}")),
+    let name = body.text("displayName")?;
+    Ok(Making {
+        id: world.new_id("image"),
+        name: name.unwrap_or_else(|| format!("image of {}", record.id())),
         system: of_base("operatingSystem"),
         version: of_base("operatingSystemVersion"),
         tags: Value::Object(body.freeform_tags()?.unwrap_or_default()),
         base,
         state: "PROVISIONING",
-        compartment: compartment.clone(),
+        compartment,
         created: None,
-    };
+    })
+}
+
+impl World {
+    /// Puts a running instance into `CREATING_IMAGE`, and gives how to know it again.
+    fn hold_still(&mut self, id: &str) -> Option<(String, u64)> {
+        let record = self.instances.get_mut(id)?;
+        if record.state() != State::Running {
+            return None;
+        }
+        record.version += 1;
+        let version = record.version;
+        self.enter(id, State::CreatingImage);
+        Some((id.to_owned(), version))
+    }
+}
+
+/// `POST /20160918/images`: an image of a running or stopped instance.
+pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
+    let body = call.object()?;
+    let of = body.required("instanceId")?;
+    let record = world.instances.get(&of).ok_or_else(|| Refusal::related("instance", &of))?;
+    let making = wish(world, body, record)?;
+    let id = making.id.clone();
     let work = world.open_work(&Work {
         operation: "CreateImage",
-        compartment: &compartment,
+        compartment: &making.compartment,
         action: "CREATED",
         kind: "image",
         id: &id,
     });
-    world.make_image(&making, Some(work.clone()), call.failure());
+    world.make_image(&making);
+    let of = world.hold_still(&of);
     world.schedule(world.settings.timing.image, Event::Image(id.clone()));
-    let image = world.images.get(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
+    let image = world.images.get_mut(&id).ok_or_else(|| Refusal::not_found("image", &id))?;
+    (image.work, image.failure, image.of) = (Some(work.clone()), call.failure(), of);
     let answer = Answer::json(&image.view).header("etag", etag_of(&image.view));
     Ok(answer.header("opc-work-request-id", work))
 }

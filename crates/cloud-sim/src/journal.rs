@@ -1,47 +1,15 @@
-//! The state on disk: one line per change, rewritten short at each start and when it has grown.
+//! The state on disk: one line per change, with all that it changed, so that a line that was cut
+//! short loses the change and never a part of it. Rewritten short at each start and when it has
+//! grown.
 
 use crate::error::Error;
-use crate::instance::{Life, Record};
+use crate::table::{Row, Table};
 use crate::world::World;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The kinds of things that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Table {
-    Instances,
-    /// Of an instance that is written down already, what its life has changed.
-    Lives,
-    Images,
-    WorkRequests,
-    Tokens,
-    ComputeClusters,
-    Configurations,
-    Pools,
-    BootVolumes,
-}
-
-/// One line as it is read: the new form of a thing, or that it is gone.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Row {
-    table: Table,
-    id: String,
-    now: Option<Value>,
-}
-
-/// The same as it is written, straight from the thing.
-#[derive(Serialize)]
-struct Line<'a, T> {
-    table: Table,
-    id: &'a str,
-    now: Option<&'a T>,
-}
 
 /// The file, and what changed since it was last written to.
 #[derive(Debug, Default)]
@@ -53,13 +21,13 @@ pub(crate) struct Journal {
     /// How many it had when it could not be rewritten.
     stuck: u64,
     present: Present,
-    /// What the settings furnish, which is not written down: its lines, by table and id.
+    /// What the settings furnish, which is not written down: its rows, by table and id.
     furnished: Furnished,
     /// Why it ended, if it did.
     failure: Option<(PathBuf, Arc<io::Error>)>,
 }
 
-/// How long the lines are that are not of the past.
+/// How long the rows are that are not of the past.
 #[derive(Debug, Default)]
 struct Present {
     lengths: HashMap<(Table, String), u64>,
@@ -67,41 +35,41 @@ struct Present {
 }
 
 impl Present {
-    /// Notes the newest line of a thing; `None` if it is gone.
-    fn put(&mut self, thing: (Table, String), line: Option<u64>) {
-        let before = match line {
-            Some(line) => self.lengths.insert(thing, line),
+    /// Notes the newest row of a thing; `None` if it is gone.
+    fn put(&mut self, thing: (Table, String), row: Option<u64>) {
+        let before = match row {
+            Some(row) => self.lengths.insert(thing, row),
             None => self.lengths.remove(&thing),
         };
-        let sum = self.sum.saturating_add(line.unwrap_or(0));
+        let sum = self.sum.saturating_add(row.unwrap_or(0));
         self.sum = sum.saturating_sub(before.unwrap_or(0));
     }
 }
 
-/// The lines of things.
+/// The rows of things.
 pub(crate) type Furnished = Vec<((Table, String), Vec<u8>)>;
 
 /// A file of less than this is not worth a rewrite.
 const SMALL: u64 = 1 << 20;
 
-/// How many times as long as the lines that are not of the past the file may be.
+/// How many times as long as the rows that are not of the past the file may be.
 const GROWTH: u64 = 4;
 
 impl Journal {
     /// Opens the journal of a directory and reads what it remembers.
-    pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Row>), Error> {
+    pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Vec<Row>>), Error> {
         let path = path_in(directory);
         let fail = |source| Error::File { path: path.clone(), source };
         fs::create_dir_all(directory).map_err(fail)?;
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).read(true).open(&path).map_err(fail)?;
-        let rows = read(&path, &file)?;
-        Ok((Self { file: Some((path, file)), ..Self::default() }, rows))
+        let lines = read(&path, &file)?;
+        Ok((Self { file: Some((path, file)), ..Self::default() }, lines))
     }
 
     /// Says what is there without having been written down.
-    pub(crate) fn furnish(&mut self, lines: Furnished) {
-        self.furnished = lines;
+    pub(crate) fn furnish(&mut self, rows: Furnished) {
+        self.furnished = rows;
     }
 
     /// Notes that something changed, if that is written down at all.
@@ -119,17 +87,14 @@ impl Journal {
         std::mem::take(&mut self.touched)
     }
 
-    /// Adds the lines of one change in one write, so that all of it is there or nothing. A disk
-    /// that fails must not fail the cloud: the state then ends with it, and [`Journal::kept`] tells.
-    pub(crate) fn append(&mut self, lines: &[u8]) {
+    /// Adds the line of a change. A disk that fails must not fail the cloud: the state then ends
+    /// with it, and [`Journal::kept`] tells.
+    fn append(&mut self, line: &[u8]) {
         let Some((path, file)) = &mut self.file else {
             return;
         };
-        if lines.is_empty() {
-            return;
-        }
-        match file.write_all(lines) {
-            Ok(()) => self.length = self.length.saturating_add(length(lines)),
+        match file.write_all(line) {
+            Ok(()) => self.length = self.length.saturating_add(length(line)),
             Err(source) => {
                 self.failure = Some((path.clone(), Arc::new(source)));
                 self.file = None;
@@ -165,6 +130,9 @@ impl Journal {
         let write = || {
             let mut file = File::create(&new)?;
             file.write_all(lines)?;
+            // A power cut may cost the newest lines, which are not waited for. Without this it could
+            // cost all: the new name can be on the disk before what is in the file. Everybody
+            // waits for it, but only once for each time that the file has grown by as much again.
             file.sync_all()?;
             fs::rename(&new, &path)?;
             Ok(file)
@@ -181,111 +149,80 @@ fn path_in(directory: &Path) -> PathBuf {
     directory.join("journal.jsonl")
 }
 
-fn length(lines: &[u8]) -> u64 {
-    u64::try_from(lines.len()).unwrap_or(u64::MAX)
+fn length(text: &[u8]) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
-/// Adds the line of a thing to a text. What cannot be written as JSON, which nothing here can be, is
-/// as if gone.
-fn add<T: Serialize>(text: &mut Vec<u8>, table: Table, id: &str, now: Option<&T>) {
-    let before = text.len();
-    if serde_json::to_writer(&mut *text, &Line { table, id, now }).is_err() {
-        text.truncate(before);
-    } else {
-        text.push(b'\n');
+/// The rows of a line: a list, or one that stands alone, as in a file that was written anew.
+fn rows(line: &[u8]) -> serde_json::Result<Vec<Row>> {
+    if line.starts_with(b"[") {
+        return serde_json::from_slice(line);
     }
+    Ok(vec![serde_json::from_slice(line)?])
 }
 
 /// Reads all lines. The last may be cut short, where the program was killed as it wrote.
-fn read(path: &Path, file: &File) -> Result<Vec<Row>, Error> {
+fn read(path: &Path, file: &File) -> Result<Vec<Vec<Row>>, Error> {
     let fail = |source| Error::File { path: path.to_owned(), source };
     let mut text = Vec::new();
     BufReader::new(file).read_to_end(&mut text).map_err(fail)?;
     // Bytes and not text: the cut may be inside a character.
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-    let mut rows = Vec::with_capacity(lines.len());
+    let mut read = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
-        match serde_json::from_slice(line) {
-            Ok(row) => rows.push(row),
+        match rows(line) {
+            Ok(rows) => read.push(rows),
             Err(_) if index + 1 == lines.len() => {}
             Err(source) => {
                 return Err(Error::Journal { path: path.to_owned(), line: index + 1, source });
             }
         }
     }
-    Ok(rows)
+    Ok(read)
 }
 
 impl World {
     /// Writes down what changed.
     pub(crate) fn commit(&mut self) {
         self.reindex();
-        let mut lines = Vec::new();
+        let mut line = Vec::new();
         for (table, id) in self.journal.touched() {
-            let before = lines.len();
-            self.write_line(&mut lines, table, &id);
-            // The lines of a life add to its instance's, which stays.
+            let before = line.len();
+            line.push(if before == 0 { b'[' } else { b',' });
+            self.write_row(&mut line, table, &id);
+            if line.len() == before + 1 {
+                line.truncate(before);
+            }
+            // The rows of a life add to its instance's, which stays.
             if table != Table::Lives {
-                let line = lines.get(before..).map(length).filter(|_| self.has(table, &id));
-                self.journal.present.put((table, id), line);
+                let row = line.get(before..).map(length).filter(|_| self.has(table, &id));
+                self.journal.present.put((table, id), row);
             }
         }
-        self.journal.append(&lines);
+        if line.is_empty() {
+            return;
+        }
+        line.extend_from_slice(b"]\n");
+        self.journal.append(&line);
         if self.journal.has_grown() {
             // What cannot be shortened goes on as it is.
             let _ = self.compact();
         }
     }
 
-    /// Adds a thing as it is now, or that it is gone, to a text.
-    fn write_line(&self, text: &mut Vec<u8>, table: Table, id: &str) {
-        match table {
-            Table::Instances => add(text, table, id, self.instances.get(id)),
-            Table::Lives => {
-                if let Some(life) = self.instances.get(id).map(Record::life) {
-                    add(text, table, id, Some(&life));
-                }
-            }
-            Table::Images => add(text, table, id, self.images.get(id)),
-            Table::WorkRequests => add(text, table, id, self.work_requests.get(id)),
-            Table::Tokens => add(text, table, id, self.tokens.get(id)),
-            Table::ComputeClusters => add(text, table, id, self.compute_clusters.get(id)),
-            Table::Configurations => add(text, table, id, self.configurations.get(id)),
-            Table::Pools => add(text, table, id, self.pools.get(id)),
-            Table::BootVolumes => add(text, table, id, self.boot_volumes.get(id)),
-        }
-    }
-
     /// Takes over the lines of a journal. One that another version wrote and we cannot read is
     /// refused: it would be gone when the file is written anew.
-    pub(crate) fn put_rows(&mut self, directory: &Path, rows: Vec<Row>) -> Result<(), Error> {
-        for (index, row) in rows.into_iter().enumerate() {
+    pub(crate) fn put_lines(
+        &mut self,
+        directory: &Path,
+        lines: Vec<Vec<Row>>,
+    ) -> Result<(), Error> {
+        for (index, rows) in lines.into_iter().enumerate() {
             let unread =
                 |source| Error::Journal { path: path_in(directory), line: index + 1, source };
-            self.put_row(row).map_err(unread)?;
+            rows.into_iter().try_for_each(|row| self.put_row(row)).map_err(unread)?;
         }
         Ok(())
-    }
-
-    fn put_row(&mut self, row: Row) -> serde_json::Result<()> {
-        let Row { table, id, now: row } = row;
-        match table {
-            Table::Instances => put(&mut self.instances, id, row),
-            Table::Lives => {
-                let life: Life = serde_json::from_value(row.unwrap_or_default())?;
-                if let Some(record) = self.instances.get_mut(&id) {
-                    record.set_life(life);
-                }
-                Ok(())
-            }
-            Table::Images => put(&mut self.images, id, row),
-            Table::WorkRequests => put(&mut self.work_requests, id, row),
-            Table::Tokens => put(&mut self.tokens, id, row),
-            Table::ComputeClusters => put(&mut self.compute_clusters, id, row),
-            Table::Configurations => put(&mut self.configurations, id, row),
-            Table::Pools => put(&mut self.pools, id, row),
-            Table::BootVolumes => put(&mut self.boot_volumes, id, row),
-        }
     }
 
     /// Writes the file anew, with what is there now and nothing of the past: everything that is not as
@@ -293,70 +230,35 @@ impl World {
     pub(crate) fn compact(&mut self) -> Result<(), Error> {
         let furnished = &self.journal.furnished;
         let (mut text, mut present) = (Vec::new(), Present::default());
-        self.for_all(|table, id| {
+        for (table, id) in self.all_things() {
             let before = text.len();
-            self.write_line(&mut text, table, id);
-            let is_it = |((of, name), line): &((Table, String), Vec<u8>)| {
-                *of == table && name == id && text.get(before..) == Some(line)
+            self.write_row(&mut text, table, id);
+            let is_it = |((of, name), row): &((Table, String), Vec<u8>)| {
+                *of == table && name == id && text.get(before..) == Some(row)
             };
             if furnished.iter().any(is_it) {
                 text.truncate(before);
-                return;
+                continue;
             }
+            text.push(b'\n');
             present.put((table, id.to_owned()), text.get(before..).map(length));
-        });
+        }
         for (table, id) in furnished.iter().map(|(thing, _)| thing) {
             if !self.has(*table, id) {
-                self.write_line(&mut text, *table, id);
+                self.write_row(&mut text, *table, id);
+                text.push(b'\n');
             }
         }
         self.journal.rewrite(&text, present)
     }
 
     /// Everything, as it is written down.
-    pub(crate) fn all_lines(&self) -> Furnished {
-        let mut all = Vec::new();
-        self.for_all(|table, id| {
-            let mut line = Vec::new();
-            self.write_line(&mut line, table, id);
-            all.push(((table, id.to_owned()), line));
-        });
-        all
+    pub(crate) fn all_rows(&self) -> Furnished {
+        let row = |(table, id): (Table, &str)| {
+            let mut row = Vec::new();
+            self.write_row(&mut row, table, id);
+            ((table, id.to_owned()), row)
+        };
+        self.all_things().map(row).collect()
     }
-
-    fn has(&self, table: Table, id: &str) -> bool {
-        match table {
-            Table::Instances | Table::Lives => self.instances.contains_key(id),
-            Table::Images => self.images.contains_key(id),
-            Table::WorkRequests => self.work_requests.contains_key(id),
-            Table::Tokens => self.tokens.contains_key(id),
-            Table::ComputeClusters => self.compute_clusters.contains_key(id),
-            Table::Configurations => self.configurations.contains_key(id),
-            Table::Pools => self.pools.contains_key(id),
-            Table::BootVolumes => self.boot_volumes.contains_key(id),
-        }
-    }
-
-    fn for_all(&self, mut act: impl FnMut(Table, &str)) {
-        self.instances.keys().for_each(|id| act(Table::Instances, id));
-        self.images.keys().for_each(|id| act(Table::Images, id));
-        self.work_requests.keys().for_each(|id| act(Table::WorkRequests, id));
-        self.tokens.keys().for_each(|id| act(Table::Tokens, id));
-        self.compute_clusters.keys().for_each(|id| act(Table::ComputeClusters, id));
-        self.configurations.keys().for_each(|id| act(Table::Configurations, id));
-        self.pools.keys().for_each(|id| act(Table::Pools, id));
-        self.boot_volumes.keys().for_each(|id| act(Table::BootVolumes, id));
-    }
-}
-
-fn put<T: serde::de::DeserializeOwned>(
-    things: &mut std::collections::BTreeMap<String, T>,
-    id: String,
-    row: Option<Value>,
-) -> serde_json::Result<()> {
-    match row {
-        Some(row) => drop(things.insert(id, serde_json::from_value(row)?)),
-        None => drop(things.remove(&id)),
-    }
-    Ok(())
 }

@@ -2,9 +2,9 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record, Vnic};
-use crate::journal::Table;
 use crate::query::{Call, Fields};
 use crate::state::State;
+use crate::table::Table;
 use crate::wish::Wish;
 use crate::work_request::Work;
 use crate::world::{World, etag};
@@ -88,6 +88,8 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         Some(_) => (State::Terminated, timing.fail),
     };
     let boot_volume = match &seed.wish.boot_volume {
+        // A launch that fails leaves the volume as it was: nothing was ever booted from it.
+        Some(id) if seed.failure.is_some() => id.clone(),
         Some(id) => world.take_boot_volume(id),
         None => world.new_boot_volume(&instance),
     };

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::instance::{Failure, Record, Step};
-use crate::journal::Table;
 use crate::machine::{Machine, Order};
 use crate::state::{Attachment, State};
+use crate::table::Table;
 use crate::world::{World, etag};
 use std::collections::VecDeque;
 
@@ -183,6 +183,9 @@ impl World {
         self.enter(id, state);
         if saved {
             self.schedule_vnic(id);
+            if let Some(volume) = self.instances.get(id).map(|record| record.boot_volume.clone()) {
+                self.take_boot_volume(&volume);
+            }
         }
         Ok(())
     }
@@ -222,7 +225,7 @@ impl World {
     }
 
     /// Puts an instance into a state, with all that goes with it.
-    fn enter(&mut self, id: &str, state: State) {
+    pub(crate) fn enter(&mut self, id: &str, state: State) {
         let Some(record) = self.instances.get_mut(id) else {
             return;
         };

@@ -1,14 +1,13 @@
 //! Service limits and room for instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::page::{Item, page};
+use crate::page::{Row, page};
 use crate::query::{Call, Fields};
 use crate::settings::{Capacity, Limit, Shape};
 use crate::usage::{real, weight};
 use crate::wish::Wish;
 use crate::world::World;
 use hyper::StatusCode;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 impl World {
@@ -84,25 +83,27 @@ fn whole(value: f64) -> u64 {
     value.max(0.0) as u64
 }
 
-/// A row of the list of limits.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct Row(Value);
-
-impl Item for Row {
-    fn key(&self) -> String {
-        self.0.to_string()
-    }
+/// A row of a list of limits, by what it shows.
+fn row(view: Value) -> Row<Value> {
+    Row { key: view.to_string(), view }
 }
 
 fn check_service(name: &str) -> Result<(), Refusal> {
     if name == "compute" { Ok(()) } else { Err(Refusal::not_found("service", name)) }
 }
 
+/// Refuses a compartment where OCI takes the tenancy only.
+fn check_tenancy(world: &World, compartment: &str) -> Result<(), Refusal> {
+    if compartment == world.settings.tenancy {
+        return Ok(());
+    }
+    Err(Refusal::invalid("compartmentId has to be the tenancy"))
+}
+
 /// `GET /20190729/limitValues`.
 pub(crate) fn values(world: &mut World, call: &Call<'_>) -> Outcome {
     let query = &call.query;
-    world.check_compartment(query.require("compartmentId")?)?;
+    check_tenancy(world, query.require("compartmentId")?)?;
     check_service(query.require("serviceName")?)?;
     let mut names: Vec<&str> = world.limits.iter().map(|limit| limit.name.as_str()).collect();
     names.sort_unstable();
@@ -117,7 +118,7 @@ pub(crate) fn values(world: &mut World, call: &Call<'_>) -> Outcome {
             let Some(value) = world.limit(name, domain) else {
                 continue;
             };
-            rows.push(Row(json!({
+            rows.push(row(json!({
                 "name": name,
                 "scopeType": "AD",
                 "availabilityDomain": domain,
@@ -159,7 +160,7 @@ pub(crate) fn definitions(world: &mut World, call: &Call<'_>) -> Outcome {
     names.sort_unstable();
     names.dedup();
     let rows = names.into_iter().filter(|name| call.query.allows("name", name)).map(|name| {
-        Row(json!({
+        row(json!({
             "name": name,
             "serviceName": "compute",
             "description": name,
@@ -178,9 +179,7 @@ pub(crate) fn definitions(world: &mut World, call: &Call<'_>) -> Outcome {
 pub(crate) fn capacity_report(world: &mut World, call: &Call<'_>) -> Outcome {
     let body = call.object()?;
     let compartment = body.required("compartmentId")?;
-    if compartment != world.settings.tenancy {
-        return Err(Refusal::invalid("compartmentId has to be the tenancy"));
-    }
+    check_tenancy(world, &compartment)?;
     let domain = body.required("availabilityDomain")?;
     world.check_domain(&domain)?;
     let asked = body.get("shapeAvailabilities").and_then(Value::as_array).cloned();

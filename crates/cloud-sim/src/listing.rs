@@ -2,8 +2,7 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Record;
-use crate::operate::{by_name, descending};
-use crate::page::{Window, not_ours, token};
+use crate::page::{Window, by_name, descending, not_ours, token};
 use crate::query::{Call, Query};
 use crate::state::State;
 use crate::world::World;
@@ -25,7 +24,10 @@ type Ids<'a> = Box<dyn Iterator<Item = &'a String> + 'a>;
 pub(crate) struct Index {
     by_time: BTreeMap<u64, String>,
     by_name: BTreeMap<Place, String>,
-    places: HashMap<String, Place>,
+    /// The place and the VNIC of each instance.
+    places: HashMap<String, (Place, String)>,
+    /// The instance of each VNIC.
+    vnics: HashMap<String, String>,
     written: HashMap<String, Bytes>,
     /// Instances that have changed since they were looked at here.
     changed: Vec<String>,
@@ -39,22 +41,29 @@ impl Index {
         }
     }
 
+    /// The instance that has this VNIC, or had it.
+    pub(crate) fn holder(&self, vnic: &str) -> Option<&String> {
+        self.vnics.get(vnic)
+    }
+
     fn put(&mut self, id: &str, record: Option<&Record>) {
         self.written.remove(id);
         let place = record.map(|record| (&record.instance.display_name, record.number));
-        let known = self.places.get(id).map(|(name, number)| (name, *number));
+        let known = self.places.get(id).map(|((name, number), _)| (name, *number));
         if known == place {
             return;
         }
-        let place = place.map(|(name, number)| (name.clone(), number));
-        if let Some(old) = self.places.remove(id) {
+        if let Some((old, vnic)) = self.places.remove(id) {
             self.by_time.remove(&old.1);
             self.by_name.remove(&old);
+            self.vnics.remove(&vnic);
         }
-        if let Some(place) = place {
-            self.by_time.insert(place.1, id.to_owned());
+        if let Some(Record { instance, vnic, number, .. }) = record {
+            let place = (instance.display_name.clone(), *number);
+            self.by_time.insert(*number, id.to_owned());
             self.by_name.insert(place.clone(), id.to_owned());
-            self.places.insert(id.to_owned(), place);
+            self.vnics.insert(vnic.id.clone(), id.to_owned());
+            self.places.insert(id.to_owned(), (place, vnic.id.clone()));
         }
     }
 }

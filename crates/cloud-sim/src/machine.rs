@@ -3,6 +3,7 @@
 use crate::group;
 use crate::instance::Record;
 use crate::leftover;
+use crate::temporary;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::{Child, Command};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// How long a machine that is told to end may take.
@@ -109,6 +110,8 @@ pub(crate) struct Programs {
     pub(crate) temporary: bool,
     /// The cloud's address, for the metadata service.
     pub(crate) service: String,
+    /// True when machines are to be ended at once, whatever they still do.
+    pub(crate) hurry: watch::Receiver<bool>,
 }
 
 /// Ends the machines that an earlier run left behind in its directory, because it was killed.
@@ -128,7 +131,12 @@ fn machines_in(directory: &Path) -> PathBuf {
 pub(crate) async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, programs: Programs) {
     let mut keepers = JoinSet::new();
     let mut lines: HashMap<String, mpsc::UnboundedSender<Order>> = HashMap::new();
-    end_left(programs.directory.clone()).await;
+    if programs.temporary {
+        // Others', of which none is in the way of ours.
+        tokio::spawn(temporary::sweep());
+    } else {
+        end_left(programs.directory.clone()).await;
+    }
     while let Some(order) = orders.recv().await {
         while keepers.try_join_next().is_some() {}
         let machine = match &order {
@@ -225,10 +233,12 @@ async fn failure(leader: Pid) -> Option<String> {
 /// Runs the program for the end of a machine, and ends what both programs left behind.
 async fn switch_off(programs: &Programs, on: On) {
     let On { machine, child, ended: _ } = on;
-    if let Some(down) = run(programs, &programs.down, &machine, "down") {
+    let hurried = *programs.hurry.borrow();
+    let down = if hurried { None } else { run(programs, &programs.down, &machine, "down") };
+    if let Some(down) = down {
         let of_down = group(&down);
         if let Some(leader) = of_down
-            && let Ok(Some(how)) = tokio::time::timeout(PATIENCE, failure(leader)).await
+            && let Some(Some(how)) = programs.wait(PATIENCE, failure(leader)).await
         {
             programs.log(&machine, &format!("down: {how}"));
         }
@@ -242,28 +252,25 @@ async fn switch_off(programs: &Programs, on: On) {
 
 /// Ends a program and its process group: first it is asked to, then it is made to.
 async fn end(programs: &Programs, machine: &Machine, mut child: Child, group: Option<Pid>) {
-    signal(group, Signal::TERM);
-    if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-        programs.log(machine, "did not end when told to");
+    if !*programs.hurry.borrow() {
+        signal(group, Signal::TERM);
+    }
+    if programs.wait(GRACE, child.wait()).await.is_none() {
+        programs.log(machine, "did not end by itself");
         signal(group, Signal::KILL);
     } else if let Some(group) = group
-        && !empties(group).await
+        && programs.wait(GRACE, empty(group)).await.is_none()
     {
         signal(Some(group), Signal::KILL);
     }
     let _ = child.wait().await;
 }
 
-/// Gives a process group some time to end; true if it did, after which its number is free.
-async fn empties(group: Pid) -> bool {
-    let deadline = tokio::time::Instant::now() + GRACE;
+/// Waits until a process group has ended, after which its number is free.
+async fn empty(group: Pid) {
     while group::lives(group) {
-        if tokio::time::Instant::now() >= deadline {
-            return false;
-        }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    true
 }
 
 fn group(child: &Child) -> Option<Pid> {
@@ -301,7 +308,10 @@ fn try_run(
     let directory = programs.machines();
     std::fs::create_dir_all(&directory)?;
     let file = directory.join(format!("{}.json", machine.id));
-    std::fs::write(&file, machine.describe().to_string())?;
+    // Beside it first: what runs may read it at any time.
+    let new = file.with_extension("new");
+    std::fs::write(&new, machine.describe().to_string())?;
+    std::fs::rename(&new, &file)?;
     let log = programs.open_log()?;
     Command::new(program)
         .args(arguments)
@@ -315,6 +325,23 @@ fn try_run(
 }
 
 impl Programs {
+    /// Waits for something, though neither for ever nor when there is a hurry.
+    async fn wait<T>(&self, most: Duration, what: impl Future<Output = T>) -> Option<T> {
+        let mut hurry = self.hurry.clone();
+        let hurried = async {
+            if hurry.wait_for(|hurry| *hurry).await.is_err() {
+                // Nobody is left who could be in a hurry.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            it = what => Some(it),
+            () = hurried => None,
+            () = tokio::time::sleep(most) => None,
+        }
+    }
+
     fn machines(&self) -> PathBuf {
         machines_in(&self.directory)
     }

@@ -2,7 +2,6 @@
 
 use clap::Parser;
 use cloud_sim::{Cloud, Error, Settings};
-use std::error::Error as _;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// A loopback cloud that speaks OCI, with faults on demand.
 ///
 /// Prints its address as one line when it takes requests, and runs until it gets SIGTERM, SIGINT
-/// or SIGHUP.
+/// or SIGHUP; a second one ends also its machines at once.
 #[derive(Debug, Parser)]
 #[command(version, after_long_help = EXAMPLES)]
 struct Arguments {
@@ -99,17 +98,11 @@ async fn main() -> ExitCode {
 
 #[expect(clippy::print_stderr, reason = "the one place that says why the program ends")]
 fn complain(error: &Error) {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    eprintln!("cloud-sim: {text}");
+    eprintln!("cloud-sim: {}", cloud_sim::chain(error));
 }
 
 async fn run(arguments: Arguments) -> Result<(), Error> {
-    let ends =
+    let mut ends =
         Ends::watch().map_err(|source| Error::System { what: "wait for signals", source })?;
     let settings = arguments.settings()?;
     let state = settings.state.clone().unwrap_or_default();
@@ -120,7 +113,15 @@ async fn run(arguments: Arguments) -> Result<(), Error> {
     // While the directory is still ours: the next cloud there announces itself by the same file.
     let forgotten = forget_endpoint(&state);
     let admin = cloud.admin();
-    drop(cloud);
+    // It waits for the machines, on a thread of its own so that there is one to be told to hurry.
+    let mut ending = tokio::task::spawn_blocking(move || drop(cloud));
+    tokio::select! {
+        _ = &mut ending => {}
+        () = ends.wait() => {
+            admin.hurry();
+            let _ = ending.await;
+        }
+    }
     forgotten?;
     admin.kept()
 }
@@ -145,7 +146,7 @@ impl Ends {
         })
     }
 
-    async fn wait(mut self) {
+    async fn wait(&mut self) {
         let hung_up = async {
             match &mut self.hung_up {
                 Some(signal) => signal.recv().await,

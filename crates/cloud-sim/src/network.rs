@@ -3,11 +3,11 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::error::Error;
 use crate::instance::{Record, Vnic};
-use crate::journal::Table;
 use crate::page::numbered;
-use crate::query::Call;
+use crate::query::{Call, Query};
 use crate::settings::Subnet;
 use crate::state::{Attachment, State};
+use crate::table::Table;
 use crate::wish::Wish;
 use crate::world::World;
 use serde_json::{Value, json};
@@ -49,6 +49,13 @@ impl Addresses {
             labels: BTreeSet::new(),
             shared,
         })
+    }
+
+    /// The address of the router, which is the first after the network's own; that of a range
+    /// which everybody shares is its own.
+    pub(crate) fn router(&self) -> Ipv4Addr {
+        let router = if self.shared { self.first } else { self.first - 1 };
+        router.into()
     }
 
     fn holds(&self, address: u32) -> bool {
@@ -151,16 +158,33 @@ impl World {
         }
     }
 
+    /// The instance that has or had this VNIC, whatever has become of it.
+    fn with_vnic(&self, id: &str) -> Option<&Record> {
+        self.index.holder(id).and_then(|id| self.instances.get(id))
+    }
+
     fn vnic_holder(&self, id: &str) -> Result<&Record, Refusal> {
-        let attached =
-            |record: &&Record| record.vnic.id == id && record.vnic.state == Attachment::Attached;
-        self.instances.values().find(attached).ok_or_else(|| Refusal::not_found("vnic", id))
+        let holder = self.with_vnic(id);
+        let attached = holder.filter(|record| record.vnic.state == Attachment::Attached);
+        attached.ok_or_else(|| Refusal::not_found("vnic", id))
+    }
+
+    /// The instances that a list has to look at: one, if the query names it or its VNIC.
+    fn candidates(&self, query: &Query) -> Box<dyn Iterator<Item = &Record> + '_> {
+        match (query.get("instanceId"), query.get("vnicId")) {
+            (Some(id), _) => Box::new(self.instances.get(id).into_iter()),
+            (None, Some(vnic)) => Box::new(self.with_vnic(vnic).into_iter()),
+            (None, None) => Box::new(self.instances.values()),
+        }
     }
 }
 
+const VNIC: &str = "ocid1.vnic.";
+const ATTACHMENT: &str = "ocid1.vnicattachment.";
+
 /// The id of the attachment that belongs to a VNIC.
 fn attachment_id(vnic: &Vnic) -> String {
-    vnic.id.replacen("ocid1.vnic.", "ocid1.vnicattachment.", 1)
+    vnic.id.replacen(VNIC, ATTACHMENT, 1)
 }
 
 fn attachment_view(record: &Record) -> Value {
@@ -211,7 +235,7 @@ fn vnic_view(record: &Record) -> Value {
 fn private_ip_view(record: &Record) -> Value {
     let Record { instance, vnic, .. } = record;
     json!({
-        "id": vnic.id.replacen("ocid1.vnic.", "ocid1.privateip.", 1),
+        "id": vnic.id.replacen(VNIC, "ocid1.privateip.", 1),
         "availabilityDomain": null,
         "compartmentId": instance.compartment_id,
         "definedTags": {},
@@ -234,7 +258,7 @@ pub(crate) fn list_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
     let query = &call.query;
     let compartment = query.require("compartmentId")?;
     world.check_compartment(compartment)?;
-    let rows = world.instances.values().filter(|record| {
+    let rows = world.candidates(query).filter(|record| {
         record.vnic.state != Attachment::Hidden
             && record.instance.compartment_id == compartment
             && query.allows("instanceId", record.id())
@@ -242,16 +266,15 @@ pub(crate) fn list_attachments(world: &mut World, call: &Call<'_>) -> Outcome {
             && query.allows("availabilityDomain", &record.instance.availability_domain)
     });
     let rows = rows.map(|record| (record.number, record));
-    numbered(rows, query, world.settings.page_size, attachment_view)
+    numbered(rows, query, (world.settings.page_size, false), attachment_view)
 }
 
 /// `GET /20160918/vnicAttachments/{id}`.
 pub(crate) fn get_attachment(world: &mut World, call: &Call<'_>) -> Outcome {
     let id = call.segment(0);
-    let seen = |record: &&Record| {
-        record.vnic.state != Attachment::Hidden && attachment_id(&record.vnic) == id
-    };
-    let record = world.instances.values().find(seen);
+    let vnic = id.strip_prefix(ATTACHMENT).map(|rest| format!("{VNIC}{rest}"));
+    let record = vnic.and_then(|vnic| world.with_vnic(&vnic));
+    let record = record.filter(|record| record.vnic.state != Attachment::Hidden);
     let record = record.ok_or_else(|| Refusal::not_found("vnic attachment", id))?;
     Ok(Answer::json(&attachment_view(record)).header("etag", &record.etag))
 }
@@ -276,14 +299,14 @@ pub(crate) fn list_private_ips(world: &mut World, call: &Call<'_>) -> Outcome {
     let wanted = |address: Ipv4Addr| {
         query.get("ipAddress").is_none_or(|wanted| wanted == address.to_string())
     };
-    let rows = world.instances.values().filter(|record| {
+    let rows = world.candidates(query).filter(|record| {
         record.vnic.state == Attachment::Attached
             && query.allows("subnetId", &record.vnic.subnet)
             && query.allows("vnicId", &record.vnic.id)
             && wanted(record.vnic.address)
     });
     let rows = rows.map(|record| (record.number, record));
-    numbered(rows, query, world.settings.page_size, private_ip_view)
+    numbered(rows, query, (world.settings.page_size, false), private_ip_view)
 }
 
 #[cfg(test)]

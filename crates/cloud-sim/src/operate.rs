@@ -2,11 +2,11 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record};
-use crate::journal::Table;
 use crate::launch::shown;
 use crate::lifecycle::Path;
-use crate::query::{Call, Fields, Query};
+use crate::query::{Call, Fields};
 use crate::state::State;
+use crate::table::Table;
 use crate::wish::{check_metadata, check_volume_size};
 use crate::work_request::Work;
 use crate::world::{World, etag};
@@ -49,25 +49,6 @@ pub(crate) fn get(world: &mut World, call: &Call<'_>) -> Outcome {
     let etag = world.instance(call)?.etag.clone();
     let written = world.written(call.segment(0));
     Ok(Answer::of_json(written).header("etag", etag))
-}
-
-/// True if a list is by name, and not by time.
-pub(crate) fn by_name(query: &Query) -> Result<bool, Refusal> {
-    match query.get("sortBy") {
-        None | Some("TIMECREATED") => Ok(false),
-        Some("DISPLAYNAME") => Ok(true),
-        Some(other) => Err(Refusal::invalid(format!("sortBy {other} is not known"))),
-    }
-}
-
-/// The direction of a list, by its usual one.
-pub(crate) fn descending(query: &Query, usual: bool) -> Result<bool, Refusal> {
-    match query.get("sortOrder") {
-        None => Ok(usual),
-        Some("ASC") => Ok(false),
-        Some("DESC") => Ok(true),
-        Some(other) => Err(Refusal::invalid(format!("sortOrder {other} is not known"))),
-    }
 }
 
 /// `DELETE /20160918/instances/{id}`.
@@ -241,7 +222,7 @@ fn replace(
         return Err(Refusal::invalid("sourceType has to be image"));
     }
     let image = source.required("imageId")?;
-    world.check_image(&image)?;
+    world.check_replacement(record.instance.image_id.as_deref(), &image)?;
     let path = match record.state() {
         State::Running => restart(world),
         State::Stopped => {

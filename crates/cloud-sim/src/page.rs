@@ -10,45 +10,31 @@ use serde_json::Value;
 /// The most items that a page can have.
 const MOST: usize = 1000;
 
-/// Something that a list shows: where it stands in it, in a form that can be compared.
-pub(crate) trait Item: Serialize {
-    /// What lists are sorted by; no two items have the same.
-    fn key(&self) -> String;
+/// Something that a list shows, and what the list is sorted by; no two have the same.
+#[derive(Debug)]
+pub(crate) struct Row<T> {
+    pub(crate) key: String,
+    pub(crate) view: T,
 }
 
-/// A row that is made for a list, in the order in which things came to be.
-#[derive(Serialize)]
-#[serde(transparent)]
-pub(crate) struct Shown {
-    view: Value,
-    #[serde(skip)]
-    key: String,
-}
-
-impl Shown {
-    /// The row of the thing with this number.
-    pub(crate) fn numbered(number: u64, view: Value) -> Self {
-        Self { view, key: format!("{number:020}") }
-    }
-}
-
-impl Item for Shown {
-    fn key(&self) -> String {
-        self.key.clone()
-    }
-}
-
-/// One page of things with numbers, in the order of these; only what it shows is made.
+/// One page of things with numbers, in the order of these (or the reverse of it); only what it
+/// shows is made.
 pub(crate) fn numbered<T>(
     things: impl Iterator<Item = (u64, T)>,
     query: &Query,
-    usual: usize,
+    (usual, descending): (usize, bool),
     view: impl Fn(T) -> Value,
 ) -> Result<Answer, Refusal> {
     let Window { size, after } = Window::read(query, usual)?;
-    let after = after.map(|after| after.parse().map_err(|_| not_ours())).transpose()?.unwrap_or(0);
-    let mut rest: Vec<(u64, T)> = things.filter(|(number, _)| *number > after).collect();
+    let after = after.map(|after| after.parse::<u64>().map_err(|_| not_ours())).transpose()?;
+    let is_left = |number: u64| {
+        after.is_none_or(|after| if descending { number < after } else { number > after })
+    };
+    let mut rest: Vec<(u64, T)> = things.filter(|(number, _)| is_left(*number)).collect();
     rest.sort_unstable_by_key(|(number, _)| *number);
+    if descending {
+        rest.reverse();
+    }
     let more = rest.len() > size;
     rest.truncate(size);
     let last = rest.last().map(|(number, _)| *number).filter(|_| more);
@@ -57,17 +43,17 @@ pub(crate) fn numbered<T>(
     Ok(turn(answer, last.map(|last| token(query, &last.to_string()))))
 }
 
-/// One page of the items, which are in the order of their keys (or the reverse of it).
+/// One page of the rows, which are in the order of their keys (or the reverse of it).
 ///
-/// The token names the last item shown and not a count, so that items that come and go between
+/// The token names the last row shown and not a count, so that things that come and go between
 /// two pages neither repeat nor hide others.
-pub(crate) fn page<T: Item>(
-    items: Vec<T>,
+pub(crate) fn page<T: Serialize>(
+    rows: Vec<Row<T>>,
     query: &Query,
     usual: usize,
     descending: bool,
 ) -> Result<Answer, Refusal> {
-    let (shown, next) = cut(items, query, usual, descending)?;
+    let (shown, next) = cut(rows, query, usual, descending)?;
     Ok(turn(Answer::json(&shown), next))
 }
 
@@ -79,27 +65,45 @@ pub(crate) fn turn(answer: Answer, next: Option<String>) -> Answer {
     }
 }
 
-/// The items of one page, and the token of the next.
-pub(crate) fn cut<T: Item>(
-    mut items: Vec<T>,
+/// What one page shows, and the token of the next.
+pub(crate) fn cut<T>(
+    mut rows: Vec<Row<T>>,
     query: &Query,
     usual: usize,
     descending: bool,
 ) -> Result<(Vec<T>, Option<String>), Refusal> {
-    items.sort_by_cached_key(Item::key);
+    rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     if descending {
-        items.reverse();
+        rows.reverse();
     }
     let Window { size, after } = Window::read(query, usual)?;
-    let rest = items.into_iter().filter(|item| {
-        let key = || item.key();
-        after.as_ref().is_none_or(|after| if descending { key() < *after } else { key() > *after })
+    let rest = rows.into_iter().filter(|Row { key, .. }| {
+        after.as_ref().is_none_or(|after| if descending { key < after } else { key > after })
     });
-    let mut shown: Vec<T> = rest.take(size + 1).collect();
+    let mut shown: Vec<Row<T>> = rest.take(size + 1).collect();
     let more = shown.len() > size;
     shown.truncate(size);
-    let next = shown.last().filter(|_| more).map(|last| token(query, &last.key()));
-    Ok((shown, next))
+    let next = shown.last().filter(|_| more).map(|last| token(query, &last.key));
+    Ok((shown.into_iter().map(|row| row.view).collect(), next))
+}
+
+/// True if a list is by name, and not by time.
+pub(crate) fn by_name(query: &Query) -> Result<bool, Refusal> {
+    match query.get("sortBy") {
+        None | Some("TIMECREATED") => Ok(false),
+        Some("DISPLAYNAME") => Ok(true),
+        Some(other) => Err(Refusal::invalid(format!("sortBy {other} is not known"))),
+    }
+}
+
+/// The direction of a list, by its usual one.
+pub(crate) fn descending(query: &Query, usual: bool) -> Result<bool, Refusal> {
+    match query.get("sortOrder") {
+        None => Ok(usual),
+        Some("ASC") => Ok(false),
+        Some("DESC") => Ok(true),
+        Some(other) => Err(Refusal::invalid(format!("sortOrder {other} is not known"))),
+    }
 }
 
 /// What of a list a page shows.
@@ -147,21 +151,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[derive(Serialize)]
-    struct Number(u32);
-
-    impl Item for Number {
-        fn key(&self) -> String {
-            format!("{:010}", self.0)
-        }
+    fn row(number: u32) -> Row<u32> {
+        Row { key: format!("{number:010}"), view: number }
     }
 
-    fn all(count: u32, limit: usize, descending: bool) -> Vec<u32> {
+    /// All that a list shows, page by page.
+    fn all(limit: usize, list: impl Fn(&Query) -> Result<Answer, Refusal>) -> Vec<u32> {
         let mut seen = Vec::new();
         let mut query = format!("limit={limit}");
         loop {
-            let items = (0..count).map(Number).collect();
-            let answer = page(items, &Query::parse(&query), 7, descending).unwrap();
+            let answer = list(&Query::parse(&query)).unwrap();
             seen.extend(serde_json::from_slice::<Vec<u32>>(&answer.body).unwrap());
             let Some((_, next)) = answer.headers.first() else {
                 return seen;
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_usual_size_holds_when_none_is_asked_for() {
-        let answer = page((0..9).map(Number).collect(), &Query::default(), 7, false).unwrap();
+        let answer = page((0..9).map(row).collect(), &Query::default(), 7, false).unwrap();
         assert_eq!(serde_json::from_slice::<Vec<u32>>(&answer.body).unwrap().len(), 7);
         assert_eq!(answer.headers.len(), 1);
     }
@@ -180,16 +179,16 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         for query in ["limit=0", "limit=1001", "limit=x", "page=nope", "page=%FF"] {
-            assert!(page(vec![Number(1)], &Query::parse(query), 7, false).is_err(), "{query}");
+            assert!(page(vec![row(1)], &Query::parse(query), 7, false).is_err(), "{query}");
         }
     }
 
     #[test]
     fn an_item_that_goes_hides_no_other() {
-        let first = page((0..6).map(Number).collect(), &Query::parse("limit=3"), 7, false).unwrap();
+        let first = page((0..6).map(row).collect(), &Query::parse("limit=3"), 7, false).unwrap();
         let (_, next) = first.headers.first().unwrap();
         let query = Query::parse(&format!("limit=3&page={next}"));
-        let second = page([0, 3, 4, 5].map(Number).into(), &query, 7, false).unwrap();
+        let second = page([0, 3, 4, 5].map(row).into(), &query, 7, false).unwrap();
         assert_eq!(serde_json::from_slice::<Vec<u32>>(&second.body).unwrap(), [3, 4, 5]);
     }
 
@@ -200,7 +199,11 @@ mod tests {
             if down {
                 expected.reverse();
             }
-            prop_assert_eq!(all(count, limit, down), expected);
+            let by_key = |query: &Query| page((0..count).map(row).collect(), query, 7, down);
+            prop_assert_eq!(all(limit, by_key), &expected[..]);
+            let things = || (0..count).rev().map(|number| (u64::from(number), number));
+            let by_number = |query: &Query| numbered(things(), query, (7, down), Value::from);
+            prop_assert_eq!(all(limit, by_number), expected);
         }
     }
 }

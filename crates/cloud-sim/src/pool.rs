@@ -1,14 +1,17 @@
 //! Instance configurations, and pools that launch by them.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::journal::Table;
 use crate::launch::launch;
 use crate::query::{Call, Fields};
+use crate::table::Table;
 use crate::world::World;
 use serde_json::{Map, Value, json};
 
 /// The most instances of a pool: they are launched at once, while everybody else waits.
 const MOST_SIZE: u64 = 1000;
+
+/// How much of a host name is left when a number of any length is put behind it.
+const LABEL: usize = 42;
 
 /// `POST /20160918/instanceConfigurations`.
 pub(crate) fn create_configuration(world: &mut World, call: &Call<'_>) -> Outcome {
@@ -109,12 +112,21 @@ fn launch_one(
     details: &Value,
     place: &Value,
 ) -> Result<Value, Refusal> {
-    let mut body = details.clone();
-    let domain = place.get("availabilityDomain").cloned();
-    if let (Some(body), Some(domain)) = (body.as_object_mut(), domain) {
-        body.insert("availabilityDomain".to_owned(), domain);
+    let mut body = details.as_object().cloned().unwrap_or_default();
+    if let Some(domain) = place.get("availabilityDomain") {
+        body.insert("availabilityDomain".to_owned(), domain.clone());
     }
-    let body = body.as_object().cloned().unwrap_or_default();
+    let mut card = body.object("createVnicDetails")?.unwrap_or_default();
+    if let Some(subnet) = place.get("primarySubnetId") {
+        card.insert("subnetId".to_owned(), subnet.clone());
+    }
+    // One name cannot be that of all.
+    if let Some(label) = card.text("hostnameLabel")?.or(body.text("hostnameLabel")?) {
+        let label: String = label.chars().take(LABEL).collect();
+        let label = format!("{label}-{}", world.next_number());
+        card.insert("hostnameLabel".to_owned(), json!(label));
+    }
+    body.insert("createVnicDetails".to_owned(), Value::Object(card));
     let call = Call {
         path: Vec::new(),
         query: call.query.clone(),

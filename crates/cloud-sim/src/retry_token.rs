@@ -1,11 +1,11 @@
 //! Retry tokens: a request that comes again is answered again, and carried out once.
 
 use crate::answer::{Answer, Outcome, Refusal};
-use crate::journal::Table;
 use crate::launch::shown;
 use crate::lifecycle::Event;
 use crate::query::Call;
 use crate::route::Route;
+use crate::table::Table;
 use crate::world::World;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

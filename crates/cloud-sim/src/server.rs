@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 /// The most bytes that a request's body can have.
 const MOST_BODY: usize = 4 << 20;
@@ -33,15 +34,17 @@ const MOST_BODY: usize = 4 << 20;
 #[error("dropped")]
 struct Dropped;
 
-/// Takes connections for ever.
+/// Takes connections for ever; they end with this.
 pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
     loop {
         // Out of descriptors, or a connection that was gone at once: others may do better.
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        tokio::spawn(connection(stream, Arc::clone(&shared)));
+        while connections.try_join_next().is_some() {}
+        connections.spawn(connection(stream, Arc::clone(&shared)));
     }
 }
 

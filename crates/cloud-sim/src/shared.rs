@@ -16,7 +16,7 @@ use crate::world::World;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 /// The cloud, as its server and its admin see it.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) latency: Mutex<Duration>,
     /// Users' keys by key id.
     users: HashMap<String, (String, PublicKey)>,
+    /// Whether the machines are to be ended at once.
+    pub(crate) hurry: watch::Sender<bool>,
     /// Rings when the agenda changed.
     pub(crate) wake: Arc<Notify>,
 }
@@ -63,6 +65,7 @@ impl Shared {
             records: Mutex::new(Records::new(settings.keep_requests)),
             latency: Mutex::new(Duration::from_millis(settings.latency_millis)),
             users,
+            hurry: watch::Sender::new(false),
             wake,
         })
     }

@@ -103,6 +103,9 @@ pub(crate) fn check_metadata(body: &Map<String, Value>) -> Result<(), Refusal> {
         {
             return Err(Refusal::invalid("user_data is not base64"));
         }
+        if object.text("ssh_authorized_keys")?.is_some_and(|keys| keys.ends_with('\n')) {
+            return Err(Refusal::invalid("ssh_authorized_keys ends with a line end"));
+        }
     }
     if bytes > METADATA_BYTES {
         let message = format!("metadata of {bytes} bytes; {METADATA_BYTES} are allowed");

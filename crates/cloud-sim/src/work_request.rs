@@ -2,10 +2,10 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::Failure;
-use crate::journal::Table;
 use crate::lifecycle::Event;
-use crate::page::{Shown, page};
+use crate::page::numbered;
 use crate::query::Call;
+use crate::table::Table;
 use crate::world::World;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -143,8 +143,8 @@ pub(crate) fn list(world: &mut World, call: &Call<'_>) -> Outcome {
     let wanted = world.work_requests.values().filter(|request| {
         request.compartment == compartment && call.query.allows("resourceId", &request.resource.2)
     });
-    let shown = wanted.map(|request| Shown::numbered(request.number, request.view())).collect();
-    page(shown, &call.query, world.settings.page_size, true)
+    let rows = wanted.map(|request| (request.number, request));
+    numbered(rows, &call.query, (world.settings.page_size, true), WorkRequest::view)
 }
 
 /// `GET /20160918/workRequests/{id}/errors`.

@@ -1,17 +1,19 @@
 //! Everything that is in the cloud.
 
 use crate::answer::Refusal;
+use crate::boot_volume::BootVolume;
 use crate::clock::{Clock, Moment, Speed};
 use crate::error::Error;
 use crate::image::ImageRecord;
 use crate::instance::Record;
-use crate::journal::{Journal, Table};
+use crate::journal::Journal;
 use crate::lifecycle::Event;
 use crate::listing::Index;
 use crate::machine::Order;
 use crate::network::Addresses;
 use crate::retry_token::TokenUse;
 use crate::settings::{Capacity, Limit, Settings, Shape};
+use crate::table::Table;
 use crate::usage::Usage;
 use crate::work_request::WorkRequest;
 use serde_json::{Map, Value};
@@ -33,7 +35,7 @@ pub(crate) struct World {
     pub(crate) compute_clusters: BTreeMap<String, Map<String, Value>>,
     pub(crate) configurations: BTreeMap<String, Map<String, Value>>,
     pub(crate) pools: BTreeMap<String, Map<String, Value>>,
-    pub(crate) boot_volumes: BTreeMap<String, Map<String, Value>>,
+    pub(crate) boot_volumes: BTreeMap<String, BootVolume>,
     pub(crate) capacity: Vec<Capacity>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) addresses: BTreeMap<String, Addresses>,
@@ -113,9 +115,9 @@ impl World {
         let Some(directory) = self.settings.state.clone() else {
             return Ok(());
         };
-        let (journal, rows) = Journal::open(&directory)?;
-        let furnished = self.all_lines();
-        self.put_rows(&directory, rows)?;
+        let (journal, lines) = Journal::open(&directory)?;
+        let furnished = self.all_rows();
+        self.put_lines(&directory, lines)?;
         for id in self.instances.keys() {
             self.index.touch(id);
         }

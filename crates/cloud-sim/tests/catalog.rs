@@ -2,9 +2,9 @@
 
 mod support;
 
-use cloud_sim::Limit;
+use cloud_sim::{Limit, Settings, Subnet};
 use serde_json::{Value, json};
-use support::{COMPARTMENT, DOMAIN, Scene};
+use support::{COMPARTMENT, DOMAIN, SUBNET, Scene};
 
 #[tokio::test]
 async fn every_reading_operation_answers() {
@@ -45,6 +45,27 @@ async fn every_reading_operation_answers() {
 }
 
 #[tokio::test]
+async fn the_network_was_the_same_whatever_it_was_asked_of() {
+    let mut settings = Settings { speed: 0.0, ..Settings::default() };
+    settings.compartments.push("ocid1.compartment.oc1..other".to_owned());
+    for (id, cidr) in [("mid", "10.7.9.77/20"), ("one", "127.0.0.1/32")] {
+        let first = settings.subnets[0].clone();
+        settings.subnets.push(Subnet { id: id.to_owned(), cidr: cidr.to_owned(), ..first });
+    }
+    let scene = Scene::new(settings).await;
+    for (list, expected) in [("vcns", 1), ("subnets", 3)] {
+        for (of, expected) in [(COMPARTMENT, expected), ("ocid1.compartment.oc1..other", 0)] {
+            let rows = scene.get(&format!("/20160918/{list}?compartmentId={of}")).await.ok().json();
+            assert_eq!(rows.as_array().map(Vec::len), Some(expected), "{list} of {of}");
+        }
+    }
+    for (id, expected) in [(SUBNET, "10.1.0.1"), ("mid", "10.7.0.1"), ("one", "127.0.0.1")] {
+        let subnet = scene.get(&format!("/20160918/subnets/{id}")).await.ok().json();
+        assert_eq!(subnet["virtualRouterIp"], expected, "{id}");
+    }
+}
+
+#[tokio::test]
 async fn an_image_was_deleted_whatever_if_match_said() {
     let scene = Scene::frozen().await;
     for target in
@@ -65,7 +86,9 @@ async fn a_limit_of_one_domain_was_null_in_the_others() {
     let availability_domain = Some(DOMAIN.to_owned());
     let limit = Limit { name: "gpu4-count".to_owned(), availability_domain, value: 3 };
     scene.cloud.admin().set_limits(vec![limit]).unwrap();
-    let target = format!("/20190729/limitValues?compartmentId={COMPARTMENT}&serviceName=compute");
+    let target = |of: &str| format!("/20190729/limitValues?compartmentId={of}&serviceName=compute");
+    scene.get(&target(COMPARTMENT)).await.refused(400, "InvalidParameter");
+    let target = target(&scene.cloud.settings().tenancy);
     let seen = scene.get(&target).await.ok().json();
     let expected = json!({
         "name": "gpu4-count", "scopeType": "AD", "availabilityDomain": DOMAIN, "value": 3

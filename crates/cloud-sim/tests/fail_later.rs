@@ -4,7 +4,7 @@
 
 mod support;
 
-use cloud_sim::{Fault, Rule, State};
+use cloud_sim::{Capacity, Fault, Rule, State};
 use serde_json::{Value, json};
 use support::{Answered, COMPARTMENT, IMAGE, Scene, launch_body};
 
@@ -24,6 +24,30 @@ async fn running(scene: &Scene) -> String {
     let id = scene.launch("n1").await;
     scene.advance(10);
     id
+}
+
+#[tokio::test]
+async fn a_launch_that_failed_took_the_boot_volume_with_it() {
+    let scene = Scene::frozen().await;
+    let admin = scene.cloud.admin();
+    let volume = "/20160918/bootVolumes/ocid1.bootvolume.oc1.phx.bv1";
+    let before = scene.get(volume).await.ok().json();
+    let mut body = launch_body("n1");
+    body["sourceDetails"] = json!({"sourceType": "bootVolume", "bootVolumeId": before["id"]});
+    let full = Capacity { availability_domain: None, shape: None, instances: 0, fails_later: true };
+    admin.set_capacity(vec![full]).unwrap();
+    let doomed = scene.launch_with(None, &body).await.ok();
+    scene.launch_with(None, &body).await.refused(409, "IncorrectState");
+    scene.advance(3600);
+    assert_eq!(work(&scene, &doomed).await.0, "FAILED");
+    assert_eq!(scene.get(volume).await.ok().json(), before);
+    // By another's hand it comes to be after all, and then the volume ends with it.
+    let saved = scene.launch_with(None, &body).await.ok().json();
+    let id = saved["id"].as_str().unwrap();
+    admin.set_state(id, State::Running).unwrap();
+    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    scene.advance(10);
+    scene.get(volume).await.refused(404, "NotAuthorizedOrNotFound");
 }
 
 #[tokio::test]

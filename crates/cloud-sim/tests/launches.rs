@@ -2,6 +2,7 @@
 
 mod support;
 
+use cloud_sim::{Image, Settings, Subnet};
 use serde_json::{Value, json};
 use support::{COMPARTMENT, Scene, launch_body};
 
@@ -36,6 +37,7 @@ const REFUSED: &[(&str, &str, (u16, &str))] = &[
     ("/faultDomain", r#""FAULT-DOMAIN-4""#, INVALID),
     ("/computeClusterId", r#""x""#, RELATED),
     ("/metadata", r#"{"user_data": "%%"}"#, INVALID),
+    ("/metadata", r#"{"ssh_authorized_keys": "ssh-rsa AAAA me\n"}"#, INVALID),
     ("/freeformTags", "[]", PARSE),
     ("/freeformTags", r#"{"a": 7}"#, PARSE),
     ("/definedTags", r#"{"a": "b"}"#, PARSE),
@@ -111,6 +113,61 @@ async fn an_update_of_the_shape_was_answered_and_not_done() {
     }
     assert_eq!(scene.get(&target).await.ok().json(), before);
     scene.send("PUT", &target, r#"{"displayName": "n2", "shape": null}"#).await.ok();
+}
+
+#[tokio::test]
+async fn a_boot_volume_was_replaced_by_one_of_another_system() {
+    let mut settings = Settings { speed: 0.0, ..Settings::default() };
+    for (id, system) in [("ubuntu", "Canonical Ubuntu"), ("win", "Windows"), ("win2", "Windows")] {
+        let id = format!("ocid1.image.oc1.phx.{id}");
+        let image = Image { id, operating_system: system.to_owned(), ..settings.images[0].clone() };
+        settings.images.push(image);
+    }
+    let scene = Scene::new(settings).await;
+    let replaced = async |from: &str, to: &str| {
+        let mut body = launch_body("n1");
+        body["sourceDetails"]["imageId"] = json!(format!("ocid1.image.oc1.phx.{from}"));
+        let launched = scene.launch_with(None, &body).await.ok().json();
+        scene.advance(10);
+        let source = json!({"sourceType": "image", "imageId": format!("ocid1.image.oc1.phx.{to}")});
+        let target = format!("/20160918/instances/{}", launched["id"].as_str().unwrap());
+        scene.send("PUT", &target, &json!({"sourceDetails": source}).to_string()).await
+    };
+    replaced("img000", "img001").await.ok();
+    replaced("img000", "ubuntu").await.refused(400, "InvalidParameter");
+    replaced("ubuntu", "img000").await.refused(400, "InvalidParameter");
+    replaced("win", "win2").await.refused(400, "InvalidParameter");
+}
+
+#[tokio::test]
+async fn a_pool_had_one_instance_where_its_configuration_has_a_host_name() {
+    let mut settings = Settings { speed: 0.0, ..Settings::default() };
+    let other = settings.subnets[0].clone();
+    let (id, cidr) = ("ocid1.subnet.oc1.phx.other".to_owned(), "10.2.0.0/16".to_owned());
+    settings.subnets.push(Subnet { id, cidr, ..other });
+    let scene = Scene::new(settings).await;
+    let mut launch = launch_body("n1");
+    launch["createVnicDetails"]["hostnameLabel"] = json!("a".repeat(63));
+    let details = json!({"instanceType": "compute", "launchDetails": launch});
+    let body = json!({"compartmentId": COMPARTMENT, "source": "NONE", "instanceDetails": details});
+    let made = scene.send("POST", "/20160918/instanceConfigurations", &body.to_string()).await;
+    let by = made.ok().json()["id"].clone();
+    let pool = json!({"compartmentId": COMPARTMENT, "instanceConfigurationId": by, "size": 3,
+    "placementConfigurations": [
+        {"availabilityDomain": "Uocm:PHX-AD-2", "primarySubnetId": "ocid1.subnet.oc1.phx.other"},
+        {"availabilityDomain": "Uocm:PHX-AD-1"},
+    ]})
+    .to_string();
+    for launched in [3, 6] {
+        scene.send("POST", "/20160918/instancePools", &pool).await.ok();
+        assert_eq!(scene.cloud.admin().instances().len(), launched);
+    }
+    let admin = scene.cloud.admin();
+    for one in admin.instances() {
+        let address = admin.address(&one.id).unwrap().to_string();
+        let placed = one.availability_domain == "Uocm:PHX-AD-2";
+        assert!(address.starts_with(if placed { "10.2.0." } else { "10.1.0." }), "{address}");
+    }
 }
 
 #[tokio::test]

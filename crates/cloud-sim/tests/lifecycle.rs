@@ -306,3 +306,39 @@ async fn the_work_of_an_image_that_was_deleted_never_ended() {
         assert_eq!(status(&scene, &made).await, expected);
     }
 }
+
+#[tokio::test]
+async fn an_instance_ran_on_as_if_no_image_were_made_of_it() {
+    let scene = Scene::frozen().await;
+    let id = scene.launch("n1").await;
+    scene.advance(10);
+    let body = json!({"compartmentId": COMPARTMENT, "instanceId": id}).to_string();
+    let one = format!("/20160918/instances/{id}");
+    let image_of = async || scene.send("POST", "/20160918/images", &body).await;
+    let made = image_of().await.ok();
+    assert_eq!(scene.state(&id).await, "CREATING_IMAGE");
+    image_of().await.refused(409, "IncorrectState");
+    for action in ["STOP", "SOFTRESET", "START"] {
+        let act = format!("{one}?action={action}");
+        scene.send("POST", &act, "").await.refused(409, "IncorrectState");
+    }
+    scene.advance(10);
+    assert_eq!(status(&scene, &made).await, "SUCCEEDED");
+    assert_eq!(scene.state(&id).await, "RUNNING");
+    assert_eq!(scene.cloud.admin().boots(&id), Some(1), "it was on all the time");
+    // One that is gone, and one that another hand has moved on.
+    let image = image_of().await.ok().json()["id"].as_str().unwrap().to_owned();
+    scene.send("DELETE", &format!("/20160918/images/{image}"), "").await.ok();
+    assert_eq!(scene.state(&id).await, "RUNNING");
+    image_of().await.ok();
+    scene.cloud.admin().set_state(&id, State::CreatingImage).unwrap();
+    scene.advance(10);
+    assert_eq!(scene.state(&id).await, "CREATING_IMAGE");
+    scene.cloud.admin().set_state(&id, State::Running).unwrap();
+    scene.send("POST", &format!("{one}?action=STOP"), "").await.ok();
+    scene.advance(10);
+    image_of().await.ok();
+    assert_eq!(scene.state(&id).await, "STOPPED");
+    scene.advance(10);
+    assert_eq!(scene.state(&id).await, "STOPPED");
+}

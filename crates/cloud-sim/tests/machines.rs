@@ -1,5 +1,7 @@
 //! Machines that outlive what started them.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod support;
 
 use cloud_sim::Settings;
@@ -197,4 +199,89 @@ async fn a_cloud_without_a_state_ended_the_machines_of_another_on_the_same_port(
     assert!(runs(&process));
     drop(second);
     assert!(runs(&process));
+}
+
+/// A process that a cloud without a state has left in this directory.
+fn leave_behind(directory: &Path) -> Other {
+    let machines = directory.join("machines");
+    std::fs::create_dir_all(&machines).unwrap();
+    let mut command = Command::new("sleep");
+    let machine = command.arg("1000").env("METADATA_FILE", machines.join("x.json")).spawn();
+    // Last, because whoever finds it free ends what is there.
+    std::fs::write(directory.join("lock"), "").unwrap();
+    Other(machine.unwrap())
+}
+
+#[tokio::test]
+async fn machines_of_a_killed_cloud_without_a_state_were_never_ended() {
+    let above = std::env::temp_dir().canonicalize().unwrap();
+    let unique = |what: &str| above.join(format!("cloud-sim-{what}-{}", std::process::id()));
+    let (left, held, foreign) = (unique("left"), unique("held"), unique("foreign"));
+    let work = TempDir::new().unwrap();
+    let hidden = work.path().join("held");
+    std::fs::create_dir(&hidden).unwrap();
+    let lock = std::fs::File::create(hidden.join("lock")).unwrap();
+    lock.lock().unwrap();
+    std::fs::rename(&hidden, &held).unwrap();
+    let (mut machine, mut living) = (leave_behind(&left), leave_behind(&held));
+    std::fs::create_dir(&foreign).unwrap();
+    let up = script(work.path(), "up", "exec sleep 1000");
+    let scene = Scene::new(Settings { machine_up: vec![up], ..Settings::quick() }).await;
+    eventually("it is ended", || machine.0.try_wait().unwrap().is_some()).await;
+    eventually("its directory is gone", || !left.exists()).await;
+    drop(scene);
+    assert!(living.0.try_wait().unwrap().is_none(), "another cloud has it");
+    assert!(held.exists() && foreign.exists(), "these are not ours to delete");
+    drop((living, lock));
+    std::fs::remove_dir_all(held).unwrap();
+    std::fs::remove_dir_all(foreign).unwrap();
+}
+
+#[tokio::test]
+async fn machines_were_left_behind_when_the_state_was_spelled_another_way() {
+    let work = TempDir::new().unwrap();
+    let (state, link) = (work.path().join("state"), work.path().join("link"));
+    std::fs::create_dir(&state).unwrap();
+    std::os::unix::fs::symlink(&state, &link).unwrap();
+    let log = work.path().join("log");
+    let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
+    let settings = Settings { state: Some(state.join("../state")), ..Settings::quick() };
+    let scene = Scene::new(settings.clone()).await;
+    scene.launch("n1").await;
+    scene.advance(10);
+    drop(scene);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
+    command.arg("--state").arg(&link).args(["--machine-up", &up]);
+    let killed = Other(command.stdout(Stdio::null()).spawn().unwrap());
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    drop(killed);
+    let left = processes(&log).concat();
+    let _scene = Scene::new(settings).await;
+    eventually("it is ended", || !runs(&left)).await;
+}
+
+#[tokio::test]
+async fn the_file_of_a_machine_was_rewritten_under_its_reader() {
+    let work = TempDir::new().unwrap();
+    let (log, seen) = (work.path().join("log"), work.path().join("seen"));
+    // The first boot's file, by a name of its own.
+    let up = format!(
+        "ln $METADATA_FILE {}\ncat $METADATA_FILE >> {1}\necho >> {1}",
+        seen.display(),
+        log.display()
+    );
+    let settings = Settings {
+        state: Some(work.path().join("state")),
+        machine_up: vec![script(work.path(), "up", &up)],
+        ..Settings::quick()
+    };
+    let scene = Scene::new(settings).await;
+    let target = format!("/20160918/instances/{}", scene.launch("n1").await);
+    eventually("the machine starts", || processes(&log).len() == 1).await;
+    let before = std::fs::read_to_string(&seen).unwrap();
+    scene.send("PUT", &target, r#"{"metadata": {"note": "new"}}"#).await.ok();
+    scene.send("POST", &format!("{target}?action=RESET"), "").await.ok();
+    eventually("it starts again", || processes(&log).len() == 2).await;
+    assert!(processes(&log).concat().contains("note"), "{:?}", processes(&log));
+    assert_eq!(std::fs::read_to_string(&seen).unwrap(), before);
 }

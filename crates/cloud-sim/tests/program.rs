@@ -6,7 +6,8 @@ mod support;
 
 use cloud_sim::{Settings, Subnet};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -301,4 +302,54 @@ async fn a_script_with_users_of_its_own_made_a_config_that_was_refused() {
     let running = Running::start(state.path(), &["--script", path.to_str().unwrap()]);
     launch(&running, state.path(), "n1", "t1").await;
     running.end();
+}
+
+/// A program whose one machine does not end by itself, nor does the program for its end.
+async fn stubborn(state: &Path, work: &Path) -> Running {
+    let log = work.join("log");
+    let stay = |what: &str| {
+        let text = format!(
+            "trap 'echo told >> {0}' TERM; echo {what} >> {0}; while :; do sleep 0.05; done",
+            log.display()
+        );
+        script(work, what, &text)
+    };
+    let (up, down) = (stay("up"), stay("down"));
+    let running = Running::start(state, &["--machine-up", &up, "--machine-down", &down]);
+    launch(&running, state, "n1", "t1").await;
+    eventually("the machine starts", || text(&log) == "up\n").await;
+    running
+}
+
+#[tokio::test]
+async fn a_second_signal_could_not_hurry_the_end() {
+    let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let mut running = stubborn(state.path(), work.path()).await;
+    let log = work.path().join("log");
+    running.signal(Signal::TERM);
+    eventually("its end begins", || text(&log) == "up\ndown\n").await;
+    running.signal(Signal::INT);
+    assert!(running.child.wait().unwrap().success());
+    assert_eq!(text(&log), "up\ndown\n", "neither was asked any more");
+}
+
+#[tokio::test]
+async fn a_launch_was_answered_by_a_cloud_that_was_ending() {
+    let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let mut running = stubborn(state.path(), work.path()).await;
+    let mut kept = TcpStream::connect(running.endpoint.trim_start_matches("http://")).unwrap();
+    let ask = b"GET /admin/counts HTTP/1.1\r\nhost: x\r\n\r\n";
+    kept.write_all(ask).unwrap();
+    let mut answer = [0; 12];
+    kept.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    running.signal(Signal::TERM);
+    eventually("its end begins", || text(&work.path().join("log")) == "up\ndown\n").await;
+    // What was answered before is still to be read; after it, there is nothing.
+    let mut rest = Vec::new();
+    let _ = kept.write_all(ask).and_then(|()| kept.read_to_end(&mut rest).map(drop));
+    let rest = String::from_utf8(rest).unwrap();
+    assert!(!rest.contains("HTTP/1.1"), "{rest}");
+    running.signal(Signal::TERM);
+    running.child.wait().unwrap();
 }

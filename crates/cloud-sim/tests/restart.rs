@@ -1,6 +1,6 @@
 //! What a cloud remembers when it is started again on the same state.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
 
@@ -37,7 +37,9 @@ async fn an_image_that_was_being_made_is_finished_after_a_restart() {
     let work = made.header("opc-work-request-id").unwrap();
     drop(scene);
     let scene = start(state.path()).await;
+    assert_eq!(scene.state(&id).await, "CREATING_IMAGE");
     scene.advance(10);
+    assert_eq!(scene.state(&id).await, "RUNNING");
     let image = format!("/20160918/images/{}", made.json()["id"].as_str().unwrap());
     assert_eq!(scene.get(&image).await.ok().json()["lifecycleState"], "AVAILABLE");
     let work = scene.get(&format!("/20160918/workRequests/{work}")).await.ok().json();
@@ -126,14 +128,65 @@ async fn a_launch_and_its_token_are_written_together() {
     let body = launch_body("n1");
     let first = scene.launch_with(Some("t1"), &body).await.ok().json();
     let text = std::fs::read_to_string(state.path().join("journal.jsonl")).unwrap();
-    let mut tables: Vec<String> = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["table"].to_string())
-        .collect();
-    tables.sort();
-    tables.dedup();
-    assert_eq!(tables, ["\"boot_volumes\"", "\"instances\"", "\"tokens\"", "\"work_requests\""]);
+    let line: Value = serde_json::from_str(&text).unwrap();
+    let mut tables: Vec<&Value> =
+        line.as_array().unwrap().iter().map(|row| &row["table"]).collect();
+    tables.sort_by_key(ToString::to_string);
+    assert_eq!(tables, ["boot_volumes", "instances", "tokens", "work_requests"]);
     drop(scene);
+    let scene = start(state.path()).await;
+    assert_eq!(scene.launch_with(Some("t1"), &body).await.ok().json()["id"], first["id"]);
+}
+
+/// Where to cut a journal: around each of its rows, and here and there inside them.
+fn cuts(text: &[u8]) -> Vec<usize> {
+    let row = b"{\"table\"";
+    let begins = |at: &usize| text[*at..].starts_with(row);
+    let around = (1..text.len()).filter(begins).flat_map(|at| [at - 1, at, at + 1]);
+    let mut cuts: Vec<usize> = around.chain((0..=text.len()).step_by(331)).collect();
+    cuts.extend([text.len() - 2, text.len() - 1, text.len()]);
+    cuts
+}
+
+#[tokio::test]
+async fn a_write_that_was_cut_short_left_a_machine_without_its_token() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    let body = launch_body("n1");
+    scene.launch_with(Some("t1"), &body).await.ok();
+    drop(scene);
+    let journal = state.path().join("journal.jsonl");
+    let text = std::fs::read(&journal).unwrap();
+    let (mut with, mut without) = (0, 0);
+    for cut in cuts(&text) {
+        std::fs::write(&journal, &text[..cut]).unwrap();
+        let scene = start(state.path()).await;
+        let admin = scene.cloud.admin();
+        let left: Vec<String> = admin.instances().into_iter().map(|one| one.id).collect();
+        let again = scene.launch_with(Some("t1"), &body).await.ok().json();
+        assert_eq!(admin.instances().len(), 1, "cut at {cut} of {}: launched twice", text.len());
+        if let Some(left) = left.first() {
+            assert_eq!(again["id"], left.as_str(), "cut at {cut}");
+            with += 1;
+        } else {
+            without += 1;
+        }
+    }
+    assert!(with > 0 && without > 0, "{with} with, {without} without");
+}
+
+#[tokio::test]
+async fn a_journal_with_a_row_per_line_is_still_read() {
+    let state = TempDir::new().unwrap();
+    let scene = start(state.path()).await;
+    let body = launch_body("n1");
+    let first = scene.launch_with(Some("t1"), &body).await.ok().json();
+    drop(scene);
+    let journal = state.path().join("journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let lines: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();
+    std::fs::write(&journal, lines.concat()).unwrap();
     let scene = start(state.path()).await;
     assert_eq!(scene.launch_with(Some("t1"), &body).await.ok().json()["id"], first["id"]);
 }
