@@ -13,6 +13,8 @@ use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
 use slurmctl::{Controller as _, Illegible, NodeAction, ResumeRequest, Warning};
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// Start the machines of nodes, and tell Slurm where they are.
 ///
@@ -49,15 +51,20 @@ In slurm.conf:
 Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage, configuration
 or resume file (nothing done in the cloud; nodes that Slurm waits for go back to it).";
 
+/// How old a machine may be that slurmctld has called us for: one that is older booted for an earlier wish, and slurmctld
+/// does not believe in it. A minute more than none, as clocks differ and booting takes its time.
+const OLDEST: Duration = Duration::from_mins(1);
+
 /// Runs it.
 pub async fn run(arguments: Arguments) -> u8 {
+    let begun = Instant::now();
     let environment = Environment::read();
     // Read first: it is gone when slurmctld has ended.
     let file = environment.get("SLURM_RESUME_FILE").map(Path::new);
     let request = ResumeRequest::read(&arguments.nodes, file);
     // A job with --reboot calls us with its id and without a file (22.05, and static nodes of 24.11).
     let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
-    match begin(&arguments, (request, file), reboot).await {
+    match begin(&arguments, (request, file), reboot, begun).await {
         Ok(code) => code,
         Err(trouble) => {
             let code = super::wrong("startnode", &arguments.common, &trouble);
@@ -123,6 +130,7 @@ async fn begin(
     arguments: &Arguments,
     (request, file): (Result<ResumeRequest, Illegible>, Option<&Path>),
     reboot: bool,
+    begun: Instant,
 ) -> Result<u8, Trouble> {
     let common = &arguments.common;
     let names = arguments.nodes.node_names().map_err(|error| Trouble::from_error(&error))?;
@@ -134,8 +142,8 @@ async fn begin(
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open("startnode", common, purpose).await?;
     context.fill(Some(&names)).await;
-    context.site.policies.deadline =
-        wiring::deadline(&context.settings, &context.slurm.config, &arguments.nodes);
+    let deadline = wiring::deadline(&context.settings, &context.slurm.config, &arguments.nodes);
+    context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }
@@ -145,10 +153,15 @@ async fn begin(
         context
             .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
     }
-    images(&mut context, &names, reboot).await?;
+    let left = context.site.policies.deadline;
+    let silent = |_elapsed| Trouble::new("the cloud did not say in time which images there are");
+    timeout(left, images(&mut context, &names, reboot)).await.map_err(silent)??;
+    // slurmctld counts from when it called us.
+    context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;
     }
+    context.site.policies.oldest = file.map(|_by_slurmctld| OLDEST);
     let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
     let code = context
         .with_run(common, async |run: &Run<'_>| {

@@ -6,6 +6,7 @@ pub mod exec;
 mod order;
 mod outcome;
 pub mod plan;
+mod policies;
 mod report;
 pub mod run;
 mod site;
@@ -16,9 +17,8 @@ mod world;
 
 pub use cooldown::{Cooldown, Cooldowns, Gate};
 pub use outcome::{NodeReport, Outcome, Report};
+pub use policies::{OnPartial, Policies, RebuildHow, Stopped};
 pub use report::Cause;
-pub use site::{
-    Fallback, Identity, OnPartial, Place, Policies, Pool, RebuildHow, Site, Stopped, Wanted,
-};
+pub use site::{Fallback, Identity, Place, Pool, Site, Wanted};
 pub use time::Utc;
 pub use world::{Fleet, Roster, Standing, World};

@@ -1,6 +1,7 @@
 //! What the operator decided: whose instances are ours, where nodes go, and what to do when in doubt.
 
 use crate::plan::Refusal;
+use crate::policies::Policies;
 use cloud_core::{
     Flex, ImageId, Instance, InstanceName, InstanceSpec, Secret, ShapeName, SubnetId, Tags, Zone,
 };
@@ -8,7 +9,6 @@ use hostlist::NodeName;
 use slurmconf::NodeDef;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 /// By what an instance is known to be ours.
 ///
@@ -329,71 +329,4 @@ impl Fallback {
             preemptible: self.preemptible,
         }
     }
-}
-
-/// What to do when in doubt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Policies {
-    /// With a stopped instance of a node that is to start.
-    pub stopped: Stopped,
-    /// With the nodes of a job that cannot get all of them.
-    pub on_partial: OnPartial,
-    /// How a node gets another image.
-    pub rebuild: RebuildHow,
-    /// How long a pool or node that failed is left alone.
-    pub cooldown: Duration,
-    /// Requests under way at a time.
-    pub concurrency: usize,
-    /// How long a run may take; below `ResumeTimeout`, where slurmctld would kill it.
-    pub deadline: Duration,
-    /// How long a new instance is left alone by reconciliation.
-    pub grace: Duration,
-    /// Keep inventory and hosts up to date whenever machines come and go.
-    pub files: bool,
-}
-
-impl Default for Policies {
-    fn default() -> Self {
-        Self {
-            stopped: Stopped::default(),
-            on_partial: OnPartial::default(),
-            rebuild: RebuildHow::default(),
-            cooldown: Duration::from_mins(10),
-            concurrency: 16,
-            deadline: Duration::from_mins(9),
-            grace: Duration::from_mins(5),
-            files: false,
-        }
-    }
-}
-
-/// What to do with a stopped instance of a node that is to start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stopped {
-    /// Start it.
-    Start,
-    /// Terminate it and launch another.
-    #[default]
-    Replace,
-}
-
-/// What to do with the nodes of a job that cannot get all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnPartial {
-    /// Give back those that no other job uses.
-    #[default]
-    Release,
-    /// Start them all the same.
-    Keep,
-}
-
-/// How a node gets another image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RebuildHow {
-    /// Over its boot disk; instance and address stay.
-    #[default]
-    InPlace,
-    /// With another instance in its place.
-    Recreate,
 }

@@ -3,8 +3,8 @@
 use super::engine::Engine;
 use super::work::Phase;
 use crate::outcome::Outcome;
+use crate::policies::OnPartial;
 use crate::report::Cause;
-use crate::site::OnPartial;
 use hostlist::NodeName;
 use slurmctl::NodeState;
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@ use super::deploy::with_files;
 use super::start::{all_cooling, back, hindrance};
 use super::{Operation, Plan, Refusal, Stage, Step, Why, hold, table};
 use crate::order;
-use crate::site::RebuildHow;
+use crate::policies::RebuildHow;
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceId, InstanceState, Reboot};
 use hostlist::NodeName;

@@ -6,8 +6,9 @@ use super::{
 };
 use crate::cooldown::{Cooldown, Gate};
 use crate::order::by_number;
+use crate::policies::OnPartial;
 use crate::report::Cause;
-use crate::site::{OnPartial, Place, Pool, Wanted};
+use crate::site::{Place, Pool, Wanted};
 use crate::world::World;
 use hostlist::NodeName;
 use slurmctl::JobId;

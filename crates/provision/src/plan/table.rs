@@ -1,7 +1,7 @@
 //! What a node's instances mean for its start.
 
 use super::{Clear, Refusal, Step};
-use crate::site::Stopped;
+use crate::policies::Stopped;
 use crate::world::{Standing, World};
 use cloud_core::{Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
@@ -14,6 +14,7 @@ use slurmconf::NodeDef;
 /// | none, or gone | launch |
 /// | on their way out | wait until they are gone, launch |
 /// | one pending or running | adopt |
+/// | one running that booted before Slurm asked | terminate, launch: Slurm would wait for another |
 /// | failed, and nothing else | terminate, launch |
 /// | one stopped or stopping | as the policy says: start it, or terminate and launch |
 /// | one in a state that we do not know | refuse |
@@ -41,6 +42,9 @@ pub(super) fn bring_up_as(
     let [one] = here[..] else {
         return Err(Refusal::Duplicates(ids(&here)));
     };
+    if booted_before(node, one, world) && world.fleet.is_complete() {
+        return launch(&[one]);
+    }
     let (node, id) = (node.clone(), one.id.clone());
     match (&one.state, world.site.policies.stopped) {
         (InstanceState::Pending | InstanceState::Running, _) => {
@@ -58,6 +62,17 @@ pub(super) fn bring_up_as(
             _,
         ) => Err(Refusal::Busy { id, state: one.state.clone() }),
     }
+}
+
+/// True for a machine that Slurm, which has just asked for the node, does not believe in: it was left
+/// over, by a stop that failed or by one that came too late.
+fn booted_before(node: &NodeName, instance: &Instance, world: World<'_>) -> bool {
+    let Some(oldest) = world.site.policies.oldest else {
+        return false;
+    };
+    let waits = world.node(node).is_some_and(|known| known.state.is_powering_up());
+    let age = instance.created.and_then(|created| world.now.duration_since(created).ok());
+    waits && instance.state == InstanceState::Running && age.is_some_and(|age| age > oldest)
 }
 
 /// A launch; never on a listing that may hide an instance.

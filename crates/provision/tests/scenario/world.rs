@@ -119,6 +119,7 @@ impl Scenario {
             policies.rebuild = RebuildHow::Recreate;
         }
         policies.files |= words.flag("files");
+        policies.oldest = words.time("oldest");
         if let Some(cooldown) = words.time("cooldown") {
             policies.cooldown = cooldown;
         }

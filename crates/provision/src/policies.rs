@@ -1,0 +1,74 @@
+//! What to do when in doubt.
+
+use std::time::Duration;
+
+/// What to do when in doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Policies {
+    /// With a stopped instance of a node that is to start.
+    pub stopped: Stopped,
+    /// With the nodes of a job that cannot get all of them.
+    pub on_partial: OnPartial,
+    /// How a node gets another image.
+    pub rebuild: RebuildHow,
+    /// How long a pool or node that failed is left alone.
+    pub cooldown: Duration,
+    /// Requests under way at a time.
+    pub concurrency: usize,
+    /// How long a run may take; below `ResumeTimeout`, where slurmctld would kill it.
+    pub deadline: Duration,
+    /// How long a new instance is left alone by reconciliation.
+    pub grace: Duration,
+    /// How old a running instance may be that Slurm, which has just asked for its node, can be waiting
+    /// for; any age if it has not just asked. It never believes in a machine that booted before.
+    pub oldest: Option<Duration>,
+    /// Keep inventory and hosts up to date whenever machines come and go.
+    pub files: bool,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            stopped: Stopped::default(),
+            on_partial: OnPartial::default(),
+            rebuild: RebuildHow::default(),
+            cooldown: Duration::from_mins(10),
+            concurrency: 16,
+            deadline: Duration::from_mins(9),
+            grace: Duration::from_mins(5),
+            oldest: None,
+            files: false,
+        }
+    }
+}
+
+/// What to do with a stopped instance of a node that is to start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stopped {
+    /// Start it.
+    Start,
+    /// Terminate it and launch another.
+    #[default]
+    Replace,
+}
+
+/// What to do with the nodes of a job that cannot get all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPartial {
+    /// Give back those that no other job uses.
+    #[default]
+    Release,
+    /// Start them all the same.
+    Keep,
+}
+
+/// How a node gets another image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RebuildHow {
+    /// Over its boot disk; instance and address stay.
+    #[default]
+    InPlace,
+    /// With another instance in its place.
+    Recreate,
+}
