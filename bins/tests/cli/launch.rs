@@ -89,3 +89,25 @@ fn tags_that_are_no_texts_are_refused_where_they_stand() {
         stage.run("startnode", &[NODE]).with_code(2).saying(&[&place, word]);
     }
 }
+
+/// A queue that is long, or that squeue cannot read, was taken for a slurmctld that does not answer.
+#[test]
+fn starts_and_stops_needed_the_queue() {
+    let stage = Stage::new().running();
+    for name in ["scontrol", "sbatch"] {
+        let link = stage.path(&format!("bin/{name}"));
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(stage.slurm.bin().join(name), link).unwrap();
+    }
+    stage.write("bin/squeue", "#!/bin/sh\nexit 1\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(stage.path("bin/squeue"), executable).unwrap();
+    let real = format!("slurm_bin: {}", stage.slurm.bin().display());
+    let ours = format!("slurm_bin: {}", stage.path("bin").display());
+    stage.write("startnode.yaml", &stage.configuration().replace(&real, &ours));
+    for program in ["startnode", "stopnode"] {
+        let ended = stage.run(program, &[NODE]).with_code(0);
+        assert!(!ended.text().contains("does not answer"), "{ended:?}");
+    }
+    stage.run("reconcile", &[]).saying(&["squeue"]);
+}

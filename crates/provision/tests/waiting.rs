@@ -80,6 +80,41 @@ async fn a_stop_gets_a_node_that_is_let_go_of_late() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stop_that_was_told_to_end_went_on_asking_a_silent_cloud() {
+    let mut bed = Bed::new("n1");
+    let (signal, cancel) = provision::exec::Cancel::new();
+    bed.cancel = cancel;
+    bed.cloud.chance(Some(Operation::List), Trouble::Refuse(ErrorKind::Unavailable), 1.0);
+    let nodes = names("n1");
+    for all in [false, true] {
+        let begun = Instant::now();
+        let stop =
+            bed.run(
+                async |run| {
+                    if all { run::stop_all(run).await } else { run::stop(run, &nodes).await }
+                },
+            );
+        let end = async {
+            sleep(Duration::from_secs(1)).await;
+            signal.cancel();
+        };
+        let (report, ()) = tokio::join!(stop, end);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert_ne!(report.exit_code(), 0, "{report:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_a_cloud_could_not_be_asked_was_lost_with_the_time() {
+    let bed = Bed::new("n1");
+    bed.cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Unavailable));
+    bed.cloud.chance(Some(Operation::List), Trouble::Delay(Duration::from_hours(1)), 1.0);
+    let look = bed.run(async |run| run.look().await).await;
+    assert!(!look.warnings.iter().any(|it| it.contains("no answer in time")), "{look:?}");
+    assert!(look.warnings.iter().any(|it| it.contains("unavailable")), "{look:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_machine_that_stopped_on_its_way_up_was_waited_for_to_the_end() {
     let bed = Bed::new("n1");
     let (_, request) = bed.job(1).await;

@@ -42,7 +42,7 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     /// A node that Slurm does not know is an error, and so is one that it refuses, but the others are
     /// told all the same, as long as slurmctld answers. [`Error::also`](crate::Error::also) has the
     /// further errors. An instance id that is no plain word is an error too, and costs its node the id
-    /// but not the address.
+    /// but not the address. Where each id is a call of its own, only those of some nodes are told.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
     /// Puts nodes into a state; one that Slurm does not know is an error, but the others are changed

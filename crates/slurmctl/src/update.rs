@@ -13,6 +13,10 @@ use slurmconf::SlurmVersion;
 /// Most nodes in one update: an address may be 39 bytes, and no two need fold.
 const MOST_ADDRESSES: usize = 1_000;
 
+/// Most nodes whose instance ids are told by a command each, which is how Slurm before 25.11 takes them:
+/// nothing depends on them, and a thousand commands would keep nodes that failed from being given back.
+const MOST_SINGLE_IDS: usize = 50;
+
 /// One command.
 #[derive(Clone, Debug)]
 pub(crate) enum Update<'a> {
@@ -71,7 +75,8 @@ impl<'a> Update<'a> {
             }
         }
         if known && !paired {
-            updates.extend(addresses.iter().filter(|item| has_id(item)).map(Self::Id));
+            let with_id = addresses.iter().filter(|item| has_id(item));
+            updates.extend(with_id.take(MOST_SINGLE_IDS).map(Self::Id));
         }
         let bad = addresses.iter().filter(|_| known).filter_map(|item| instance_id(item)?.err());
         (updates, bad.collect())

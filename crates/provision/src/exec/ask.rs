@@ -2,7 +2,8 @@
 
 use super::end::remove;
 use super::engine::Engine;
-use super::work::{Failure, Life, Phase, Then, Work};
+use super::failure::Failure;
+use super::work::{Life, Phase, Then, Work};
 use crate::cooldown::Gate;
 use crate::outcome::Outcome;
 use crate::report::Cause;

@@ -1,9 +1,10 @@
 //! Nodes that are to go, unless Slurm wants them again.
 
 use super::engine::Engine;
+use super::failure::Failure;
 use super::tell::Taken;
 use super::tools::Tools;
-use super::work::{Failure, Phase, Work};
+use super::work::{Phase, Work};
 use crate::outcome::Outcome;
 use crate::plan::{Why, is_wanted_again};
 use crate::report::Cause;

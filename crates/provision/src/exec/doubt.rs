@@ -3,7 +3,8 @@
 use super::ask::DOUBT;
 use super::end::remove;
 use super::engine::Engine;
-use super::work::{Aim, Failure, Life, Phase, Then, Work};
+use super::failure::Failure;
+use super::work::{Aim, Life, Phase, Then, Work};
 use crate::outcome::Outcome;
 use crate::report::Cause;
 use crate::state::EventKind;

@@ -2,7 +2,8 @@
 
 use super::ask::{LEAVING, MOST_TRIES};
 use super::engine::Engine;
-use super::work::{Aim, Failure, Phase, Then};
+use super::failure::Failure;
+use super::work::{Aim, Phase, Then};
 use crate::outcome::Outcome;
 use crate::state::EventKind;
 use cloud_core::{Error, InstanceId};

@@ -5,10 +5,11 @@
 
 use super::ask::Answer;
 use super::desk::Desk;
+use super::failure::Failure;
 use super::look::Look;
 use super::tell::Told;
 use super::tools::Tools;
-use super::work::{Failure, Phase, Work};
+use super::work::{Phase, Work};
 use crate::cooldown::Cooldowns;
 use crate::outcome::{NodeReport, Outcome};
 use crate::plan::JobGroup;

@@ -1,7 +1,8 @@
 //! One look at the cloud for all nodes, and what it means for each.
 
 use super::engine::Engine;
-use super::work::{Failure, Life, Phase, Then};
+use super::failure::Failure;
+use super::work::{Life, Phase, Then};
 use super::{end::remove, tools::Tools};
 use crate::addresses;
 use crate::outcome::Outcome;

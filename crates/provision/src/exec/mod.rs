@@ -8,6 +8,7 @@ mod doubt;
 mod drained;
 mod end;
 mod engine;
+mod failure;
 mod files;
 mod groups;
 mod look;

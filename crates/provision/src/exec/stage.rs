@@ -2,8 +2,9 @@
 
 use super::end::remove;
 use super::engine::{Engine, Passed};
+use super::failure::Failure;
 use super::tools::Tools;
-use super::work::{Aim, Failure, Phase, Then, Work};
+use super::work::{Aim, Phase, Then, Work};
 use crate::cooldown::Cooldowns;
 use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{Begin, Clear, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason};

@@ -3,8 +3,9 @@
 use super::confirm::wanted_again;
 use super::desk::Message;
 use super::engine::Engine;
+use super::failure::Failure;
 use super::tools::Tools;
-use super::work::{Aim, Failure, Life, Phase, Then, Word, Work};
+use super::work::{Aim, Life, Phase, Then, Word, Work};
 use super::{end::remove, groups};
 use crate::outcome::Outcome;
 use crate::plan::our_reason;

@@ -1,53 +1,15 @@
 //! One node in the hands of the executor.
 
+use super::failure::Failure;
 use crate::outcome::{NodeReport, Outcome};
-use crate::report::Cause;
 use crate::site::{Place, Wanted};
 use crate::state::{Launch, NodeLock, NodeRecord};
-use cloud_core::{Error, Fault, InstanceId};
+use cloud_core::InstanceId;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
-
-/// Why a node did not get what was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) cause: Cause,
-    /// The reason that Slurm gets: the same for all nodes that failed alike.
-    pub(crate) text: String,
-    pub(crate) request_id: Option<String>,
-}
-
-impl Failure {
-    pub(crate) fn new(cause: Cause, text: impl Into<String>) -> Self {
-        Self { cause, text: text.into(), request_id: None }
-    }
-
-    /// What a cloud refused, in words that hold for every node that it refused alike.
-    pub(crate) fn of(error: &Error, place: Option<&Place>) -> Self {
-        let cause = Cause::from(error.kind());
-        let mut text = format!("{}: {}", error.operation(), cause.words());
-        if let Some(place) = place {
-            text = format!("{text} ({})", place.pool());
-        }
-        // Behind "no credential" only the token service's own words say what to do.
-        let behind =
-            std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>());
-        for message in [Some(error), behind].into_iter().flatten().filter_map(Error::message) {
-            text = format!("{text}: {message}");
-        }
-        Self { cause, text, request_id: error.request_id().map(str::to_owned) }
-    }
-
-    /// What became of an instance after its launch was accepted.
-    pub(crate) fn of_fault(fault: &Fault, place: Option<&Place>) -> Self {
-        let cause = Cause::from(fault.kind);
-        let place = place.map(|place| format!(" ({})", place.pool())).unwrap_or_default();
-        Self::new(cause, format!("launch: {}{place}: {}", cause.words(), fault.message))
-    }
-}
 
 /// What a node is to become.
 #[derive(Clone, Debug)]
@@ -367,23 +329,5 @@ impl Work {
             report.reason = Some(failure.text.clone());
         }
         report
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use cloud_core::{ErrorKind, Operation};
-
-    #[test]
-    fn clocks_that_are_apart_were_lost_behind_a_missing_credential() {
-        let refused = Error::new(ErrorKind::Unauthenticated, Operation::Authenticate)
-            .because("600 s apart, set the clock of this machine");
-        let error = Error::new(ErrorKind::Unauthenticated, Operation::Launch)
-            .because("no credential")
-            .caused_by(refused);
-        let text = Failure::of(&error, None).text;
-        let words = ": no credential: 600 s apart, set the clock of this machine";
-        assert!(text.starts_with("launch: ") && text.ends_with(words), "{text}");
     }
 }

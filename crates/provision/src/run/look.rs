@@ -23,6 +23,9 @@ const MOST_TRIES: u32 = 5;
 /// How often slurmctld is asked again that has just called us.
 const MOST_ASKED: u32 = 2;
 
+/// How long an answer that is on its way is waited for by a run that was told to end.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
+
 /// What Slurm is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
@@ -195,28 +198,39 @@ impl Run<'_> {
         operation: Operation,
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
-        let mut tries = 0;
-        loop {
-            let error = match timeout_at(until, ask()).await {
+        let unavailable = |why| Error::new(ErrorKind::Unavailable, operation).because(why);
+        let mut cancel = self.tools.cancel.clone();
+        let mut last = None;
+        for tries in 0.. {
+            let ended = async {
+                cancel.cancelled().await;
+                sleep(LAST_ANSWER).await;
+            };
+            let answer = tokio::select! {
+                biased;
+                answer = timeout_at(until, ask()) => answer,
+                () = ended => return Err(unavailable("told to end")),
+            };
+            let error = match answer {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => error,
-                Err(_) => {
-                    let late = Error::new(ErrorKind::Unavailable, operation);
-                    return Err(late.because("no answer in time"));
-                }
+                // Why it failed before says more.
+                Err(_) => break,
             };
             let pause = Duration::from_millis(500 << tries);
             let pause = pause.max(error.retry_after().unwrap_or_default());
-            let passes = match error.advice() {
-                Advice::RetryAfter | Advice::RetryIfIdempotent | Advice::LookAgain => true,
-                Advice::TryElsewhere | Advice::GiveUp => error.kind() == ErrorKind::Protocol,
-            };
-            if !passes || tries >= MOST_TRIES || Instant::now() + pause >= until {
+            let left = tries < MOST_TRIES && Instant::now() + pause < until;
+            let again = left && !self.tools.cancel.is_cancelled();
+            if !passes(&error) || !again {
                 return Err(error);
             }
-            tries += 1;
-            sleep(pause).await;
+            last = Some(error);
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = sleep(pause) => {}
+            }
         }
+        Err(last.unwrap_or_else(|| unavailable("no answer in time")))
     }
 
     async fn ask_slurm(
@@ -292,6 +306,14 @@ impl Run<'_> {
                 Ok(Err(_)) | Err(_) => {}
             }
         }
+    }
+}
+
+/// True if the same question may be answered a moment later.
+fn passes(error: &Error) -> bool {
+    match error.advice() {
+        Advice::RetryAfter | Advice::RetryIfIdempotent | Advice::LookAgain => true,
+        Advice::TryElsewhere | Advice::GiveUp => error.kind() == ErrorKind::Protocol,
     }
 }
 

@@ -128,6 +128,18 @@ fn addresses_are_told_as_the_version_takes_them() {
 }
 
 #[test]
+fn a_thousand_ids_were_a_thousand_commands() {
+    let item = |number: usize| {
+        let mut item = address(&format!("n{number}"), "10.0.0.1");
+        item.instance_id = Some(format!("i-{number}"));
+        item
+    };
+    let items: Vec<NodeAddress> = (0..1_000).map(item).collect();
+    assert_eq!(Update::addresses(&items, MIDDLE).0.len(), 1 + MOST_SINGLE_IDS);
+    assert_eq!(Update::addresses(&items, NEW).0.len(), 1);
+}
+
+#[test]
 fn nodes_with_and_without_a_name_of_their_own_are_told_apart() {
     let mut items = vec![address("n1", "fd00::1"), address("n2", "fd00::2")];
     items.push(address("n3", "fd00::3"));
