@@ -6,6 +6,7 @@ use crate::args::LogFormat;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// How much a line matters.
@@ -53,6 +54,8 @@ pub struct Log {
     least: Level,
     program: String,
     run: String,
+    /// Somebody was told that it cannot be written.
+    told: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -89,6 +92,7 @@ impl Log {
             least: Level::Info,
             program: program.to_owned(),
             run,
+            told: AtomicBool::new(false),
         }
     }
 
@@ -105,7 +109,7 @@ impl Log {
         &self.run
     }
 
-    /// Writes a line; a log that cannot be written stops nothing.
+    /// Writes a line; a log that cannot be written stops nothing, and is told of once.
     pub fn write(&self, entry: Entry<'_>) {
         if entry.level < self.least {
             return;
@@ -116,11 +120,16 @@ impl Log {
             LogFormat::Json => self.json(&now, entry),
         };
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = match &mut *sink {
+        let written = match &mut *sink {
             Sink::Nowhere => Ok(()),
             Sink::File(file) => file.write_all(line.as_bytes()),
             Sink::StandardError => io::stderr().write_all(line.as_bytes()),
         };
+        if let Err(error) = written
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
+            let _ = writeln!(io::stderr(), "warning: the log cannot be written: {error}");
+        }
     }
 
     fn text(&self, now: &jiff::Zoned, entry: Entry<'_>) -> String {

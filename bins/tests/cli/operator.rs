@@ -185,3 +185,11 @@ fn a_finish_that_went_well_did_not_say_so() {
     let ended = stage.run("finish", &["--no-prove"]).with_code(0);
     assert!(ended.stdout.ends_with("slurmctld runs with the new file\n"), "{ended:?}");
 }
+
+#[test]
+fn a_log_on_a_full_disk_was_lost_without_a_word() {
+    let stage = Stage::new().running();
+    let ended = stage.run("startnode", &["--log", "/dev/full", NODE]).with_code(0);
+    let told = ended.stderr.matches("warning: the log cannot be written: ").count();
+    assert_eq!(told, 1, "{ended:?}");
+}
