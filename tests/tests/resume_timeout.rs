@@ -1,6 +1,8 @@
 //! A machine that never boots: Slurm gives up on it, and we clean up behind it.
 
+use cloud_sim::{Fault, Rule};
 use e2e::{Cluster, on_each_release};
+use std::time::{Duration, Instant};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -24,6 +26,29 @@ fn never_boots(series: &str) {
     cluster.wait_empty();
 }
 
+/// slurmctld does not believe in a machine that booted before it asked for one: the job would wait for ResumeTimeout, which
+/// is longer than we are patient.
+fn left_over(series: &str) {
+    let cluster = Cluster::builder(series).nodes(1).suspend_time(600).resume_timeout(600).start();
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    let (old, seen) = (cluster.machines().remove(0).id, Instant::now());
+    let refuse = Fault::answer(403, "NotAllowed", "not today");
+    cluster.cloud().add_fault(&Rule::always("TerminateInstance", refuse));
+    cluster.scontrol(&format!("update nodename={NODE} state=power_down_force reason=test"));
+    cluster.until("the node is off to Slurm", || {
+        let state = cluster.node(NODE);
+        state.contains("POWERED_DOWN") || state.contains("POWERED_OFF")
+    });
+    assert_eq!(cluster.machines().remove(0).id, old, "its machine is not\n{}", cluster.story());
+    cluster.cloud().clear_faults();
+    cluster.until("the machine is a minute old", || seen.elapsed() > Duration::from_secs(62));
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    assert_ne!(cluster.machines().remove(0).id, old, "{}", cluster.story());
+}
+
 on_each_release! {
     a_machine_that_never_boots: never_boots;
+    a_machine_that_a_stop_left_running: left_over;
 }
