@@ -77,7 +77,11 @@ impl Run<'_> {
 pub(super) fn merge(report: &mut Report, other: Report) {
     report.nodes.extend(other.nodes);
     report.findings.extend(other.findings);
-    report.failures.extend(other.failures);
+    for failure in other.failures {
+        if !report.failures.contains(&failure) {
+            report.failures.push(failure);
+        }
+    }
     report.slurm_refused |= other.slurm_refused;
     for warning in other.warnings {
         report.warn(warning);
