@@ -9,6 +9,7 @@ mod drained;
 mod end;
 mod engine;
 mod files;
+mod gathered;
 mod groups;
 mod look;
 mod machines;
