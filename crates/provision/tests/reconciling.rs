@@ -4,10 +4,15 @@
 
 mod common;
 
+use cloud_core::memory::Trouble;
+use cloud_core::{
+    ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
+};
 use common::{Bed, node};
 use provision::exec::Cancel;
 use provision::state::StateDir;
 use provision::{Cause, Outcome, Report, run};
+use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, NodeAction, Reason};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -30,6 +35,53 @@ async fn a_reconcile_that_could_not_remember_what_it_saw_never_said_so() {
     assert!(report.failures.iter().any(|text| text.contains("sightings.json")), "{report:?}");
     let (_, look) = bed.run(async |run| run::preview_reconcile(run).await).await;
     assert!(look.warnings.iter().any(|text| text.contains("sightings.json")), "{look:?}");
+}
+
+/// A machine of a node that Slurm has powered down, seen once.
+async fn orphan() -> Bed {
+    let bed = Bed::new("n1");
+    let image = ImageId::new("image-1");
+    let mut spec = InstanceSpec::new(InstanceName::new("n1"), ShapeName::new("small"), image);
+    spec.tags = bed.site.identity.tags_of(&node("n1"));
+    bed.cloud.launch(&spec).await.unwrap();
+    sleep(bed.site.policies.grace + Duration::from_mins(1)).await;
+    reconcile(&bed).await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.live().len(), 1);
+    bed
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_was_ended_though_slurm_had_come_to_want_its_node() {
+    let bed = orphan().await;
+    let trouble = Trouble::Refuse(ErrorKind::Unavailable);
+    bed.cloud.chance(Some(Operation::Terminate), trouble, 1.0);
+    let wanted = async {
+        sleep(Duration::from_secs(3)).await;
+        let _ = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(1)));
+        assert!(matches!(bed.slurm.tick()[..], [Call::Resume { .. }]));
+        bed.cloud.calm();
+    };
+    let (report, ()) = tokio::join!(reconcile(&bed), wanted);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_was_ended_while_slurmctld_was_away() {
+    let bed = orphan().await;
+    bed.cloud.script(Operation::List, Trouble::Delay(Duration::ZERO));
+    bed.cloud.script(Operation::List, Trouble::Delay(Duration::from_secs(10)));
+    let away = async {
+        sleep(Duration::from_secs(5)).await;
+        bed.slurm.set_unreachable(true);
+    };
+    let (report, ()) = tokio::join!(reconcile(&bed), away);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+    bed.slurm.set_unreachable(false);
+    reconcile(&bed).await;
+    assert!(bed.live().is_empty(), "the next run ends it");
 }
 
 /// Nodes that a run of ours drained and forgot, seen once.

@@ -249,7 +249,8 @@ impl<'a> Executor<'a> {
                 let phase = remove(ids.clone(), Then::Over(Outcome::Down));
                 let mut work = self.gone(node, phase, false);
                 work.sweeps = stops(operation);
-                work.confirms = self.confirms;
+                // A broken one beside one that works is of a node that Slurm may well want.
+                work.confirms = self.confirms || self.has_found(FindingKind::Orphan, node);
                 work
             }
             Step::WaitGone { node, ids } => {
