@@ -44,6 +44,8 @@ pub(crate) struct Executor<'a> {
     pub(super) outdated: bool,
     /// Nodes whose drain was lifted while we waited, and that we drained again.
     pub(super) drained_again: BTreeSet<NodeName>,
+    /// Nodes of a call that slurmctld did not answer.
+    pub(crate) unanswered: BTreeSet<NodeName>,
     /// What the plan was made for, by node.
     found: BTreeSet<(FindingKind, NodeName)>,
     /// What undoes the half of a plan that was carried out until it was outdated.
@@ -73,6 +75,7 @@ impl<'a> Executor<'a> {
             fixed: BTreeMap::new(),
             outdated: false,
             drained_again: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
             found: BTreeSet::new(),
             undo_of_half: None,
         }

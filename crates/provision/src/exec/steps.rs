@@ -97,6 +97,9 @@ impl Executor<'_> {
 
     /// Notes how a call to Slurm went for its nodes.
     pub(super) fn said(&mut self, nodes: &[NodeName], result: &slurmctl::Result<()>) {
+        if result.as_ref().is_err_and(|error| error.kind() == slurmctl::ErrorKind::Unavailable) {
+            self.unanswered.extend(nodes.iter().cloned());
+        }
         for node in nodes {
             let report = match result {
                 Ok(()) => NodeReport::new(Outcome::Done),
