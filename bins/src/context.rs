@@ -43,6 +43,8 @@ pub struct Context {
     pub state: Box<dyn State>,
     /// Where they are.
     pub state_path: PathBuf,
+    /// True if the state directory cannot be used: what this run remembers ends with it.
+    pub forgets: bool,
     /// What plans write.
     pub files: Files,
     /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
@@ -105,6 +107,7 @@ impl Context {
             site,
             state,
             state_path,
+            forgets: lost.is_some(),
             files,
             named,
             away,

@@ -249,6 +249,17 @@ fn an_image_of_a_running_node() {
     stage.run("rebuild", &["image", "vm-standard2-1-ad1-0002", "--name", "x"]).with_code(2);
 }
 
+/// Without a memory nothing is ever seen twice, and no orphan ended.
+#[test]
+fn one_for_a_reconcile_that_cannot_remember() {
+    let stage = Stage::new().running();
+    stage.run("reconcile", &["--apply"]).with_code(0);
+    stage.write("no-directory", "");
+    let text = stage.configuration().replace("/state,", "/no-directory,");
+    stage.write("startnode.yaml", &text);
+    stage.run("reconcile", &["--apply"]).with_code(1).saying(&["no memory"]);
+}
+
 /// Something could not be put right.
 #[test]
 fn one_for_a_reconcile_that_is_refused() {

@@ -6,7 +6,7 @@ mod common;
 
 use cloud_core::Operation;
 use cloud_core::memory::Trouble;
-use common::{Bed, names, node};
+use common::{Bed, groups, names, node};
 use hostlist::Hostlist;
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
 use provision::{Outcome, Report, run};
@@ -15,7 +15,7 @@ use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::time::{advance, sleep};
+use tokio::time::{Instant, advance, sleep};
 
 const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
 
@@ -188,6 +188,24 @@ async fn finish_leaves_a_node_with_a_job_alone_unless_forced() {
     let report = site.finish(&cluster("n1", ""), true).await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(site.bed.live().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_on_an_elastic_node_was_lost_by_a_forced_finish() {
+    let site = Site::new("", "n[1-2]", "");
+    let (job, request) = site.bed.job(2).await;
+    let (nodes, jobs) = (names("n[1-2]"), groups(&request));
+    site.bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    for name in &nodes {
+        let _ = site.bed.slurm.register(name, "10.0.0.9", Instant::now());
+    }
+    advance(Duration::from_secs(2)).await;
+    let _ = site.bed.slurm.tick();
+    assert!(site.bed.slurm.node("n2").unwrap().state.is_up());
+    let report = site.finish(&cluster("", "n1"), true).await;
+    assert!(report.is_success(), "{report:?}");
+    let job = site.bed.slurm.job(job).unwrap();
+    assert!(!job.state.is_finished() && job.restarts == 1, "back in the queue: {job:?}");
 }
 
 #[tokio::test(start_paused = true)]

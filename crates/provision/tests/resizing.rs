@@ -8,6 +8,7 @@ use cloud_core::{InstanceState, Operation};
 use common::{Bed, names, node};
 use provision::exec::Cancel;
 use provision::plan::{Gaps, GroupSize, Resize};
+use provision::state::NodeLock;
 use provision::{Cause, Outcome, Report, run};
 use slurmconf::{Config, Document, SlurmVersion};
 use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
@@ -60,11 +61,12 @@ async fn set(bed: &Bed, action: NodeAction, reason: Option<&str>) {
     bed.slurm.set_state(&"n2".parse().unwrap(), action, reason.as_ref()).await.unwrap();
 }
 
-/// Has a resize let go of the second node while it waits.
-async fn let_go_of(bed: &Bed) {
+/// Has a resize let go of the second node while it waits, and takes it in hand.
+async fn let_go_of(bed: &Bed) -> Box<dyn NodeLock> {
     sleep(Duration::from_secs(30)).await;
     bed.state.ask_to_yield(&names("n2"), bed.now() + Duration::from_secs(10)).unwrap();
-    sleep(Duration::from_secs(11)).await;
+    sleep(Duration::from_secs(9)).await;
+    bed.state.try_lock(&node("n2")).unwrap().unwrap()
 }
 
 /// Nothing was deleted, and the second node takes jobs again.
@@ -122,12 +124,13 @@ async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {
 async fn a_machine_that_was_launched_while_a_resize_waited_was_left_behind() {
     let (bed, document) = persistent(Duration::from_hours(1)).await;
     let others = async {
-        let_go_of(&bed).await;
+        let lock = let_go_of(&bed).await;
         let old = bed.live().into_iter().find(|machine| machine.name.as_str() == "n2").unwrap();
         assert!(bed.cloud.force(&old.id, InstanceState::Terminated));
         // Listings lag behind.
         sleep(Duration::from_mins(1)).await;
         let nodes = names("n2");
+        drop(lock);
         let report = bed.run(async |run| run::deploy(run, Some(&nodes)).await).await;
         assert_eq!(bed.live().len(), 2, "{report:?}");
     };
@@ -186,11 +189,26 @@ async fn a_node_that_was_drained_again_stayed_so_when_jobs_did_not_end() {
 async fn a_resize_that_cannot_go_on_after_its_wait_takes_its_drain_back() {
     let (bed, document) = persistent(Duration::from_mins(10)).await;
     let lock = async {
-        let_go_of(&bed).await;
-        let lock = bed.state.try_lock(&node("n2")).unwrap().unwrap();
+        let lock = let_go_of(&bed).await;
         sleep(Duration::from_hours(1)).await;
         drop(lock);
     };
     let (report, ()) = tokio::join!(shrink(&bed, &document), lock);
     assert_undone(&bed, &report, Outcome::Busy, Some(Cause::Conflict));
+}
+
+/// The node was free once a stop had asked for it, and its drain looked like one that was forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_lifted_the_drain_of_a_resize_that_waits() {
+    let (bed, document) = persistent(Duration::from_hours(1)).await;
+    let others = async {
+        drop(let_go_of(&bed).await);
+        for _ in 0..3 {
+            sleep(bed.site.policies.grace).await;
+            bed.run(async |run| run::reconcile(run).await).await;
+            assert!(bed.slurm.node("n2").unwrap().state.has_drain(), "lifted");
+        }
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), others);
+    assert!(report.is_success(), "{report:?}");
 }

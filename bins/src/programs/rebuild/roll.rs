@@ -7,10 +7,12 @@ use crate::bar::bar;
 use crate::context::Context;
 use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
+use hostlist::Hostlist;
 use provision::plan::{self, Rollout, RolloutHow, RolloutProgress};
 use provision::run::{self, Run};
-use provision::{Outcome, Report};
+use provision::{Cause, Outcome, Report};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -110,7 +112,7 @@ impl Drive<'_> {
             if let Some(code) = self.ends(run, (request, &report), progress, blind) {
                 return Ok(code);
             }
-            for failure in &report.failures {
+            for failure in report.failures.iter().chain(&disobeyed(&report)) {
                 self.context.warn(failure);
             }
             let mut cancel = run.tools.cancel.clone();
@@ -175,6 +177,18 @@ impl Drive<'_> {
     }
 }
 
+/// What slurmctld did not do, by its words. The last report alone is told at the end, and these nodes may be tried again before that.
+fn disobeyed(report: &Report) -> Vec<String> {
+    let mut alike: BTreeMap<&str, Hostlist> = BTreeMap::new();
+    for (node, failed) in &report.nodes {
+        if failed.cause == Some(Cause::Slurm) {
+            let why = failed.reason.as_deref().unwrap_or_default();
+            alike.entry(why).or_default().push(node.as_str());
+        }
+    }
+    alike.into_iter().map(|(why, nodes)| format!("{nodes}: {why}")).collect()
+}
+
 /// True if a look does not show how the nodes stand.
 fn is_blind(slurm_answered: bool, listing_complete: bool) -> bool {
     !(slurm_answered && listing_complete)
@@ -188,6 +202,19 @@ fn is_over(progress: RolloutProgress, blind: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hostlist::NodeName;
+    use provision::NodeReport;
+    use provision::plan::Operation;
+
+    #[test]
+    fn why_slurmctld_rebooted_nothing_was_never_said() {
+        let mut report = Report::new(Operation::Rollout);
+        for (name, cause) in [("n1", Cause::Slurm), ("n2", Cause::Slurm), ("n3", Cause::Refused)] {
+            let failed = NodeReport::new(Outcome::Failed).because(cause, "no answer");
+            report.nodes.insert(NodeName::new(name).unwrap(), failed);
+        }
+        assert_eq!(disobeyed(&report), ["n[1-2]: no answer"]);
+    }
 
     #[test]
     fn a_moment_without_slurmctld_or_a_listing_is_not_the_end_of_a_rollout() {

@@ -71,6 +71,10 @@ impl Work {
 impl Engine<'_> {
     /// Begins as many requests as may be under way.
     pub(super) fn dispatch(&mut self) {
+        let most = self.site.policies.concurrency.max(1);
+        if self.requests.len() >= most {
+            return;
+        }
         let now = Instant::now();
         let ready: Vec<NodeName> = self
             .works
@@ -79,7 +83,7 @@ impl Engine<'_> {
             .map(|work| work.node.clone())
             .collect();
         for node in ready {
-            if self.requests.len() >= self.site.policies.concurrency.max(1) {
+            if self.requests.len() >= most {
                 return;
             }
             if let Some(next) = self.next(&node) {

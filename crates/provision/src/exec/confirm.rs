@@ -38,12 +38,18 @@ impl Engine<'_> {
         }
     }
 
-    /// Slurm does not say: what it wanted to go goes.
+    /// Slurm does not say: what it wanted to go goes. What we found by ourselves stays until it does.
     pub(super) fn unconfirmed(&mut self, nodes: &[NodeName]) {
         for node in nodes {
             self.confirmed(node, false);
-            if let Some(work) = self.works.get_mut(node) {
-                work.confirms = false;
+            let Some(work) = self.works.get_mut(node) else {
+                continue;
+            };
+            work.confirms = false;
+            if !work.sweeps && matches!(work.phase, Phase::Remove { .. }) {
+                let words = "slurmctld does not say whether it wants it again";
+                work.failure = Some(Failure::new(Cause::Slurm, words));
+                work.goes(Phase::Over(Outcome::Failed));
             }
         }
     }

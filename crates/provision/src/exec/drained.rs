@@ -23,6 +23,7 @@ impl Executor<'_> {
         let mut cancel = self.tools.cancel.clone();
         let all: Hostlist = nodes.iter().collect();
         let mut waiting: BTreeSet<NodeName> = nodes.into_iter().collect();
+        let mut away = BTreeSet::new();
         loop {
             match self.tools.slurm.nodes(Some(&all)).await {
                 Ok(known) => {
@@ -37,7 +38,7 @@ impl Executor<'_> {
                 break;
             }
             self.outdated = true;
-            self.let_go();
+            self.lend(&mut away);
             let left = until.saturating_duration_since(Instant::now());
             tokio::select! {
                 biased;
@@ -75,9 +76,18 @@ impl Executor<'_> {
     }
 
     /// Lets go of nodes that others want, as to end the machines of those that Slurm has suspended: while
-    /// we wait we do nothing to them, and whatever is done meanwhile is seen before we go on.
-    fn let_go(&mut self) {
-        let wanted = self.tools.state.asked_to_yield(self.tools.now()).unwrap_or_default();
+    /// we wait we do nothing to them, and whatever is done meanwhile is seen before we go on. When they have
+    /// done, the nodes are ours again: a drain that nobody stands behind looks forgotten, and is lifted.
+    fn lend(&mut self, away: &mut BTreeSet<NodeName>) {
+        let state = self.tools.state;
+        let wanted = state.asked_to_yield(self.tools.now()).unwrap_or_default();
+        away.extend(self.locks.keys().filter(|node| wanted.contains(*node)).cloned());
         self.locks.retain(|node, _| !wanted.contains(node));
+        for node in away.iter().filter(|node| !wanted.contains(*node)) {
+            if let Ok(Some(lock)) = state.try_lock(node) {
+                self.locks.insert(node.clone(), lock);
+            }
+        }
+        away.retain(|node| !self.locks.contains_key(node));
     }
 }

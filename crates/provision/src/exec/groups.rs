@@ -31,6 +31,7 @@ impl Engine<'_> {
         if self.site.policies.on_partial == OnPartial::Keep {
             return;
         }
+        let lost: BTreeSet<&NodeName> = lost.iter().collect();
         let is_lost = |node: &NodeName| {
             lost.contains(node)
                 || self.passed.reports.get(node).is_some_and(|report| {
@@ -45,7 +46,7 @@ impl Engine<'_> {
         let needed: BTreeSet<&NodeName> = whole.iter().flat_map(|group| &group.nodes).collect();
         let mut released = BTreeSet::new();
         for group in
-            broken.iter().filter(|group| lost.iter().any(|node| group.nodes.contains(node)))
+            broken.iter().filter(|group| group.nodes.iter().any(|node| lost.contains(node)))
         {
             let others =
                 group.nodes.iter().filter(|node| !is_lost(node) && !needed.contains(*node));

@@ -10,6 +10,7 @@ mod end;
 mod engine;
 mod failure;
 mod files;
+mod gathered;
 mod groups;
 mod look;
 mod machines;

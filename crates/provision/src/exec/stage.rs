@@ -7,7 +7,9 @@ use super::tools::Tools;
 use super::work::{Aim, Phase, Then, Work};
 use crate::cooldown::Cooldowns;
 use crate::outcome::{NodeReport, Outcome, Report};
-use crate::plan::{Begin, Clear, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason};
+use crate::plan::{
+    Begin, Clear, FindingKind, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason,
+};
 use crate::report::Cause;
 use crate::site::{Site, Wanted};
 use crate::state::{EventKind, NodeLock};
@@ -43,6 +45,10 @@ pub(crate) struct Executor<'a> {
     pub(super) outdated: bool,
     /// Nodes whose drain was lifted while we waited, and that we drained again.
     pub(super) drained_again: BTreeSet<NodeName>,
+    /// Nodes of a call that slurmctld did not answer.
+    pub(crate) unanswered: BTreeSet<NodeName>,
+    /// What the plan was made for, by node.
+    found: BTreeSet<(FindingKind, NodeName)>,
     /// What undoes the half of a plan that was carried out until it was outdated.
     pub(crate) undo_of_half: Option<Vec<Step>>,
 }
@@ -70,6 +76,8 @@ impl<'a> Executor<'a> {
             fixed: BTreeMap::new(),
             outdated: false,
             drained_again: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
+            found: BTreeSet::new(),
             undo_of_half: None,
         }
     }
@@ -77,6 +85,8 @@ impl<'a> Executor<'a> {
     /// Carries a plan out, and says what became of each node in the report; leaves it where it waited so
     /// long that another has to be made.
     pub(crate) async fn carry_out(&mut self, plan: &Plan) {
+        let found = plan.findings.iter().filter_map(|it| Some((it.kind, it.node.clone()?)));
+        self.found = found.collect();
         self.report.findings.extend(plan.findings.iter().cloned());
         if plan.operation == Operation::Start {
             // Launches behind a probe wait for its answer, which the engine knows, and not until
@@ -112,6 +122,11 @@ impl<'a> Executor<'a> {
                 return;
             }
         }
+    }
+
+    /// True if the plan was made because this was found of the node.
+    pub(super) fn has_found(&self, kind: FindingKind, node: &NodeName) -> bool {
+        self.found.contains(&(kind, node.clone()))
     }
 
     /// What undoes the stages up to this one.
@@ -238,7 +253,8 @@ impl<'a> Executor<'a> {
                 let phase = remove(ids.clone(), Then::Over(Outcome::Down));
                 let mut work = self.gone(node, phase, false);
                 work.sweeps = stops(operation);
-                work.confirms = self.confirms;
+                // A broken one beside one that works is of a node that Slurm may well want.
+                work.confirms = self.confirms || self.has_found(FindingKind::Orphan, node);
                 work
             }
             Step::WaitGone { node, ids } => {

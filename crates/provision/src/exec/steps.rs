@@ -1,17 +1,17 @@
 //! The steps that are not the engine's: Slurm, files, and what is remembered.
 
+use super::gathered::Gathered;
 use super::stage::Executor;
 use super::taken::{Expected, Patience};
-use super::tell::take_back;
 use crate::outcome::{NodeReport, Outcome};
-use crate::plan::{Finding, FindingKind, Return, Step, TellSlurm};
+use crate::plan::{Return, Step, TellSlurm};
 use crate::report::Cause;
 use crate::state::{EventKind, cooldowns};
 use cloud_core::{Error as CloudError, ErrorKind, InstanceId};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::Config;
-use slurmctl::{JobId, NodeAction, NodeAddress, NodeState, Reason};
+use slurmctl::{JobId, NodeAction, NodeAddress};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
 
@@ -21,27 +21,31 @@ const MOST_TRIES: u32 = 4;
 impl Executor<'_> {
     /// Carries out steps one after the other; those that say the same to Slurm go together.
     pub(super) async fn steps(&mut self, steps: Vec<Step>) {
-        let mut returning = Vec::new();
+        let mut gathered = Gathered::default();
         let (mut machines, mut rests) = (Vec::new(), Vec::new());
         for step in steps {
             match step {
-                Step::ReturnToService { node } => returning.push(node),
                 Step::Rest { node, cause, until } => rests.push((node, cause, until)),
                 step @ (Step::Rebuild { .. } | Step::Reboot { .. }) => machines.push(step),
-                step => self.step(step).await,
+                step => {
+                    if let Some(step) = self.gather(step, &mut gathered) {
+                        self.step(step).await;
+                    }
+                }
             }
         }
         self.rest(&rests);
         self.machines(machines).await;
-        self.return_to_service(returning).await;
+        self.say(gathered).await;
     }
 
     async fn step(&mut self, step: Step) {
         match step {
             Step::Drain { nodes, reason } => {
-                self.set_state(nodes, NodeAction::Drain, Some(&reason)).await;
+                let (slurm, all) = (self.tools.slurm, list(&nodes));
+                let result = slurm.set_state(&all, NodeAction::Drain, Some(&reason)).await;
+                self.said(&nodes, &result);
             }
-            Step::Undrain { nodes } => self.set_state(nodes, NodeAction::Undrain, None).await,
             Step::WaitDrained { nodes, reason, deadline } => {
                 self.wait_drained(nodes, &reason, deadline).await;
             }
@@ -52,11 +56,6 @@ impl Executor<'_> {
             Step::Submit { job } => {
                 let result = self.tools.slurm.submit(&job).await.map(|_| ());
                 self.said(std::slice::from_ref(&job.node), &result);
-            }
-            Step::SetAddress { node, address } => {
-                let addresses = [NodeAddress::new(node.clone(), address)];
-                let result = self.tools.slurm.set_addresses(&addresses).await;
-                self.said(&[node], &result);
             }
             Step::TellAddresses { nodes } => self.tell_addresses(nodes).await,
             Step::Comment { job, text } => self.comment(job, &text).await,
@@ -79,9 +78,6 @@ impl Executor<'_> {
                 let report = NodeReport::new(Outcome::Failed);
                 self.report.note(node, report.because(cause, reason.as_str()));
             }
-            Step::GiveBack { node, reason, how: Return::PowerDown, .. } => {
-                self.power_down(node, &reason).await;
-            }
             // The engine's, or gathered before.
             Step::Launch { .. }
             | Step::Adopt { .. }
@@ -92,17 +88,18 @@ impl Executor<'_> {
             | Step::Rebuild { .. }
             | Step::Reboot { .. }
             | Step::Rest { .. }
+            | Step::GiveBack { how: Return::PowerDown, .. }
+            | Step::SetAddress { .. }
+            | Step::Undrain { .. }
             | Step::ReturnToService { .. } => {}
         }
     }
 
-    async fn set_state(&mut self, nodes: Vec<NodeName>, to: NodeAction, reason: Option<&Reason>) {
-        let result = self.tools.slurm.set_state(&list(&nodes), to, reason).await;
-        self.said(&nodes, &result);
-    }
-
     /// Notes how a call to Slurm went for its nodes.
-    fn said(&mut self, nodes: &[NodeName], result: &slurmctl::Result<()>) {
+    pub(super) fn said(&mut self, nodes: &[NodeName], result: &slurmctl::Result<()>) {
+        if result.as_ref().is_err_and(|error| error.kind() == slurmctl::ErrorKind::Unavailable) {
+            self.unanswered.extend(nodes.iter().cloned());
+        }
         for node in nodes {
             let report = match result {
                 Ok(()) => NodeReport::new(Outcome::Done),
@@ -112,24 +109,6 @@ impl Executor<'_> {
             };
             self.report.note(node.clone(), report);
         }
-    }
-
-    /// Gives back a node, unless Slurm has gone on since it was found.
-    async fn power_down(&mut self, node: NodeName, reason: &Reason) {
-        let nodes = [node];
-        let is_ghost = |found: &Finding| {
-            found.kind == FindingKind::Ghost
-                && nodes.iter().any(|node| found.node.as_ref() == Some(node))
-        };
-        let still: fn(&NodeState) -> bool =
-            if self.report.findings.iter().any(is_ghost) { is_on } else { is_awaited };
-        let result = take_back(self.tools, &nodes, reason, still).await;
-        if let Ok(taken) = &result {
-            for node in &taken.nodes {
-                self.tools.note_node(EventKind::GivenBack, node, reason.as_str());
-            }
-        }
-        self.said(&nodes, &result.map(|_| ()));
     }
 
     async fn comment(&mut self, job: JobId, text: &str) {
@@ -147,21 +126,6 @@ impl Executor<'_> {
         });
         let addresses: Vec<NodeAddress> = known.collect();
         let result = self.tools.slurm.set_addresses(&addresses).await;
-        self.said(&nodes, &result);
-    }
-
-    async fn return_to_service(&mut self, nodes: Vec<NodeName>) {
-        if nodes.is_empty() {
-            return;
-        }
-        let result = self.tools.slurm.set_state(&list(&nodes), NodeAction::Resume, None).await;
-        if result.is_ok() {
-            for node in &nodes {
-                self.tools.note_node(EventKind::Returned, node, "returned to service");
-                self.cooldowns.wake(node);
-            }
-            cooldowns::change(self.tools.state, |all| nodes.iter().for_each(|node| all.wake(node)));
-        }
         self.said(&nodes, &result);
     }
 
@@ -264,17 +228,7 @@ async fn terminate(
     }
 }
 
-/// Taken for up, though it has no machine.
-fn is_on(state: &NodeState) -> bool {
-    !state.is_powered_down() && !state.is_powering_down()
-}
-
-/// Waited for, or given up by Slurm: not one that has come up in the meantime.
-fn is_awaited(state: &NodeState) -> bool {
-    is_on(state) && !state.is_up() && (state.is_powering_up() || state.is_down())
-}
-
-fn list(nodes: &[NodeName]) -> Hostlist {
+pub(super) fn list(nodes: &[NodeName]) -> Hostlist {
     nodes.iter().collect()
 }
 
@@ -287,20 +241,4 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_that_came_up_after_the_look_is_not_powered_down() {
-        let awaited = |text: &str| text.parse().ok().map(|state| is_awaited(&state));
-        for waits in ["ALLOCATED+CLOUD+POWERING_UP", "DOWN+CLOUD+NOT_RESPONDING"] {
-            assert_eq!(awaited(waits), Some(true), "{waits}");
-        }
-        for up in ["IDLE+CLOUD", "ALLOCATED+CLOUD", "MIXED+CLOUD", "DOWN+CLOUD+POWERED_DOWN"] {
-            assert_eq!(awaited(up), Some(false), "{up}");
-        }
-    }
 }

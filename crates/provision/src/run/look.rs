@@ -5,7 +5,7 @@ use crate::addresses;
 use crate::cooldown::Cooldowns;
 use crate::exec::chain;
 use crate::plan::Rollout;
-use crate::state::{NodeLock, cooldowns};
+use crate::state::{NodeLock, NodeRecord, cooldowns};
 use crate::world::{Fleet, World};
 use cloud_core::{
     Advice, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Operation,
@@ -268,22 +268,7 @@ impl Run<'_> {
         until: Instant,
     ) {
         let now = self.tools.now();
-        let mut hidden: Vec<(NodeName, InstanceId)> = Vec::new();
-        for (node, lock) in &mut *locks {
-            let record = lock.record();
-            for instance in listed.iter_mut() {
-                if record.is_terminated(&instance.id, now) && !instance.state.is_leaving() {
-                    instance.state = InstanceState::Terminating;
-                }
-            }
-            if let Some(id) = record.instance() {
-                match listed.iter().find(|instance| instance.id == id) {
-                    None => hidden.push((node.clone(), id)),
-                    Some(instance) if instance.state.is_live() => {}
-                    Some(_) => forget(lock.as_mut(), &id, now),
-                }
-            }
-        }
+        let hidden = mark(locks, listed, now);
         let cloud = self.tools.cloud;
         let mut answers = stream::iter(hidden)
             .map(|(node, id)| async move {
@@ -315,6 +300,40 @@ fn passes(error: &Error) -> bool {
         Advice::RetryAfter | Advice::RetryIfIdempotent | Advice::LookAgain => true,
         Advice::TryElsewhere | Advice::GiveUp => error.kind() == ErrorKind::Protocol,
     }
+}
+
+/// Takes instances for leaving that were told to go a short while ago, and writes down which are gone;
+/// gives those that we remember and that are not listed.
+fn mark(
+    locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
+    listed: &mut [Instance],
+    now: SystemTime,
+) -> Vec<(NodeName, InstanceId)> {
+    let told_to_go = |record: NodeRecord| {
+        let id = record.terminated.as_ref().map(InstanceId::new)?;
+        record.is_terminated(&id, now).then_some(id)
+    };
+    let told: BTreeSet<InstanceId> =
+        locks.values().map(|lock| lock.record()).filter_map(told_to_go).collect();
+    for instance in listed.iter_mut().filter(|instance| told.contains(&instance.id)) {
+        if !instance.state.is_leaving() {
+            instance.state = InstanceState::Terminating;
+        }
+    }
+    let states = listed.iter().map(|instance| (&instance.id, instance.state.is_live()));
+    let live: BTreeMap<&InstanceId, bool> = states.collect();
+    let mut hidden = Vec::new();
+    for (node, lock) in locks {
+        let Some(id) = lock.record().instance() else {
+            continue;
+        };
+        match live.get(&id) {
+            None => hidden.push((node.clone(), id)),
+            Some(true) => {}
+            Some(false) => forget(lock.as_mut(), &id, now),
+        }
+    }
+    hidden
 }
 
 /// Writes down that an instance is gone.

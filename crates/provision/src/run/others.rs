@@ -11,7 +11,7 @@ use crate::plan::{
 use crate::report::Cause;
 use crate::state::NodeLock;
 use cloud_core::InstanceId;
-use hostlist::NodeName;
+use hostlist::{Hostlist, NodeName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -125,15 +125,36 @@ async fn rebuild_round(
     (report, Left { locks, fixed })
 }
 
-/// Begins the next batch of a rollout, and notes in the request what it begins.
+/// Begins the next batch of a rollout, and notes in the request what it has begun.
+///
+/// Where slurmctld did not answer, and does not say that it reboots the node, nothing has begun: the
+/// next batch has the node again.
 pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Refusal> {
     let begun = run.begun("rollout");
     let deadline = run.deadline(begun);
     let look = run.look_at_rollout(request).await;
     let plan = plan::rollout(request, look.world(run))?;
-    request.note(&plan, look.now);
-    let report = run.act(&plan, look, BTreeMap::new(), deadline).await;
-    Ok(run.ended(report, begun))
+    let now = look.now;
+    let mut executor = run.executor(&plan, look, BTreeMap::new(), deadline);
+    executor.carry_out(&plan).await;
+    let untouched = untouched(run, executor.unanswered).await;
+    request.note_but(&plan, &untouched, now);
+    Ok(run.ended(executor.report, begun))
+}
+
+/// Those of the nodes of which slurmctld does not say that it reboots them.
+async fn untouched(run: &Run<'_>, mut nodes: BTreeSet<NodeName>) -> BTreeSet<NodeName> {
+    if nodes.is_empty() {
+        return nodes;
+    }
+    let list: Hostlist = nodes.iter().collect();
+    let known = run.tools.slurm.nodes(Some(&list)).await.unwrap_or_default();
+    for node in known {
+        if node.state.is_reboot_requested() || node.state.is_reboot_issued() {
+            nodes.remove(&node.name);
+        }
+    }
+    nodes
 }
 
 /// Makes persistent nodes be there: these, or all.

@@ -4,11 +4,11 @@ use super::Run;
 use super::look::{Asked, Look};
 use crate::exec::Executor;
 use crate::outcome::{NodeReport, Outcome, Report};
-use crate::plan::{Plan, Refusal, Why};
+use crate::plan::{Plan, Refusal, Step, Why};
 use crate::report::Cause;
 use crate::state::NodeLock;
 use hostlist::NodeName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 impl Run<'_> {
@@ -77,7 +77,11 @@ impl Run<'_> {
 pub(super) fn merge(report: &mut Report, other: Report) {
     report.nodes.extend(other.nodes);
     report.findings.extend(other.findings);
-    report.failures.extend(other.failures);
+    for failure in other.failures {
+        if !report.failures.contains(&failure) {
+            report.failures.push(failure);
+        }
+    }
     report.slurm_refused |= other.slurm_refused;
     for warning in other.warnings {
         report.warn(warning);
@@ -112,8 +116,10 @@ pub(super) fn unknown(report: &mut Report, names: Vec<NodeName>) {
 
 /// Takes nodes out of a plan that are not ours to work on.
 pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
+    let nodes: BTreeSet<&NodeName> = nodes.iter().collect();
+    let is_ours = |step: &Step| !step.nodes().iter().any(|node| nodes.contains(node));
     for stage in &mut plan.stages {
-        stage.steps.retain(|step| !step.nodes().iter().any(|node| nodes.contains(node)));
-        stage.undo.retain(|step| !step.nodes().iter().any(|node| nodes.contains(node)));
+        stage.steps.retain(is_ours);
+        stage.undo.retain(is_ours);
     }
 }

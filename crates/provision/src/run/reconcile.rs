@@ -3,11 +3,12 @@
 use super::Run;
 use super::look::{Asked, Look};
 use super::pass::without;
+use crate::exec::chain;
 use crate::outcome::Report;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step};
-use crate::state::Document;
+use crate::state::{Document, change_soon};
 use hostlist::NodeName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -17,43 +18,72 @@ use tokio::time::Instant;
 /// once the nodes are locked: between the look and the lock a node may have come up.
 pub async fn reconcile(run: &Run<'_>) -> Report {
     let begun = run.begun("reconcile");
-    let deadline = run.deadline(begun);
-    let before = load(run);
+    let mut memory = Memory::load(run);
+    let mut report = mend(run, &mut memory, run.deadline(begun)).await;
+    report.failures.append(&mut memory.troubles);
+    run.ended(report, begun)
+}
+
+async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
     let mut look = run.look().await;
     run.look_up_silent(&mut look).await;
-    let (first, seen) = plan::reconcile(&before, look.world(run));
+    let (first, seen) = plan::reconcile(&memory.before, look.world(run));
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
-        store(run, &seen);
-        let report = run.act(&first, look, std::collections::BTreeMap::new(), deadline).await;
-        return run.ended(report, begun);
+        memory.store(run, &seen);
+        return run.act(&first, look, BTreeMap::new(), deadline).await;
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
     let mut look = run.look_for(&mut locked.locks, Asked::NodesAndJobs, deadline).await;
     run.look_up_silent(&mut look).await;
-    let (mut plan, seen) = plan::reconcile(&before, look.world(run));
-    store(run, &seen);
+    let (mut plan, seen) = plan::reconcile(&memory.before, look.world(run));
+    memory.store(run, &seen);
     let ours = |node: &NodeName| locked.locks.contains_key(node);
     let others: Vec<NodeName> =
         plan.steps().flat_map(Step::nodes).filter(|node| !ours(node)).cloned().collect();
     without(&mut plan, &others);
-    let report = run.act(&plan, look, locked.locks, deadline).await;
-    run.ended(report, begun)
+    run.act(&plan, look, locked.locks, deadline).await
 }
 
 /// What reconcile would do now, and remembers nothing.
 pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Look) {
     let mut look = run.look().await;
     run.look_up_silent(&mut look).await;
-    let (plan, _) = plan::reconcile(&load(run), look.world(run));
+    let memory = Memory::load(run);
+    let (plan, _) = plan::reconcile(&memory.before, look.world(run));
+    look.warnings.extend(memory.troubles);
     (plan, look)
 }
 
-/// What the runs before have seen; one line each.
-fn load(run: &Run<'_>) -> Sightings {
-    let text = run.tools.state.load(Document::Sightings).ok().flatten();
-    read(text.as_deref())
+/// What the runs before have seen, one line each, and what is wrong with the memory: where it is lost
+/// from each run to the next, most things are never put right.
+struct Memory {
+    before: Sightings,
+    troubles: Vec<String>,
+}
+
+impl Memory {
+    fn load(run: &Run<'_>) -> Self {
+        match run.tools.state.load(Document::Sightings) {
+            Ok(text) => Self { before: read(text.as_deref()), troubles: Vec::new() },
+            Err(error) => {
+                let text = format!("what was seen before could not be read: {}", chain(&error));
+                Self { before: Sightings::default(), troubles: vec![text] }
+            }
+        }
+    }
+
+    fn store(&mut self, run: &Run<'_>, seen: &Sightings) {
+        let text = written(seen);
+        let changed = change_soon(run.tools.state, Document::Sightings, &mut |_| text.clone());
+        let why = match changed {
+            Ok(true) => return,
+            Ok(false) => "another process is about it".to_owned(),
+            Err(error) => chain(&error),
+        };
+        self.troubles.push(format!("what is seen now could not be stored for the next run: {why}"));
+    }
 }
 
 fn read(text: Option<&str>) -> Sightings {
@@ -69,7 +99,7 @@ fn read(text: Option<&str>) -> Sightings {
     sightings
 }
 
-fn store(run: &Run<'_>, sightings: &Sightings) {
+fn written(sightings: &Sightings) -> String {
     let millis = |time: SystemTime| {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -78,9 +108,7 @@ fn store(run: &Run<'_>, sightings: &Sightings) {
         .iter()
         .map(|(kind, subject, first)| (kind.as_str(), subject, millis(first)))
         .collect();
-    let text = serde_json::to_string(&all).unwrap_or_default();
-    // Losing it costs one more run before anything is put right.
-    let _ = run.tools.state.change(Document::Sightings, &mut |_| text.clone());
+    serde_json::to_string(&all).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@ use super::look::Look;
 use super::pass::{busy, merge, wanted_again};
 use crate::outcome::{Outcome, Report};
 use crate::plan::{self, Operation, Plan};
-use hostlist::NodeName;
+use hostlist::{Hostlist, NodeName};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How long whoever starts a node may take to let go of it.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How often the end of all is looked at again, and after which pause.
-const MOST_ROUNDS: u32 = 4;
+/// How often the end of all is tried in a row without any effect, and the pause in between.
+const MOST_FUTILE: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Removes the instances of nodes, whether slurmctld answers or not.
@@ -105,32 +105,67 @@ async fn yielded(
 }
 
 /// Removes every instance with the cluster's tags, whether slurmctld answers or not, and looks
-/// again until none is left: a listing may be behind.
+/// again until none is left: a listing may be behind, and a start that has yet to hear of it launches.
 pub async fn stop_all(run: &Run<'_>) -> Report {
     let begun = run.begun("stop all");
     let deadline = run.deadline(begun);
     let mut report = Report::new(Operation::StopAll);
-    let (mut quiet, mut looks) = (0, Vec::new());
-    for _ in 0..MOST_ROUNDS {
-        let look = run.look().await;
-        let nodes = look.fleet.nodes();
-        let until = (Instant::now() + PATIENCE).min(deadline);
-        let locked = run.lock_asking(&nodes, Consent::Nobodys, until).await;
-        // Who does not let go in time is ended all the same: nothing is to be left.
-        let passed = run.pass(locked.locks, deadline, |look| plan::stop_all(look.world(run))).await;
-        let complete = look.fleet.is_complete();
-        looks.push(complete);
-        let acted = passed.nodes.values().any(|node| node.outcome != Outcome::Nothing);
-        merge(&mut report, passed);
-        quiet = if acted || !complete { 0 } else { quiet + 1 };
-        if quiet >= 2 || Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
-            break;
+    let (mut quiet, mut futile) = (0, 0);
+    let left = loop {
+        let (round, left) = end_all(run, deadline).await;
+        let ended = round.nodes.values().any(|node| node.outcome == Outcome::Down);
+        merge(&mut report, round);
+        let Some(left) = left else {
+            (quiet, futile) = (quiet + 1, 0);
+            if quiet >= 2 {
+                break None;
+            }
+            sleep(PAUSE).await;
+            continue;
+        };
+        (quiet, futile) = (0, if ended { 0 } else { futile + 1 });
+        let late = Instant::now() >= deadline || run.tools.cancel.is_cancelled();
+        if late || futile >= MOST_FUTILE {
+            break Some(left);
         }
         sleep(PAUSE).await;
-    }
-    // That slurmctld is away is no matter; that nobody has seen the end is.
-    if looks.iter().rev().take(2).any(|complete| !complete) {
-        report.failures.push("the instances could not be listed".to_owned());
-    }
+    };
+    report.failures.extend(left);
     run.ended(report, begun)
+}
+
+/// Ends once what is there; says what may still be left, if anything.
+async fn end_all(run: &Run<'_>, deadline: Instant) -> (Report, Option<String>) {
+    let look = run.look().await;
+    let mut nodes = look.fleet.nodes();
+    nodes.extend(in_hand(run));
+    let until = (Instant::now() + PATIENCE).min(deadline);
+    let locked = run.lock_asking(&nodes, Consent::Nobodys, until).await;
+    let (mut ends, mut complete) = (false, look.fleet.is_complete());
+    let plan = |look: &Look| {
+        let plan = plan::stop_all(look.world(run));
+        ends = plan.steps().any(|step| !step.instances().is_empty());
+        complete &= look.fleet.is_complete();
+        plan
+    };
+    // Who does not let go in time is ended all the same: nothing is to be left.
+    let report = run.pass(locked.locks, deadline, plan).await;
+    let acted = ends || report.nodes.values().any(|node| node.outcome != Outcome::Nothing);
+    // That slurmctld is away is no matter; that nobody has seen the end is.
+    let left = if !complete {
+        Some("the instances could not be listed".to_owned())
+    } else if !locked.busy.is_empty() {
+        let busy: Hostlist = locked.busy.iter().collect();
+        Some(format!("another process works on {busy}, and may launch there"))
+    } else {
+        acted.then(|| "there were instances to end at the last look".to_owned())
+    };
+    (report, left)
+}
+
+/// The nodes that other runs have in hand: one without an instance may be about to get one.
+fn in_hand(run: &Run<'_>) -> Vec<NodeName> {
+    let mut nodes = run.conf.nodes();
+    nodes.retain(|node| matches!(run.tools.state.try_lock(node), Ok(None)));
+    nodes
 }

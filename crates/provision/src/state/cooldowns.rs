@@ -1,17 +1,13 @@
 //! The cool-downs as text.
 
-use super::{Document, State};
+use super::{Document, State, change_soon};
 use crate::cooldown::{Cooldown, Cooldowns};
 use crate::report::Cause;
 use crate::site::Pool;
 use cloud_core::{ShapeName, Zone};
 use hostlist::NodeName;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant, SystemTime};
-
-/// How long a document is tried that another process is about: it writes a small file, and waits for
-/// a disk.
-const PATIENCE: Duration = Duration::from_millis(500);
+use std::time::{Duration, SystemTime};
 
 #[derive(Default, Serialize, Deserialize)]
 struct Stored {
@@ -108,14 +104,7 @@ pub(crate) fn change(state: &dyn State, change: impl Fn(&mut Cooldowns)) -> bool
         change(&mut all);
         write(&all)
     };
-    let begun = Instant::now();
-    loop {
-        match state.change(Document::Cooldowns, &mut work) {
-            Ok(true) => return true,
-            Ok(false) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
-            Ok(false) | Err(_) => return false,
-        }
-    }
+    change_soon(state, Document::Cooldowns, &mut work).unwrap_or(false)
 }
 
 fn millis(time: SystemTime) -> u64 {

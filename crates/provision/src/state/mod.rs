@@ -28,7 +28,7 @@ use crate::time::is_ahead;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long a wish for a node lasts, from when it was last said.
 pub(crate) const WISH: Duration = Duration::from_secs(10);
@@ -53,6 +53,26 @@ impl Document {
             Self::Cooldowns => "cooldowns.json",
             Self::Sightings => "sightings.json",
         }
+    }
+}
+
+/// How long a document is tried that another process is about: it writes a small file, and waits for
+/// a disk.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Replaces a document, and tries it for a moment while another is about it; false if that lasts.
+pub(crate) fn change_soon(
+    state: &dyn State,
+    document: Document,
+    change: &mut dyn FnMut(Option<&str>) -> String,
+) -> Result<bool> {
+    let begun = Instant::now();
+    loop {
+        let changed = state.change(document, change)?;
+        if changed || begun.elapsed() >= PATIENCE {
+            return Ok(changed);
+        }
+        std::thread::yield_now();
     }
 }
 

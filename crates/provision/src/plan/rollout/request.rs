@@ -145,8 +145,18 @@ impl Rollout {
 
     /// Writes down what a plan of this rollout begins, once it is carried out.
     pub fn note(&mut self, plan: &Plan, now: SystemTime) {
-        let begun = plan.steps().filter(|step| step.reboots_by_slurm());
-        let begun: Vec<&NodeName> = begun.flat_map(Step::nodes).collect();
+        self.note_but(plan, &BTreeSet::new(), now);
+    }
+
+    /// The same, but for nodes that were not touched: these are not tried yet.
+    pub(crate) fn note_but(
+        &mut self,
+        plan: &Plan,
+        untouched: &BTreeSet<NodeName>,
+        now: SystemTime,
+    ) {
+        let begun = plan.steps().filter(|step| step.reboots_by_slurm()).flat_map(Step::nodes);
+        let begun: Vec<&NodeName> = begun.filter(|node| !untouched.contains(*node)).collect();
         if !begun.is_empty() {
             self.last = Some(now);
         }

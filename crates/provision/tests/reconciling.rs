@@ -1,0 +1,122 @@
+//! What a reconcile puts right, and what it says when it cannot.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+mod common;
+
+use cloud_core::memory::Trouble;
+use cloud_core::{
+    ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
+};
+use common::{Bed, node};
+use provision::exec::Cancel;
+use provision::state::StateDir;
+use provision::{Cause, Outcome, Report, run};
+use slurmctl::memory::{Call, JobSpec};
+use slurmctl::{Controller as _, NodeAction, Reason};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+async fn reconcile(bed: &Bed) -> Report {
+    bed.run(async |run| run::reconcile(run).await).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_could_not_remember_what_it_saw_never_said_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bed = Bed::new("n1");
+    bed.state = Box::new(StateDir::open(directory.path()).unwrap());
+    // What is no text cannot be read, and a directory in its place cannot be replaced.
+    let path = directory.path().join("sightings.json");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("file"), "").unwrap();
+    let report = reconcile(&bed).await;
+    assert_eq!(report.exit_code(), 1, "{report:?}");
+    assert!(report.failures.iter().any(|text| text.contains("sightings.json")), "{report:?}");
+    let (_, look) = bed.run(async |run| run::preview_reconcile(run).await).await;
+    assert!(look.warnings.iter().any(|text| text.contains("sightings.json")), "{look:?}");
+}
+
+/// A machine of a node that Slurm has powered down, seen once.
+async fn orphan() -> Bed {
+    let bed = Bed::new("n1");
+    let image = ImageId::new("image-1");
+    let mut spec = InstanceSpec::new(InstanceName::new("n1"), ShapeName::new("small"), image);
+    spec.tags = bed.site.identity.tags_of(&node("n1"));
+    bed.cloud.launch(&spec).await.unwrap();
+    sleep(bed.site.policies.grace + Duration::from_mins(1)).await;
+    reconcile(&bed).await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.live().len(), 1);
+    bed
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_was_ended_though_slurm_had_come_to_want_its_node() {
+    let bed = orphan().await;
+    let trouble = Trouble::Refuse(ErrorKind::Unavailable);
+    bed.cloud.chance(Some(Operation::Terminate), trouble, 1.0);
+    let wanted = async {
+        sleep(Duration::from_secs(3)).await;
+        let _ = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(1)));
+        assert!(matches!(bed.slurm.tick()[..], [Call::Resume { .. }]));
+        bed.cloud.calm();
+    };
+    let (report, ()) = tokio::join!(reconcile(&bed), wanted);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_was_ended_while_slurmctld_was_away() {
+    let bed = orphan().await;
+    bed.cloud.script(Operation::List, Trouble::Delay(Duration::ZERO));
+    bed.cloud.script(Operation::List, Trouble::Delay(Duration::from_secs(10)));
+    let away = async {
+        sleep(Duration::from_secs(5)).await;
+        bed.slurm.set_unreachable(true);
+    };
+    let (report, ()) = tokio::join!(reconcile(&bed), away);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+    bed.slurm.set_unreachable(false);
+    reconcile(&bed).await;
+    assert!(bed.live().is_empty(), "the next run ends it");
+}
+
+/// Nodes that a run of ours drained and forgot, seen once.
+async fn forgotten() -> Bed {
+    let bed = Bed::new("n[1-200]");
+    let (all, reason) = ("n[1-200]".parse().unwrap(), Reason::new("elastic: drained for resize"));
+    bed.slurm.set_state(&all, NodeAction::Drain, Some(&reason)).await.unwrap();
+    reconcile(&bed).await;
+    sleep(Duration::from_mins(1)).await;
+    bed
+}
+
+fn drained(bed: &Bed) -> usize {
+    bed.slurm.all_nodes().iter().filter(|node| node.state.has_drain()).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn slurm_was_told_of_each_node_in_a_call_of_its_own() {
+    let bed = forgotten().await;
+    let begun = Instant::now();
+    let report = reconcile(&bed).await;
+    assert_eq!(report.with(Outcome::Done).count(), 200, "{report:?}");
+    assert_eq!(drained(&bed), 0);
+    // In virtual time: a call takes 20 ms, and 200 of them took four seconds.
+    let took = Instant::now() - begun;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_was_told_to_end_went_on() {
+    let mut bed = forgotten().await;
+    let (signal, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    signal.cancel();
+    let report = reconcile(&bed).await;
+    assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Cancelled), "{report:?}");
+    assert_eq!(drained(&bed), 200);
+}
