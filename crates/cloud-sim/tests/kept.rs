@@ -4,21 +4,10 @@
 
 mod support;
 
-use cloud_sim::{Capacity, Settings};
+use cloud_sim::Capacity;
 use serde_json::{Value, json};
-use std::path::Path;
 use support::{COMPARTMENT, SUBNET, Scene, launch_body};
 use tempfile::TempDir;
-
-async fn start(state: &Path) -> Scene {
-    let state = Some(state.to_owned());
-    Scene::new(Settings { state, speed: 0.0, ..Settings::default() }).await
-}
-
-async fn rows(scene: &Scene, target: &str) -> Vec<Value> {
-    let target = format!("/20160918/{target}");
-    scene.get(&target).await.ok().json().as_array().unwrap().clone()
-}
 
 /// Makes things that stay as they are, and gives where each can be got.
 async fn things(scene: &Scene) -> Vec<String> {
@@ -50,7 +39,7 @@ async fn lives(scene: &Scene) -> Vec<String> {
         "bootVolumeAttachments?compartmentId={COMPARTMENT}\
          &availabilityDomain=Uocm%3APHX-AD-1&instanceId={ended}"
     );
-    let volume = rows(scene, &volume).await[0]["bootVolumeId"].clone();
+    let volume = scene.rows(&volume).await[0]["bootVolumeId"].clone();
     scene.advance(10);
     let end = format!("/20160918/instances/{ended}?preserveBootVolume=true");
     scene.send("DELETE", &end, "").await.ok();
@@ -64,10 +53,10 @@ async fn lives(scene: &Scene) -> Vec<String> {
     let cards = all.map(of);
     let mut states = Vec::new();
     for card in &cards {
-        states.push(rows(scene, card).await[0]["lifecycleState"].clone());
+        states.push(scene.rows(card).await[0]["lifecycleState"].clone());
     }
     assert_eq!(states, ["ATTACHED", "DETACHED", "ATTACHED", "ATTACHING"]);
-    let vnic = rows(scene, &of(&up)).await[0]["vnicId"].clone();
+    let vnic = scene.rows(&of(&up)).await[0]["vnicId"].clone();
     let mut targets = vec![format!("vnics/{}", vnic.as_str().unwrap())];
     targets.push(format!("bootVolumes/{}", volume.as_str().unwrap()));
     targets.push(format!("workRequests/{}", work.unwrap()));
@@ -78,7 +67,7 @@ async fn lives(scene: &Scene) -> Vec<String> {
 #[tokio::test]
 async fn what_nobody_looked_at_after_a_restart_could_be_gone() {
     let state = TempDir::new().unwrap();
-    let mut scene = start(state.path()).await;
+    let mut scene = Scene::on(state.path()).await;
     let mut targets = things(&scene).await;
     targets.extend(lives(&scene).await);
     let mut before = Vec::new();
@@ -89,7 +78,7 @@ async fn what_nobody_looked_at_after_a_restart_could_be_gone() {
     // The first start reads the changes, the second what the first has written anew.
     for restart in 1..=2 {
         drop(scene);
-        scene = start(state.path()).await;
+        scene = Scene::on(state.path()).await;
         for (target, before) in targets.iter().zip(&before) {
             let answer = scene.get(&format!("/20160918/{target}")).await.ok();
             assert_eq!(&(answer.header("etag"), answer.json()), before, "{restart}: {target}");
@@ -100,20 +89,20 @@ async fn what_nobody_looked_at_after_a_restart_could_be_gone() {
 #[tokio::test]
 async fn a_launch_that_was_going_to_fail_still_does_after_a_restart() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let full = Capacity { availability_domain: None, shape: None, instances: 0, fails_later: true };
     scene.cloud.admin().set_capacity(vec![full]).unwrap();
     let doomed = scene.launch_with(Some("t1"), &launch_body("n1")).await.ok();
     let id = doomed.json()["id"].as_str().unwrap().to_owned();
     drop(scene);
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     assert_eq!(scene.state(&id).await, "PROVISIONING");
     scene.advance(10);
     assert_eq!(scene.state(&id).await, "TERMINATED");
     let target = format!("vnicAttachments?compartmentId={COMPARTMENT}&instanceId={id}");
-    assert!(rows(&scene, &target).await.is_empty(), "it never had one");
+    assert!(scene.rows(&target).await.is_empty(), "it never had one");
     let work = format!("workRequests/{}", doomed.header("opc-work-request-id").unwrap());
-    let errors = rows(&scene, &format!("{work}/errors")).await;
+    let errors = scene.rows(&format!("{work}/errors")).await;
     assert_eq!(errors[0]["message"], "Out of host capacity.");
     let status = scene.get(&format!("/20160918/{work}")).await.ok().json()["status"].clone();
     assert_eq!(status, "FAILED");
@@ -124,7 +113,7 @@ async fn a_launch_that_was_going_to_fail_still_does_after_a_restart() {
 #[tokio::test]
 async fn a_token_could_be_lost_when_the_journal_was_written_anew() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let body = launch_body("n1");
     let first = scene.launch_with(Some("t1"), &body).await.ok().json();
     let target = format!("/20160918/instances/{}", first["id"].as_str().unwrap());
@@ -137,7 +126,7 @@ async fn a_token_could_be_lost_when_the_journal_was_written_anew() {
         scene.send("PUT", &target, &update).await.ok();
     }
     drop(scene);
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     assert_eq!(scene.launch_with(Some("t1"), &body).await.ok().json()["id"], first["id"]);
     assert_eq!(scene.cloud.admin().instances().len(), 1);
 }

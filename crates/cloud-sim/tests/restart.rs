@@ -7,36 +7,25 @@ mod support;
 use cloud_sim::{Settings, Timing};
 use serde_json::{Value, json};
 use std::io::Write as _;
-use std::path::Path;
 use support::{COMPARTMENT, IMAGE, SUBNET, Scene, escaped, launch_body};
 use tempfile::TempDir;
 
-async fn start(state: &Path) -> Scene {
-    let state = Some(state.to_owned());
-    Scene::new(Settings { state, speed: 0.0, ..Settings::default() }).await
-}
-
-async fn rows(scene: &Scene, target: &str) -> Vec<Value> {
-    let target = format!("/20160918/{target}");
-    scene.get(&target).await.ok().json().as_array().unwrap().clone()
-}
-
 async fn images(scene: &Scene) -> Vec<String> {
-    let rows = rows(scene, &format!("images?compartmentId={COMPARTMENT}")).await;
+    let rows = scene.rows(&format!("images?compartmentId={COMPARTMENT}")).await;
     rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
 async fn an_image_that_was_being_made_is_finished_after_a_restart() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let id = scene.launch("n1").await;
     scene.advance(10);
     let body = json!({"compartmentId": COMPARTMENT, "instanceId": id}).to_string();
     let made = scene.send("POST", "/20160918/images", &body).await.ok();
     let work = made.header("opc-work-request-id").unwrap();
     drop(scene);
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     assert_eq!(scene.state(&id).await, "CREATING_IMAGE");
     scene.advance(10);
     assert_eq!(scene.state(&id).await, "RUNNING");
@@ -50,11 +39,11 @@ async fn an_image_that_was_being_made_is_finished_after_a_restart() {
 #[tokio::test]
 async fn what_was_deleted_does_not_come_back_at_the_second_restart() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     scene.send("DELETE", &format!("/20160918/images/{IMAGE}"), "").await.ok();
     drop(scene);
     for restart in 1..=3 {
-        let scene = start(state.path()).await;
+        let scene = Scene::on(state.path()).await;
         assert!(!images(&scene).await.contains(&IMAGE.to_owned()), "restart {restart}");
     }
 }
@@ -62,12 +51,12 @@ async fn what_was_deleted_does_not_come_back_at_the_second_restart() {
 #[tokio::test]
 async fn changed_settings_hold_on_an_old_state() {
     let state = TempDir::new().unwrap();
-    drop(start(state.path()).await);
+    drop(Scene::on(state.path()).await);
     let mut settings = Settings { state: Some(state.path().to_owned()), ..Settings::default() };
     settings.images.truncate(2);
     settings.images[0].name = "renamed".to_owned();
     let scene = Scene::new(settings).await;
-    let rows = rows(&scene, &format!("images?compartmentId={COMPARTMENT}&sortOrder=ASC")).await;
+    let rows = scene.rows(&format!("images?compartmentId={COMPARTMENT}&sortOrder=ASC")).await;
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0]["displayName"], "renamed");
 }
@@ -76,14 +65,14 @@ async fn changed_settings_hold_on_an_old_state() {
 async fn numbers_are_not_given_twice_over_restarts() {
     let state = TempDir::new().unwrap();
     for _ in 0..3 {
-        let scene = start(state.path()).await;
+        let scene = Scene::on(state.path()).await;
         let id = scene.launch("n1").await;
         scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
         scene.advance(5);
         scene.advance(3600);
         assert_eq!(scene.cloud.admin().instances().len(), 0);
     }
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let mut seen = Vec::new();
     let mut target = format!("workRequests?compartmentId={COMPARTMENT}&limit=1");
     loop {
@@ -101,7 +90,7 @@ async fn numbers_are_not_given_twice_over_restarts() {
 #[tokio::test]
 async fn a_last_line_that_was_cut_is_left_out() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let first = scene.launch("n1").await;
     drop(scene);
     let journal = state.path().join("journal.jsonl");
@@ -109,7 +98,7 @@ async fn a_last_line_that_was_cut_is_left_out() {
     for cut in [&b"{\"table\":\"instances\",\"id\":\"x"[..], &b"{\"id\":\"\xc3"[..]] {
         let mut file = std::fs::OpenOptions::new().append(true).open(&journal).unwrap();
         file.write_all(cut).unwrap();
-        let scene = start(state.path()).await;
+        let scene = Scene::on(state.path()).await;
         let ids: Vec<_> = scene.cloud.admin().instances().into_iter().map(|one| one.id).collect();
         assert_eq!(ids, [first.as_str()]);
     }
@@ -124,7 +113,7 @@ async fn a_last_line_that_was_cut_is_left_out() {
 #[tokio::test]
 async fn a_launch_and_its_token_are_written_together() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let body = launch_body("n1");
     let first = scene.launch_with(Some("t1"), &body).await.ok().json();
     let text = std::fs::read_to_string(state.path().join("journal.jsonl")).unwrap();
@@ -134,7 +123,7 @@ async fn a_launch_and_its_token_are_written_together() {
     tables.sort_by_key(ToString::to_string);
     assert_eq!(tables, ["boot_volumes", "instances", "tokens", "work_requests"]);
     drop(scene);
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     assert_eq!(scene.launch_with(Some("t1"), &body).await.ok().json()["id"], first["id"]);
 }
 
@@ -151,7 +140,7 @@ fn cuts(text: &[u8]) -> Vec<usize> {
 #[tokio::test]
 async fn a_write_that_was_cut_short_left_a_machine_without_its_token() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let body = launch_body("n1");
     scene.launch_with(Some("t1"), &body).await.ok();
     drop(scene);
@@ -160,7 +149,7 @@ async fn a_write_that_was_cut_short_left_a_machine_without_its_token() {
     let (mut with, mut without) = (0, 0);
     for cut in cuts(&text) {
         std::fs::write(&journal, &text[..cut]).unwrap();
-        let scene = start(state.path()).await;
+        let scene = Scene::on(state.path()).await;
         let admin = scene.cloud.admin();
         let left: Vec<String> = admin.instances().into_iter().map(|one| one.id).collect();
         let again = scene.launch_with(Some("t1"), &body).await.ok().json();
@@ -178,7 +167,7 @@ async fn a_write_that_was_cut_short_left_a_machine_without_its_token() {
 #[tokio::test]
 async fn a_journal_with_a_row_per_line_is_still_read() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let body = launch_body("n1");
     let first = scene.launch_with(Some("t1"), &body).await.ok().json();
     drop(scene);
@@ -187,20 +176,20 @@ async fn a_journal_with_a_row_per_line_is_still_read() {
     let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
     let lines: Vec<String> = rows.iter().map(|row| format!("{row}\n")).collect();
     std::fs::write(&journal, lines.concat()).unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     assert_eq!(scene.launch_with(Some("t1"), &body).await.ok().json()["id"], first["id"]);
 }
 
 #[tokio::test]
 async fn plans_labels_and_addresses_outlive_a_restart() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let mut body = launch_body("n1");
     body["createVnicDetails"] =
         json!({"subnetId": SUBNET, "hostnameLabel": "n1", "privateIp": "10.1.0.17"});
     let first = scene.launch_with(None, &body).await.ok();
     drop(scene);
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
     body["createVnicDetails"]["hostnameLabel"] = json!("n2");
     scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
@@ -208,7 +197,7 @@ async fn plans_labels_and_addresses_outlive_a_restart() {
     let id = first.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(scene.state(&id).await, "RUNNING");
     let target = format!("vnicAttachments?compartmentId={COMPARTMENT}&instanceId={id}");
-    let attached = rows(&scene, &target).await;
+    let attached = scene.rows(&target).await;
     assert_eq!(attached[0]["lifecycleState"], "ATTACHED");
 }
 
@@ -239,10 +228,10 @@ async fn what_never_happens_does_not_happen_at_once() {
 #[tokio::test]
 async fn what_is_used_of_a_limit_outlives_a_restart() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     scene.launch("n1").await;
     drop(scene);
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let target = format!(
         "/20190729/services/compute/limits/standard-e5-core-count/resourceAvailability\
          ?compartmentId={COMPARTMENT}&availabilityDomain=Uocm%3APHX-AD-1"
@@ -253,7 +242,7 @@ async fn what_is_used_of_a_limit_outlives_a_restart() {
 #[tokio::test]
 async fn the_journal_grew_without_end_while_the_cloud_ran() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let id = scene.launch("n1").await;
     scene.send("DELETE", &format!("/20160918/images/{IMAGE}"), "").await.ok();
     let journal = state.path().join("journal.jsonl");
@@ -268,7 +257,7 @@ async fn the_journal_grew_without_end_while_the_cloud_ran() {
     }
     assert!(longest < 2 << 20, "{longest} bytes for one instance and three megabytes of changes");
     drop(scene);
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     let all = scene.cloud.admin().instances();
     assert_eq!(all.iter().map(|one| one.display_name.as_str()).collect::<Vec<_>>(), ["n99"]);
     assert!(!images(&scene).await.contains(&IMAGE.to_owned()), "what is gone stays gone");
@@ -277,7 +266,7 @@ async fn the_journal_grew_without_end_while_the_cloud_ran() {
 #[tokio::test]
 async fn a_record_that_could_not_be_read_was_deleted_at_the_start() {
     let state = TempDir::new().unwrap();
-    let scene = start(state.path()).await;
+    let scene = Scene::on(state.path()).await;
     scene.launch("n1").await;
     drop(scene);
     let journal = state.path().join("journal.jsonl");
