@@ -54,7 +54,7 @@ pub(super) async fn settle(
     let Some(why) = why else { return Vec::new() };
     let mut said = vec![format!("{why}; putting the previous one back")];
     said.extend(put_back(context, marked).await);
-    said.extend(left(report, &context.slurm.config));
+    said.extend(left(plan, &context.slurm.config));
     said
 }
 
@@ -71,20 +71,18 @@ fn refused(how: TellSlurm, operation: Operation) -> String {
     }
 }
 
-/// The machines that were launched for nodes which slurm.conf does not have after all.
-fn left(report: &Report, before: &Config) -> Option<String> {
+/// The machines that were launched for nodes which slurm.conf does not have after all: the file was written, so all came.
+fn left(plan: &Plan, before: &Config) -> Option<String> {
     let known = before.index();
-    let launched = report.nodes.iter().filter(|(node, ended)| {
-        ended.launches > 0 && ended.instance.is_some() && known.get(node.as_str()).is_none()
+    let launched = plan.steps().filter_map(|step| match step {
+        Step::Launch { wanted, .. } => Some(wanted.node.as_str()),
+        _ => None,
     });
-    let machines: Vec<String> = launched
-        .map(|(node, ended)| format!("{node} ({})", ended.instance.as_deref().unwrap_or("-")))
-        .collect();
-    (!machines.is_empty()).then(|| {
-        let machines = machines.join(", ");
+    let nodes: Hostlist = launched.filter(|node| known.get(node).is_none()).collect();
+    (!nodes.is_empty()).then(|| {
         format!(
-            "these machines were launched and are left, and slurm.conf does not have them: {machines}; run it again when \
-             slurmctld takes the file, or reconcile --apply ends them"
+            "these machines were launched and are left, and slurm.conf does not have them: {nodes}; run it again when \
+             slurmctld can take the file, or reconcile --apply ends them"
         )
     })
 }
@@ -124,7 +122,7 @@ fn unlike(differing: &Hostlist, new: &Config) -> Option<String> {
     let index = new.index();
     let (mut unresolved, mut lacking, mut kept) =
         (Hostlist::new(), Hostlist::new(), Hostlist::new());
-    for name in differing.iter() {
+    for name in differing {
         match index.get(&name) {
             // It has to know the address of each when it starts.
             Some(node) if !node.line.is_cloud() => unresolved.extend([name]),
@@ -189,7 +187,6 @@ async fn put_back(context: &Context, marked: &Marked) -> Vec<String> {
 mod tests {
     use super::*;
     use provision::plan::Stage;
-    use provision::{NodeReport, Outcome};
 
     #[test]
     fn a_slurmctld_that_cannot_resolve_a_node_was_said_to_refuse_the_file() {
@@ -213,20 +210,6 @@ mod tests {
         let said = refused(TellSlurm::Restart, Operation::Resize);
         assert!(said.contains("restart_command") && !said.contains("--no-restart"), "{said}");
         assert!(refused(TellSlurm::Reconfigure, Operation::Finish).contains("refuses"));
-    }
-
-    #[test]
-    fn machines_that_a_roll_back_leaves_were_named_nowhere() {
-        let mut report = Report::new(Operation::Resize);
-        for (node, launches) in [("n1", 1), ("n2", 1), ("n3", 0)] {
-            let mut ended = NodeReport::new(Outcome::Untold);
-            (ended.launches, ended.instance) = (launches, Some(format!("i-{node}")));
-            report.nodes.insert(NodeName::new(node).unwrap(), ended);
-        }
-        let before = Config::parse("NodeName=n1\n").unwrap();
-        let said = left(&report, &before).unwrap();
-        assert!(said.contains("have them: n2 (i-n2); ") && said.contains("reconcile"), "{said}");
-        assert_eq!(left(&Report::new(Operation::Resize), &before), None);
     }
 
     #[test]
