@@ -47,7 +47,8 @@ pub(super) async fn settle(
     });
     let Some(how) = how.filter(|_| is_written(plan, &marked.path)) else { return Vec::new() };
     let why = if report.slurm_refused {
-        Some(refused(how, plan.operation))
+        let answers = context.slurm.controller.ping().await.unwrap_or(false);
+        Some(refused(how, answers, plan.operation))
     } else {
         amiss(context, marked, section).await
     };
@@ -59,11 +60,14 @@ pub(super) async fn settle(
 }
 
 /// What it means that slurmctld did not do as told; its own words are told already.
-fn refused(how: TellSlurm, operation: Operation) -> String {
+fn refused(how: TellSlurm, answers: bool, operation: Operation) -> String {
     let finish = operation == Operation::Finish;
     let by_hand = if finish { ", and finish --no-restart leaves it to you" } else { "" };
     match how {
-        TellSlurm::Reconfigure => "slurmctld refuses the new file".to_owned(),
+        TellSlurm::Reconfigure if answers => "slurmctld refuses the new file".to_owned(),
+        TellSlurm::Reconfigure => {
+            "slurmctld does not answer with the new file: its log says why".to_owned()
+        }
         TellSlurm::Restart => format!(
             "slurmctld could not be started again with the new file: its log says whether it refuses it; if not, \
              restart_command has to name what starts it here{by_hand}"
@@ -205,11 +209,13 @@ mod tests {
 
     #[test]
     fn a_restart_command_that_failed_was_said_to_be_a_file_that_is_refused() {
-        let said = refused(TellSlurm::Restart, Operation::Finish);
+        let said = refused(TellSlurm::Restart, false, Operation::Finish);
         assert!(said.contains("restart_command") && said.contains("--no-restart"), "{said}");
-        let said = refused(TellSlurm::Restart, Operation::Resize);
+        let said = refused(TellSlurm::Restart, false, Operation::Resize);
         assert!(said.contains("restart_command") && !said.contains("--no-restart"), "{said}");
-        assert!(refused(TellSlurm::Reconfigure, Operation::Finish).contains("refuses"));
+        let reconfigured = |answers| refused(TellSlurm::Reconfigure, answers, Operation::Finish);
+        assert!(reconfigured(true).contains("refuses"));
+        assert!(reconfigured(false).contains("does not answer"));
     }
 
     #[test]
