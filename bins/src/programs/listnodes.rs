@@ -63,7 +63,7 @@ enum Inventory {
 
 const EXAMPLES: &str = "\
 Examples:
-  listnodes                          nodes that have a machine, or a reason, and machines that are no node's
+  listnodes                          nodes that have a machine, or a reason
   listnodes --all --partition gpu    all nodes of a partition
   listnodes --state powering_up      nodes on their way
   listnodes --json 'n[001-004]'      for machines

@@ -217,8 +217,8 @@ fn a_second_image_of_one_name_was_made_and_neither_could_be_used() {
     stage.run("rebuild", &make).with_code(2).saying(&["golden already", id.trim()]);
     let dry = [&make[..], &["--dry-run"]].concat();
     stage.run("rebuild", &dry).with_code(2).saying(&["golden already"]);
-    let made = stage.cloud().requests().into_iter().filter(|it| it.operation == "CreateImage");
-    assert_eq!(made.count(), 1);
+    let creations = stage.cloud().requests().into_iter().filter(|it| it.operation == "CreateImage");
+    assert_eq!(creations.count(), 1);
     let misspelt = ["submit", "--dry-run", "--image", "goldne"];
     let ended = stage.run("rebuild", &misspelt).with_code(2);
     let _ = ended.saying(&["the cloud has no image goldne; the nearest name is golden"]);
