@@ -118,6 +118,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         context.output.print(lines.trim_end());
         return Ok(WELL);
     }
+    let inputs = inputs.launchable(&context)?;
     let (cluster, config) = (&inputs.cluster, &context.slurm.config);
     for odd in fit::gres(cluster, config).into_iter().chain(fit::unstarted(cluster, config)) {
         context.warn(&odd);

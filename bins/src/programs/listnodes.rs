@@ -7,6 +7,7 @@ use crate::table;
 use crate::trouble::Trouble;
 use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
+use cloud_core::Instance;
 use hostlist::{Hostlist, NodeName};
 use provision::World;
 use provision::plan::{self, Machine, Refusal};
@@ -75,7 +76,7 @@ const HEAD: [&str; 8] = ["NODE", "SLURM", "CLOUD", "ADDRESS", "AGE", "IMAGE", "I
 
 /// What is known of one node.
 struct Row {
-    node: NodeName,
+    node: String,
     slurm: String,
     cloud: String,
     address: String,
@@ -115,11 +116,12 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     let asked: &[NodeName] = if arguments.nodes.is_some() { &wanted } else { &[] };
     let unknown = context.unknown(asked, world);
     let rows = wanted.iter().map(|node| row(node, world, unknown.contains(node)));
+    let rows = rows.chain(strangers(arguments, world));
     let seen = look.fleet.is_complete();
     let rows: Vec<Row> = rows.filter(|row| fits(row, arguments, seen)).collect();
-    let chosen: BTreeSet<&NodeName> = rows.iter().map(|row| &row.node).collect();
+    let chosen: BTreeSet<&str> = rows.iter().map(|row| row.node.as_str()).collect();
     let mut machines = plan::machines(world);
-    machines.retain(|machine| chosen.contains(&machine.node));
+    machines.retain(|machine| chosen.contains(machine.node.as_str()));
     if let Some(format) = arguments.inventory {
         export(context, format, &machines, world);
     } else if let Some(path) = &arguments.hosts {
@@ -150,6 +152,23 @@ fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble
     Ok(names)
 }
 
+/// The machines of ours whose nodes slurm.conf does not have: they cost money, and nobody else shows them.
+fn strangers(arguments: &Arguments, world: World<'_>) -> Vec<Row> {
+    if arguments.nodes.is_some() || arguments.partition.is_some() {
+        return Vec::new();
+    }
+    let is_live = |instance: &&Instance| instance.state.is_live();
+    let mut nodes = world.fleet.nodes();
+    nodes.retain(|node| {
+        world.conf.get(node).is_none() && world.fleet.of(node).iter().any(|it| is_live(&it))
+    });
+    let nameless = world.fleet.nameless().iter().filter(is_live).map(|instance| {
+        let why = Refusal::NotInSlurmConf.to_string();
+        Row::of(instance.name.to_string(), Some(instance), why, world)
+    });
+    nodes.iter().map(|node| row(node, world, false)).chain(nameless).collect()
+}
+
 fn row(node: &NodeName, world: World<'_>, unknown: bool) -> Row {
     let slurm = world.node(node);
     let instances = world.fleet.of(node);
@@ -157,6 +176,9 @@ fn row(node: &NodeName, world: World<'_>, unknown: bool) -> Row {
     let instance = instance.or(instances.first());
     let several = instances.iter().filter(|instance| instance.state.is_live()).count() > 1;
     let fault = instance.and_then(|instance| instance.fault.as_ref());
+    // One that was made by scontrol create is known to slurmctld alone.
+    let unknown =
+        unknown || instance.is_some() && slurm.is_none() && world.conf.get(node).is_none();
     let why = match (slurm.map(slurmctl::Node::reason_text), fault, several) {
         (_, _, true) => "several machines have this name; see reconcile".to_owned(),
         (Some(reason), _, _) if !reason.is_empty() => reason.to_owned(),
@@ -164,18 +186,9 @@ fn row(node: &NodeName, world: World<'_>, unknown: bool) -> Row {
         _ if unknown => Refusal::NotInSlurmConf.to_string(),
         _ => String::new(),
     };
-    let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let address = instance.and_then(|instance| instance.address).map(|address| address.to_string());
-    Row {
-        slurm: text(slurm.map(|slurm| slurm.state.to_string().to_lowercase())),
-        cloud: text(instance.map(|instance| instance.state.to_string())),
-        address: text(address),
-        age: text(instance.and_then(|instance| instance.created).map(|at| age(at, world.now))),
-        image: text(instance.and_then(|it| it.image.as_ref()).map(ToString::to_string)),
-        instance: text(instance.map(|instance| instance.id.to_string())),
-        why,
-        node: node.clone(),
-    }
+    let slurm = slurm.map(|slurm| slurm.state.to_string().to_lowercase());
+    let row = Row::of(node.to_string(), instance, why, world);
+    Row { slurm: slurm.unwrap_or(row.slurm), ..row }
 }
 
 /// True if the node is to be shown; `seen` is false if it cannot be known which have a machine.
@@ -210,15 +223,31 @@ fn print(context: &Context, arguments: &Arguments, rows: &[Row]) {
 }
 
 impl Row {
+    /// What the cloud says of a machine, if there is one.
+    fn of(node: String, instance: Option<&Instance>, why: String, world: World<'_>) -> Self {
+        let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        let address = instance.and_then(|instance| instance.address);
+        Self {
+            slurm: text(None),
+            cloud: text(instance.map(|instance| instance.state.to_string())),
+            address: text(address.map(|address| address.to_string())),
+            age: text(instance.and_then(|instance| instance.created).map(|at| age(at, world.now))),
+            image: text(instance.and_then(|it| it.image.as_ref()).map(ToString::to_string)),
+            instance: text(instance.map(|instance| instance.id.to_string())),
+            why,
+            node,
+        }
+    }
+
     fn cells(&self) -> [String; 8] {
         let Self { node, slurm, cloud, address, age, image, instance, why } = self;
-        [node.as_str(), slurm, cloud, address, age, image, instance, why].map(str::to_owned)
+        [node, slurm, cloud, address, age, image, instance, why].map(Clone::clone)
     }
 
     fn json(&self) -> serde_json::Value {
         let some = |text: &str| (text != "-" && !text.is_empty()).then(|| text.to_owned());
         json!({
-            "node": self.node.as_str(),
+            "node": self.node,
             "slurm": some(&self.slurm),
             "cloud": some(&self.cloud),
             "address": some(&self.address),

@@ -78,7 +78,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 
 /// Brings the cluster to what the limits say.
 async fn to_limits(arguments: &Arguments, context: Context) -> Result<u8, Trouble> {
-    let inputs = Inputs::read(&arguments.sources, &context).await?;
+    let inputs = Inputs::read(&arguments.sources, &context).await?.launchable(&context)?;
     let request = Finish {
         document: &inputs.marked.document,
         cluster: &inputs.cluster,

@@ -201,7 +201,8 @@ pub fn all_need_image(site: &Site, slurm: &Config, names: &[NodeName]) -> bool {
 }
 
 /// True for a node of ours whose features name no image.
-fn needs_image(site: &Site, def: &NodeDef) -> bool {
+#[must_use]
+pub fn needs_image(site: &Site, def: &NodeDef) -> bool {
     let own = def.features.as_ref().and_then(|features| features.value("image"));
     own.is_none() && site.places(def).is_some()
 }

@@ -1,6 +1,6 @@
 //! `finish --check`: every point is said, with what to do about it, and none hides another.
 
-use crate::slurm::Fake;
+use crate::slurm::{Fake, wait};
 use crate::stage::{Ended, Stage, answer, program};
 use cloud_sim::{Limit, Rule};
 use serde_json::Value;
@@ -198,6 +198,75 @@ fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
     assert!(point(&said, "slurm.conf will change").starts_with("odd "), "{said:#?}");
     assert!(point(&said, "slurm.conf will change").ends_with("sudo finish"), "{said:#?}");
     let _ = ended.with_code(0);
+}
+
+#[test]
+fn nodes_that_can_never_start_for_want_of_a_domain_were_all_well() {
+    let stage = Stage::new();
+    stage.write("limits.yaml", "VM.Standard2.1: 4\n");
+    let said = points(&check(&stage).with_code(1));
+    let found = point(&said, "can never start");
+    assert!(found.starts_with("wrong c1-vm-standard2-1-[0001-0004] "), "{said:#?}");
+    assert!(found.contains("zone: '1'"), "{said:#?}");
+    for name in ["finish", "resize"] {
+        stage.run(name, &[]).with_code(2).saying(&["can never start", "zone: '1'"]);
+    }
+    stage.write("limits.yaml", "general: {shape: VM.Standard2.1, ad: 1, max: 4}\n");
+    let said = points(&check(&stage).with_code(0));
+    assert!(!said.iter().any(|point| point.contains("can never start")), "{said:#?}");
+}
+
+#[test]
+fn any_image_was_good_that_startnode_would_not_take() {
+    let stage = Stage::new();
+    let subnet = "subnet_id: ocid1.subnet.oc1.phx.aaaasub\n";
+    stage.write("startnode.yaml", &stage.configuration().replace("cluster_id: c1\n", subnet));
+    let said = points(&check(&stage).with_code(1));
+    assert!(point(&said, "no usable image").contains("set image_id"), "{said:#?}");
+    assert!(!said.iter().any(|point| point.starts_with("ok image")), "{said:#?}");
+}
+
+#[test]
+fn machines_that_are_gone_were_counted() {
+    let stage = Stage::new().running();
+    let both = "vm-standard2-1-ad1-[0001-0002]";
+    stage.run("startnode", &[both]).with_code(0);
+    stage.run("stopnode", &["--now", "vm-standard2-1-ad1-0001"]).with_code(0);
+    let said =
+        || point(&points(&stage.run("finish", &["--check", "--json"])), "answers").to_owned();
+    let one = "ok the cloud answers: 1 machines of this cluster";
+    wait("end of the machine", || (said() == one).then_some(()), said);
+}
+
+#[test]
+fn programs_in_each_other_s_places_and_another_configuration_were_all_well() {
+    let (start, stop) = (program("startnode"), program("stopnode"));
+    let swapped = |conf: &mut String| {
+        *conf = conf
+            .replace("ResumeProgram=/bin/true", &format!("ResumeProgram={stop}"))
+            .replace("SuspendProgram=/bin/true", &format!("SuspendProgram={start}"));
+    };
+    let stage = Stage::with(|_| {}, swapped);
+    let said = points(&check(&stage).with_code(1));
+    for (key, meant) in
+        [("wrong ResumeProgram=", "startnode"), ("wrong SuspendProgram=", "stopnode")]
+    {
+        let found = point(&said, key);
+        assert!(found.contains(&format!(": {meant} is meant to be there")), "{said:#?}");
+    }
+    let found = point(&said, "slurmctld's calls read /etc/citc/startnode.yaml");
+    assert!(found.starts_with("odd ") && found.contains("startnode.yaml that is checked here"));
+}
+
+#[test]
+fn a_default_partition_that_there_is_not_was_ignored_without_a_word() {
+    let stage = Stage::new();
+    let text = "g: {shape: VM.Standard2.1, zone: '1', max: 2, partition: [mine, yours]}\n";
+    stage.write("limits.yaml", text);
+    let wrong = ["--default-partition", "nosuch", "--print"];
+    stage.run("finish", &wrong).with_code(2).saying(&["nosuch", "mine, yours"]);
+    let right = stage.run("finish", &["--default-partition", "yours", "--print"]).with_code(0);
+    assert!(right.stdout.contains("PartitionName=yours "), "{right:#?}");
 }
 
 /// Gives a folder and all in it to a user.

@@ -193,3 +193,41 @@ fn a_log_on_a_full_disk_was_lost_without_a_word() {
     let told = ended.stderr.matches("warning: the log cannot be written: ").count();
     assert_eq!(told, 1, "{ended:?}");
 }
+
+/// Its node had left slurm.conf, and the machine ran on unseen.
+#[test]
+fn a_machine_whose_node_slurm_conf_does_not_have_was_listed_nowhere() {
+    let stage = Stage::new().running();
+    let node = "vm-standard2-1-ad1-0004";
+    stage.run("startnode", &[node]).with_code(0);
+    let conf = stage.read("etc/slurm.conf").replace("[0001-0004]", "[0001-0003]");
+    stage.write("etc/slurm.conf", &conf);
+    let _ = stage.slurm.ask("scontrol", &["reconfigure"]);
+    let known = || stage.slurm.node(node, "NodeName");
+    crate::slurm::wait("slurmctld without it", || known().is_empty().then_some(()), known);
+    let listed = stage.run("listnodes", &["--json"]).with_code(0);
+    let rows: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let row = rows.as_array().unwrap().iter().find(|row| row["node"] == node);
+    let row = row.unwrap_or_else(|| panic!("{listed:#?}"));
+    assert_eq!(row["why"], "not in slurm.conf", "{listed:#?}");
+    assert_eq!(row["instance"], stage.machine(node).id.as_str());
+    let some = stage.run("listnodes", &["--partition", "compute"]).with_code(0);
+    assert!(!some.stdout.contains(node), "it is in no partition: {some:#?}");
+}
+
+#[test]
+fn a_second_image_of_one_name_was_made_and_neither_could_be_used() {
+    let stage = Stage::new().running();
+    let node = "vm-standard2-1-ad1-0001";
+    stage.run("startnode", &[node]).with_code(0);
+    let make = ["image", node, "--name", "golden"];
+    let id = stage.run("rebuild", &make).with_code(0).stdout;
+    stage.run("rebuild", &make).with_code(2).saying(&["golden already", id.trim()]);
+    let dry = [&make[..], &["--dry-run"]].concat();
+    stage.run("rebuild", &dry).with_code(2).saying(&["golden already"]);
+    let creations = stage.cloud().requests().into_iter().filter(|it| it.operation == "CreateImage");
+    assert_eq!(creations.count(), 1);
+    let misspelt = ["submit", "--dry-run", "--image", "goldne"];
+    let ended = stage.run("rebuild", &misspelt).with_code(2);
+    let _ = ended.saying(&["the cloud has no image goldne; the nearest name is golden"]);
+}

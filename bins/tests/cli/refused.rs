@@ -48,6 +48,21 @@ fn the_old_file_is_put_back_after_a_reconfiguration() {
 }
 
 #[test]
+fn a_file_that_was_put_back_was_reported_as_a_success_and_logged_nowhere() {
+    let stage = refusing("22.05");
+    let ended = stage.run("finish", &["--no-prove", "--json"]).with_code(1);
+    let last = ended.stdout.lines().last().unwrap();
+    let report: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(report["exit_code"], 1, "{ended:#?}");
+    let failures = report["failures"].to_string();
+    for words in ["restart_command", "putting the previous one back", "with the previous file"] {
+        assert!(failures.contains(words), "{words}: {ended:#?}");
+        let log = stage.read("log/elastic.log");
+        assert!(log.lines().any(|it| it.contains(" ERROR ") && it.contains(words)), "{log}");
+    }
+}
+
+#[test]
 fn a_good_file_is_taken_and_the_version_before_is_kept() {
     for series in ["22.05", "24.11"] {
         let stage = Stage::on(series, |_| {}, |_| {}).running();

@@ -115,7 +115,8 @@ fn a_size_was_not_tried_before_machines_came_and_nothing_was_put_back() {
     assert_eq!((stage.files(), stage.changes()), (before, Vec::new()), "{ended:#?}");
     let conf = stage.read(CONF);
     let ended = stage.run("resize", &["--to", "2", "--no-prove"]).with_code(1);
-    let ended = ended.saying(&["putting the previous one back"]);
+    let left = "launched and are left, and slurm.conf does not have them: c1-general-0002";
+    let ended = ended.saying(&["putting the previous one back", left]);
     assert_eq!(stage.read(CONF), conf, "{ended:#?}");
     assert!(stage.slurm.is_up(), "{ended:#?}");
 }

@@ -66,7 +66,9 @@ pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<LaunchDetails,
     let zone = zone.or_else(|| template.availability_domain.clone());
     if zone.is_none() {
         return Err(
-            "no availability domain: the launch names none, and neither does the site".into()
+            "no availability domain: the launch names none, and neither does the site; give the node's group `zone` in \
+             limits.yaml, or the node the feature ad="
+                .into(),
         );
     }
     Ok(LaunchDetails {

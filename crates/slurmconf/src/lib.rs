@@ -22,5 +22,6 @@ pub use model::{
     Config, Features, Gres, GresList, IndexedNode, NodeDef, NodeIndex, NodeSet, NodeState,
     OtherDefinition, Parameter, PartitionDef, PowerSettings, SuspendTime, Topology, gather,
 };
+pub use near::nearest;
 pub use shapes::{Flavor, Memory, MemoryPolicy, Shape, Shapes};
 pub use version::SlurmVersion;

@@ -13,12 +13,12 @@ pub const MAX_COUNT: u32 = 65_536;
 const MAX_WEIGHT: u32 = 4_294_967_279;
 
 /// The keys of the group form.
-const KEYS: [&str; 7] = ["shape", "min", "max", "partition", "gres", "weight", "zone"];
+const KEYS: [&str; 8] = ["shape", "min", "max", "partition", "gres", "weight", "zone", "ad"];
 
 /// What may be used, in the order written.
 ///
 /// Three forms of entry are read, in one file if need be. A group has `shape` and `max`, and may have `min` (nodes
-/// that are always there, 0 if not said), `partition` (one or a list), `gres`, `weight` and `zone`.
+/// that are always there, 0 if not said), `partition` (one or a list), `gres`, `weight` and `zone` (or `ad`).
 ///
 /// ```
 /// use slurmconf::Limits;
@@ -227,7 +227,7 @@ fn read_group(
             "partition" => group.partitions = texts(source, &what, value)?,
             "gres" => group.gres = Some(source.text(&what, value)?),
             "weight" => group.weight = Some(source.number(&what, value, (0, MAX_WEIGHT))?),
-            "zone" => group.zone = Some(source.text(&what, value)?),
+            "zone" | "ad" => group.zone = Some(source.text(&what, value)?),
             _ => {
                 let near = nearest(&word, KEYS).map(str::to_owned);
                 let problem = Problem::UnknownKey { what: group.name, key: word, near };

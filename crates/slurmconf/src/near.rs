@@ -3,7 +3,8 @@
 use crate::error::{Error, Problem};
 
 /// The nearest of `known`, if any is near enough to be what was meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_ascii_lowercase();
     let (distance, near) = known
         .into_iter()

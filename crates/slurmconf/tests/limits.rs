@@ -221,3 +221,13 @@ fn shapes_yaml_lacks_nothing_unnoticed() {
     );
     assert_eq!(bad("a: 5\n"), "shapes.yaml:1:4: a: expected a mapping, found 5");
 }
+
+#[test]
+fn a_group_was_to_call_its_domain_otherwise_than_the_fallback_does() {
+    let zone = |key: &str| {
+        let text = format!("g: {{shape: VM.Standard2.1, max: 1, {key}: 2}}\n");
+        Limits::read("limits.yaml", &text).unwrap().groups[0].zone.clone()
+    };
+    assert_eq!(zone("ad"), zone("zone"));
+    assert_eq!(zone("ad").as_deref(), Some("2"));
+}

@@ -123,11 +123,11 @@ impl Change<'_> {
             }
         }
         context.expect(plan);
-        let report = self.aim.carry_out(run).await?;
+        let mut report = self.aim.carry_out(run).await?;
+        // Before it is told: a file that was put back is no success.
+        let undone = settle(context, marked, (plan, section), &report).await;
+        report.failures.extend(undone);
         let code = context.tell(common, &report);
-        if !settle(context, marked, (plan, section), &report).await {
-            return Ok(SOME_FAILED);
-        }
         let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
         if told && code == WELL && written(plan).is_some() && !common.json {
             // What was said before it was told, as that it did not answer, is past.

@@ -1,5 +1,6 @@
 //! Is everything in place? Each point is said with what to do about it; nothing is written.
 
+mod calls;
 mod files;
 mod places;
 mod quota;
@@ -11,8 +12,10 @@ use crate::context::Context;
 use crate::output::{Colour, chain};
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
+use crate::wiring;
 use cloud_core::{ImageFilter, InstanceFilter};
 use nix::unistd::getuid;
+use provision::plan::Refusal;
 use serde_json::json;
 use slurmconf::{Config, Markers};
 use std::io::ErrorKind;
@@ -40,7 +43,9 @@ pub(super) async fn all(
     (inputs, new): (Option<&Inputs>, &Result<String, Trouble>),
 ) -> u8 {
     let mut points = configuration(context, new);
-    points.extend(cloud(context).await);
+    points.extend(cloud(context, inputs).await);
+    let nodes = inputs.map(|inputs| &inputs.cluster.nodes[..]).unwrap_or_default();
+    points.extend(fit::homeless(nodes, context).map(Wrong));
     if let (Some(inputs), None) = (inputs, &context.away) {
         points.extend(limits(context, inputs).await);
         points.extend(places(context, inputs).await);
@@ -48,6 +53,7 @@ pub(super) async fn all(
     let gres = inputs.and_then(|inputs| fit::gres(&inputs.cluster, &context.slurm.config));
     points.extend(gres.map(Wrong));
     points.extend(power(&context.slurm.config));
+    points.extend(calls::configuration(&context.slurm.config, common));
     points.extend(files::points(context, common));
     if let (Some(inputs), Ok(new)) = (inputs, new) {
         points.push(section(&inputs.marked, new));
@@ -95,7 +101,7 @@ fn print(context: &Context, common: &Common, points: &[Point]) {
     }
 }
 
-async fn cloud(context: &Context) -> Vec<Point> {
+async fn cloud(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
     if let Some(away) = &context.away {
         return vec![Wrong(unanswered(away))];
     }
@@ -107,13 +113,14 @@ async fn cloud(context: &Context) -> Vec<Point> {
     let mut points = Vec::new();
     match context.cloud.list(&ours).await {
         Ok(machines) => {
-            let count = machines.len();
+            // A cloud lists those that are gone for some hours.
+            let count = machines.iter().filter(|machine| machine.state.is_live()).count();
             points.push(Well(format!("the cloud answers: {count} machines of this cluster")));
             if context.site.identity.is_by_name() {
                 points.push(Odd("no cluster_id: machines are told by name alone, and two clusters in one compartment \
                     would take each other's; set cluster_id".to_owned()));
             }
-            points.push(image(context).await);
+            points.extend(image(context, inputs).await);
         }
         Err(error) => {
             points.push(Wrong(unanswered(&Trouble::from_cloud(&error))));
@@ -132,7 +139,8 @@ fn unanswered(trouble: &Trouble) -> String {
     }
 }
 
-async fn image(context: &Context) -> Point {
+/// The image that startnode would take; nodes may have their own.
+async fn image(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
     let tags = context.site.identity.id().map(|id| [("cluster", id)].into());
     let filter = match (&context.site.image, tags) {
         (None, Some(tags)) => ImageFilter { tags, name: None },
@@ -140,20 +148,32 @@ async fn image(context: &Context) -> Point {
     };
     let images = match context.cloud.images(&filter).await {
         Ok(images) => images,
-        Err(error) => return Wrong(format!("images cannot be listed: {}", chain(&error))),
+        Err(error) => return Some(Wrong(format!("images cannot be listed: {}", chain(&error)))),
     };
+    let mut ready = images.iter().filter(|image| image.available);
     match &context.site.image {
-        Some(id) if images.iter().any(|image| image.id == *id && image.available) => {
-            Well(format!("image {id}"))
+        Some(id) if ready.any(|image| image.id == *id) => Some(Well(format!("image {id}"))),
+        Some(id) => {
+            Some(Wrong(format!("there is no image {id}, or it is not ready; change image_id")))
         }
-        Some(id) => Wrong(format!("there is no image {id}, or it is not ready; change image_id")),
-        None => match images.iter().find(|image| image.available) {
-            Some(image) => {
-                Well(format!("image {} ({}), the newest of this cluster", image.name, image.id))
-            }
-            None => Wrong("no image has this cluster's tag; set image_id, or tag one".to_owned()),
+        // Without a cluster_id these are all there are, and startnode takes none of them.
+        None => match ready.next().filter(|_| context.site.identity.id().is_some()) {
+            Some(image) => Some(Well(format!(
+                "image {} ({}), the newest of this cluster",
+                image.name, image.id
+            ))),
+            None => imageless(context, inputs),
         },
     }
+}
+
+/// What startnode says of every node that names no image of its own.
+fn imageless(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
+    let new = inputs.iter().flat_map(|inputs| &inputs.cluster.nodes);
+    let mut nodes = context.slurm.config.nodes.iter().chain(new);
+    let needs = nodes.any(|node| wiring::needs_image(&context.site, node));
+    let why = Refusal::NoImage;
+    needs.then(|| Wrong(format!("{why}; set image_id, or set cluster_id and tag an image with it")))
 }
 
 /// Whether the cloud would allow all nodes at once.
@@ -169,7 +189,7 @@ async fn limits(context: &Context, inputs: &Inputs) -> Vec<Point> {
 /// Whether the cloud has what the nodes want where they want it.
 async fn places(context: &Context, inputs: &Inputs) -> Vec<Point> {
     let nodes = &inputs.cluster.nodes;
-    if nodes.iter().all(|node| node.zone().is_none()) {
+    if nodes.iter().all(|node| node.zone().is_none()) && context.site.fallback.is_empty() {
         return Vec::new();
     }
     match context.cloud.shapes().await {
@@ -262,7 +282,10 @@ fn program(key: &str, command: &str) -> Point {
         Ok(found) if found.permissions().mode() & 0o111 == 0 => {
             Wrong(format!("{key}={path} cannot be executed: chmod +x {path}"))
         }
-        Ok(_) => Well(format!("{key}={path}")),
+        Ok(_) => match calls::misplaced(key, command) {
+            Some(misplaced) => Wrong(misplaced),
+            None => Well(format!("{key}={path}")),
+        },
     }
 }
 

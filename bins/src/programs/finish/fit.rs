@@ -1,10 +1,11 @@
 //! Whether what the limits make fits into the rest of slurm.conf.
 
 use super::inputs::Inputs;
+use crate::config::Cloud;
 use crate::context::Context;
 use crate::trouble::Trouble;
 use hostlist::Hostlist;
-use slurmconf::{Cluster, Config, Markers, PartitionDef};
+use slurmconf::{Cluster, Config, Markers, NodeDef, PartitionDef};
 use std::collections::BTreeSet;
 
 /// Refuses partitions that slurm.conf has elsewhere: slurmctld would not start with both.
@@ -68,6 +69,38 @@ pub(super) fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
     (!new.is_empty()).then(told)
 }
 
+/// What to do about nodes that can never start, as Oracle's cloud launches no machine outside an availability domain.
+pub(super) fn homeless(nodes: &[NodeDef], context: &Context) -> Option<String> {
+    match &context.settings.cloud {
+        Cloud::Oracle(_) => without_zone(nodes, &context.site),
+        Cloud::OpenStack(_) => None,
+    }
+}
+
+/// The same of nodes none of whose places has a zone.
+fn without_zone(nodes: &[NodeDef], site: &provision::Site) -> Option<String> {
+    let lacks = |node: &&NodeDef| {
+        site.places(node).is_some_and(|places| places.iter().all(|place| place.zone.is_none()))
+    };
+    let nodes: Hostlist = nodes.iter().filter(lacks).flat_map(|node| node.names.iter()).collect();
+    (!nodes.is_empty()).then(|| {
+        format!(
+            "{nodes} can never start: on Oracle's cloud a machine has to be in an availability domain; in limits.yaml, give \
+             the group `zone: '1'`, or write shape, availability domain and count: `VM.Standard2.1: {{1: 4}}`"
+        )
+    })
+}
+
+/// Refuses a default partition that the limits do not make: it would be nobody's.
+pub(super) fn default_partition(wanted: Option<&str>, cluster: &Cluster) -> Result<(), Trouble> {
+    let names: Vec<&str> = cluster.partitions.iter().map(|it| it.name.as_str()).collect();
+    let Some(wanted) = wanted.filter(|wanted| !names.contains(wanted)) else { return Ok(()) };
+    let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Err(Trouble::new(format!(
+        "--default-partition {wanted}: the limits make no such partition; they make {there}"
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +147,20 @@ mod tests {
         let elastic = config("NodeName=g-[0001-0004] State=CLOUD\n");
         let told = unstarted(&cluster, &elastic).unwrap();
         assert!(told.starts_with("g-[0001-0002] are to be there always"), "{told}");
+    }
+
+    #[test]
+    fn nodes_without_an_availability_domain_were_made_and_never_came() {
+        let mut site = provision::Site::new(provision::Identity::cluster("c1"));
+        let nodes = config(
+            "NodeName=a[1-2] Features=shape=S,ad=None\nNodeName=b1 Features=shape=S,ad=1\nNodeName=login\n",
+        );
+        let told = without_zone(&nodes.nodes, &site).unwrap();
+        assert!(told.starts_with("a[1-2] can never start"), "{told}");
+        assert!(told.contains("zone: '1'") && told.contains("{1: 4}"), "{told}");
+        let zone = Some(cloud_core::Zone::new("AD-2"));
+        site.fallback = vec![provision::Fallback { zone, ..Default::default() }];
+        assert_eq!(without_zone(&nodes.nodes, &site), None, "there is another place");
     }
 
     #[test]

@@ -65,10 +65,19 @@ impl Inputs {
         };
         let cluster =
             generate_all(&limits, &shapes, &site).map_err(|errors| not_generated(&errors))?;
+        super::fit::default_partition(sources.default_partition.as_deref(), &cluster)?;
         let marked = Marked::find(&context.slurm)?;
         let inputs = Self { cluster, marked, limits: sources.limits.clone() };
         super::fit::partitions(&inputs, context)?;
         Ok(inputs)
+    }
+
+    /// The same, if the cloud could launch all of the nodes.
+    pub(in crate::programs) fn launchable(self, context: &Context) -> Result<Self, Trouble> {
+        match super::fit::homeless(&self.cluster.nodes, context) {
+            Some(homeless) => Err(Trouble::new(homeless)),
+            None => Ok(self),
+        }
     }
 }
 

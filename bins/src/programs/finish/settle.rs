@@ -7,7 +7,7 @@ use crate::trouble::Trouble;
 use hostlist::{Hostlist, NodeName};
 use provision::Report;
 use provision::exec::{Expected, Patience};
-use provision::plan::{File, Plan, Step};
+use provision::plan::{File, Operation, Plan, Step, TellSlurm};
 use provision::state::replace_whole;
 use slurmconf::{Config, Markers};
 use slurmctl::Controller as _;
@@ -33,21 +33,62 @@ pub(super) fn rehearse(marked: &Marked, text: &str) -> Result<(), Trouble> {
     })
 }
 
-/// Makes sure that slurmctld runs: with the new file, or else with the one before. False if it is the latter.
+/// Makes sure that slurmctld runs: with the new file, or else with the one before. What was wrong and what was done about
+/// it, if it is the latter.
 pub(super) async fn settle(
     context: &Context,
     marked: &Marked,
     (plan, section): (&Plan, &str),
     report: &Report,
-) -> bool {
-    let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
-    if !(told && is_written(plan, &marked.path))
-        || !report.slurm_refused && runs(context, marked, section).await
-    {
-        return true;
+) -> Vec<String> {
+    let how = plan.steps().find_map(|step| match step {
+        Step::TellSlurm(how) => Some(*how),
+        _ => None,
+    });
+    let Some(how) = how.filter(|_| is_written(plan, &marked.path)) else { return Vec::new() };
+    let why = if report.slurm_refused {
+        let answers = context.slurm.controller.ping().await.unwrap_or(false);
+        Some(refused(how, answers, plan.operation))
+    } else {
+        amiss(context, marked, section).await
+    };
+    let Some(why) = why else { return Vec::new() };
+    let mut said = vec![format!("{why}; putting the previous one back")];
+    said.extend(put_back(context, marked).await);
+    said.extend(left(plan, &context.slurm.config));
+    said
+}
+
+/// What it means that slurmctld did not do as told; its own words are told already.
+fn refused(how: TellSlurm, answers: bool, operation: Operation) -> String {
+    let finish = operation == Operation::Finish;
+    let by_hand = if finish { ", and finish --no-restart leaves it to you" } else { "" };
+    match how {
+        TellSlurm::Reconfigure if answers => "slurmctld refuses the new file".to_owned(),
+        TellSlurm::Reconfigure => {
+            "slurmctld does not answer with the new file: its log says why".to_owned()
+        }
+        TellSlurm::Restart => format!(
+            "slurmctld could not be started again with the new file: its log says whether it refuses it; if not, \
+             restart_command has to name what starts it here{by_hand}"
+        ),
     }
-    put_back(context, marked).await;
-    false
+}
+
+/// The machines that were launched for nodes which slurm.conf does not have after all: the file was written, so all came.
+fn left(plan: &Plan, before: &Config) -> Option<String> {
+    let known = before.index();
+    let launched = plan.steps().filter_map(|step| match step {
+        Step::Launch { wanted, .. } => Some(wanted.node.as_str()),
+        _ => None,
+    });
+    let nodes: Hostlist = launched.filter(|node| known.get(node).is_none()).collect();
+    (!nodes.is_empty()).then(|| {
+        format!(
+            "these machines were launched and are left, and slurm.conf does not have them: {nodes}; run it again when \
+             slurmctld can take the file, or reconcile --apply ends them"
+        )
+    })
 }
 
 /// True if the file holds what the plan was to write: neither what was there before, nor what somebody has written since.
@@ -61,8 +102,8 @@ fn is_written(plan: &Plan, path: &Path) -> bool {
     })
 }
 
-/// True once slurmctld runs with the nodes of the new file.
-async fn runs(context: &Context, marked: &Marked, section: &str) -> bool {
+/// What is not as it should be in a slurmctld that was told of the new file, if that is so until it is waited for no longer.
+async fn amiss(context: &Context, marked: &Marked, section: &str) -> Option<String> {
     // It was read back when it was planned.
     let nodes = Config::parse(section).map(|config| config.nodes).unwrap_or_default();
     let new = Config { nodes, ..Config::default() };
@@ -71,7 +112,37 @@ async fn runs(context: &Context, marked: &Marked, section: &str) -> bool {
     let old = old.and_then(|section| Config::parse(&section).ok());
     let old = old.iter().flat_map(|config| &config.nodes).flat_map(|def| def.names.iter());
     let gone = old.filter(|name| !wanted.contains(name)).filter_map(|it| NodeName::new(&it).ok());
-    Expected::new(&new, gone).runs(&context.slurm.controller, Patience::USUAL).await
+    let expected = Expected::new(&new, gone);
+    match expected.differing(&context.slurm.controller, Patience::USUAL).await {
+        Ok(differing) => unlike(&differing, &new),
+        Err(error) => {
+            Some(format!("slurmctld does not answer with the new file: {}", chain(&error)))
+        }
+    }
+}
+
+/// What is said of nodes that a slurmctld which runs lacks, or still has.
+fn unlike(differing: &Hostlist, new: &Config) -> Option<String> {
+    let index = new.index();
+    let (mut unresolved, mut lacking, mut kept) =
+        (Hostlist::new(), Hostlist::new(), Hostlist::new());
+    for name in differing {
+        match index.get(&name) {
+            // It has to know the address of each when it starts.
+            Some(node) if !node.line.is_cloud() => unresolved.extend([name]),
+            Some(_) => lacking.extend([name]),
+            None => kept.extend([name]),
+        }
+    }
+    let said = [
+        (unresolved, "not with", "it may not be able to resolve the name; see hosts_file or DNS"),
+        (lacking, "not with", "see its log"),
+        (kept, "still with", "see its log"),
+    ];
+    let said = said.iter().filter(|(nodes, _, _)| !nodes.is_empty());
+    let said: Vec<String> =
+        said.map(|(nodes, with, why)| format!("{with} {nodes}: {why}")).collect();
+    (!said.is_empty()).then(|| format!("slurmctld runs, but {}", said.join("; and ")))
 }
 
 /// Puts a text back into its file. The version that was kept is it, so that what was refused is kept nowhere.
@@ -86,38 +157,66 @@ fn restore(path: &Path, text: &[u8]) -> provision::state::Result<()> {
     replace_whole(path, text)
 }
 
-/// Puts the previous file back where slurmctld did not take the new one, and starts it again if it does not answer.
-async fn put_back(context: &Context, marked: &Marked) {
-    let (slurm, output) = (&context.slurm.controller, &context.output);
-    output.complain("slurmctld refuses the new file; putting the previous one back");
+/// Puts the previous file back where slurmctld did not take the new one, and starts it again if it does not answer. What
+/// came of it.
+async fn put_back(context: &Context, marked: &Marked) -> Vec<String> {
+    let slurm = &context.slurm.controller;
     if let Err(error) = restore(&marked.path, marked.document.as_bytes()) {
-        let beside = "the previous version is beside it";
-        output.complain(format_args!("{}: {beside}", chain(&error)));
-        return;
+        return vec![format!("{}: the previous version is beside it", chain(&error))];
     }
+    let mut said = Vec::new();
     // It may have read some of the new one; a slurmctld before 23.11 dies of other nodes if it is only told to read again.
     if slurm.version().reconfigures_nodes() && slurm.ping().await.unwrap_or(false) {
         if let Err(error) = slurm.reconfigure().await {
-            output.complain(chain(&error));
+            said.push(chain(&error));
         }
         if slurm.ping().await.unwrap_or(false) {
-            output.complain("slurmctld runs on with the previous file");
-            return;
+            said.push("slurmctld runs on with the previous file".to_owned());
+            return said;
         }
     }
-    match slurm.restart().await {
-        Ok(()) => output.complain("slurmctld runs again with the previous file"),
-        Err(error) => output.complain(format_args!(
-            "slurmctld does not start with the previous file either: {}",
-            chain(&error)
-        )),
-    }
+    said.push(match slurm.restart().await {
+        Ok(()) => "slurmctld runs again with the previous file".to_owned(),
+        Err(error) if slurm.ping().await.unwrap_or(false) => {
+            format!("slurmctld runs, and could not be started again: {}", chain(&error))
+        }
+        Err(error) => {
+            format!("slurmctld does not start with the previous file either: {}", chain(&error))
+        }
+    });
+    said
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provision::plan::{Operation, Stage};
+    use provision::plan::Stage;
+
+    #[test]
+    fn a_slurmctld_that_cannot_resolve_a_node_was_said_to_refuse_the_file() {
+        let new = Config::parse("NodeName=web-[1-2]\nNodeName=web-[3-9] State=CLOUD\n").unwrap();
+        let said = |nodes: &str| unlike(&nodes.parse().unwrap(), &new).unwrap();
+        assert_eq!(
+            said("web-1"),
+            "slurmctld runs, but not with web-1: it may not be able to resolve the name; see hosts_file or DNS"
+        );
+        assert_eq!(said("web-[3-4]"), "slurmctld runs, but not with web-[3-4]: see its log");
+        let both = said("web-2,old-1");
+        assert!(both.contains("not with web-2: it may"), "{both}");
+        assert!(both.contains("; and still with old-1: see its log"), "{both}");
+        assert_eq!(unlike(&Hostlist::new(), &new), None);
+    }
+
+    #[test]
+    fn a_restart_command_that_failed_was_said_to_be_a_file_that_is_refused() {
+        let said = refused(TellSlurm::Restart, false, Operation::Finish);
+        assert!(said.contains("restart_command") && said.contains("--no-restart"), "{said}");
+        let said = refused(TellSlurm::Restart, false, Operation::Resize);
+        assert!(said.contains("restart_command") && !said.contains("--no-restart"), "{said}");
+        let reconfigured = |answers| refused(TellSlurm::Reconfigure, answers, Operation::Finish);
+        assert!(reconfigured(true).contains("refuses"));
+        assert!(reconfigured(false).contains("does not answer"));
+    }
 
     #[test]
     fn what_somebody_wrote_during_a_long_wait_was_taken_for_ours_and_put_back() {

@@ -1,5 +1,6 @@
 //! An image of a running node.
 
+use super::target;
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::process::{SOME_FAILED, WELL};
@@ -41,6 +42,7 @@ pub(super) async fn make(
             let [instance] = here[..] else {
                 return Err(Trouble::new(format!("{node} has {} machines, not one", here.len())));
             };
+            target::unused(run.tools.cloud, &snapshot.name).await?;
             if common.dry_run {
                 tell(context, common, (snapshot, node, instance), None);
                 return Ok(WELL);

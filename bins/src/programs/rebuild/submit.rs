@@ -161,9 +161,7 @@ fn no_image() -> Trouble {
 pub(super) async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Trouble> {
     match target::find(run.tools.cloud, name).await? {
         ImageWish::Known(image) => Ok(image),
-        ImageWish::Unknown(name) => {
-            Err(Trouble::new(format!("the cloud has no image {name}, or several")))
-        }
+        ImageWish::Unknown(name) => Err(target::unfound(run.tools.cloud, &name).await),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::trouble::Trouble;
-use cloud_core::{ImageFilter, ImageId, ImageName, InstanceId, Provider};
+use cloud_core::{Image, ImageFilter, ImageId, ImageName, InstanceId, Provider};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{ImageWish, Target, Vars, image_in};
 use provision::run::Run;
@@ -164,6 +164,50 @@ pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, 
         .map_or_else(|| ImageWish::Unknown(name.to_owned()), |image| ImageWish::Known(image.id)))
 }
 
+/// Why a name is not that of one image.
+pub(super) async fn unfound(cloud: &dyn Provider, name: &str) -> Trouble {
+    match cloud.images(&ImageFilter::default()).await {
+        Ok(images) => not_one(name, &images),
+        Err(error) => Trouble::from_cloud(&error),
+    }
+}
+
+/// Most names that are given to choose from.
+const MOST_NAMES: usize = 5;
+
+fn not_one(name: &str, images: &[Image]) -> Trouble {
+    let called = images.iter().filter(|image| image.name.as_str() == name);
+    let ids: Vec<&str> = called.map(|image| image.id.as_str()).collect();
+    if !ids.is_empty() {
+        let (count, ids) = (ids.len(), ids.join(", "));
+        return Trouble::new(format!(
+            "{count} images are called {name}: name one by its id: {ids}"
+        ));
+    }
+    let mut names: Vec<&str> = images.iter().map(|image| image.name.as_str()).collect();
+    if let Some(near) = slurmconf::nearest(name, names.iter().copied()) {
+        return Trouble::new(format!("the cloud has no image {name}; the nearest name is {near}"));
+    }
+    names.dedup();
+    names.truncate(MOST_NAMES);
+    let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Trouble::new(format!("the cloud has no image {name}; of those it has, the newest: {has}"))
+}
+
+/// Refuses a name that an image has: of two, neither could be called by it.
+pub(super) async fn unused(cloud: &dyn Provider, name: &str) -> Result<(), Trouble> {
+    let named = ImageFilter { name: Some(ImageName::new(name)), ..ImageFilter::default() };
+    let images = cloud.images(&named).await.map_err(|error| Trouble::from_cloud(&error))?;
+    let ids: Vec<&str> = images.iter().map(|image| image.id.as_str()).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let ids = ids.join(", ");
+    Err(Trouble::new(format!(
+        "there is an image {name} already ({ids}), and by its name neither could be meant; choose another"
+    )))
+}
+
 /// The two keys of a node's file that matter; a file that is not there says nothing.
 fn read(path: &Path) -> Result<Option<Vars>, String> {
     let text = match std::fs::read_to_string(path) {
@@ -210,6 +254,18 @@ mod tests {
         assert_eq!(asked("DOWN+CLOUD", issued).as_deref(), Some("x"));
         let requested = "IDLE+CLOUD+DRAIN+REBOOT_REQUESTED";
         assert_eq!(asked(requested, "rebuild image:x").as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn none_and_several_images_of_a_name_were_one_and_the_same() {
+        let image = |id: &str, name: &str| Image::new(ImageId::new(id), ImageName::new(name));
+        let images = [image("i-1", "golden"), image("i-2", "golden"), image("i-3", "base")];
+        let several = not_one("golden", &images).to_string();
+        assert_eq!(several, "2 images are called golden: name one by its id: i-1, i-2");
+        let near = not_one("bass", &images).to_string();
+        assert_eq!(near, "the cloud has no image bass; the nearest name is base");
+        let none = not_one("unheard-of", &images).to_string();
+        assert!(none.ends_with("the newest: golden, base"), "{none}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use hostlist::{Hostlist, NodeName};
 use slurmconf::{Config, NodeDef, NodeState};
-use slurmctl::{Controller, Node};
+use slurmctl::{Controller, Error, ErrorKind, Node};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -67,33 +67,60 @@ impl Expected {
     /// True once slurmctld answers with these nodes, twice: it says that it has taken a file before it
     /// reads it, and ends if the file is no good.
     pub async fn runs(&self, slurm: &dyn Controller, patience: Patience) -> bool {
+        self.differing(slurm, patience).await.is_ok_and(|nodes| nodes.is_empty())
+    }
+
+    /// The same, with what is otherwise when it is waited for no longer: the nodes that a slurmctld which
+    /// runs lacks, or has though they are gone. An error if it does not even answer.
+    pub async fn differing(
+        &self,
+        slurm: &dyn Controller,
+        patience: Patience,
+    ) -> slurmctl::Result<Hostlist> {
         let until = Instant::now() + patience.whole;
+        let mut last = Err(Error::new(ErrorKind::Unavailable, "slurmctld"));
         let mut good = 0;
         let mut answered = Instant::now();
         while good < 2 && Instant::now() < until && answered.elapsed() < patience.silence {
             sleep(PAUSE).await;
-            let Ok(nodes) = slurm.nodes(None).await else {
-                good = 0;
-                continue;
-            };
-            answered = Instant::now();
-            let hides = slurm.version().needs_cloud_parameters();
-            let fits = self.fits(&nodes, hides) && slurm.ping().await.unwrap_or(false);
-            good = if fits { good + 1 } else { 0 };
+            last = self.seen(slurm, &mut answered).await;
+            good = if last.as_ref().is_ok_and(Hostlist::is_empty) { good + 1 } else { 0 };
         }
-        good == 2
+        match last {
+            Ok(nodes) if nodes.is_empty() && good < 2 => {
+                let only = "it has answered but once";
+                Err(Error::new(ErrorKind::Unavailable, "slurmctld").because(only))
+            }
+            last => last,
+        }
     }
 
-    /// True if nothing that slurmctld shows speaks against it. One before 23.11 `hides` elastic nodes
+    /// What speaks against it now.
+    async fn seen(
+        &self,
+        slurm: &dyn Controller,
+        answered: &mut Instant,
+    ) -> slurmctl::Result<Hostlist> {
+        let nodes = slurm.nodes(None).await?;
+        *answered = Instant::now();
+        let unlike = self.unlike(&nodes, slurm.version().needs_cloud_parameters());
+        if unlike.is_empty() && !slurm.ping().await? {
+            return Err(Error::new(ErrorKind::Unavailable, "scontrol ping").because("it is down"));
+        }
+        Ok(unlike)
+    }
+
+    /// The nodes that speak against it, by what slurmctld shows. One before 23.11 `hides` elastic nodes
     /// while they are powered down, unless it is told not to: then others in that state are shown.
-    fn fits(&self, shown: &[Node], hides: bool) -> bool {
+    fn unlike(&self, shown: &[Node], hides: bool) -> Hostlist {
         let names: BTreeSet<&str> = shown.iter().map(|node| node.name.as_str()).collect();
         let asleep = |node: &Node| node.state.is_cloud() && node.state.is_powered_down();
         let all = !hides || shown.iter().any(asleep);
-        let there = |list: &Hostlist| list.iter().all(|name| names.contains(name.as_str()));
-        self.fixed.iter().all(there)
-            && (!all || self.elastic.iter().all(there))
-            && !self.gone.iter().any(|name| names.contains(name.as_str()))
+        let elastic = self.elastic.iter().filter(|_| all);
+        let wanted = self.fixed.iter().chain(elastic).flat_map(Hostlist::iter);
+        let lacking = wanted.filter(|name| !names.contains(name.as_str()));
+        let gone = self.gone.iter().map(NodeName::as_str).filter(|name| names.contains(name));
+        lacking.chain(gone.map(str::to_owned)).collect()
     }
 }
 
@@ -123,6 +150,18 @@ mod tests {
         assert!(taken);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn one_that_lacked_a_node_was_not_told_from_one_that_does_not_answer() {
+        let slurm = MemorySlurm::new(Settings::cloud(&"n[1-2]".parse().unwrap()));
+        let new = Config::parse("NodeName=n[2-3] State=CLOUD\n").unwrap();
+        let expected = Expected::new(&new, [NodeName::new("n1").unwrap()]);
+        let differing = expected.differing(&slurm, Patience::USUAL).await.unwrap();
+        assert_eq!(differing.to_string(), "n[3,1]", "lacked, and gone");
+        slurm.set_unreachable(true);
+        let error = expected.differing(&slurm, Patience::USUAL).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+
     #[test]
     fn an_old_slurmctld_that_hides_what_is_powered_down_has_taken_the_file() {
         let text = "NodeName=n[1-3] State=CLOUD\nNodeName=p1\nNodeName=nonesuch State=FUTURE\n";
@@ -136,10 +175,13 @@ mod tests {
                 .map(|name| Node::new(NodeName::new(name).unwrap(), state.clone()))
                 .collect()
         };
-        assert!(none.fits(&shown(&["p1"]), true));
-        assert!(!none.fits(&shown(&["p1"]), false), "nothing is hidden here");
-        assert!(!none.fits(&shown(&["n1"]), true), "a node that is always there is missing");
-        assert!(!gone.fits(&shown(&["p1", "n4"]), true));
-        assert!(gone.fits(&shown(&["p1", "n1", "n2", "n3"]), false));
+        let unlike = |expected: &Expected, names: &[&str], hides| {
+            expected.unlike(&shown(names), hides).to_string()
+        };
+        assert_eq!(unlike(&none, &["p1"], true), "");
+        assert_eq!(unlike(&none, &["p1"], false), "n[1-3]", "nothing is hidden here");
+        assert_eq!(unlike(&none, &["n1"], true), "p1", "it is always there");
+        assert_eq!(unlike(&gone, &["p1", "n4"], true), "n4");
+        assert_eq!(unlike(&gone, &["p1", "n1", "n2", "n3"], false), "");
     }
 }
