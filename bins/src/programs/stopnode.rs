@@ -4,7 +4,7 @@ use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
-use crate::wiring::Purpose;
+use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::Hostlist;
 use provision::exec::Cancel;
@@ -66,6 +66,10 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let names = names.map_err(|error| Trouble::from_error(&error))?;
     let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
     let mut context = Context::open("stopnode", common, purpose).await?;
+    if arguments.all {
+        // Slurm does not wait for it, and nothing is to be left.
+        context.site.policies.deadline = wiring::unhurried(&context.settings);
+    }
     if let Some(names) = &names {
         // A node that was made at run time has a machine, too.
         context.fill(Some(names)).await;

@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const MOST_FUTILE: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// What is left where nobody knows.
+const UNLISTED: &str = "the instances could not be listed";
+
 /// Removes the instances of nodes, whether slurmctld answers or not.
 ///
 /// A node that Slurm has in service, or is bringing up, is left alone: the call is older than that.
@@ -115,18 +118,14 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
         let (round, left) = end_all(run, deadline).await;
         let ended = round.nodes.values().any(|node| node.outcome == Outcome::Down);
         merge(&mut report, round);
-        let Some(left) = left else {
-            (quiet, futile) = (quiet + 1, 0);
-            if quiet >= 2 {
-                break None;
-            }
-            sleep(PAUSE).await;
-            continue;
+        (quiet, futile) = match (&left, ended) {
+            (None, _) => (quiet + 1, 0),
+            (Some(_), true) => (0, 0),
+            (Some(_), false) => (0, futile + 1),
         };
-        (quiet, futile) = (0, if ended { 0 } else { futile + 1 });
         let late = Instant::now() >= deadline || run.tools.cancel.is_cancelled();
-        if late || futile >= MOST_FUTILE {
-            break Some(left);
+        if quiet >= 2 || late || futile >= MOST_FUTILE {
+            break left;
         }
         sleep(PAUSE).await;
     };
@@ -137,15 +136,20 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
 /// Ends once what is there; says what may still be left, if anything.
 async fn end_all(run: &Run<'_>, deadline: Instant) -> (Report, Option<String>) {
     let look = run.look().await;
+    if !look.fleet.is_complete() {
+        let mut report = Report::new(Operation::StopAll);
+        look.warnings.into_iter().for_each(|warning| report.warn(warning));
+        return (report, Some(UNLISTED.to_owned()));
+    }
     let mut nodes = look.fleet.nodes();
     nodes.extend(in_hand(run));
     let until = (Instant::now() + PATIENCE).min(deadline);
     let locked = run.lock_asking(&nodes, Consent::Nobodys, until).await;
-    let (mut ends, mut complete) = (false, look.fleet.is_complete());
+    let (mut ends, mut complete) = (false, true);
     let plan = |look: &Look| {
         let plan = plan::stop_all(look.world(run));
         ends = plan.steps().any(|step| !step.instances().is_empty());
-        complete &= look.fleet.is_complete();
+        complete = look.fleet.is_complete();
         plan
     };
     // Who does not let go in time is ended all the same: nothing is to be left.
@@ -153,7 +157,7 @@ async fn end_all(run: &Run<'_>, deadline: Instant) -> (Report, Option<String>) {
     let acted = ends || report.nodes.values().any(|node| node.outcome != Outcome::Nothing);
     // That slurmctld is away is no matter; that nobody has seen the end is.
     let left = if !complete {
-        Some("the instances could not be listed".to_owned())
+        Some(UNLISTED.to_owned())
     } else if !locked.busy.is_empty() {
         let busy: Hostlist = locked.busy.iter().collect();
         Some(format!("another process works on {busy}, and may launch there"))
