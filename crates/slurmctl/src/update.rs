@@ -15,7 +15,7 @@ const MOST_ADDRESSES: usize = 1_000;
 
 /// Most nodes whose instance ids are told by a command each, which is how Slurm before 25.11 takes them:
 /// nothing depends on them, and a thousand commands would keep nodes that failed from being given back.
-const MOST_SINGLE_IDS: usize = 50;
+const MOST_SINGLE_IDS: usize = 100;
 
 /// One command.
 #[derive(Clone, Debug)]
