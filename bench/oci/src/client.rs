@@ -72,6 +72,19 @@ impl Speed {
         }
     }
 
+    /// What of it is worth telling.
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Full => "",
+            Self::Usual => ", as the programs do",
+        }
+    }
+
+    /// Requests that are sent in a second at the most.
+    pub fn most(self) -> f64 {
+        self.pace().most
+    }
+
     fn pace(self) -> Pace {
         // A little more than so many launches at a time can use; a cloud that takes less will say so.
         let rate = f64::from(CONCURRENCY) / LATENCY * 1.25;

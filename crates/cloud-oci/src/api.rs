@@ -82,9 +82,8 @@ impl Api {
     pub(crate) async fn send(&self, request: &Request) -> Result<Answer> {
         let answer = self.client.send(request).await;
         answer.map_err(|error| {
-            if error.kind() == ErrorKind::Unauthenticated && self.signer.is_over() {
-                return error.because("the session has expired: run `oci session authenticate`");
-            }
+            let over = error.kind() == ErrorKind::Unauthenticated && self.signer.is_over();
+            let error = if over { error.because(SESSION_OVER) } else { error };
             with_our_clock(error, &self.clock)
         })
     }
@@ -94,6 +93,8 @@ impl Api {
         self.send(request).await?.json(request)
     }
 }
+
+const SESSION_OVER: &str = "the session has expired: run `oci session authenticate`";
 
 const CLIENT: &str = concat!("slurm-elastic/", env!("CARGO_PKG_VERSION"));
 

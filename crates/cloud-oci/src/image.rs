@@ -1,7 +1,7 @@
 //! Images: listed once, asked for often.
 
 use crate::api::{Service, with_token};
-use crate::page::{Listing, Of};
+use crate::page::{Listing, Of, once};
 use crate::provider::Oci;
 use crate::{convert, wire};
 use cloud_core::http::Method;
@@ -62,6 +62,7 @@ impl Oci {
             query: &[("sortBy", "TIMECREATED"), ("sortOrder", "DESC")],
         };
         let images: Vec<wire::Image> = listing.all(&self.api).await?;
+        let images = once(images, |image| image.id.clone());
         let gone = |image: &wire::Image| image.lifecycle_state.as_deref() == Some("DELETED");
         let images = images.into_iter().filter(|image| !gone(image));
         let mut images: Vec<Image> = images.map(convert::image).collect();

@@ -20,11 +20,15 @@ use cloud_core::http::{
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
 use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The metadata service of every instance.
 pub(crate) const METADATA: &str = "http://169.254.169.254/opc/v2";
+
+/// The same for an instance that has no IPv4.
+const METADATA_IPV6: &str = "http://[fd00:c1::a9fe:a9fe]/opc/v2";
 
 /// A token is renewed once it has less than this left.
 const LEAST_LIFE: Duration = Duration::from_mins(1);
@@ -60,7 +64,7 @@ impl Metadata {
     pub(crate) fn new(http: &Config, base: Url) -> Result<Self> {
         let pacer = Pacer::new(Pace::default());
         let client = Client::new(nearby(http), Unsigned, classify_metadata, pacer)?;
-        Ok(Self { client, base })
+        Ok(Self { client, base: where_there_is_a_way(base, has_route) })
     }
 
     /// The region that we are in.
@@ -210,6 +214,24 @@ impl InstancePrincipal {
     }
 }
 
+/// The usual base by IPv6 where there is a way to that and none to the one by IPv4.
+fn where_there_is_a_way(base: Url, has_route: impl Fn(&Url) -> bool) -> Url {
+    let usual = base.as_str().trim_end_matches('/') == METADATA;
+    let by_ipv6 = Url::parse(METADATA_IPV6).ok().filter(|_| usual && !has_route(&base));
+    by_ipv6.filter(has_route).unwrap_or(base)
+}
+
+/// True if the system knows a way to this host; nothing is sent to find out.
+fn has_route(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let Ok(address) = host.parse::<IpAddr>() else {
+        return false;
+    };
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    UdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 80)).is_ok())
+}
+
 /// The same for a service on this very machine: without a proxy, and there at once or not at all.
 fn nearby(http: &Config) -> Config {
     let mut config = http.clone();
@@ -285,6 +307,27 @@ mod tests {
         assert_eq!(nearby(&http).connect_timeout, Duration::from_secs(2));
         http.connect_timeout = Duration::from_secs(1);
         assert_eq!(nearby(&http).connect_timeout, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_machine_without_ipv4_never_got_to_its_metadata() {
+        let elsewhere = "http://127.0.0.1:1/opc/v2";
+        for (base, ways, chosen) in [
+            (METADATA, &[METADATA][..], METADATA),
+            (METADATA, &[METADATA, METADATA_IPV6], METADATA),
+            (METADATA, &[METADATA_IPV6], METADATA_IPV6),
+            (METADATA, &[], METADATA),
+            (elsewhere, &[METADATA_IPV6], elsewhere),
+        ] {
+            let has_way = |url: &Url| ways.contains(&url.as_str());
+            let found = where_there_is_a_way(Url::parse(base).unwrap(), has_way);
+            assert_eq!(found.as_str(), chosen, "{base} with {ways:?}");
+        }
+        // A broadcast needs leave that nobody has asked for.
+        for (url, known) in [("http://127.0.0.1/opc/v2", true), ("http://255.255.255.255/", false)]
+        {
+            assert_eq!(has_route(&Url::parse(url).unwrap()), known, "{url}");
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@ use crate::classify::with_remark;
 use cloud_core::http::{HeaderName, Method};
 use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 
 /// The largest page that OCI gives.
 const LARGEST: u16 = 1000;
 
-/// More pages than any listing has; a service that goes round in circles ends here.
+/// More pages than any listing has.
 const MOST_PAGES: usize = 1000;
 
 /// A listing.
@@ -65,6 +66,7 @@ impl Listing<'_> {
     pub(crate) async fn all<T: DeserializeOwned>(&self, api: &Api) -> Result<Vec<T>> {
         let mut everything: Vec<T> = Vec::new();
         let mut page: Option<String> = None;
+        let mut seen = BTreeSet::new();
         let limit = api.page_size.clamp(1, LARGEST).to_string();
         for _ in 0..MOST_PAGES {
             let mut query: Vec<_> =
@@ -78,18 +80,24 @@ impl Listing<'_> {
             // Their SDKs take null for an empty page, so a service may send it.
             everything.extend(answer.json::<Option<Vec<T>>>(&request)?.unwrap_or_default());
             let next = answer.header(&HeaderName::from_static("opc-next-page"));
-            let next = next.filter(|next| !next.is_empty()).map(str::to_owned);
-            if next.is_none() {
+            let Some(next) = next.filter(|next| !next.is_empty()).map(str::to_owned) else {
                 return Ok(everything);
+            };
+            if !seen.insert(next.clone()) {
+                let why = "a page that has been there already comes next";
+                return Err(request.error(ErrorKind::Protocol).because(why));
             }
-            if next == page {
-                return Err(request.error(ErrorKind::Protocol).because("a page names itself next"));
-            }
-            page = next;
+            page = Some(next);
         }
         let why = format!("more than {MOST_PAGES} pages");
         Err(Error::new(ErrorKind::Protocol, self.operation).because(why))
     }
+}
+
+/// Keeps each thing once: what is made or removed while pages are read can move another to the next.
+pub(crate) fn once<T, K: Ord>(things: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    things.into_iter().filter(|thing| seen.insert(key(thing))).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::auth::{Identity, Signer, Source};
 use crate::classify::classify;
 use crate::image::Images;
 use crate::instance_principal::{InstancePrincipal, Metadata};
-use crate::page::{Listing, Of};
+use crate::page::{Listing, Of, once};
 use crate::work_request::Works;
 use crate::{Clock, Config, Credentials, Power, Region, Site, convert, wire};
 use async_trait::async_trait;
@@ -137,6 +137,7 @@ impl Provider for Oci {
             query: name.as_slice(),
         };
         let instances: Vec<wire::Instance> = listing.all(&self.api).await?;
+        let instances = once(instances, |instance| instance.id.clone());
         let mut instances = filter.keep(instances.into_iter().map(convert::instance).collect());
         self.explain(&mut instances).await;
         Ok(instances)
@@ -199,21 +200,35 @@ mod tests {
     use cloud_sim::{Cloud, Settings};
     use std::time::SystemTime;
 
-    #[tokio::test]
-    async fn a_machine_asked_another_region_than_its_own_who_it_is() {
-        let cloud = Cloud::start(Settings::quick()).await.unwrap();
+    /// Where a machine of this cloud looks for its services, and where it asks who it is.
+    async fn places(settings: Settings, region: Option<Region>) -> [String; 2] {
+        let cloud = Cloud::start(settings).await.unwrap();
         let metadata = Url::parse(&format!("{}/opc/v2", cloud.endpoint())).unwrap();
-        let config = Config {
-            credentials: Credentials::InstancePrincipal { metadata },
-            region: Region::find("iad"),
-            tenancy: None,
-            endpoint: None,
-            roots: None,
-        };
+        let credentials = Credentials::InstancePrincipal { metadata };
+        let config = Config { credentials, region, tenancy: None, endpoint: None, roots: None };
         let clock = Clock::new(SystemTime::now);
         let (hosts, source) = resolve(&config, &http::Config::default(), &clock).await.unwrap();
-        assert_eq!(hosts.core.host_str(), Some("iaas.us-ashburn-1.oraclecloud.com"));
         let Source::Instance(principal) = source else { panic!("a fixed key") };
-        assert_eq!(principal.federation.host_str(), Some("auth.us-phoenix-1.oraclecloud.com"));
+        [hosts.core, principal.federation].map(|url| url.host_str().unwrap().to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_machine_asked_another_region_than_its_own_who_it_is() {
+        let places = places(Settings::quick(), Region::find("iad")).await;
+        let expected = ["iaas.us-ashburn-1.oraclecloud.com", "auth.us-phoenix-1.oraclecloud.com"];
+        assert_eq!(places, expected);
+    }
+
+    #[tokio::test]
+    async fn a_region_newer_than_our_table_has_its_hosts_in_the_realm_that_the_machine_is_told() {
+        let settings = Settings {
+            region: "xx-atlantis-1".to_owned(),
+            region_key: "atl".to_owned(),
+            realm_domain: "oraclecloud99.com".to_owned(),
+            ..Settings::quick()
+        };
+        let expected =
+            ["iaas.xx-atlantis-1.oraclecloud99.com", "auth.xx-atlantis-1.oraclecloud99.com"];
+        assert_eq!(places(settings, None).await, expected);
     }
 }

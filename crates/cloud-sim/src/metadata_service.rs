@@ -73,7 +73,7 @@ fn document(world: &World, id: &str) -> Option<Value> {
     let settings = &world.settings;
     let region = json!({
         "realmKey": "oc1",
-        "realmDomainComponent": "oraclecloud.com",
+        "realmDomainComponent": settings.realm_domain,
         "regionKey": settings.region_key.to_uppercase(),
         "regionIdentifier": settings.region,
     });

@@ -28,6 +28,8 @@ pub struct Settings {
     pub region: String,
     /// The region's short name, such as `phx`.
     pub region_key: String,
+    /// The domain that all hosts of the region's realm are in, as the metadata service tells it.
+    pub realm_domain: String,
     /// The tenancy's id.
     pub tenancy: String,
     /// The compartments there are, beside the tenancy itself.
@@ -222,6 +224,7 @@ impl Default for Settings {
             state: None,
             region: "us-phoenix-1".to_owned(),
             region_key: "phx".to_owned(),
+            realm_domain: "oraclecloud.com".to_owned(),
             tenancy: TENANCY.to_owned(),
             compartments: vec!["ocid1.compartment.oc1..aaaacomp".to_owned()],
             users: vec![known_user()],

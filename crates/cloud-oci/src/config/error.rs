@@ -4,6 +4,7 @@ use crate::key::KeyError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,8 +176,18 @@ pub enum ConfigError {
         nearest: &'static str,
     },
     /// The session is over.
-    #[error("{}: the session has expired: run `oci session authenticate`", .0.display())]
-    Expired(PathBuf),
+    #[error(
+        "{}: the session has expired, at {} by our clock, which says {}: run `oci session authenticate`, or set the clock",
+        path.display(), httpdate::fmt_http_date(*end), httpdate::fmt_http_date(*now)
+    )]
+    Expired {
+        /// The file of its token.
+        path: PathBuf,
+        /// When it ended.
+        end: SystemTime,
+        /// What time it is here.
+        now: SystemTime,
+    },
 }
 
 fn list(names: &[String]) -> String {

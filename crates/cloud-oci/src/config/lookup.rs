@@ -114,8 +114,9 @@ impl<'a> Lookup<'a> {
         if token.is_empty() {
             return Err(no_token(self.need("security_token_file")?.place, &path));
         }
-        if jwt::expiry(token).is_some_and(|expiry| expiry <= self.sources.now()) {
-            return Err(ConfigError::Expired(path));
+        let now = self.sources.now();
+        if let Some(end) = jwt::expiry(token).filter(|end| *end <= now) {
+            return Err(ConfigError::Expired { path, end, now });
         }
         let (_path, key) = self.private_key()?;
         let key_id = Secret::new(format!("ST${token}"));

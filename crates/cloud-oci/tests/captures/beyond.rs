@@ -1,6 +1,7 @@
 //! What the captures do not show.
 
 use crate::bare_site;
+use crate::listings::page;
 use crate::recorder::Answer;
 use crate::stage::{COMPARTMENT, Stage};
 use cloud_core::{
@@ -44,9 +45,14 @@ async fn a_session_that_ended_on_the_way_did_not_say_how_to_begin_another() {
         [(ended, "the session has expired: run `oci session authenticate`"), (good, "not you")]
     {
         let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
-        stage.recorder.queue(Answer::new(401, refused));
+        let mut answer = Answer::new(401, refused);
+        answer.headers.push(("date".to_owned(), "Mon, 16 Nov 2026 12:00:00 GMT".to_owned()));
+        stage.recorder.queue(answer);
         let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
-        assert_eq!(error.message(), Some(said));
+        // It may be our clock alone that says so.
+        let clocks = "; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, ours ";
+        let told = error.message().unwrap_or_default();
+        assert!(told.starts_with(&format!("{said}{clocks}")), "{told}");
     }
 }
 
@@ -63,15 +69,14 @@ async fn addresses_of_a_thousand_take_a_handful_of_requests() {
         serde_json::json!({"vnicId": format!("v{n}"), "ipAddress": format!("10.0.{}.{}", n / 256, n % 256),
             "isPrimary": true, "subnetId": "s"})
     };
-    let page = |items: Vec<Value>, next: Option<&str>| {
-        let mut answer = Answer::new(200, Value::from(items).to_string());
-        answer.headers.extend(next.map(|page| ("opc-next-page".to_owned(), page.to_owned())));
-        answer
-    };
+    // Somebody gave a card one more address, which is not where the machine is to be found.
+    let second =
+        json!({"vnicId": "v1499", "ipAddress": "10.9.9.9", "isPrimary": false, "subnetId": "s"});
     stage.recorder.queue(page((0..1000).map(attachment).collect(), Some("two")));
     stage.recorder.queue(page((1000..1500).map(attachment).collect(), None));
     stage.recorder.queue(page((0..1000).map(address).collect(), Some("deux")));
-    stage.recorder.queue(page((1000..1500).map(address).collect(), None));
+    let last = (1000..1500).map(address).chain([second]);
+    stage.recorder.queue(page(last.collect(), None));
     let found = stage.oci.addresses(&ids).await.expect("addresses");
     assert_eq!(found.len(), 1500);
     assert_eq!(found[&InstanceId::new("i1499")].to_string(), "10.0.5.219");
@@ -87,29 +92,17 @@ async fn addresses_of_a_thousand_take_a_handful_of_requests() {
     );
 }
 
-#[tokio::test]
-async fn a_page_that_is_null_was_no_page() {
-    let null = || Answer::new(200, "null");
-    with(vec![null(), null()], async |stage: &Stage| {
-        let listed = stage.oci.list(&InstanceFilter::default()).await.expect("an empty list");
-        assert!(listed.is_empty(), "{listed:?}");
-        let zones = stage.oci.zones().await.expect("an empty list");
-        assert!(zones.is_empty(), "{zones:?}");
-    })
-    .await;
-}
-
 /// What OCI says of something that is not there, and of something that we may not see.
 fn hidden() -> Answer {
     let said = json!({"code": "NotAuthorizedOrNotFound", "message": "not authorized or not found"});
     Answer::new(404, said.to_string())
 }
 
-fn found(body: &Value) -> Answer {
+pub(crate) fn found(body: &Value) -> Answer {
     Answer::new(200, body.to_string())
 }
 
-fn instance(state: &str) -> Value {
+pub(crate) fn instance(state: &str) -> Value {
     json!({"id": "i", "displayName": "vm-1", "lifecycleState": state})
 }
 
@@ -119,7 +112,7 @@ fn card() -> Value {
 }
 
 /// Asks for something with these answers; all of them are used.
-async fn with<T>(answers: Vec<Answer>, ask: impl AsyncFnOnce(&Stage) -> T) -> T {
+pub(crate) async fn with<T>(answers: Vec<Answer>, ask: impl AsyncFnOnce(&Stage) -> T) -> T {
     let stage = Stage::new(bare_site()).await;
     let count = answers.len();
     for answer in answers {
@@ -141,6 +134,22 @@ async fn addresses_that_we_may_not_see_were_taken_for_none() {
         ),
         (vec![found(&json!([card()])), hidden(), found(&json!([]))], Ok(0)),
         (vec![found(&json!([card()])), found(&json!({"privateIp": "10.0.0.7"}))], Ok(1)),
+        // A second card is none of the machine's address.
+        (
+            vec![
+                found(&json!([card(), card()])),
+                found(&json!({"privateIp": "10.0.0.9", "isPrimary": false})),
+                found(&json!({"privateIp": "10.0.0.7", "isPrimary": true})),
+            ],
+            Ok(1),
+        ),
+        (
+            vec![
+                found(&json!([card()])),
+                found(&json!({"privateIp": "10.0.0.9", "isPrimary": false})),
+            ],
+            Ok(0),
+        ),
     ];
     for (row, (answers, expected)) in table.into_iter().enumerate() {
         let addresses =
@@ -204,6 +213,23 @@ async fn an_end_that_we_may_not_ask_for_was_taken_for_done() {
         let ended =
             with(answers, async |stage: &Stage| stage.oci.terminate(&InstanceId::new("i")).await);
         assert_eq!(ended.await.map_err(|error| error.kind()), expected, "{listed}");
+    }
+}
+
+/// OCI may say of one that goes already that it cannot be ended now.
+#[tokio::test]
+async fn an_end_that_conflicts_is_done_only_if_the_instance_is_going() {
+    let conflict = || {
+        let said = json!({"code": "IncorrectState", "message": "The instance is TERMINATING."});
+        Answer::new(409, said.to_string())
+    };
+    for (state, expected) in
+        [("TERMINATING", Ok(())), ("TERMINATED", Ok(())), ("RUNNING", Err(ErrorKind::Conflict))]
+    {
+        let answers = vec![conflict(), found(&instance(state))];
+        let ended =
+            with(answers, async |stage: &Stage| stage.oci.terminate(&InstanceId::new("i")).await);
+        assert_eq!(ended.await.map_err(|error| error.kind()), expected, "{state}");
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod beyond;
 mod compare;
+mod listings;
 mod recorder;
 mod stage;
 

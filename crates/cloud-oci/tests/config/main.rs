@@ -107,6 +107,43 @@ fn variables_go_before_the_file_and_are_enough_without_one() {
     assert_eq!(config.region.expect("set").name(), "us-ashburn-1");
 }
 
+/// The file that is named goes before the usual one, which goes before `OCI_CONFIG_FILE`.
+#[test]
+fn of_several_configuration_files_the_first_in_order_is_read() {
+    let user = |name: &str| format!("ocid1.user.oc1..{name}");
+    let of = |name: &str| World::good().config().replace(USER, &user(name));
+    let all = World::good()
+        .file("/h/wished", &of("wished"))
+        .file("/h/named", &of("named"))
+        .file("/h/.oci/config", &of("usual"))
+        .file("/h/other", &of("other"))
+        .file("/h/.oraclebmc/config", &of("old"))
+        .variable("OCI_CLI_CONFIG_FILE", "~/named")
+        .variable("OCI_CONFIG_FILE", "~/other");
+    let without = |world: &World, path: &str| {
+        let mut world = world.clone();
+        world.files.remove(path);
+        world
+    };
+    let mut unnamed = all.clone();
+    unnamed.variables.remove("OCI_CLI_CONFIG_FILE");
+    let unusual = without(&unnamed, "/h/.oci/config");
+    let old = without(&unusual, "/h/other");
+    let wished = Wish { file: Some("/h/wished".into()), ..Wish::default() };
+    for (world, wish, expected) in [
+        (&all, &wished, "wished"),
+        (&all, &Wish::default(), "named"),
+        (&unnamed, &Wish::default(), "usual"),
+        (&unusual, &Wish::default(), "other"),
+        (&old, &Wish::default(), "old"),
+    ] {
+        let config = world.load(wish).expect("good");
+        assert_eq!(key_id(&config), format!("{TENANCY}/{}/{FINGERPRINT}", user(expected)));
+    }
+    let gone = without(&all, "/h/named").refused(&Wish::default());
+    assert!(gone.contains("/h/named"), "what is named is to be there: {gone}");
+}
+
 #[test]
 fn a_session_signs_with_its_token() {
     let world = World::good()
@@ -115,7 +152,11 @@ fn a_session_signs_with_its_token() {
     assert_eq!(key_id(&world.load(&Wish::default()).expect("good")), format!("ST${TOKEN}"));
     let old = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjF9.c2ln";
     let refused = world.file("/h/token", old).refused(&Wish::default());
-    assert_eq!(refused, "/h/token: the session has expired: run `oci session authenticate`");
+    assert_eq!(
+        refused,
+        "/h/token: the session has expired, at Thu, 01 Jan 1970 00:00:01 GMT by our clock, which says \
+         Fri, 15 Jan 2027 08:00:00 GMT: run `oci session authenticate`, or set the clock"
+    );
 }
 
 #[test]
