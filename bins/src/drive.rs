@@ -133,8 +133,12 @@ impl Context {
 
     /// The same for a plan made by a look, with what the look did not see; the exit code is that of a run that does it.
     pub fn preview(&self, common: &Common, plan: &Plan, look: &Look) -> u8 {
-        let code = self.show(common, plan).max(self.blind(look));
-        if fails(plan) { SOME_FAILED } else { code }
+        let shown = self.show(common, plan);
+        let unseen = self.blind(look);
+        // Machines are ended whether slurmctld answers or not.
+        let ends = matches!(plan.operation, Operation::Stop | Operation::StopAll);
+        let blind = if ends && look.fleet.is_complete() { WELL } else { unseen };
+        if fails(plan) { SOME_FAILED } else { shown.max(blind) }
     }
 
     /// Says which of these nodes neither slurm.conf nor slurmctld nor the cloud knows, and which they are.

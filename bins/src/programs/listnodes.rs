@@ -1,5 +1,7 @@
 //! `listnodes`: one table of what Slurm and the cloud say.
 
+mod states;
+
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::process::SOME_FAILED;
@@ -13,6 +15,7 @@ use provision::World;
 use provision::plan::{self, Machine, Refusal};
 use provision::run::Run;
 use serde_json::json;
+use states::States;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
@@ -27,13 +30,13 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
-    /// Only nodes of this partition.
-    #[arg(long, short, value_name = "NAME")]
-    partition: Option<String>,
+    /// Only nodes of these partitions.
+    #[arg(long, short, value_name = "NAME,...", value_delimiter = ',')]
+    partition: Vec<String>,
 
-    /// Only nodes whose state in Slurm or in the cloud has this word, such as idle, drained or running.
-    #[arg(long, short = 't', value_name = "STATE")]
-    state: Option<String>,
+    /// Only nodes in one of these states, Slurm's or the cloud's, such as idle, drained or running.
+    #[arg(long, short = 't', value_name = "STATE,...", value_delimiter = ',')]
+    state: Vec<String>,
 
     /// Also nodes that have no machine.
     #[arg(long, short)]
@@ -65,14 +68,15 @@ const EXAMPLES: &str = "\
 Examples:
   listnodes                          nodes that have a machine, or a reason
   listnodes --all --partition gpu    all nodes of a partition
-  listnodes --state powering_up      nodes on their way
+  listnodes --state down,drained     nodes that take no jobs
   listnodes --json 'n[001-004]'      for machines
   listnodes --inventory ini > hosts  for Ansible
   listnodes --hosts /etc/hosts       /etc/hosts with our lines in it, on standard output
 
 Exit code: 0 all well, 1 the cloud or slurmctld did not answer, or slurm.conf has no such node (what is known is shown), 2 wrong usage or configuration.";
 
-const HEAD: [&str; 8] = ["NODE", "SLURM", "CLOUD", "ADDRESS", "AGE", "IMAGE", "INSTANCE", "WHY"];
+const HEAD: [&str; 10] =
+    ["NODE", "SLURM", "CLOUD", "ADDRESS", "AGE", "SHAPE", "ZONE", "IMAGE", "INSTANCE", "WHY"];
 
 /// What is known of one node.
 struct Row {
@@ -81,6 +85,8 @@ struct Row {
     cloud: String,
     address: String,
     age: String,
+    shape: String,
+    zone: String,
     image: String,
     instance: String,
     why: String,
@@ -118,7 +124,16 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     let rows = wanted.iter().map(|node| row(node, world, unknown.contains(node)));
     let rows = rows.chain(strangers(arguments, world));
     let seen = look.fleet.is_complete();
-    let rows: Vec<Row> = rows.filter(|row| fits(row, arguments, seen)).collect();
+    let mut rows: Vec<Row> = rows.collect();
+    let states = States::new(&arguments.state);
+    let unknown_states = states.unknown(rows.iter().map(|row| (&*row.slurm, &*row.cloud)));
+    if !unknown_states.is_empty() {
+        return Err(Trouble::new(format!(
+            "neither Slurm nor the cloud has a state {}; idle, drained, powering_up, down, running and pending are some",
+            unknown_states.join(", ")
+        )));
+    }
+    rows.retain(|row| fits(row, arguments, &states, seen));
     let chosen: BTreeSet<&str> = rows.iter().map(|row| row.node.as_str()).collect();
     let mut machines = plan::machines(world);
     machines.retain(|machine| chosen.contains(machine.node.as_str()));
@@ -142,19 +157,21 @@ fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble
     let given = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
     let given = given.map_err(|error| Trouble::from_error(&error))?;
     let mut names = given.unwrap_or_else(|| run.conf.nodes());
-    if let Some(partition) = &arguments.partition {
-        let Some(members) = run.conf.partition(partition) else {
-            return Err(super::no_partition(partition));
-        };
-        let members: BTreeSet<String> = members.iter().collect();
-        names.retain(|name| members.contains(name.as_str()));
+    if arguments.partition.is_empty() {
+        return Ok(names);
     }
+    let mut members = BTreeSet::new();
+    for partition in &arguments.partition {
+        let found = run.conf.partition(partition);
+        members.extend(found.ok_or_else(|| super::no_partition(partition))?.iter());
+    }
+    names.retain(|name| members.contains(name.as_str()));
     Ok(names)
 }
 
 /// The machines of ours whose nodes slurm.conf does not have: they cost money, and nobody else shows them.
 fn strangers(arguments: &Arguments, world: World<'_>) -> Vec<Row> {
-    if arguments.nodes.is_some() || arguments.partition.is_some() {
+    if arguments.nodes.is_some() || !arguments.partition.is_empty() {
         return Vec::new();
     }
     let is_live = |instance: &&Instance| instance.state.is_live();
@@ -192,16 +209,11 @@ fn row(node: &NodeName, world: World<'_>, unknown: bool) -> Row {
 }
 
 /// True if the node is to be shown; `seen` is false if it cannot be known which have a machine.
-fn fits(row: &Row, arguments: &Arguments, seen: bool) -> bool {
-    let state = arguments.state.as_ref().map(|state| state.to_lowercase());
-    let has = |state: &String| {
-        let words = row.slurm.split('+').chain(std::iter::once(row.cloud.as_str()));
-        words.into_iter().any(|word| word.eq_ignore_ascii_case(state))
-    };
-    let may_run = || row.slurm != "-" && !has(&"powered_down".to_owned());
+fn fits(row: &Row, arguments: &Arguments, states: &States, seen: bool) -> bool {
+    let may_run = || row.slurm != "-" && !states::has(&row.slurm, &row.cloud, "powered_down");
     let interesting = row.instance != "-" || !row.why.is_empty() || !seen && may_run();
-    let asked = arguments.all || arguments.nodes.is_some() || state.is_some();
-    state.as_ref().is_none_or(has) && (asked || interesting)
+    let asked = arguments.all || arguments.nodes.is_some() || !states.is_any();
+    states.fit(&row.slurm, &row.cloud) && (asked || interesting)
 }
 
 fn print(context: &Context, arguments: &Arguments, rows: &[Row]) {
@@ -211,7 +223,7 @@ fn print(context: &Context, arguments: &Arguments, rows: &[Row]) {
         output.print(json!(rows));
         return;
     }
-    let cells: Vec<[String; 8]> = rows.iter().map(Row::cells).collect();
+    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
     let lines = if arguments.csv {
         table::csv(HEAD.map(str::to_lowercase).each_ref().map(String::as_str), &cells)
     } else {
@@ -232,6 +244,8 @@ impl Row {
             cloud: text(instance.map(|instance| instance.state.to_string())),
             address: text(address.map(|address| address.to_string())),
             age: text(instance.and_then(|instance| instance.created).map(|at| age(at, world.now))),
+            shape: text(instance.and_then(|it| it.shape.as_ref()).map(ToString::to_string)),
+            zone: text(instance.and_then(|it| it.zone.as_ref()).map(ToString::to_string)),
             image: text(instance.and_then(|it| it.image.as_ref()).map(ToString::to_string)),
             instance: text(instance.map(|instance| instance.id.to_string())),
             why,
@@ -239,9 +253,9 @@ impl Row {
         }
     }
 
-    fn cells(&self) -> [String; 8] {
-        let Self { node, slurm, cloud, address, age, image, instance, why } = self;
-        [node, slurm, cloud, address, age, image, instance, why].map(Clone::clone)
+    fn cells(&self) -> [String; HEAD.len()] {
+        let Self { node, slurm, cloud, address, age, shape, zone, image, instance, why } = self;
+        [node, slurm, cloud, address, age, shape, zone, image, instance, why].map(Clone::clone)
     }
 
     fn json(&self) -> serde_json::Value {
@@ -252,6 +266,8 @@ impl Row {
             "cloud": some(&self.cloud),
             "address": some(&self.address),
             "age": some(&self.age),
+            "shape": some(&self.shape),
+            "zone": some(&self.zone),
             "image": some(&self.image),
             "instance": some(&self.instance),
             "why": some(&self.why),

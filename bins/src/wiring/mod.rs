@@ -61,6 +61,14 @@ impl Purpose {
             Self::Look | Self::Other | Self::EndAll => false,
         }
     }
+
+    /// True if anything may be changed.
+    fn changes(self) -> bool {
+        match self {
+            Self::Launch | Self::Perhaps | Self::Other | Self::EndAll => true,
+            Self::Check | Self::Look => false,
+        }
+    }
 }
 
 /// The cloud that the configuration names; what the nodes of slurm.conf want of it is looked for in a check.
@@ -104,9 +112,15 @@ fn pacer(elastic: &Elastic) -> Pacer {
     Pacer::new(pace)
 }
 
+/// How often an operator who only wants to know is kept waiting for the same question.
+const ATTEMPTS_TO_KNOW: u32 = 3;
+
 /// Timeouts and proxies; proxies as the environment has them, of which slurmctld gives nothing.
-fn http(environment: &Environment) -> http::Config {
+fn http(environment: &Environment, purpose: Purpose) -> http::Config {
     let mut config = http::Config::default();
+    if !purpose.changes() {
+        config.retry.attempts = ATTEMPTS_TO_KNOW;
+    }
     config.proxies = Proxies::from_variables(|name| environment.get(name).map(str::to_owned));
     config
 }

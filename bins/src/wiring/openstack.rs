@@ -23,7 +23,7 @@ pub(super) async fn connect(
     sources.cloud.clone_from(&openstack.cloud);
     let config = Config::load(&sources).map_err(|error| unusable(&error, settings))?;
     let mut options = cloud_openstack::Settings::default();
-    options.http = http(environment);
+    options.http = http(environment, purpose);
     options.launch = launch(openstack);
     options.address_network.clone_from(&openstack.network_name);
     let cloud =

@@ -25,15 +25,15 @@ pub(super) async fn connect(
     let config = credentials(oracle, settings, environment)?;
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
-    let cloud =
-        Oci::connect(config, site, http(environment), super::pacer(&settings.elastic), clock).await;
+    let (http, pacer) = (http(environment, purpose), super::pacer(&settings.elastic));
+    let cloud = Oci::connect(config, site, http, pacer, clock).await;
     let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
     let mut warnings = Vec::new();
     let mut named = Vec::new();
     let subnet = match (purpose, &oracle.subnet_id) {
         (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
         (Purpose::Check, None) => {
-            let found = subnet(oracle, settings, &cloud).await;
+            let found = unless_silent(subnet(oracle, settings, &cloud).await)?;
             named.push(found.clone().map(|id| format!("subnet {id}")));
             found.ok()
         }
@@ -45,9 +45,19 @@ pub(super) async fn connect(
         | (Purpose::Look | Purpose::Other | Purpose::EndAll, _) => None,
     };
     if purpose == Purpose::Check {
-        named.extend(subnets(oracle, slurm, &cloud).await);
+        for found in subnets(oracle, slurm, &cloud).await {
+            named.push(unless_silent(found)?);
+        }
     }
     Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, away: None })
+}
+
+/// What was found, unless nobody has answered: all other questions would have to wait as long.
+fn unless_silent<T>(found: Result<T, Trouble>) -> Result<Result<T, Trouble>, Trouble> {
+    match found {
+        Err(trouble) if trouble.passes() => Err(trouble),
+        found => Ok(found),
+    }
 }
 
 /// Who we are, by the files and variables that Oracle's own tools read.

@@ -173,6 +173,18 @@ fn a_compartment_that_is_not_there_was_a_cloud_that_does_not_answer() {
     );
 }
 
+#[test]
+fn each_question_to_a_cloud_that_does_not_answer_waited_for_minutes() {
+    let stage = Stage::new();
+    let fault = answer(503, "ServiceUnavailable", "come back later");
+    stage.cloud().add_fault(Rule::always("*", fault)).unwrap();
+    let said = points(&check(&stage).with_code(1));
+    assert!(point(&said, "come back later").starts_with("wrong the cloud does not answer: "));
+    let asked = stage.cloud().requests().len();
+    assert_eq!(asked, 3, "one question, a few times: {said:#?}");
+    let _ = point(&said, "slurm.conf will change");
+}
+
 /// The user that slurmctld runs as is to check, and root is to write.
 #[test]
 fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {

@@ -182,9 +182,11 @@ fn what_listnodes_prints_and_exports() {
     assert_eq!(table.lines().count(), 2, "{table}");
     let all = stage.run("listnodes", &["--all", "--csv"]).with_code(0).stdout;
     assert_eq!(all.lines().count(), 5, "{all}");
-    let running = stage.run("listnodes", &["--json", "--state", "running"]).with_code(0).stdout;
+    let running = ["--json", "--state", "down,running", "--partition", "compute"];
+    let running = stage.run("listnodes", &running).with_code(0).stdout;
     let rows: serde_json::Value = serde_json::from_str(&running).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 1);
+    assert_eq!([&rows[0]["shape"], &rows[0]["zone"]], ["VM.Standard2.1", "Uocm:PHX-AD-1"]);
     let address = rows[0]["address"].as_str().unwrap();
     let ini = stage.run("listnodes", &["--inventory", "ini"]).with_code(0).stdout;
     assert!(ini.contains(&format!("{NODE} ansible_host={address}")), "{ini}");
@@ -193,7 +195,8 @@ fn what_listnodes_prints_and_exports() {
     let hosts = stage.run("listnodes", &["--hosts", &hosts]).with_code(0).stdout;
     assert!(hosts.starts_with("127.0.0.1 localhost\n") && hosts.contains(address), "{hosts}");
     assert_eq!(stage.read("hosts"), "127.0.0.1 localhost\n", "it is printed, not written");
-    stage.run("listnodes", &["--partition", "nowhere"]).with_code(2).saying(&["nowhere"]);
+    stage.run("listnodes", &["--partition", "compute,nowhere"]).with_code(2).saying(&["nowhere"]);
+    stage.run("listnodes", &["--state", "idle,runing"]).with_code(2).saying(&["runing", "drained"]);
     stage.run("resize", &["--to", "2"]).with_code(2).saying(&["no persistent nodes"]);
 }
 
