@@ -1,7 +1,9 @@
 """Size, start-up and memory of the programs; see bench/programs, which builds them and calls this."""
 
+import json
 import os
 import pathlib
+import resource
 import shutil
 import socket
 import statistics
@@ -9,11 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ["startnode", "stopnode", "finish", "rebuild", "resize", "reconcile", "listnodes"]
 RUNS = 21
 NODES = 100
+MANY = 3000
 
 missed = 0
 
@@ -65,8 +69,9 @@ def until(what, look):
 class Bed:
     """A slurmctld and a loopback cloud in a directory, and a configuration for our programs."""
 
-    def __init__(self, folder):
-        self.folder, self.children = folder, []
+    def __init__(self, folder, nodes):
+        self.folder, self.nodes, self.children = folder, nodes, []
+        self.hosts = f"vm-standard2-1-ad1-[0001-{nodes:04}]"
         self.slurm = cache() / "slurm" / "24.11"
 
     def up(self):
@@ -111,7 +116,7 @@ class Bed:
             "ResumeProgram": "/bin/true", "SuspendProgram": "/bin/true", "SuspendTime": 600, "ResumeTimeout": 600,
             "SlurmctldParameters": "idle_on_node_suspend", "MailProg": "/bin/true",
         }
-        nodes = f"NodeName=vm-standard2-1-ad1-[0001-{NODES:04}] State=CLOUD CPUs=2 RealMemory=10000 " \
+        nodes = f"NodeName={self.hosts} State=CLOUD CPUs=2 RealMemory=10000 " \
                 "Features=shape=VM.Standard2.1,ad=1\nPartitionName=compute Nodes=ALL Default=YES\n"
         text = "".join(f"{key}={value}\n" for key, value in lines.items())
         (here / "etc" / "slurm.conf").write_text(text + nodes)
@@ -133,10 +138,38 @@ class Bed:
             f"elastic: {{state_dir: {self.folder}/elastic, log: {self.folder}/log}}\n")
         return str(path)
 
+    def asked(self):
+        """How often the cloud was asked for what, since the last time."""
+        with urllib.request.urlopen(f"{self.endpoint}/admin/counts") as answer:
+            counts = json.load(answer)["operations"]
+        urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/admin/requests", method="DELETE")).close()
+        return counts
+
+    def run(self, name, *words):
+        """Exit code and peak memory of a program, which has to end well."""
+        process = subprocess.Popen([built(name), "--config", self.config(self.endpoint), *words], env={},
+                                   stdout=subprocess.DEVNULL)
+        code, memory = spent(process)
+        if code != 0:
+            sys.exit(f"programs: {name} ended with {code}")
+        return memory
+
+    def __enter__(self):
+        try:
+            self.up()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
     def stop(self):
         for child in reversed(self.children):
             child.kill()
             child.wait()
+        shutil.rmtree(self.folder)
 
 
 def first_request(bed, name, *words):
@@ -161,29 +194,46 @@ def first_request(bed, name, *words):
     return statistics.median(times)
 
 
+def folder():
+    return pathlib.Path(tempfile.mkdtemp(prefix="se", dir="/tmp"))
+
+
 def main(venv):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="se", dir="/tmp"))
-    bed = Bed(folder)
-    try:
-        for name in PROGRAMS:
-            bar(f"{name}: size", os.path.getsize(built(name)) / 1e6, "MB", 8)
-        bed.up()
-        hosts = f"vm-standard2-1-ad1-[0001-{NODES:04}]"
-        for name, words in [("startnode", [hosts]), ("stopnode", [hosts]), ("listnodes", [])]:
+    for name in PROGRAMS:
+        bar(f"{name}: size", os.path.getsize(built(name)) / 1e6, "MB", 8)
+    with Bed(folder(), NODES) as bed:
+        for name, words in [("startnode", [bed.hosts]), ("stopnode", [bed.hosts]), ("listnodes", [])]:
             bar(f"{name}: exec to first request", first_request(bed, name, *words), "ms", 15)
-        for name, words in [("startnode", [hosts]), ("listnodes", []), ("stopnode", ["--all", "--force"])]:
-            process = subprocess.Popen([built(name), "--config", bed.config(bed.endpoint), *words], env={},
-                                       stdout=subprocess.DEVNULL)
-            code, memory = spent(process)
-            if code != 0:
-                sys.exit(f"programs: {name} ended with {code}")
-            bar(f"{name}: memory for {NODES} nodes", memory, "MB", 15)
-        oci(venv)
-    finally:
-        bed.stop()
-        shutil.rmtree(folder)
+        for name, words in [("startnode", [bed.hosts]), ("listnodes", []), ("stopnode", ["--all", "--force"])]:
+            bar(f"{name}: memory for {NODES} nodes", bed.run(name, *words), "MB", 15)
+    oci(venv)
+    with Bed(folder(), MANY) as bed:
+        thousands(bed)
     print(f"\n{missed} bars missed")
     return missed
+
+
+def thousands(bed):
+    """Thousands of nodes at a time, with a real slurmctld: what that takes, and what the cloud is asked."""
+    print(f"\n{bed.nodes} nodes at a time:")
+    calls = [("startnode", [bed.hosts]), ("startnode", [bed.hosts]), ("listnodes", []), ("reconcile", []),
+             ("stopnode", ["--now", bed.hosts])]
+    for name, words in calls:
+        bed.asked()
+        cpu, begun = children(), time.perf_counter()
+        memory = bed.run(name, *words)
+        wall, cpu = time.perf_counter() - begun, children() - cpu
+        counts = bed.asked()
+        changes = counts.pop("LaunchInstance", 0) + counts.pop("TerminateInstance", 0)
+        print(f"{name:>42} {wall:8.1f} s, {cpu:.1f} s of CPU, {memory:.1f} MB, {changes} launches or ends")
+        bar("changes a node", changes / bed.nodes, "", 1.05)
+        bar("other requests for a thousand nodes", sum(counts.values()) * 1000 / bed.nodes, "", 25)
+
+
+def children():
+    """Seconds of CPU of all that has ended, scontrol included."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def oci(venv):
