@@ -91,7 +91,13 @@ fn read_texts(node: &mut Node, texts: &str) {
     let mut rest = texts;
     if let Some(text) = rest.strip_prefix(" Reason=") {
         let (reason, after) = split_reason(text);
-        node.reason = Some(read_reason(reason));
+        let mut reason = read_reason(reason);
+        let (further, after) = split_further(after);
+        for line in further.split(FURTHER).map(str::trim).filter(|line| !line.is_empty()) {
+            reason.text.push(' ');
+            reason.text.push_str(line);
+        }
+        node.reason = Some(reason);
         rest = after;
     }
     let slots = [
@@ -113,16 +119,29 @@ fn read_texts(node: &mut Node, texts: &str) {
     }
 }
 
-/// A reason ends with `[who@when]`; it may hold anything, even the names of what follows it.
+/// What comes before each line of a reason but the first.
+const FURTHER: &str = "        ";
+
+/// The first line of a reason ends with `[who@when]`; it may hold anything, even the names of what follows it.
 fn split_reason(text: &str) -> (&str, &str) {
     let ends = |at: usize| {
         let after = text.get(at + 1..).unwrap_or_default();
-        let others =
-            after.trim().is_empty() || TEXTS.iter().any(|marker| after.starts_with(marker));
+        let others = after.trim().is_empty()
+            || after.starts_with(FURTHER)
+            || TEXTS.iter().any(|marker| after.starts_with(marker));
         others && text.get(..=at).is_some_and(|reason| read_reason(reason).at.is_some())
     };
     let end = text.match_indices(']').map(|(at, _)| at).find(|at| ends(*at));
     end.and_then(|at| text.split_at_checked(at + 1)).unwrap_or((text, ""))
+}
+
+/// The lines of a reason after its first, which nothing ends but the next text, and what follows them.
+fn split_further(after: &str) -> (&str, &str) {
+    if !after.starts_with(FURTHER) {
+        return ("", after);
+    }
+    let next = TEXTS.iter().skip(1).filter_map(|marker| after.find(marker)).min();
+    next.and_then(|at| after.split_at_checked(at)).unwrap_or((after, ""))
 }
 
 fn read_reason(text: &str) -> NodeReason {
@@ -210,6 +229,19 @@ mod tests {
             (Some("i-1"), Some("a b"))
         );
         assert_eq!(node.boot_time, time::parse("2026-11-16T12:00:00"));
+        // Of several lines, each but the first comes after the signature.
+        for further in ["see ticket 7", "see ticket 7        and 8 [bob@2026-11-17T13:00:00]"] {
+            let node = one(&format!(
+                "NodeName=n6 State=DOWN CfgTRES=x Reason=disk [root@2026-11-17T12:00:00]        {further} \
+                 InstanceId=i-2 ReservationName=maint"
+            ));
+            assert_eq!(node.instance_id.as_deref(), Some("i-2"), "{further}");
+            assert_eq!(node.reservation.as_deref(), Some("maint"), "{further}");
+            let reason = node.reason.unwrap();
+            assert_eq!(reason.text, format!("disk {}", further.replace("        ", " ")));
+            let at = time::parse("2026-11-17T12:00:00");
+            assert_eq!((reason.by.as_deref(), reason.at), (Some("root"), at), "{further}");
+        }
         let node = one("NodeName=n1 State=DOWN CfgTRES=x Extra=e");
         assert_eq!((node.reason, node.extra.as_deref()), (None, Some("e")));
     }
