@@ -2,6 +2,7 @@
 
 use super::{Memory, Shape};
 use crate::near::nearest;
+use std::ops::RangeInclusive;
 
 /// Name, sockets, cores per socket, GB, generic resources. Two threads a core, except on Arm.
 type Row = (&'static str, u32, u32, u64, &'static str);
@@ -103,12 +104,21 @@ pub(super) fn table() -> impl Iterator<Item = (&'static str, Shape)> {
     })
 }
 
+/// The most GB for each OCPU. The least is one, as Oracle's page has it; a launch with less or more is refused.
+const GIGABYTES_AN_OCPU: u64 = 64;
+
+/// How many GB go with so many OCPUs, in a family with at most `most`.
+fn memory(ocpus: u32, most: u64) -> RangeInclusive<u64> {
+    let ocpus = u64::from(ocpus);
+    ocpus..=most.min(ocpus * GIGABYTES_AN_OCPU)
+}
+
 /// The shape behind `VM.….Flex.<OCPUs>.<GB>`.
 pub(super) fn flexible(name: &str) -> Option<Shape> {
     let (family, ocpus, gigabytes) = split_flexible(name)?;
     let (_, cores, threads, arch, most_ocpus, most_gigabytes) =
         FLEXIBLE.iter().find(|row| row.0 == family)?;
-    if !(1..=*most_ocpus).contains(&ocpus) || !(1..=*most_gigabytes).contains(&gigabytes) {
+    if !(1..=*most_ocpus).contains(&ocpus) || !memory(ocpus, *most_gigabytes).contains(&gigabytes) {
         return None;
     }
     Some(Shape {
@@ -128,7 +138,10 @@ pub(super) fn nearest_flexible(name: &str) -> Option<String> {
         Some((family, ocpus, gigabytes)) => {
             let family = nearest(family, families)?;
             let row = FLEXIBLE.iter().find(|row| row.0 == family)?;
-            Some(format!("{family}.{}.{}", ocpus.clamp(1, row.4), gigabytes.clamp(1, row.5)))
+            let ocpus = ocpus.clamp(1, row.4);
+            let memory = memory(ocpus, row.5);
+            let gigabytes = gigabytes.max(*memory.start()).min(*memory.end());
+            Some(format!("{family}.{ocpus}.{gigabytes}"))
         }
         None if name.to_ascii_lowercase().ends_with(".flex") => {
             nearest(name, families).map(|family| format!("{family}.1.16"))
@@ -195,6 +208,27 @@ mod tests {
     }
 
     #[test]
+    fn flexible_shapes_that_oci_never_launches_were_accepted() {
+        let cases = [
+            ("VM.Standard.E4.Flex.16.15", false),
+            ("VM.Standard.E4.Flex.16.16", true),
+            ("VM.Standard.E4.Flex.1.64", true),
+            ("VM.Standard.E4.Flex.1.65", false),
+            ("VM.Standard.E4.Flex.27.1728", true),
+            ("VM.Standard.E4.Flex.28.1776", true),
+            ("VM.Standard.E4.Flex.28.1777", false),
+            ("VM.Standard.A1.Flex.80.79", false),
+            ("VM.Standard.A2.Flex.78.78", true),
+        ];
+        for (name, launched) in cases {
+            assert_eq!(flexible(name).is_some(), launched, "{name}");
+        }
+        for (family, _, _, _, ocpus, gigabytes) in FLEXIBLE {
+            assert!(flexible(&format!("{family}.{ocpus}.{gigabytes}")).is_some(), "{family}");
+        }
+    }
+
+    #[test]
     fn a_mistyped_shape_has_a_nearest_one() {
         let shapes = Shapes::oci();
         let cases = [
@@ -202,7 +236,10 @@ mod tests {
             ("vm.standard2.16", Some("VM.Standard2.16")),
             ("VM.Standrd.E4.Flex.2.32", Some("VM.Standard.E4.Flex.2.32")),
             ("VM.Standard.E4.Flex", Some("VM.Standard.E4.Flex.1.16")),
-            ("VM.Standard.E4.Flex.500.32", Some("VM.Standard.E4.Flex.114.32")),
+            ("VM.Standard.E4.Flex.500.32", Some("VM.Standard.E4.Flex.114.114")),
+            ("VM.Standard.E4.Flex.1.512", Some("VM.Standard.E4.Flex.1.64")),
+            ("VM.Standard.E4.Flex.0.0", Some("VM.Standard.E4.Flex.1.1")),
+            ("VM.Standard.E4.Flex.64.9999", Some("VM.Standard.E4.Flex.64.1776")),
             ("BM.DenseO2.52", Some("BM.DenseIO2.52")),
             ("m1.tiny", None),
         ];
