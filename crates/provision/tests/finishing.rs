@@ -291,6 +291,16 @@ async fn nodes_that_are_always_there_were_switched_off_when_idle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nodes_that_are_always_there_were_switched_off_by_the_time_of_a_partition() {
+    let before =
+        "SuspendProgram=/s\nResumeProgram=/r\nPartitionName=all Nodes=ALL SuspendTime=600\n";
+    let site = Site::new("", "n[1-2]", before);
+    let report = site.finish(&cluster("n[1-2]", "n[3-4]"), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.excluded().as_deref(), Some("n[1-2]"), "{}", site.written());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resize_forgot_which_nodes_are_never_switched_off() {
     let before = format!("{POWER}NodeName=other State=UNKNOWN\n");
     let mut site = Site::new("n[1-2]", "", &before);

@@ -106,7 +106,7 @@ fn elastic_settings_fit_the_version() {
     assert_eq!(new, format!("{common}SlurmctldParameters={words}\n"));
     let config = Config::parse(&new).unwrap();
     assert_eq!(config.power.suspend_time, SuspendTime::Seconds(600));
-    assert!(config.power.is_on());
+    assert!(config.powers_nodes());
     assert_eq!(config.power.slurmctld_parameters.len(), 3);
     let mut settings = settings(SlurmVersion::new(24, 11));
     settings.suspend_exc_nodes = cluster(Style::Folded).persistent_nodes();

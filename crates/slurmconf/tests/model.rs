@@ -119,7 +119,6 @@ fn numbers_are_read_as_c_reads_them() {
 #[test]
 fn power_settings_are_read_with_slurms_defaults() {
     let none = Config::parse("ClusterName=x\n").unwrap().power;
-    assert!(!none.is_on());
     assert_eq!(
         (none.suspend_time, none.suspend_rate, none.resume_rate),
         (SuspendTime::Never, 60, 300)
@@ -128,7 +127,7 @@ fn power_settings_are_read_with_slurms_defaults() {
     let text = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=-1\nResumeTimeout=5\nSuspendExcParts=a,b\n\
                 PartitionName=p Nodes=ALL SuspendTime=INFINITE ResumeTimeout=7 SuspendTimeout=8 PowerDownOnIdle=YES\n";
     let config = Config::parse(text).unwrap();
-    assert!(!config.power.is_on());
+    assert!(!config.powers_nodes());
     assert_eq!(config.power.suspend_exc_parts, ["a", "b"]);
     let partition = config.partitions.first().unwrap();
     assert_eq!(partition.suspend_time, Some(SuspendTime::Never));
@@ -136,6 +135,28 @@ fn power_settings_are_read_with_slurms_defaults() {
     assert_eq!(times, (Some(7), Some(8), Some(true)));
     assert!(Config::parse("SuspendTime=soon\n").is_err());
     assert!(Config::parse("PartitionName=p Hidden=maybe\n").is_err());
+}
+
+#[test]
+fn power_saving_that_only_a_partition_asks_for_counted_as_off() {
+    let programs = "SuspendProgram=/s\nResumeProgram=/r\n";
+    let cases = [
+        ("SuspendTime=600\n", true),
+        ("PartitionName=p SuspendTime=600\n", true),
+        ("SuspendTime=INFINITE\nPartitionName=p SuspendTime=0\n", true),
+        ("SuspendTime=600\nPartitionName=p SuspendTime=INFINITE\n", true),
+        ("PartitionName=DEFAULT SuspendTime=600\nPartitionName=p\n", true),
+        ("PartitionName=p SuspendTime=INFINITE\nPartitionName=q\n", false),
+        ("SuspendTime=-1\n", false),
+        ("", false),
+    ];
+    for (times, on) in cases {
+        let powers = |text: &str| Config::parse(text).unwrap().powers_nodes();
+        assert_eq!(powers(&format!("{programs}{times}")), on, "{times}");
+        for program in programs.lines() {
+            assert!(!powers(&format!("{program}\n{times}")), "{program} alone with {times}");
+        }
+    }
 }
 
 #[test]

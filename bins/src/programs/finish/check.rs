@@ -231,7 +231,7 @@ fn power(config: &Config) -> Vec<Point> {
                 .to_owned(),
         ));
     }
-    if !power.is_on() {
+    if !config.powers_nodes() {
         points.push(Wrong(
             "power saving is off: set SuspendTime, SuspendProgram and ResumeProgram".to_owned(),
         ));
@@ -305,5 +305,21 @@ fn section(marked: &Marked, new: &str) -> Point {
         Err(error) => Wrong(format!(
             "{path} cannot be written: {error}; see mount and lsattr, and let it be written"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_saving_of_one_partition_was_said_to_be_off() {
+        let programs = "SuspendProgram=/bin/true\nResumeProgram=/bin/true\n";
+        for (time, off) in [("600", false), ("INFINITE", true)] {
+            let text = format!("{programs}PartitionName=burst Nodes=ALL SuspendTime={time}\n");
+            let points = power(&Config::parse(&text).unwrap());
+            let said = |point: &Point| matches!(point, Wrong(text) if text.contains("is off"));
+            assert_eq!(points.iter().any(said), off, "{time}");
+        }
     }
 }

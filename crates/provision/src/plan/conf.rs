@@ -66,7 +66,7 @@ pub(super) fn with_exclusions(
     let had = before.lines().any(|line| is_ours(&line));
     let power = &world.conf.config().power;
     let theirs = (power.suspend_exc_nodes.is_some() && !had) || !power.suspend_exc_parts.is_empty();
-    if theirs || !power.is_on() {
+    if theirs || !world.conf.config().powers_nodes() {
         return Ok(text);
     }
     let mut always = Hostlist::new();

@@ -1,7 +1,7 @@
 //! A whole configuration: slurm.conf and all it includes.
 
 use super::{
-    NodeDef, NodeIndex, NodeSet, OtherDefinition, PartitionDef, PowerSettings,
+    NodeDef, NodeIndex, NodeSet, OtherDefinition, PartitionDef, PowerSettings, SuspendTime,
     alias::Aliases,
     include::Walk,
     value::{remember, settle},
@@ -117,6 +117,28 @@ impl Config {
         };
         let action = self.others.iter().find(is_it);
         action.and_then(|action| action.get("Program")).unwrap_or(setting)
+    }
+
+    /// True if slurmctld will start and stop nodes: it has the programs for it, and a time for all nodes or for those of
+    /// some partition.
+    ///
+    /// ```
+    /// use slurmconf::Config;
+    ///
+    /// let programs = "SuspendProgram=/usr/sbin/stop\nResumeProgram=/usr/sbin/start\n";
+    /// let partition = "PartitionName=burst Nodes=ALL SuspendTime=300\n";
+    /// assert!(!Config::parse(programs)?.powers_nodes());
+    /// assert!(!Config::parse(partition)?.powers_nodes());
+    /// assert!(Config::parse(&format!("{programs}{partition}"))?.powers_nodes());
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn powers_nodes(&self) -> bool {
+        let own = self.partitions.iter().filter_map(|partition| partition.suspend_time);
+        let mut times = own.chain([self.power.suspend_time]);
+        self.power.suspend_program.is_some()
+            && self.power.resume_program.is_some()
+            && times.any(|time| time != SuspendTime::Never)
     }
 
     /// All nodes by name, for more look-ups than a few.

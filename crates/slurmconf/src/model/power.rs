@@ -64,7 +64,8 @@ pub struct PowerSettings {
 }
 
 impl PowerSettings {
-    /// True if slurmctld will start and stop nodes.
+    /// True if slurmctld will start and stop all nodes, whatever their partitions say: see
+    /// [`powers_nodes`](super::Config::powers_nodes) for those that only some partitions have stopped.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.suspend_program.is_some()
