@@ -7,7 +7,9 @@ mod site;
 mod slurm;
 mod traced;
 
-pub use site::{all_need_image, deadline, images, keypairs, needs_image, site, unhurried};
+pub use site::{
+    all_need_image, deadline, images, keypairs, needs_image, preferred, site, unhurried,
+};
 pub use slurm::{Slurm, fill, no_slurm, slurm, slurm_user};
 pub(crate) use traced::Traced;
 

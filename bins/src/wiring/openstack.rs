@@ -8,9 +8,12 @@ use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::ErrorKind;
 use cloud_openstack::{
-    BootVolume, Config, Error, LaunchOptions, Mention, Nic, OwnName, Sources, read_file,
+    BootVolume, Config, Error, LaunchOptions, Mark, Mention, Nic, OwnName, Sources, read_file,
 };
 use std::error::Error as _;
+
+/// The Nova tag that Cluster in the Cloud gives its servers.
+const COMPUTE: &str = "compute";
 
 pub(super) async fn connect(
     openstack: &OpenStack,
@@ -25,6 +28,7 @@ pub(super) async fn connect(
     let mut options = cloud_openstack::Settings::default();
     options.http = http(environment, purpose);
     options.launch = launch(openstack);
+    options.mark = Some(Mark::new(COMPUTE, ("type", "compute")));
     options.address_network.clone_from(&openstack.network_name);
     let cloud =
         cloud_openstack::OpenStack::connect(config, options, super::pacer(&settings.elastic)).await;
@@ -94,6 +98,6 @@ fn launch(openstack: &OpenStack) -> LaunchOptions {
     let volume = |size_gb| BootVolume { size_gb, delete_on_termination: true, kind: None };
     options.boot_volume = openstack.boot_volume_gb.map(volume);
     // CitC's own tools look for this tag.
-    options.extra_tags = vec!["compute".to_owned()];
+    options.extra_tags = vec![COMPUTE.to_owned()];
     options
 }

@@ -148,6 +148,15 @@ fn policies(settings: &Settings) -> Policies {
     policies
 }
 
+/// Of a cluster's images, newest first, the one that new machines boot from. CitC's builder tags its own with `compute`; an
+/// OpenStack gives a snapshot of any node the cluster of the image that the node was made from, and not that tag.
+#[must_use]
+pub fn preferred(images: &[Image]) -> Option<&Image> {
+    let mut ready = images.iter().filter(|image| image.available);
+    let built = ready.clone().find(|image| image.tags.get("compute").is_some());
+    built.or_else(|| ready.next())
+}
+
 /// The images of new machines: the configuration's, or else the newest with the cluster's tag; and the ids of those that
 /// the features of nodes call by name.
 ///
@@ -160,7 +169,7 @@ pub async fn images(
     if let (None, Some(cluster)) = (&site.image, site.identity.id()) {
         let filter = ImageFilter { tags: Tags::from([("cluster", cluster)]), name: None };
         let images = cloud.images(&filter).await.map_err(|error| Trouble::from_cloud(&error))?;
-        site.image = images.into_iter().find(|image| image.available).map(|image| image.id);
+        site.image = preferred(&images).map(|image| image.id.clone());
     }
     let configured = site.image.iter().map(|image| image.as_str().to_owned());
     let names: BTreeSet<String> = features(slurm, "image").chain(configured).collect();
@@ -227,6 +236,7 @@ fn is_id(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cloud_core::ImageName;
 
     #[test]
     fn the_resume_timeout_of_a_partition_is_not_ignored() {
@@ -261,6 +271,28 @@ mod tests {
         assert!(!all("gpu1"));
         assert!(!all("gpu1,cpu1"));
         assert!(!all("login1"));
+    }
+
+    #[test]
+    fn a_snapshot_of_a_node_was_the_image_of_all_new_nodes() {
+        let image = |id: &str, tags: &[(&str, &str)], available| {
+            let mut image = Image::new(ImageId::new(id), ImageName::new(id));
+            image.tags = tags.iter().copied().collect();
+            image.available = available;
+            image
+        };
+        let cluster = ("cluster", "blue");
+        let snapshot = image("snapshot", &[cluster], true);
+        let coming = image("coming", &[cluster, ("compute", "")], false);
+        let built = image("built", &[cluster, ("compute", "")], true);
+        let older = image("older", &[cluster, ("compute", "")], true);
+        let chosen = |images: &[&Image]| {
+            let images: Vec<Image> = images.iter().map(|&image| image.clone()).collect();
+            preferred(&images).map(|image| image.id.to_string())
+        };
+        assert_eq!(chosen(&[&snapshot, &coming, &built, &older]).as_deref(), Some("built"));
+        assert_eq!(chosen(&[&coming, &snapshot]).as_deref(), Some("snapshot"));
+        assert_eq!(chosen(&[&coming]), None);
     }
 
     #[test]

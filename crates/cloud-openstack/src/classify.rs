@@ -107,13 +107,9 @@ mod tests {
     fn answers_have_kinds() {
         let nova = |name: &str, words: &str| format!(r#"{{"{name}": {{"message": "{words}"}}}}"#);
         let table = [
-            (
-                403,
-                None,
-                nova("forbidden", "Quota exceeded for cores: Requested 1"),
-                ErrorKind::Quota,
-            ),
+            (403, None, nova("forbidden", "Quota exceeded for cores"), ErrorKind::Quota),
             (403, None, nova("forbidden", "Maximum number of ports exceeded"), ErrorKind::Quota),
+            (403, None, nova("forbidden", "Project p is over a limit for [x]"), ErrorKind::Quota),
             (
                 403,
                 None,

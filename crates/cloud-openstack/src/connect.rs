@@ -7,6 +7,7 @@ use crate::classify::classify;
 use crate::config::Config;
 use crate::create::LaunchOptions;
 use crate::error::Error;
+use crate::mark::Mark;
 use crate::provider::OpenStack;
 use crate::resolve::Resolver;
 use crate::version::{LEAST, Microversion, Versions};
@@ -28,9 +29,11 @@ pub struct Settings {
     pub http: http::Config,
     /// What launches need beyond what an instance is to be.
     pub launch: LaunchOptions,
-    /// The name of the network whose address counts; that of the first interface in `launch` if none
+    /// The network whose address counts, by name or id; that of the first interface in `launch` if none
     /// is given.
     pub address_network: Option<String>,
+    /// The Nova tag by which servers from before us are found, too.
+    pub mark: Option<Mark>,
     /// Servers on one page of a listing; the cloud may give fewer.
     pub page: u32,
     /// Tokens are renewed when they have less than this left.
@@ -43,6 +46,7 @@ impl Default for Settings {
             http: http::Config::default(),
             launch: LaunchOptions::default(),
             address_network: None,
+            mark: None,
             page: 1000,
             renew_before: Duration::from_mins(2),
         }
@@ -74,6 +78,8 @@ impl OpenStack {
             warnings: config.warnings.into_iter().chain(old).collect(),
             launch: settings.launch,
             address_network: settings.address_network,
+            mark: settings.mark,
+            listed: std::sync::Mutex::default(),
             primary: Mutex::default(),
             page: settings.page.max(1),
         })

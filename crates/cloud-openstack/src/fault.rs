@@ -8,6 +8,8 @@ const QUOTA: &[&str] = &[
     "quota exceeded",
     "quota_exceeded",
     "over quota",
+    // Where limits are kept in Keystone.
+    "is over a limit for",
     "maximum number of ports exceeded",
     "portlimitexceeded",
     "maximum number of security groups",
@@ -108,6 +110,11 @@ mod tests {
             (
                 500,
                 "Build of instance x aborted: Maximum number of volumes allowed (10) exceeded for quota 'volumes'.",
+                ErrorKind::Quota,
+            ),
+            (
+                500,
+                "Project p is over a limit for [Resource class:VCPU is over limit of 20 due to current usage 20 and delta 4]",
                 ErrorKind::Quota,
             ),
             (500, "Build of instance x aborted: hypervisor on fire", ErrorKind::Unavailable),

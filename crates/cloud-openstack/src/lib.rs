@@ -12,6 +12,7 @@ mod fault;
 mod flavor;
 mod image;
 mod limits;
+mod mark;
 mod mention;
 mod page;
 mod provider;
@@ -31,5 +32,6 @@ pub use config::{
 pub use connect::Settings;
 pub use create::{BootVolume, LaunchOptions, Nic};
 pub use error::Error;
+pub use mark::Mark;
 pub use mention::{Mention, OwnName};
 pub use provider::OpenStack;

@@ -36,7 +36,7 @@ pub enum OwnName {
 
 impl OpenStack {
     /// Looks for what launches mention: the networks and ports, the security groups, the server group and the key pair of
-    /// [`Settings::launch`](crate::Settings::launch), and then what an [`InstanceSpec`](cloud_core::InstanceSpec) will name in
+    /// [`Settings::launch`](crate::Settings::launch), the network of addresses, and then what an [`InstanceSpec`](cloud_core::InstanceSpec) will name in
     /// their place, in this order.
     ///
     /// One request for each, one after the other. A launch looks its names up by itself; this is for whoever wants to know
@@ -50,12 +50,14 @@ impl OpenStack {
         let groups = options.security_groups.iter().map(|group| (Kind::SecurityGroup, group));
         let server_group = options.server_group.iter().map(|group| (Kind::ServerGroup, group));
         let key_pair = options.keypair.iter().map(|name| (Kind::KeyPair, name));
+        let addresses = self.address_network.iter().map(|network| (Kind::Network, network));
         let own = own.iter().map(|own| match own {
             OwnName::Network(name) => (Kind::Network, name),
             OwnName::KeyPair(name) => (Kind::KeyPair, name),
         });
         let mut mentions = Vec::new();
-        for (kind, name) in nics.chain(groups).chain(server_group).chain(key_pair).chain(own) {
+        let launches = nics.chain(groups).chain(server_group).chain(key_pair).chain(addresses);
+        for (kind, name) in launches.chain(own) {
             let found = find(&self.api, Operation::Get, kind, name).await;
             let found =
                 found.map(drop).map_err(|error| error.on(format!("{} {name}", kind.word())));

@@ -19,9 +19,39 @@ pub(crate) trait Page: DeserializeOwned {
     type Item;
 
     /// What is on it, and whether there is another.
-    fn split(self) -> (Vec<Self::Item>, bool);
+    fn split(self) -> (Vec<Self::Item>, More);
 
     fn id(item: &Self::Item) -> &str;
+}
+
+/// Whether there is another page behind one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum More {
+    Yes,
+    /// The cloud says no, and may be wrong.
+    Perhaps,
+    No,
+}
+
+impl More {
+    fn said(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
+}
+
+/// Nova reads servers that wait for a host apart from the others. One that gets its host in between is counted twice and
+/// shown once, so that a page that was full seems to be the last. No cloud has pages of less than twice this.
+const LEAST_OF_A_FULL_PAGE: usize = 50;
+
+fn after(page: &ServersBody) -> More {
+    let waits = |server: &Server| server.task_state.as_deref() == Some("scheduling");
+    if has_next(&page.servers_links) {
+        More::Yes
+    } else if page.servers.len() >= LEAST_OF_A_FULL_PAGE && page.servers.iter().any(waits) {
+        More::Perhaps
+    } else {
+        More::No
+    }
 }
 
 macro_rules! pages {
@@ -29,7 +59,7 @@ macro_rules! pages {
         impl Page for $body {
             type Item = $item;
 
-            fn split(self) -> (Vec<$item>, bool) {
+            fn split(self) -> (Vec<$item>, More) {
                 let more = $more(&self);
                 (self.$items, more)
             }
@@ -42,9 +72,9 @@ macro_rules! pages {
 }
 
 pages! {
-    ServersBody of Server: servers, |page: &ServersBody| has_next(&page.servers_links);
-    FlavorsBody of NovaFlavor: flavors, |page: &FlavorsBody| has_next(&page.flavors_links);
-    ImagesBody of GlanceImage: images, |page: &ImagesBody| page.next.is_some();
+    ServersBody of Server: servers, after;
+    FlavorsBody of NovaFlavor: flavors, |page: &FlavorsBody| More::said(has_next(&page.flavors_links));
+    ImagesBody of GlanceImage: images, |page: &ImagesBody| More::said(page.next.is_some());
 }
 
 impl Api {
@@ -131,10 +161,11 @@ impl<P: Page> Gathered<P> {
                 self.all.push(item);
             }
         }
-        match last {
-            _ if !more => Next::End,
-            Some(last) if self.seen.len() > before => Next::After(last),
-            Some(_) | None => Next::Again,
+        let last = last.filter(|_| self.seen.len() > before);
+        match (more, last) {
+            (More::No, _) | (More::Perhaps, None) => Next::End,
+            (More::Yes | More::Perhaps, Some(last)) => Next::After(last),
+            (More::Yes, None) => Next::Again,
         }
     }
 }
@@ -174,6 +205,29 @@ mod tests {
             let seen: Vec<Next> = pages.into_iter().map(|page| gathered.add(page)).collect();
             assert_eq!(seen, expected);
         }
+    }
+
+    #[test]
+    fn a_page_that_nova_cut_short_while_servers_got_their_hosts_passed_for_the_last() {
+        let page = |count: usize, task: Option<&str>| -> ServersBody {
+            let server = |n| json!({"id": format!("{count}-{n}"), "OS-EXT-STS:task_state": task});
+            let servers: Vec<_> = (0..count).map(server).collect();
+            serde_json::from_value(json!({"servers": servers})).unwrap()
+        };
+        let after = |id: &str| Next::After(id.to_owned());
+        for (count, task, expected) in [
+            (99, Some("scheduling"), after("99-98")),
+            (50, Some("scheduling"), after("50-49")),
+            (49, Some("scheduling"), Next::End),
+            (99, Some("spawning"), Next::End),
+            (99, None, Next::End),
+        ] {
+            assert_eq!(Gathered::new().add(page(count, task)), expected, "{count} {task:?}");
+        }
+        let mut gathered = Gathered::new();
+        gathered.add(page(99, Some("scheduling")));
+        assert_eq!(gathered.add(page(0, None)), Next::End, "it was the last");
+        assert_eq!(gathered.add(page(99, Some("scheduling"))), Next::End, "nothing new");
     }
 
     #[test]

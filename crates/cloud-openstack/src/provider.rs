@@ -2,10 +2,11 @@
 
 use crate::api::{Api, join, with_query};
 use crate::create::{self, LaunchOptions, Nic};
+use crate::mark::Mark;
 use crate::resolve::{Kind, Resolver, uuid};
 use crate::server::Primary;
-use crate::wire::{CreatedBody, ServerBody, ServersBody, SnapshotBody};
-use crate::{flavor, image, limits, server, tags};
+use crate::wire::{CreatedBody, Server, ServerBody, ServersBody, SnapshotBody};
+use crate::{flavor, image, limits, server};
 use async_trait::async_trait;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
@@ -15,6 +16,7 @@ use cloud_core::{
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -40,6 +42,9 @@ pub struct OpenStack {
     pub(crate) resolver: Resolver,
     pub(crate) launch: LaunchOptions,
     pub(crate) address_network: Option<String>,
+    pub(crate) mark: Option<Mark>,
+    /// What Nova was asked for in the last listing.
+    pub(crate) listed: std::sync::Mutex<Option<String>>,
     pub(crate) primary: Mutex<Looked>,
     pub(crate) page: u32,
     pub(crate) warnings: Vec<String>,
@@ -95,7 +100,49 @@ impl OpenStack {
         let url = with_query(url, &query);
         let ask = |url| self.api.compute_at(operation, Method::GET, url);
         let servers = self.api.list::<ServersBody>(operation, &url, ask).await?;
-        Ok(servers.into_iter().map(|found| server::instance(found, &primary)).collect())
+        Ok(servers.into_iter().map(|found| self.instance(found, &primary)).collect())
+    }
+
+    fn instance(&self, found: Server, primary: &Primary) -> Instance {
+        let mut instance = server::instance(found, primary);
+        if let Some(mark) = &self.mark {
+            mark.read(&mut instance);
+        }
+        instance
+    }
+
+    /// These servers, as the last listing would show them: a project may have many others. Those that it does not show are
+    /// asked for by themselves if they are few.
+    async fn many(&self, operation: Operation, ids: &[InstanceId]) -> Result<Vec<Instance>> {
+        let mut wanted: BTreeSet<&InstanceId> = ids.iter().collect();
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut instances = self.servers(operation, listed.as_deref()).await?;
+        instances.retain(|instance| wanted.remove(&instance.id));
+        if listed.is_some() && wanted.len() > FEW {
+            let mut others = self.servers(operation, None).await?;
+            others.retain(|instance| wanted.contains(&instance.id));
+            instances.append(&mut others);
+        } else if listed.is_some() {
+            instances.append(&mut self.few(operation, wanted.into_iter()).await?);
+        }
+        Ok(instances)
+    }
+
+    /// These servers, one by one; those that are gone are left out.
+    async fn few(
+        &self,
+        operation: Operation,
+        ids: impl Iterator<Item = &InstanceId> + Send,
+    ) -> Result<Vec<Instance>> {
+        let mut instances = Vec::new();
+        for id in ids {
+            match self.server(operation, id).await {
+                Ok(instance) => instances.push(instance),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(instances)
     }
 
     async fn server(&self, operation: Operation, id: &InstanceId) -> Result<Instance> {
@@ -105,7 +152,7 @@ impl OpenStack {
             let gone = error.kind() != ErrorKind::NotFound || is_gone(&error);
             if gone { error } else { error.with_kind(ErrorKind::Protocol) }
         })?;
-        Ok(server::instance(body.server, &primary))
+        Ok(self.instance(body.server, &primary))
     }
 
     /// The network whose address counts.
@@ -113,14 +160,17 @@ impl OpenStack {
     /// That it cannot be found out is no error: what else there is to say about servers does not
     /// depend on Neutron.
     async fn primary(&self, operation: Operation) -> Primary {
-        let first = match (&self.address_network, &self.launch.nics[..]) {
-            (Some(name), _) => return Primary::Named(name.clone()),
-            (None, [Nic::Network { network, .. }, ..]) if uuid(network).is_none() => {
+        let told = self.address_network.as_ref().map(Nic::network);
+        let first = match (told.as_ref(), &self.launch.nics[..]) {
+            (Some(Nic::Network { network, .. }), _)
+            | (None, [Nic::Network { network, .. }, ..])
+                if uuid(network).is_none() =>
+            {
                 return Primary::Named(network.clone());
             }
             // The only network needs no name.
             (None, [] | [_]) => return Primary::Any,
-            (None, [first, ..]) => first,
+            (Some(first), _) | (None, [first, ..]) => first,
         };
         let mut looked = self.primary.lock().await;
         match &*looked {
@@ -188,8 +238,9 @@ impl Provider for OpenStack {
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
         // The name is not asked for: Nova takes it for a regular expression.
-        let tags = tags::query(&filter.tags);
+        let tags = Mark::query(self.mark.as_ref(), &filter.tags);
         let servers = self.servers(Operation::List, tags.as_deref()).await?;
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = tags;
         Ok(filter.keep(servers))
     }
 
@@ -238,20 +289,11 @@ impl Provider for OpenStack {
     }
 
     async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
-        let mut instances = Vec::new();
-        if ids.len() <= FEW {
-            for id in ids {
-                match self.server(Operation::Addresses, id).await {
-                    Ok(instance) => instances.push(instance),
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
-                }
-            }
+        let instances = if ids.len() <= FEW {
+            self.few(Operation::Addresses, ids.iter()).await?
         } else {
-            let wanted: BTreeSet<&InstanceId> = ids.iter().collect();
-            instances = self.servers(Operation::Addresses, None).await?;
-            instances.retain(|instance| wanted.contains(&instance.id));
-        }
+            self.many(Operation::Addresses, ids).await?
+        };
         let pairs = instances.into_iter();
         Ok(pairs.filter_map(|instance| Some((instance.id, instance.address?))).collect())
     }

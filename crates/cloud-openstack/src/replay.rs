@@ -1,7 +1,7 @@
 //! What a real OpenStack has answered, replayed through what reads it.
 
 use crate::classify::classify;
-use crate::page::Page as _;
+use crate::page::{More, Page as _};
 use crate::server;
 use crate::wire::{
     CreatedBody, GlanceImage, ImagesBody, LimitsBody, ServerBody, ServersBody, TokenBody,
@@ -165,7 +165,7 @@ fn every_recorded_answer_is_read_as_the_table_says() {
             }
             Servers(count, more) => {
                 let (servers, next) = read::<ServersBody>(&answer, name).split();
-                assert_eq!((servers.len(), next), (*count, *more), "{name}");
+                assert_eq!((servers.len(), next == More::Yes), (*count, *more), "{name}");
             }
             Token => {
                 let facts = read::<TokenBody>(&answer, name).token;

@@ -274,7 +274,7 @@ fn what_we_cannot_do_as_the_client_does_was_left_out_without_a_word() {
     let config = entry("regions: [{name: R1}]").load().expect("a configuration");
     assert_eq!(config.region.as_deref(), Some("R1"));
     let home = entry("cacert: '~/ca.pem'").file("/home/slurm/ca.pem", "pem");
-    let config = home.variable("HOME", "/home/slurm").load().expect("a configuration");
+    let config = home.variable("HOME", "/root").load().expect("a configuration");
     assert_eq!(config.roots, Roots::SystemAnd(b"pem".to_vec()));
 }
 

@@ -157,7 +157,7 @@ async fn image(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
             Some(Wrong(format!("there is no image {id}, or it is not ready; change image_id")))
         }
         // Without a cluster_id these are all there are, and startnode takes none of them.
-        None => match ready.next().filter(|_| context.site.identity.id().is_some()) {
+        None => match wiring::preferred(&images).filter(|_| context.site.identity.id().is_some()) {
             Some(image) => Some(Well(format!(
                 "image {} ({}), the newest of this cluster",
                 image.name, image.id

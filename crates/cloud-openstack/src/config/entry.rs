@@ -224,8 +224,8 @@ impl Entry<'_> {
 
 /// A path that may begin with `~/`.
 fn expanded(sources: &Sources<'_>, file: String) -> String {
-    match (file.strip_prefix("~/"), sources.variable("HOME")) {
-        (Some(rest), Some(home)) => format!("{home}/{rest}"),
+    match (file.strip_prefix("~/"), &sources.home) {
+        (Some(rest), Some(home)) => home.join(rest).display().to_string(),
         (Some(_), None) | (None, _) => file,
     }
 }

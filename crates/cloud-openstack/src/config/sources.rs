@@ -35,6 +35,8 @@ pub fn read_file(path: &Path) -> io::Result<FileContent> {
 pub struct Sources<'a> {
     /// The cloud asked for, if any.
     pub cloud: Option<String>,
+    /// The directory that `~` means: slurmctld gives its programs no variable that says so.
+    pub home: Option<PathBuf>,
     /// Directories that may have a clouds.yaml, best first.
     pub directories: Vec<PathBuf>,
     /// The environment's variables.
@@ -58,7 +60,8 @@ impl<'a> Sources<'a> {
             .or_else(|| home.map(|home| home.join(".config")));
         let user = user.map(|config| config.join("openstack"));
         let places = [Some(PathBuf::from(".")), user, Some(PathBuf::from("/etc/openstack"))];
-        Self { cloud: None, directories: places.into_iter().flatten().collect(), variables, read }
+        let directories = places.into_iter().flatten().collect();
+        Self { cloud: None, home: home.map(Path::to_owned), directories, variables, read }
     }
 
     /// A variable that is there and not empty.

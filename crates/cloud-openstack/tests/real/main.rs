@@ -11,6 +11,7 @@
 )]
 
 mod cloud;
+mod marked;
 mod mentions;
 mod proxy;
 mod scenarios;
@@ -64,6 +65,7 @@ async fn a_real_openstack_conforms_and_is_dealt_with_and_takes_batches() {
         tokens_are_renewed,
         an_ambiguous_name_is_refused,
         what_launches_mention_is_looked_for,
+        servers_with_the_mark_alone_are_listed,
         a_port_quota_is_a_quota,
         one_server_with_everything,
         a_spawn_error_is_a_fault,

@@ -11,6 +11,7 @@ async fn looked_for(
 ) -> Vec<Result<String, String>> {
     let mut settings = settings();
     settings.launch = launch;
+    settings.address_network = Some("net-1".to_owned());
     let entry = through(scene.proxy, scene.cloud.entry("app"));
     let provider = connect(&entry, settings).await.expect("a connection");
     let told = |it: Mention| match &it.found {
@@ -28,9 +29,10 @@ pub(crate) async fn what_launches_mention_is_looked_for(scene: &Scene<'_>) {
     there.keypair = Some("key-1".to_owned());
     let own = [OwnName::Network("net-2".to_owned()), OwnName::KeyPair("nobody's".to_owned())];
     let told = looked_for(scene, there, &own).await;
-    assert_eq!(told.iter().filter(|found| found.is_ok()).count(), 6, "{told:#?}");
-    assert_eq!(told[5].as_deref(), Ok("network net-2"));
-    assert!(told[6].is_err(), "{told:#?}");
+    assert_eq!(told.iter().filter(|found| found.is_ok()).count(), 7, "{told:#?}");
+    assert_eq!(told[5].as_deref(), Ok("network net-1"), "where addresses are");
+    assert_eq!(told[6].as_deref(), Ok("network net-2"));
+    assert!(told[7].is_err(), "{told:#?}");
     assert_eq!(told[0].as_deref(), Ok("network net-1"));
     let nobodys = "11111111-1111-4111-8111-111111111111";
     let mut missing = LaunchOptions::default();

@@ -1,6 +1,7 @@
 //! What a real OpenStack does that no suite for all clouds can ask about.
 
 use crate::cloud::{Caller, Cloud, PATIENCE, connect, settings, through, until};
+pub(crate) use crate::marked::servers_with_the_mark_alone_are_listed;
 pub(crate) use crate::mentions::what_launches_mention_is_looked_for;
 use crate::proxy::{Proxy, Seen};
 use crate::stage::poll;

@@ -1,0 +1,88 @@
+//! Servers that somebody else launched before us, by the one Nova tag that they and ours share.
+
+use crate::tags;
+use cloud_core::{Instance, Tags};
+
+/// A Nova tag that all servers have which are meant by a tag of ours, also those from before us.
+///
+/// Cluster in the Cloud gave its servers the Nova tag `compute`, and the cluster as metadata, by which Nova does not
+/// filter. Where listings ask for `type` of `compute`, they ask Nova for the mark alone, and the rest is looked at in the
+/// answer.
+///
+/// ```
+/// use cloud_openstack::Mark;
+///
+/// let mark = Mark::new("compute", ("type", "compute"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    tag: String,
+    key: String,
+    value: String,
+}
+
+impl Mark {
+    /// A Nova tag without a value, and the tag of ours that it stands for.
+    pub fn new(tag: impl Into<String>, (key, value): (&str, &str)) -> Self {
+        Self { tag: tag.into(), key: key.to_owned(), value: value.to_owned() }
+    }
+
+    /// What to ask Nova for so that everything is shown that these tags mean.
+    pub(crate) fn query(mark: Option<&Self>, wanted: &Tags) -> Option<String> {
+        match mark {
+            Some(mark) if wanted.get(&mark.key) == Some(&mark.value) => Some(mark.tag.clone()),
+            _ => tags::query(wanted),
+        }
+    }
+
+    /// Gives a server that has the mark the tag that it stands for.
+    pub(crate) fn read(&self, instance: &mut Instance) {
+        if instance.tags.get(&self.tag) == Some("") && instance.tags.get(&self.key).is_none() {
+            let tags = std::mem::take(&mut instance.tags);
+            instance.tags = tags.with(&*self.key, &*self.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloud_core::{InstanceId, InstanceName, InstanceState};
+
+    fn mark() -> Mark {
+        Mark::new("compute", ("type", "compute"))
+    }
+
+    #[test]
+    fn a_listing_asks_for_the_mark_where_that_is_meant() {
+        let mark = mark();
+        let ours = Tags::from([("cluster", "blue"), ("type", "compute")]);
+        let cluster = Tags::from([("cluster", "blue")]);
+        let asked = |mark, tags| Mark::query(mark, tags);
+        assert_eq!(asked(Some(&mark), &ours).as_deref(), Some("compute"));
+        assert_eq!(asked(Some(&mark), &cluster).as_deref(), Some("cluster=blue"));
+        assert_eq!(asked(None, &ours).as_deref(), Some("cluster=blue,type=compute"));
+        assert_eq!(asked(Some(&mark), &Tags::new()), None);
+    }
+
+    #[test]
+    fn servers_of_cluster_in_the_cloud_were_not_ours() {
+        let read = |tags: Tags| {
+            let (id, name) = (InstanceId::new("i"), InstanceName::new("n"));
+            let mut instance = Instance::new(id, name, InstanceState::Running);
+            instance.tags = tags;
+            mark().read(&mut instance);
+            instance.tags
+        };
+        let ours = Tags::from([("cluster", "blue"), ("type", "compute")]);
+        let theirs = read(Tags::from([("cluster", "blue"), ("compute", "")]));
+        assert!(theirs.include(&ours), "{theirs:?}");
+        for other in [
+            Tags::from([("cluster", "blue")]),
+            Tags::from([("cluster", "blue"), ("compute", ""), ("type", "login")]),
+            Tags::from([("cluster", "red"), ("compute", "")]),
+        ] {
+            assert!(!read(other.clone()).include(&ours), "{other:?}");
+        }
+    }
+}
