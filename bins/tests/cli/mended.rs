@@ -278,6 +278,24 @@ fn a_throw_away_slurmctld_called_the_accounting_that_an_included_file_names() {
     assert!(called.is_err(), "{called:?}: {ended:#?}");
 }
 
+/// slurmctld makes its socket anew wherever it finds one, and then nobody reaches the one before.
+#[test]
+fn a_throw_away_slurmctld_took_the_socket_of_the_real_one() {
+    let own =
+        |conf: &mut String| *conf = conf.replace("AuthType=auth/munge", "AuthType=auth/slurm");
+    let stage = Stage::with(|_| {}, own);
+    // The real programs look for the socket for a minute.
+    stage.slurm.fake(&Fake { scontrol: "echo slurm 24.11.5", sbatch: "exit 1" });
+    let real = stage.slurm.bin().display().to_string();
+    let bin = stage.path("bin").display().to_string();
+    stage.write("startnode.yaml", &stage.configuration().replace(&real, &bin));
+    stage.write("bin/squeue", "#!/bin/sh\nexit 1\n");
+    stage.write("bin/slurmctld", "");
+    let why = "not tried: AuthType=auth/slurm has one socket for all controllers";
+    stage.run("finish", &["--no-restart"]).with_code(0).saying(&[why]);
+    assert!(stage.read("etc/slurm.conf").contains("NodeName=vm-standard2-1-ad1-[0001-0004]"));
+}
+
 /// Takes the nodes and their markers out of slurm.conf, and includes a file in their place.
 fn include_instead_of_nodes(stage: &Stage, file: &str) {
     let conf = stage.read("etc/slurm.conf");

@@ -201,15 +201,15 @@ async fn proven(context: &Context, marked: &Marked, section: &str) -> bool {
         context.warn(&problem);
     }
     match prove::prove(context, marked, section).await {
-        Ok(prove::Proof { complaints, tried: true }) => {
+        Ok(prove::Proof::Ran { complaints }) => {
             for complaint in complaints {
                 context
                     .warn(&format!("a throw-away slurmctld took the file, but said: {complaint}"));
             }
             true
         }
-        Ok(prove::Proof { tried: false, .. }) => {
-            context.warn("the new file was not tried: no slurmctld is installed here");
+        Ok(prove::Proof::Untried(why)) => {
+            context.warn(&format!("the new file was not tried: {why}"));
             true
         }
         Err(why) => {

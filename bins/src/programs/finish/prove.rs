@@ -4,7 +4,7 @@ mod trial;
 
 use super::inputs::Marked;
 use crate::context::Context;
-use slurmconf::Markers;
+use slurmconf::{Config, Markers};
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 const USUAL: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin"];
 
 /// What a trial showed.
-pub(super) struct Proof {
-    /// What slurmctld complained of in its log, and yet ran.
-    pub(super) complaints: Vec<String>,
-    /// False if there is no slurmctld here to try it on.
-    pub(super) tried: bool,
+pub(super) enum Proof {
+    /// slurmctld ran; what it complained of in its log all the same.
+    Ran { complaints: Vec<String> },
+    /// There was none, and why.
+    Untried(&'static str),
 }
 
 /// Why a trial failed.
@@ -51,8 +51,11 @@ pub(super) async fn prove(
     section: &str,
 ) -> Result<Proof, Failure> {
     let programs = context.slurm.controller.programs();
+    if shares_its_socket(&context.slurm.config) {
+        return Ok(Proof::Untried("AuthType=auth/slurm has one socket for all controllers"));
+    }
     let Some(slurmctld) = slurmctld(programs) else {
-        return Ok(Proof { complaints: Vec::new(), tried: false });
+        return Ok(Proof::Untried("no slurmctld is installed here"));
     };
     let folder = TempDir::with_prefix("slurm-elastic-")?;
     let mut new = marked.document.clone();
@@ -79,7 +82,7 @@ pub(super) async fn prove(
     let complaints = complaints(&log);
     let last = || complaints.last().cloned().unwrap_or_else(|| "its log says nothing".to_owned());
     match answered {
-        Answered::Yes => Ok(Proof { complaints, tried: true }),
+        Answered::Yes => Ok(Proof::Ran { complaints }),
         Answered::Ended => Err(Failure::Refused(last())),
         Answered::No => Err(Failure::Silent(last())),
     }
@@ -108,6 +111,12 @@ async fn answers(programs: &Programs, conf: &Path, child: &mut Child) -> Answere
         sleep(PAUSE).await;
     }
     Answered::No
+}
+
+/// True if the trial would take the real slurmctld's socket away: with this kind of authentication it is
+/// /run/slurmctld/sack.socket, whatever slurm.conf says.
+fn shares_its_socket(config: &Config) -> bool {
+    config.get("AuthType").is_some_and(|kind| kind.eq_ignore_ascii_case("auth/slurm"))
 }
 
 fn slurmctld(programs: &Programs) -> Option<PathBuf> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// What the trial is given instead of what the files say, so that nobody notices anything of it: neither the accounting,
 /// which would end the jobs of a cluster that comes up without any, nor other controllers, nor nodes.
-const REPLACED: [&str; 34] = [
+const REPLACED: [&str; 36] = [
     "SlurmctldHost",
     "ControlMachine",
     "ControlAddr",
@@ -43,6 +43,9 @@ const REPLACED: [&str; 34] = [
     "PowerPlugin",
     "ExtSensorsType",
     "MailProg",
+    // Without a jwt_key= the key is in StateSaveLocation, and the trial's is empty.
+    "AuthAltTypes",
+    "AuthAltParameters",
 ];
 
 /// What would start and stop machines: called all the same, as power saving is off without them, but of no effect.
@@ -198,6 +201,18 @@ mod tests {
             ["MaxJobCount=7\n", "SuspendProgram=/bin/true\n", "NodeName=vm-standard2-1-ad2-0001 "]
         {
             assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_trial_ended_as_the_key_for_tokens_is_in_another_directory() {
+        let text = trial(&[(
+            "slurm.conf",
+            "AuthType=auth/munge\nAuthAltTypes=auth/jwt\nauthaltparameters=disable_token_creation\n",
+        )]);
+        assert!(text.contains("AuthType=auth/munge\n"), "{text}");
+        for word in ["jwt", "token"] {
+            assert!(!text.contains(word), "{word}: {text}");
         }
     }
 
