@@ -186,8 +186,8 @@ fn each_question_to_a_cloud_that_does_not_answer_waited_for_minutes() {
 }
 
 /// The user that slurmctld runs as is to check, and root is to write.
-#[test]
-fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
+/// A stage on which a user who is not root has a `finish`, and all but Slurm's files; slurmctld is not running.
+fn of_daemon() -> Stage {
     let stage =
         Stage::with(|_| {}, |conf| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon"));
     // What is in root's home is not to be seen by others.
@@ -201,15 +201,37 @@ fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
     for name in ["home", "state", "log"] {
         give(&stage.path(name), 1);
     }
-    let call = stage.command("finish", &["--check", "--json"]);
+    stage
+}
+
+/// `finish` as that user calls it.
+fn by_daemon(stage: &Stage, arguments: &[&str]) -> Ended {
+    let call = stage.command("finish", arguments);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=1", "--regid=1", "--clear-groups", "--"]).arg(stage.path("finish"));
     command.args(call.get_args()).env_clear().current_dir(stage.dir.path());
-    let ended = Ended::of(&command.output().unwrap(), stage.dir.path());
+    Ended::of(&command.output().unwrap(), stage.dir.path())
+}
+
+#[test]
+fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
+    let ended = by_daemon(&of_daemon(), &["--check", "--json"]);
     let said = points(&ended);
     assert!(point(&said, "slurm.conf will change").starts_with("odd "), "{said:#?}");
     assert!(point(&said, "slurm.conf will change").ends_with("sudo finish"), "{said:#?}");
     let _ = ended.with_code(0);
+}
+
+/// Machines of nodes that go would have ended by then.
+#[test]
+fn that_a_file_cannot_keep_its_owner_was_found_when_all_else_was_done() {
+    let stage = of_daemon();
+    chown(stage.path("etc"), Some(1), Some(1)).unwrap();
+    let before = stage.files();
+    by_daemon(&stage, &["--no-prove", "--no-restart"])
+        .with_code(2)
+        .saying(&["cannot keep owner and mode of DIR/etc/slurm.conf", "nothing is changed"]);
+    assert_eq!(stage.files(), before);
 }
 
 #[test]

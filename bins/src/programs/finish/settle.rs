@@ -8,26 +8,21 @@ use hostlist::{Hostlist, NodeName};
 use provision::Report;
 use provision::exec::{Expected, Patience};
 use provision::plan::{File, Operation, Plan, Step, TellSlurm};
-use provision::state::replace_whole;
+use provision::state::{rehearse_whole, replace_whole};
 use slurmconf::{Config, Markers};
 use slurmctl::Controller as _;
-use std::io::Write as _;
 use std::path::Path;
 
-/// Writes the new text beside the file and removes it: a full disk or a directory that may not be written is found before
-/// anything is changed.
+/// Writes the new text beside the file and removes it: a full disk, a directory that may not be written or an owner whom
+/// the file cannot be given to is found before anything is changed.
 pub(super) fn rehearse(marked: &Marked, text: &str) -> Result<(), Trouble> {
-    let path = std::fs::canonicalize(&marked.path).unwrap_or_else(|_| marked.path.clone());
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let trial = || {
-        let mut file = tempfile::Builder::new().prefix(".slurm-elastic-").tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()
-    };
-    trial().map_err(|error| {
+    rehearse_whole(&marked.path, text.as_bytes()).map_err(|error| {
+        let path = std::fs::canonicalize(&marked.path).unwrap_or_else(|_| marked.path.clone());
+        let folder = path.parent().unwrap_or(Path::new("/"));
         Trouble::new(format!(
-            "cannot write {}: {error}; nothing is changed: make room in {} or let it be written, and run it again",
-            marked.path.display(),
+            "cannot {}; nothing is changed: make room in {} or let it be written, by root if the file is another's, \
+             and run it again",
+            chain(&error),
             folder.display()
         ))
     })

@@ -22,7 +22,7 @@ pub use memory::MemoryState;
 pub use owner::give_to_directory;
 pub(crate) use record::LEAVING;
 pub use record::{Launch, NodeRecord};
-pub use whole::replace as replace_whole;
+pub use whole::{rehearse as rehearse_whole, replace as replace_whole};
 
 use crate::time::is_ahead;
 use hostlist::NodeName;

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::owner::give_to_directory;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
@@ -22,12 +22,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 ///
 /// A reader sees the old text or the new one, at any moment and after any crash.
 pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
-    // A link stays one: what it leads to is replaced.
-    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let path = real.as_path();
-    let temporary = beside(path, &format!(".{}.new", std::process::id()));
+    let path = &real(path);
+    let temporary = temporary(path);
     let put = || {
-        write_new(&temporary, path, text).map_err(Error::on("write", &temporary))?;
+        write_new(&temporary, path, text)?;
         keep_previous(path).map_err(Error::on("keep the version before of", path))?;
         fs::rename(&temporary, path).map_err(Error::on("replace", path))
     };
@@ -39,24 +37,54 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn write_new(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
+/// Does what [`replace`] does up to the point where the file would change, and undoes it.
+///
+/// What would end a replacement is found before anything is done that only makes sense with it.
+pub fn rehearse(path: &Path, text: &[u8]) -> Result<()> {
+    let path = &real(path);
+    let temporary = temporary(path);
+    let written = write_new(&temporary, path, text);
+    let _ = fs::remove_file(&temporary);
+    written
+}
+
+/// A link stays one: what it leads to is replaced.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    beside(path, &format!(".{}.new", std::process::id()))
+}
+
+fn write_new(temporary: &Path, path: &Path, text: &[u8]) -> Result<()> {
     let before = fs::metadata(path).ok();
     let mode = before.as_ref().map_or(0o644, |before| before.mode() & 0o7777);
+    let file = create(temporary, mode, text).map_err(Error::on("write", path))?;
+    match before {
+        Some(before) => make_alike(&file, temporary, &before)
+            .map_err(Error::on("keep owner and mode of", path))?,
+        None => give_to_directory(temporary),
+    }
+    file.sync_all().map_err(Error::on("write", path))
+}
+
+fn create(temporary: &Path, mode: u32, text: &[u8]) -> io::Result<File> {
     // What a killed process left here is not ours to follow if it is a link.
     let _ = fs::remove_file(temporary);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(temporary)?;
     file.write_all(text)?;
-    if let Some(before) = before {
-        file.set_permissions(before.permissions())?;
-        // Only root may give files away; a file of our own needs no giving.
-        let now = file.metadata()?;
-        if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
-            chown(temporary, Some(before.uid()), Some(before.gid()))?;
-        }
-    } else {
-        give_to_directory(temporary);
+    Ok(file)
+}
+
+fn make_alike(file: &File, temporary: &Path, before: &Metadata) -> io::Result<()> {
+    file.set_permissions(before.permissions())?;
+    // Only root may give files away; a file of our own needs no giving.
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
+        chown(temporary, Some(before.uid()), Some(before.gid()))?;
     }
-    file.sync_all()
+    Ok(())
 }
 
 /// A second name for what is there now, so that the file itself is there at every moment.
@@ -84,6 +112,34 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_file_that_only_some_may_read_stays_one()
+    -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let directory = tempfile::tempdir()?;
+        let file = directory.path().join("file");
+        fs::write(&file, "old")?;
+        // No umask makes the last of them by itself.
+        for mode in [0o640, 0o600, 0o666] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode))?;
+            replace(&file, b"new")?;
+            assert_eq!(fs::metadata(&file)?.mode() & 0o7777, mode, "{mode:o}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_rehearsal_leaves_nothing_behind() -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let directory = tempfile::tempdir()?;
+        let file = directory.path().join("file");
+        fs::write(&file, "old")?;
+        rehearse(&file, b"new")?;
+        assert_eq!(fs::read_to_string(&file)?, "old");
+        assert_eq!(fs::read_dir(directory.path())?.count(), 1);
+        assert!(rehearse(&directory.path().join("missing/file"), b"new").is_err());
+        Ok(())
+    }
 
     #[test]
     fn a_link_is_not_replaced_by_a_file() -> std::result::Result<(), Box<dyn std::error::Error>> {
