@@ -338,3 +338,17 @@ fn a_list_without_the_cloud_had_not_even_what_slurm_knows() {
     assert!(!ended.stdout.contains("ad1-0002"), "powered down: {ended:#?}");
     stage.run("stopnode", &[NODE]).with_code(1);
 }
+
+#[test]
+fn a_comment_in_another_encoding_was_called_a_value_that_is_not_utf8() {
+    let stage = Stage::new().running();
+    let (path, comment) = (stage.path("etc/slurm.conf"), b"# M\xfcller's cluster\n");
+    fs::write(&path, [&comment[..], stage.read("etc/slurm.conf").as_bytes()].concat()).unwrap();
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
+    let ended = stage.run("finish", &[]).with_code(0);
+    assert!(!ended.stderr.contains("not tried"), "{ended:#?}");
+    let written = fs::read(&path).unwrap();
+    assert!(written.starts_with(comment), "{ended:#?}");
+    let nodes = String::from_utf8_lossy(&written);
+    assert!(nodes.contains("vm-standard2-1-ad1-[0001-0005]"), "{nodes}");
+}

@@ -87,12 +87,15 @@ impl Site {
     }
 
     async fn resize(&self, size: usize) -> Report {
-        let document = Document::parse(self.text.clone());
+        self.resize_from(&Document::parse(self.text.clone()), size).await
+    }
+
+    async fn resize_from(&self, document: &Document, size: usize) -> Report {
         let groups = [GroupSize { stem: "n".to_owned(), first: 1, width: 1, size }];
         let request = Resize {
             groups: &groups,
             gaps: Gaps::Keep,
-            document: &document,
+            document,
             version: SlurmVersion::new(24, 11),
             patience: Duration::from_mins(1),
         };
@@ -328,4 +331,32 @@ async fn what_others_say_of_nodes_that_stay_on_is_theirs() {
         let refused = said.starts_with("SuspendExcNodes");
         assert_eq!(report.with(Outcome::Refused).count(), usize::from(refused), "{report:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_in_a_comment_that_is_not_utf8_was_refused() {
+    let site = Site::new("n[1-2]", "", "# M?ller's\n");
+    let latin1 = |text: &str| -> Vec<u8> {
+        text.bytes().map(|byte| if byte == b'?' { 0xfc } else { byte }).collect()
+    };
+    let now = || std::fs::read(&site.path).unwrap();
+    let expected = |nodes: &str| latin1(&site.text.replace("n[1-2]", nodes));
+    std::fs::write(&site.path, latin1(&site.text)).unwrap();
+    let cluster = cluster("n[1-3]", "");
+    let document = Document::parse(now());
+    let request = site.request(&cluster, &document, false);
+    let report = site.bed.run(async |run| run::finish(run, &request).await).await.unwrap();
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(now(), expected("n[1-3]"));
+    std::fs::write(&site.path, latin1(&site.text)).unwrap();
+    let report = site.resize_from(&Document::parse(now()), 3).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(now(), expected("n[1-3]"));
+    // Lines that are kept between the markers pass through text.
+    let inside = latin1(&site.text.replace("# ENDNODES", "# M?ller's\n# ENDNODES"));
+    std::fs::write(&site.path, &inside).unwrap();
+    let report = site.resize_from(&Document::parse(now()), 3).await;
+    assert_eq!(report.with(Outcome::Refused).count(), 1, "{report:?}");
+    assert!(format!("{report:?}").contains("iconv"), "{report:?}");
+    assert_eq!(now(), inside);
 }

@@ -234,8 +234,8 @@ fn an_instance_ended_and_taken_in_another_stage() {
 fn a_node_that_leaves_slurm_conf_before_its_machine_is_gone() {
     let write = || Step::WriteFile {
         which: File::SlurmConf,
-        before: String::new(),
-        text: String::new(),
+        before: Vec::new(),
+        text: Vec::new(),
         summary: String::new(),
         drops: vec![node("n1"), node("n3")],
     };

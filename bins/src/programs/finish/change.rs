@@ -172,9 +172,9 @@ fn show(
 }
 
 /// The text of slurm.conf that the plan writes.
-fn written(plan: &Plan) -> Option<&str> {
+fn written(plan: &Plan) -> Option<&[u8]> {
     plan.steps().find_map(|step| match step {
-        Step::WriteFile { which: File::SlurmConf, text, .. } => Some(text.as_str()),
+        Step::WriteFile { which: File::SlurmConf, text, .. } => Some(text.as_slice()),
         _ => None,
     })
 }

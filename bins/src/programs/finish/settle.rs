@@ -15,8 +15,8 @@ use std::path::Path;
 
 /// Writes the new text beside the file and removes it: a full disk, a directory that may not be written or an owner whom
 /// the file cannot be given to is found before anything is changed.
-pub(super) fn rehearse(marked: &Marked, text: &str) -> Result<(), Trouble> {
-    rehearse_whole(&marked.path, text.as_bytes()).map_err(|error| {
+pub(super) fn rehearse(marked: &Marked, text: &[u8]) -> Result<(), Trouble> {
+    rehearse_whole(&marked.path, text).map_err(|error| {
         let path = std::fs::canonicalize(&marked.path).unwrap_or_else(|_| marked.path.clone());
         let folder = path.parent().unwrap_or(Path::new("/"));
         Trouble::new(format!(
@@ -90,9 +90,7 @@ fn left(plan: &Plan, before: &Config) -> Option<String> {
 fn is_written(plan: &Plan, path: &Path) -> bool {
     let now = std::fs::read(path).ok();
     plan.steps().any(|step| match step {
-        Step::WriteFile { which: File::SlurmConf, text, .. } => {
-            now.as_deref() == Some(text.as_bytes())
-        }
+        Step::WriteFile { which: File::SlurmConf, text, .. } => now.as_ref() == Some(text),
         _ => false,
     })
 }
@@ -218,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("slurm.conf");
         let (which, summary, drops) = (File::SlurmConf, String::new(), Vec::new());
-        let (before, text) = ("old".to_owned(), "new".to_owned());
+        let (before, text) = (b"old".to_vec(), b"new".to_vec());
         let write = Step::WriteFile { which, before, text, summary, drops };
         let plan = Plan::new(Operation::Resize).stage(Stage::new("write", vec![write]));
         for (text, ours) in [("old", false), ("somebody's", false), ("new", true)] {

@@ -26,9 +26,15 @@ impl Executor<'_> {
 
     /// Writes a file as the plan has it, unless somebody else has changed it since it was read: jobs may have been waited
     /// for in between, and nobody's line is to be lost.
-    pub(super) fn write(&mut self, which: File, before: &str, text: String, drops: Vec<NodeName>) {
+    pub(super) fn write(
+        &mut self,
+        which: File,
+        before: &[u8],
+        text: Vec<u8>,
+        drops: Vec<NodeName>,
+    ) {
         if let Some(path) = self.path(which)
-            && !(self.is_still(&path, before) && self.replace(&path, text.as_bytes()))
+            && !(self.is_still(&path, before) && self.replace(&path, &text))
         {
             return;
         }
@@ -39,10 +45,16 @@ impl Executor<'_> {
         }
     }
 
+    /// What slurm.conf says since this plan wrote it.
+    pub(super) fn rewritten(&self) -> Option<Config> {
+        let text = String::from_utf8_lossy(self.written.as_deref()?);
+        Config::parse(&text).ok()
+    }
+
     /// True if the file has this text; else that is a failure.
-    fn is_still(&mut self, path: &Path, text: &str) -> bool {
+    fn is_still(&mut self, path: &Path, text: &[u8]) -> bool {
         let now = std::fs::read(path);
-        let same = now.as_ref().is_ok_and(|now| now == text.as_bytes());
+        let same = now.as_ref().is_ok_and(|now| now == text);
         if !same {
             let why = now.err().map_or_else(
                 || "was changed while this was under way".to_owned(),
@@ -84,7 +96,7 @@ impl Executor<'_> {
         which: File,
         path: &Path,
     ) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
-        let written = self.written.as_deref().and_then(|text| Config::parse(text).ok());
+        let written = self.rewritten();
         let roster = written.as_ref().map(Roster::new);
         let conf = roster.as_ref().unwrap_or(self.conf);
         let fleet = timeout_at(self.deadline + LAST_ANSWERS, self.fleet(conf)).await??;

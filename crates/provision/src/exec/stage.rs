@@ -36,7 +36,7 @@ pub(crate) struct Executor<'a> {
     /// Slurm is asked once more before instances are ended.
     pub(crate) confirms: bool,
     /// slurm.conf as it was written by this plan.
-    pub(super) written: Option<String>,
+    pub(super) written: Option<Vec<u8>>,
     /// The nodes that it has no more.
     pub(super) dropped: Vec<NodeName>,
     /// Instances whose image the cloud refused to replace in place, by node.

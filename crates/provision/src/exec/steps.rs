@@ -10,7 +10,6 @@ use crate::state::{EventKind, cooldowns};
 use cloud_core::{Error as CloudError, ErrorKind, InstanceId};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::{Hostlist, NodeName};
-use slurmconf::Config;
 use slurmctl::{JobId, NodeAction, NodeAddress};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
@@ -168,7 +167,7 @@ impl Executor<'_> {
 
     /// True if slurmctld comes to run with what slurm.conf has now.
     async fn has_taken(&self) -> bool {
-        let written = self.written.as_deref().and_then(|text| Config::parse(text).ok());
+        let written = self.rewritten();
         let config = written.as_ref().unwrap_or(self.conf.config());
         let expected = Expected::new(config, self.dropped.iter().cloned());
         expected.runs(self.tools.slurm, Patience::LONG).await

@@ -22,9 +22,16 @@ pub(super) fn edited(
     additions: &[Addition],
     removed: &Hostlist,
     world: World<'_>,
-) -> Result<String, Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let conf = |error: slurmconf::Error| Refusal::BadConf(error.to_string());
     let section = document.section(Markers::NODES).map_err(conf)?;
+    // It stands for bytes that are lost: what is outside is given back as it is, and of what is inside most is kept.
+    if section.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(Refusal::BadConf(format!(
+            "{} is not UTF-8 between the markers: iconv -f latin1 -t utf8 mends it",
+            document.name()
+        )));
+    }
     let inside = Document::parse(section.as_str());
     outside(document, &section, additions, removed)?;
     let mut text = String::new();
@@ -42,7 +49,7 @@ pub(super) fn edited(
     let text = with_exclusions(&text, document, world).map_err(conf)?;
     new.replace_section(Markers::NODES, &text).map_err(conf)?;
     Config::parse(&text).map_err(conf)?;
-    super::finish::text(&new).map_err(conf)
+    Ok(new.as_bytes().to_vec())
 }
 
 const EXCLUDED: &str = "SuspendExcNodes";

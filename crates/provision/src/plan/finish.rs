@@ -8,7 +8,7 @@ use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
-use slurmconf::{Action, Changes, Cluster, Config, Document, Markers, Problem, SlurmVersion, diff};
+use slurmconf::{Action, Changes, Cluster, Config, Document, Markers, SlurmVersion, diff};
 use std::time::Duration;
 
 /// The nodes that slurm.conf is to have.
@@ -53,7 +53,7 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
         Ok(removal) => removal,
         Err(refused) => return Ok(plan.stage(Stage::new("refused", refused))),
     };
-    let (before, text) = (text(request.document)?, text(&new)?);
+    let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let summary = summary(&changes.added, &changes.removed);
     let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: removed };
     let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
@@ -80,12 +80,6 @@ impl Proposed {
         let after = Config::parse(&document.section(Markers::NODES)?)?;
         Ok(Self { document, before, after })
     }
-}
-
-/// The text, unless a byte would be lost on the way.
-pub(super) fn text(document: &Document) -> slurmconf::Result<String> {
-    let not_text = |_| Problem::NotUtf8 { key: document.name().to_owned() };
-    Ok(String::from_utf8(document.as_bytes().to_vec()).map_err(not_text)?)
 }
 
 fn tell(changes: &Changes, version: SlurmVersion, world: World<'_>) -> Vec<Step> {

@@ -1,6 +1,6 @@
 //! As many nodes as limits ask for.
 
-use super::finish::{Finish, Proposed, text};
+use super::finish::{Finish, Proposed};
 use super::removal::removal;
 use super::resize::{carried_out, only_told, refusals, summary};
 use super::{
@@ -27,11 +27,11 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
     let changes = diff(&before, &after);
     let remove = by_number(changes.removed.iter().filter_map(|name| NodeName::new(&name).ok()));
     let launches = launches(&Roster::new(&before), &Roster::new(&after), world);
-    let (before, text) = (text(request.document)?, text(&new)?);
+    let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let removal = removal(&remove, request.patience, "resize", false, world);
     let untold = untold::untold(Some(request.version), world);
     let mut refused = untold::busy(&untold.left, world);
-    refused.extend(refusals(&launches, &remove, &Ok(String::new()), &removal));
+    refused.extend(refusals(&launches, &remove, &Ok(Vec::new()), &removal));
     if !refused.is_empty() {
         return Ok(Plan::new(Operation::Resize).stage(Stage::new("refused", refused)));
     }

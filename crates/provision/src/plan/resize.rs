@@ -125,7 +125,7 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let (text, summary) = (text.unwrap_or_default(), summary(&new, &gone));
     let mut told = untold.to_address(world);
     told.retain(|node| !remove.contains(node));
-    let before = request.document.to_string();
+    let before = request.document.as_bytes().to_vec();
     let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: remove };
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
     carried_out(request.version, launches, removal.unwrap_or_default(), write, told)
@@ -142,7 +142,7 @@ pub(super) fn only_told(version: SlurmVersion, world: World<'_>) -> Plan {
 pub(super) fn refusals(
     launches: &[(NodeName, Result<Step, Refusal>)],
     remove: &[NodeName],
-    text: &Result<String, Refusal>,
+    text: &Result<Vec<u8>, Refusal>,
     removal: &Result<Removal, Vec<Step>>,
 ) -> Vec<Step> {
     let refuse =

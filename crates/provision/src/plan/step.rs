@@ -168,9 +168,9 @@ pub enum Step {
         /// Which.
         which: File,
         /// The text that it was planned from: a file that has another by then is somebody else's to change.
-        before: String,
-        /// Its text.
-        text: String,
+        before: Vec<u8>,
+        /// Its text, in bytes: comments of others may be in any encoding.
+        text: Vec<u8>,
         /// What changes, in a few words.
         summary: String,
         /// The nodes that slurm.conf has no more when it is written.

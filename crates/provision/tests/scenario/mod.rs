@@ -76,6 +76,7 @@ fn files(plan: &Plan) -> String {
     for step in plan.steps() {
         if let Step::WriteFile { which, text: file, .. } = step {
             writeln!(text, "{which}:").unwrap();
+            let file = String::from_utf8_lossy(file);
             file.lines().for_each(|line| writeln!(text, "| {line}").unwrap());
         }
     }
