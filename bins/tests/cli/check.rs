@@ -185,7 +185,6 @@ fn each_question_to_a_cloud_that_does_not_answer_waited_for_minutes() {
     let _ = point(&said, "slurm.conf will change");
 }
 
-/// The user that slurmctld runs as is to check, and root is to write.
 /// A stage on which a user who is not root has a `finish`, and all but Slurm's files; slurmctld is not running.
 fn of_daemon() -> Stage {
     let stage =
@@ -213,6 +212,7 @@ fn by_daemon(stage: &Stage, arguments: &[&str]) -> Ended {
     Ended::of(&command.output().unwrap(), stage.dir.path())
 }
 
+/// The user that slurmctld runs as is to check, and root is to write.
 #[test]
 fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
     let ended = by_daemon(&of_daemon(), &["--check", "--json"]);
