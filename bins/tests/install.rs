@@ -199,6 +199,6 @@ fn examples_are_what_our_own_readers_take() {
     }
     let conf = read("slurm.conf");
     let config = Config::parse(&conf).unwrap();
-    assert!(config.power.is_on(), "{:?}", config.power);
+    assert!(config.powers_nodes(), "{:?}", config.power);
     Document::parse(conf).section(Markers::NODES).unwrap();
 }

@@ -64,15 +64,6 @@ pub struct PowerSettings {
 }
 
 impl PowerSettings {
-    /// True if slurmctld will start and stop all nodes, whatever their partitions say: see
-    /// [`powers_nodes`](super::Config::powers_nodes) for those that only some partitions have stopped.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.suspend_program.is_some()
-            && self.resume_program.is_some()
-            && self.suspend_time != SuspendTime::Never
-    }
-
     /// Takes a parameter, if it is one of these.
     pub(super) fn apply(&mut self, pair: &Pair<'_>) -> Result<(), Problem> {
         let text = || Some(pair.value.to_string());
