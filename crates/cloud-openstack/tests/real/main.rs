@@ -10,6 +10,7 @@
     reason = "helpers of tests stop at the first surprise"
 )]
 
+mod addresses;
 mod cloud;
 mod marked;
 mod mentions;
@@ -66,6 +67,7 @@ async fn a_real_openstack_conforms_and_is_dealt_with_and_takes_batches() {
         an_ambiguous_name_is_refused,
         what_launches_mention_is_looked_for,
         servers_with_the_mark_alone_are_listed,
+        addresses_of_many_are_looked_for_among_ours,
         a_port_quota_is_a_quota,
         one_server_with_everything,
         a_spawn_error_is_a_fault,

@@ -1,5 +1,6 @@
 //! What a real OpenStack does that no suite for all clouds can ask about.
 
+pub(crate) use crate::addresses::addresses_of_many_are_looked_for_among_ours;
 use crate::cloud::{Caller, Cloud, PATIENCE, connect, settings, through, until};
 pub(crate) use crate::marked::servers_with_the_mark_alone_are_listed;
 pub(crate) use crate::mentions::what_launches_mention_is_looked_for;

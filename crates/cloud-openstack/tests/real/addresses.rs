@@ -1,0 +1,40 @@
+//! Addresses of servers on two networks, of which an id says which counts.
+
+use crate::cloud::{connect, settings, through};
+use crate::scenarios::{Scene, of_cluster};
+use crate::stage::poll;
+use cloud_core::{InstanceId, Provider as _, ProviderExt as _, WaitOutcome};
+use cloud_openstack::Nic;
+use serde_json::Value;
+
+/// More than are asked for one by one.
+const MANY: usize = 4;
+
+/// A project may have many more servers than ours, and Nova shows addresses by names of networks alone.
+pub(crate) async fn addresses_of_many_are_looked_for_among_ours(scene: &Scene<'_>) {
+    let mut settings = settings();
+    settings.launch.nics = ["net-2", "net-1"].map(Nic::network).to_vec();
+    settings.address_network = Some(scene.cloud.fact("/networks/net-1"));
+    let entry = through(scene.proxy, scene.cloud.entry("app"));
+    let provider = connect(&entry, settings).await.expect("a connection");
+    let mut ids: Vec<InstanceId> = Vec::new();
+    for n in 0..MANY {
+        let spec = scene.spec("many", &format!("vm-{n}"));
+        ids.push(provider.launch(&spec).await.expect("a launch").id);
+    }
+    let waited = provider.wait_address(&of_cluster("many"), &ids, poll()).await;
+    let reached = |outcome: &WaitOutcome| matches!(outcome, WaitOutcome::Reached(_));
+    assert!(waited.outcomes.values().all(reached), "{waited:?}");
+    scene.proxy.take();
+    let found = provider.addresses(&ids).await.expect("addresses");
+    let asked = scene.proxy.take();
+    let ours = |path: &str| path.starts_with("/v2.1/servers/detail?tags=cluster%3Dmany&");
+    assert!(asked.len() == 1 && asked.iter().all(|it| ours(&it.path)), "{asked:?}");
+    for id in &ids {
+        let path = format!("/v2.1/servers/{id}");
+        let shown = scene.admin.call("GET", "nova", &path, &Value::Null).await;
+        let address = &shown["server"]["addresses"]["net-1"][0]["addr"];
+        assert_eq!(Some(found[id].to_string().as_str()), address.as_str(), "{shown}");
+    }
+    scene.clean(&provider, "many").await;
+}
