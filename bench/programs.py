@@ -146,7 +146,7 @@ class Bed:
         return counts
 
     def run(self, name, *words):
-        """Exit code and peak memory of a program, which has to end well."""
+        """Peak memory of a program in MB; it has to end well."""
         process = subprocess.Popen([built(name), "--config", self.config(self.endpoint), *words], env={},
                                    stdout=subprocess.DEVNULL)
         code, memory = spent(process)

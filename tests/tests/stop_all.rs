@@ -49,6 +49,7 @@ fn all_of_ours_and_nothing_else_with_slurmctld_down() {
             .until("startnode has ended", || cluster.log("elastic.log").contains("end: start: 3"));
         cluster.stop_slurmctld("TERM");
         let _ = cluster.well("stopnode", &["--all", "--dry-run"]);
+        let _ = cluster.well("stopnode", &["--dry-run", NODE]);
         let asked = cluster.run("stopnode", &["--all"]);
         assert!(!asked.status.success(), "nobody can answer, and that is a no: {asked:?}");
         assert_eq!(cluster.live().len(), 4);

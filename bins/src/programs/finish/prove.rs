@@ -26,7 +26,7 @@ const USUAL: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin"];
 pub(super) enum Proof {
     /// slurmctld ran; what it complained of in its log all the same.
     Ran { complaints: Vec<String> },
-    /// There was none, and why.
+    /// It was not tried, and why.
     Untried(&'static str),
 }
 

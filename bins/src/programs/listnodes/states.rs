@@ -19,7 +19,7 @@ const SHORT: [(&str, &str); 8] = [
     ("unk", "unknown"),
 ];
 
-/// Base states of nodes that have a job.
+/// Words of nodes that have a job, or had one a moment ago.
 const BUSY: [&str; 3] = ["allocated", "mixed", "completing"];
 
 impl States {
