@@ -144,12 +144,13 @@ async fn check(arguments: &Arguments, context: Context) -> u8 {
 /// What cannot be read or listed is a point of its own, and hides no other.
 async fn points(arguments: &Arguments, mut context: Context) -> u8 {
     let _ = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await;
+    let slurmctld = check::slurmctld(&mut context).await;
     let inputs = Inputs::read(&arguments.sources, &context).await;
     let new = match &inputs {
         Ok(inputs) => planned(arguments, &context, inputs).await,
         Err(trouble) => Err(trouble.clone()),
     };
-    check::all(&context, &arguments.common, (inputs.as_ref().ok(), &new)).await
+    check::all(&context, &arguments.common, (inputs.as_ref().ok(), &new), slurmctld).await
 }
 
 /// What would stand between the markers.

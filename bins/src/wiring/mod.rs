@@ -10,7 +10,7 @@ mod traced;
 pub use site::{
     all_need_image, deadline, images, keypairs, needs_image, preferred, site, unhurried,
 };
-pub use slurm::{Slurm, fill, no_slurm, slurm, slurm_user};
+pub use slurm::{Slurm, fill, no_slurm, nobody, slurm, slurm_user};
 pub(crate) use traced::Traced;
 
 use crate::config::{Cloud, Elastic, Settings};

@@ -91,15 +91,20 @@ fn definition(node: &Node, roster: &Roster<'_>) -> Option<NodeDef> {
 /// What stands for a Slurm that is not there or whose file cannot be read: no nodes, and whatever is asked fails.
 #[must_use]
 pub fn no_slurm(common: &Common, paths: &Paths, environment: &Environment) -> Slurm {
+    let path = conf_path(common, paths, environment);
+    Slurm { controller: nobody(SlurmVersion::new(23, 11)), path, config: Config::default() }
+}
+
+/// Whom nothing can be asked; that is found out at once.
+#[must_use]
+pub fn nobody(version: SlurmVersion) -> Scontrol {
     let nowhere = |name: &str| Path::new("/nonexistent").join(name);
     let programs = Programs {
         scontrol: nowhere("scontrol"),
         squeue: nowhere("squeue"),
         sbatch: nowhere("sbatch"),
     };
-    let controller = Scontrol::new(ScontrolConfig::new(programs), SlurmVersion::new(23, 11));
-    let path = conf_path(common, paths, environment);
-    Slurm { controller, path, config: Config::default() }
+    Scontrol::new(ScontrolConfig::new(programs), version)
 }
 
 /// Where slurm.conf is: as told, as configured, as slurmctld says, or in its usual place.

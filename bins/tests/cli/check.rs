@@ -141,7 +141,7 @@ fn a_check_without_credentials_said_nothing_else() {
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let said = points(&check(&stage).with_code(1));
     assert!(point(&said, ".oci/config").starts_with("wrong "), "{said:#?}");
-    assert!(!said.iter().any(|point| point.contains("does not answer")), "{said:#?}");
+    assert!(!said.iter().any(|point| point.contains("the cloud does not answer")), "{said:#?}");
     let _ = point(&said, "slurm.conf will change");
 }
 
@@ -311,4 +311,14 @@ fn give(path: &std::path::Path, user: u32) {
             give(&entry.unwrap().path(), user);
         }
     }
+}
+
+#[test]
+fn a_slurmctld_that_does_not_answer_was_waited_for_and_never_named() {
+    let stage = Stage::new();
+    let said = points(&check(&stage).with_code(0));
+    let down = point(&said, "slurmctld does not answer");
+    assert!(down.starts_with("odd ") && down.contains("systemctl status slurmctld"), "{said:#?}");
+    let said = points(&check(&stage.running()).with_code(0));
+    assert!(point(&said, "slurmctld is up").starts_with("ok "), "{said:#?}");
 }

@@ -18,6 +18,7 @@ use nix::unistd::getuid;
 use provision::plan::Refusal;
 use serde_json::json;
 use slurmconf::{Config, Markers};
+use slurmctl::Controller as _;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -27,7 +28,7 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_mins(2);
 
 /// What was found about one point.
-enum Point {
+pub(super) enum Point {
     Well(String),
     /// It works, and could be better.
     Odd(String),
@@ -41,8 +42,10 @@ pub(super) async fn all(
     context: &Context,
     common: &Common,
     (inputs, new): (Option<&Inputs>, &Result<String, Trouble>),
+    slurmctld: Option<Point>,
 ) -> u8 {
     let mut points = configuration(context, new);
+    points.extend(slurmctld);
     points.extend(cloud(context, inputs).await);
     let nodes = inputs.map(|inputs| &inputs.cluster.nodes[..]).unwrap_or_default();
     points.extend(fit::homeless(nodes, context).map(Wrong));
@@ -61,6 +64,19 @@ pub(super) async fn all(
     let wrong = points.iter().any(|point| matches!(point, Wrong(_)));
     print(context, common, &points);
     if wrong { SOME_FAILED } else { WELL }
+}
+
+/// Whether slurmctld is there. One that is not is asked nothing more: each answer would be waited for.
+pub(super) async fn slurmctld(context: &mut Context) -> Option<Point> {
+    // Why there is no scontrol is said elsewhere.
+    if context.slurm.controller.ping().await.ok()? {
+        return Some(Well(format!("slurmctld is up: {}", context.slurm.controller.version())));
+    }
+    context.slurm.controller = wiring::nobody(context.slurm.controller.version());
+    Some(Odd(
+        "slurmctld does not answer, so that nodes with jobs cannot be told from others: systemctl status slurmctld"
+            .to_owned(),
+    ))
 }
 
 /// What can be read, and what is wrong with what cannot.
