@@ -98,7 +98,7 @@ fn a_prefix_gets_programs_names_pages_units_and_examples() {
     units(&prefix);
 }
 
-/// Every page has what a page has, and is one that `man` can show.
+/// Every page has what a page has, and is one that can be shown.
 fn pages(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -107,17 +107,11 @@ fn pages(folder: &Path) {
             assert!(page.contains(section), "{}: no {section}", path.display());
         }
         assert!(!page.contains(".SH EXTRA"), "{}: examples are called so", path.display());
-        if Path::new("/usr/bin/man").exists() && Path::new("/usr/bin/groff").exists() {
-            let mut command = Command::new("man");
-            command
-                .args(["--warnings", "-l"])
-                .arg(&path)
-                .env("MANWIDTH", "100")
-                .env("LC_ALL", "C.UTF-8");
-            let shown = well(&mut command);
-            assert!(text(&shown).contains("SYNOPSIS"), "{}: {shown:?}", path.display());
-            assert!(shown.stderr.is_empty(), "{}: {shown:?}", path.display());
-        }
+        // As man does it; man itself is a stub on machines that are kept small.
+        let shown =
+            well(Command::new("groff").args(["-Kutf8", "-Tutf8", "-man", "-ww"]).arg(&path));
+        assert!(text(&shown).contains("SYNOPSIS"), "{}: {shown:?}", path.display());
+        assert!(shown.stderr.is_empty(), "{}: {shown:?}", path.display());
     }
 }
 

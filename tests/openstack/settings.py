@@ -90,7 +90,8 @@ def _nova(run, venv, ports):
     return {
         'DEFAULT': {'log_file': f'{run}/log/nova.log', 'host': 'fakehost', 'compute_driver': 'steered.SteeredDriver',
                     'transport_url': 'fake:///', 'state_path': f'{run}/state', 'my_ip': HOST,
-                    'rpc_response_timeout': 180, 'sync_power_state_interval': -1,
+                    # One process does all of Nova here, and its heartbeat may be late.
+                    'service_down_time': 3600, 'rpc_response_timeout': 180, 'sync_power_state_interval': -1,
                     'instance_delete_interval': 0, 'heal_instance_info_cache_interval': -1},
         'api_database': {'connection': database(run, 'nova_api')},
         'database': {'connection': database(run, 'nova_cell1')},

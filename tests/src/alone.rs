@@ -84,7 +84,8 @@ pub fn inside(arguments: &[&str]) -> ExitStatus {
         .arg(program())
         .args(arguments)
         .env(INSIDE, dir.path());
-    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+    for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
+    {
         command.env_remove(name);
     }
     let mut child = command.spawn().expect("util-linux is installed");

@@ -96,13 +96,6 @@ impl Builder {
         self
     }
 
-    /// The same, if nobody has chosen.
-    pub(crate) fn patient(&mut self, seconds: u32) {
-        if self.wishes.resume_timeout == Wishes::default().resume_timeout {
-            self.wishes.resume_timeout = seconds;
-        }
-    }
-
     /// How many seconds a node may be silent.
     #[must_use]
     pub fn slurmd_timeout(mut self, seconds: u32) -> Self {
@@ -114,6 +107,13 @@ impl Builder {
     #[must_use]
     pub fn slurmctld_timeout(mut self, seconds: u32) -> Self {
         self.wishes.slurmctld_timeout = seconds;
+        self
+    }
+
+    /// For how many seconds the credential of a job is good.
+    #[must_use]
+    pub fn credential(mut self, seconds: u32) -> Self {
+        self.wishes.credential = seconds;
         self
     }
 

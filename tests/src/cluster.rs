@@ -113,20 +113,17 @@ impl<C: Site> Cluster<C> {
             .expect("coreutils are installed")
     }
 
-    /// What one of Slurm's programs prints.
+    /// What one of Slurm's programs prints; it is asked again while slurmctld is too busy to answer.
     #[must_use]
     pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let mut output = self.slurm(program, arguments);
-        // A question may be asked again; a job would be there twice.
-        if program != "sbatch" {
-            let _ = wait(|| {
-                let late = is_busy(&output);
-                if late {
-                    output = self.slurm(program, arguments);
-                }
-                (!late).then_some(())
-            });
-        }
+        let _ = wait(|| {
+            let late = is_busy(&output);
+            if late {
+                output = self.slurm(program, arguments);
+            }
+            (!late).then_some(())
+        });
         let log = || self.log("slurmctld.log");
         assert!(output.status.success(), "{program} {arguments:?}: {output:?}\n{}", log());
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -318,7 +315,7 @@ impl<C: Site> Cluster<C> {
 }
 
 /// True if slurmctld was too busy to answer, or between its end and its next start.
-fn is_busy(output: &Output) -> bool {
+pub(crate) fn is_busy(output: &Output) -> bool {
     let words = String::from_utf8_lossy(&output.stderr);
     let excuses = ["Socket timed out", "Unable to contact slurm controller", "Zero Bytes were"];
     !output.status.success() && excuses.iter().any(|excuse| words.contains(excuse))

@@ -18,12 +18,15 @@ pub enum Addresses {
 pub(crate) struct Wishes {
     /// Seconds until an idle node goes.
     pub(crate) suspend: u32,
-    /// Seconds that a node may take to come.
+    /// Seconds that a node may take to come: longer than tests are patient, so that what is seen before is our work.
     pub(crate) resume_timeout: u32,
     /// Seconds until a node that does not answer is down.
     pub(crate) slurmd_timeout: u32,
     /// Seconds for which clients try to reach slurmctld.
     pub(crate) slurmctld_timeout: u32,
+    /// Seconds until a job's credential ends: within them its nodes have to be told of it, and for so long it waits when it is
+    /// put back in the queue.
+    pub(crate) credential: u32,
     pub(crate) addresses: Addresses,
     /// Slurm runs the reboot program on the node itself.
     pub(crate) reboot_on_the_node: bool,
@@ -35,9 +38,10 @@ impl Default for Wishes {
     fn default() -> Self {
         Self {
             suspend: 2,
-            resume_timeout: 90,
+            resume_timeout: 600,
             slurmd_timeout: 300,
             slurmctld_timeout: 10,
+            credential: 5,
             addresses: Addresses::Registered,
             reboot_on_the_node: false,
             partitions: "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
@@ -56,7 +60,7 @@ pub(crate) fn slurm_conf(release: &Release, dir: &Path, wishes: &Wishes) -> Stri
         parameters.push("cloud_reg_addrs");
     }
     let private = if release.is_old() { "PrivateData=cloud\n" } else { "" };
-    let (daemons, times) = (daemons(release, dir), times(wishes));
+    let (daemons, times) = (daemons(release, dir, wishes.credential), times(wishes));
     let (at, parameters) = (dir.display(), parameters.join(","));
     format!(
         "{daemons}{times}SlurmctldParameters={parameters}
@@ -93,7 +97,7 @@ ResumeRate=0
     )
 }
 
-fn daemons(release: &Release, dir: &Path) -> String {
+fn daemons(release: &Release, dir: &Path, credential: u32) -> String {
     let dir = dir.display();
     let user = Command::new("id").arg("-un").output().expect("coreutils are installed");
     let user = String::from_utf8_lossy(&user.stdout);
@@ -107,7 +111,7 @@ SlurmdUser={user}
 PluginDir={plugins}
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={dir}/run/munge,cred_expire=5
+AuthInfo=socket={dir}/run/munge,cred_expire={credential}
 StateSaveLocation={dir}/state
 SlurmdSpoolDir={dir}/spool/%n
 SlurmctldPidFile={dir}/run/slurmctld.pid

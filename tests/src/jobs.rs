@@ -1,9 +1,14 @@
 //! Jobs of a test's cluster.
 
-use crate::cluster::{Cluster, value};
+use crate::cluster::{Cluster, is_busy, value};
+use crate::patience::wait;
 use crate::site::Site;
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many jobs this process has submitted.
+static SUBMISSIONS: AtomicU32 = AtomicU32::new(0);
 
 impl<C: Site> Cluster<C> {
     /// Submits a batch job with these options, such as `--nodes=4`, and gives its number.
@@ -12,9 +17,28 @@ impl<C: Site> Cluster<C> {
         let output = format!("--output={}", self.dir().join("log/job-%j.out").display());
         // What srun says of itself, as that it waits for the step before, is no output of the job.
         let error = format!("--error={}", self.dir().join("log/job-%j.err").display());
-        let words = [&["--parsable", &output, &error], options, &["--wrap", script]].concat();
-        let printed = self.ask("sbatch", &words);
-        printed.trim().parse().unwrap_or_else(|_| panic!("sbatch printed {printed:?}"))
+        // By this a job is found again whose submission had no answer.
+        let mark = format!("submission-{}", SUBMISSIONS.fetch_add(1, Ordering::Relaxed));
+        let comment = format!("--comment={mark}");
+        let words =
+            [&["--parsable", &output, &error, &comment], options, &["--wrap", script]].concat();
+        let job = wait(|| {
+            let output = self.slurm("sbatch", &words);
+            let printed = String::from_utf8_lossy(&output.stdout);
+            match printed.trim().parse() {
+                Ok(job) if output.status.success() => Some(job),
+                _ if is_busy(&output) => self.submitted(&mark),
+                _ => panic!("sbatch {words:?}: {output:?}\n{}", self.log("slurmctld.log")),
+            }
+        });
+        job.unwrap_or_else(|| panic!("sbatch has no answer\n{}", self.log("slurmctld.log")))
+    }
+
+    /// The number of a job with this comment, if there is one.
+    fn submitted(&self, mark: &str) -> Option<u32> {
+        let jobs = self.ask("squeue", &["--noheader", "--states=all", "--format=%i %k"]);
+        let mut jobs = jobs.lines().filter_map(|line| line.trim().split_once(' '));
+        jobs.find(|(_, comment)| *comment == mark)?.0.parse().ok()
     }
 
     /// A line of a script that waits for a file of this name.

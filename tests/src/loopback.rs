@@ -181,13 +181,14 @@ fn complaints(directory: &Path) -> String {
 
 impl Drop for Loopback {
     fn drop(&mut self) {
-        let mismatches = self.token_mismatches();
+        let (ended, mismatches) = (self.child.ended(), self.token_mismatches());
         // Not by a kill at once: it ends its machines first.
         self.child.signal("TERM");
         let _ = wait_for(END, || self.child.ended());
         // A body that drifts under one token would be launched a second time and not be noticed.
         if !std::thread::panicking() {
-            assert!(matches!(mismatches, None | Some(0)), "a token had two bodies: {mismatches:?}");
+            let known = ended.is_some() || mismatches == Some(0);
+            assert!(known, "a token had two bodies, or nobody knows: {mismatches:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use cloud_sim::{Capacity, Fault, Limit, Recorded, Rule, Throttle};
 use e2e::{Cluster, on_each_release};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const FIRST: &str = "Uocm:PHX-AD-1";
 
@@ -13,10 +13,8 @@ fn room(zone: &str, instances: u64) -> Capacity {
     Capacity { availability_domain, shape: None, instances, fails_later: false }
 }
 
-/// A third of ResumeTimeout, which is when a job is back in the queue without us; how long it takes is printed.
-const AT_ONCE: Duration = Duration::from_secs(30);
-
-/// Submits a job that the cloud refuses, waits until Slurm has it back, and says how long that took.
+/// Submits a job that the cloud refuses, waits until Slurm has it back, and says how long that took. Without us it would be
+/// back only after ResumeTimeout, which is longer than we are patient.
 fn refused(cluster: &Cluster, words: &str) -> u32 {
     cluster.cloud().clear_requests();
     let job = cluster.submit(&["--nodes=2"], "srun hostname");
@@ -29,10 +27,9 @@ fn refused(cluster: &Cluster, words: &str) -> u32 {
     cluster.until("the job is back in the queue", || cluster.job(job, "Restarts") != "0");
     let took = no.elapsed();
     println!(
-        "{words}: from the cloud's no to the requeue {:.1} s (ResumeTimeout 90 s)",
+        "{words}: from the cloud's no to the requeue {:.1} s (ResumeTimeout 600 s)",
         took.as_secs_f64()
     );
-    assert!(took < AT_ONCE, "{}", cluster.story());
     waits(cluster, job, words);
     job
 }
@@ -84,14 +81,14 @@ fn no_room_later(cluster: &Cluster) {
 
 fn bears_faults(series: &str) {
     let cluster = Cluster::builder(series).nodes(4).suspend_time(1).start();
-    let completes = |what: &str, status: Option<u16>| -> usize {
+    let completes = |what: &str, is_such: fn(&Recorded) -> bool| -> usize {
         cluster.cloud().clear_requests();
         let before = cluster.cloud().instances().len();
         let begun = Instant::now();
         let job = cluster.submit(&["--nodes=4"], "srun hostname");
         cluster.wait_job(job, "COMPLETED");
         assert_eq!(cluster.hosts(job).len(), 4, "{what}: {}", cluster.output(job));
-        let wrong = answers(&cluster, |request| request.status == status);
+        let wrong = answers(&cluster, is_such);
         assert_ne!(wrong, 0, "{what} was to be seen\n{}", cluster.story());
         cluster.cloud().clear_faults();
         cluster.cloud().set_throttle(&[]);
@@ -104,19 +101,21 @@ fn bears_faults(series: &str) {
         per_second: 4.0,
         burst: 2.0,
     }]);
-    let _ = completes("throttle storm", Some(429));
+    let _ = completes("throttle storm", |request| request.status == Some(429));
     let unavailable = Fault::answer(503, "ServiceUnavailable", "try again");
     cluster.cloud().add_fault(&Rule { probability: 0.3, ..Rule::always("*", unavailable) });
-    let _ = completes("5xx", Some(503));
+    let _ = completes("5xx", |request| request.status == Some(503));
     for fault in [Fault::DropAfter, Fault::DropBefore] {
         cluster
             .cloud()
             .add_fault(&Rule { count: Some(2), ..Rule::always("LaunchInstance", fault) });
     }
-    assert_eq!(completes("lost answers", None), 4, "a machine for each node, once");
+    let lost = completes("lost answers", |request| request.status.is_none());
+    assert_eq!(lost, 4, "a machine for each node, once");
     let late = Fault::Delay { millis: 2000 };
     cluster.cloud().add_fault(&Rule { count: Some(3), ..Rule::always("*", late) });
-    assert_eq!(completes("late answers", Some(200)), 4, "a machine for each node, once");
+    let late = completes("late answers", |request| !request.faults.is_empty());
+    assert_eq!(late, 4, "a machine for each node, once");
 }
 
 fn goes_elsewhere(series: &str) {

@@ -9,7 +9,8 @@ fn names(nodes: usize) -> BTreeSet<String> {
 }
 
 fn comes_and_goes(series: &str, nodes: usize, addresses: Addresses) {
-    let cluster = Cluster::builder(series).nodes(nodes).addresses(addresses).start();
+    // On all of them a step has to begin before its credential ends, and two cores may be all there is.
+    let cluster = Cluster::builder(series).nodes(nodes).addresses(addresses).credential(60).start();
     let job = cluster.submit(&[&format!("--nodes={nodes}")], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
     assert_eq!(cluster.hosts(job), names(nodes), "{}", cluster.output(job));

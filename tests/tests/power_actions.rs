@@ -7,12 +7,8 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 #[test]
 fn nodes_come_reboot_fail_and_go_by_power_actions() {
     alone(|| {
-        let cluster = Cluster::builder("26.05")
-            .nodes(1)
-            .suspend_time(600)
-            .resume_timeout(30)
-            .printed_programs()
-            .start();
+        let cluster =
+            Cluster::builder("26.05").nodes(1).suspend_time(600).printed_programs().start();
         let conf = std::fs::read_to_string(cluster.dir().join("etc/slurm.conf")).unwrap();
         assert_eq!(conf.matches("PowerAction=").count(), 4, "{conf}");
         let runs = || {
@@ -29,6 +25,7 @@ fn nodes_come_reboot_fail_and_go_by_power_actions() {
         cluster.suspend_after(1);
         cluster.wait_empty();
 
+        cluster.set("ResumeTimeout", 10);
         cluster.fate(NODE, "never");
         let job = cluster.submit(&["--nodes=1"], "srun hostname");
         cluster.until("startnode has started it", || cluster.live() == [NODE]);
@@ -36,6 +33,7 @@ fn nodes_come_reboot_fail_and_go_by_power_actions() {
             cluster.log("slurmctld.log").contains("ResumeTimeout") && cluster.live().is_empty()
         });
         cluster.clear_fates();
+        cluster.set("ResumeTimeout", 600);
         let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "1"]);
         cluster.wait_job(job, "COMPLETED");
         cluster.wait_empty();

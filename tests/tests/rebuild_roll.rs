@@ -7,11 +7,10 @@ const OLD: &str = "ocid1.image.oc1.phx.img000";
 const NEW: &str = "ocid1.image.oc1.phx.new";
 
 /// A cluster with all nodes up, on the old image.
-fn cluster(series: &str, nodes: usize, resume_timeout: u32) -> Cluster {
+fn cluster(series: &str, nodes: usize) -> Cluster {
     let cluster = Cluster::builder(series)
         .nodes(nodes)
         .suspend_time(600)
-        .resume_timeout(resume_timeout)
         .config(&format!("image_id: {OLD}"))
         .start();
     let job = cluster.submit(&[&format!("--nodes={nodes}")], "srun hostname");
@@ -25,7 +24,7 @@ fn on_image(cluster: &Cluster, image: &str) -> usize {
 }
 
 fn rolls(series: &str) {
-    let cluster = cluster(series, 8, 90);
+    let cluster = cluster(series, 8);
     assert_eq!(on_image(&cluster, OLD), 8);
     let run = |_| cluster.submit(&["--nodes=2", "--exclusive"], "srun sleep 2 && srun hostname");
     let jobs: Vec<u32> = (0..8).map(run).collect();
@@ -52,7 +51,8 @@ fn rolls(series: &str) {
 }
 
 fn stops(series: &str) {
-    let cluster = cluster(series, 3, 20);
+    let cluster = cluster(series, 3);
+    cluster.set("ResumeTimeout", 10);
     for number in 1..=3 {
         cluster.fate(&format!("vm-standard2-1-ad1-000{number}"), "never");
     }
@@ -63,7 +63,7 @@ fn stops(series: &str) {
 
 /// The cloud refuses: the roll knows at once, and does not wait until Slurm has given the node up.
 fn stops_at_once(series: &str) {
-    let cluster = cluster(series, 2, 300);
+    let cluster = cluster(series, 2);
     let refused = Fault::answer(400, "InvalidParameter", "no such image");
     cluster.cloud().add_fault(&Rule::always("UpdateInstance", refused));
     let rolled = cluster.run("rebuild", &["submit", "--image", "citc-ol9-new", "--batch", "1"]);

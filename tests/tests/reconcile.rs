@@ -21,7 +21,7 @@ fn cluster_with(up: u32, slurmd_timeout: u32) -> Cluster {
 }
 
 fn cluster(up: u32) -> Cluster {
-    cluster_with(up, 6)
+    cluster_with(up, 300)
 }
 
 /// Runs it until something is so, which it has to have said that it mends: what ends a machine or a job is done only when it

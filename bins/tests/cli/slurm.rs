@@ -4,7 +4,7 @@ use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, munged, own_port}
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A release, and once it is started munged and slurmctld.
 pub(crate) struct Slurm {
@@ -103,16 +103,23 @@ impl Slurm {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// What one of Slurm's programs prints.
-    pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
+    fn output(&self, program: &str, arguments: &[&str]) -> Output {
         let mut command = self.release.client(program, &self.dir.join("etc/slurm.conf"));
-        let output = command.args(arguments).current_dir(self.dir.join("run")).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        command.args(arguments).current_dir(self.dir.join("run")).output().unwrap()
+    }
+
+    /// What one of Slurm's programs prints; it has to succeed, or to say that there is no such thing.
+    pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.output(program, arguments);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let well = output.status.success() || printed.contains(" not found");
+        assert!(well, "{program} {arguments:?}: {output:?}");
+        printed
     }
 
     /// True if slurmctld answers.
     pub(crate) fn is_up(&self) -> bool {
-        self.ask("scontrol", &["ping"]).contains("is UP")
+        String::from_utf8_lossy(&self.output("scontrol", &["ping"]).stdout).contains("is UP")
     }
 
     /// A field of what slurmctld says of a node.

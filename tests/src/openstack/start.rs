@@ -16,11 +16,9 @@ const IMAGE: &str = "image-1";
 impl Builder {
     /// Starts it all in a real OpenStack, and waits until slurmctld answers.
     ///
-    /// Machines are slurmd that we boot when their server is ACTIVE. New servers have the image `image-1`. Nodes may take ten
-    /// minutes to come, unless a time was chosen: Nova has one process here, and no core to itself.
+    /// Machines are slurmd that we boot when their server is ACTIVE. New servers have the image `image-1`.
     #[must_use]
-    pub fn start_on_openstack(mut self) -> Cluster<OpenStack> {
-        self.patient(600);
+    pub fn start_on_openstack(self) -> Cluster<OpenStack> {
         let clouds = directory().expect("a cluster is made in a scenario").join("clouds.yaml");
         let (home, munged) =
             self.prepare(&format!("export OS_CLIENT_CONFIG_FILE={}\n", clouds.display()));

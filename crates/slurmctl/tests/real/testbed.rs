@@ -7,7 +7,6 @@ use slurmconf::SlurmVersion;
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
 use std::{
     fs,
-    net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -126,11 +125,7 @@ impl Testbed {
 
     /// What a node's line needs so that slurmds of several nodes can live on this machine.
     pub(crate) fn local(nodes: usize) -> String {
-        // Held until all are taken, so that no two are the same.
-        let sockets: Vec<TcpListener> =
-            (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports: Vec<String> =
-            sockets.iter().map(|socket| socket.local_addr().unwrap().port().to_string()).collect();
+        let ports: Vec<String> = (0..nodes).map(|_| own_port().to_string()).collect();
         format!("NodeAddr=127.0.0.1 NodeHostname={} Port={}", hostname(), ports.join(","))
     }
 

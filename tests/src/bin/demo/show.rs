@@ -88,6 +88,8 @@ impl<C: Site> Show<C> {
 
     /// Leaves the cluster to whoever wants to use it.
     pub(crate) fn stay(&mut self) {
+        // Before anybody is told to use it: slurmctld reads its file anew.
+        self.cluster.suspend_after(30);
         let at = self.cluster.dir().display();
         let enter = self.cluster.dir().join("enter");
         let enter = enter.display();
@@ -96,7 +98,6 @@ impl<C: Site> Show<C> {
         println!("  {enter} squeue");
         println!("  cat {at}/slurm-*.out");
         println!("  {enter} listnodes");
-        self.cluster.suspend_after(30);
         loop {
             let _ = wait(|| None::<()>);
         }
