@@ -143,12 +143,11 @@ pub fn own_environment(common: &Common, settings: &Settings, read: Environment) 
 pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Trouble> {
     let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
     let text = std::fs::read_to_string(path).map_err(|error| {
-        let remedy = "write one (examples/ has them for each cloud) or name another with --config";
+        let remedy = "write one (share/doc/slurm-elastic/examples has them for each cloud) or name another with --config";
         Trouble::new(format!("cannot read the configuration {}: {error}; {remedy}", path.display()))
     })?;
     let loaded = Settings::read(&path.display().to_string(), &text).map_err(|errors| {
-        let remedy =
-            "docs/configuration.md says what each key may be, and examples/ has whole files";
+        let remedy = "share/doc/slurm-elastic has docs/configuration.md, which says what each key may be, and examples";
         Trouble::from_errors(&errors).advising(remedy)
     })?;
     let warnings = loaded.warnings.iter().map(|warning| chain(warning)).collect();
@@ -239,6 +238,15 @@ impl Context {
         if wiring::fill(&mut self.slurm, names).await {
             self.site.keypairs = wiring::keypairs(&self.settings, &self.slurm.config);
         }
+    }
+
+    /// What is not to be seen of Slurm, and what to do about it.
+    #[must_use]
+    pub fn hidden(&self) -> Option<String> {
+        let hides = self.slurm.config.hides_nodes(self.slurm.controller.version());
+        let text = "slurmctld hides elastic nodes that are powered down, so that one that is DOWN stays so, and a machine \
+            that was left running is not found: set PrivateData=cloud in slurm.conf";
+        hides.then(|| text.to_owned())
     }
 
     /// Goes on without an image that is not there: what needs none is done, and the rest is refused.

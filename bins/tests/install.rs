@@ -103,13 +103,14 @@ fn pages(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let page = fs::read_to_string(&path).unwrap();
-        for section in [".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS"] {
-            assert!(page.contains(section), "{}: no {section}", path.display());
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "FILES", "\"SEE ALSO\""] {
+            assert!(page.contains(&format!(".SH {section}")), "{}: no {section}", path.display());
         }
         assert!(!page.contains(".SH EXTRA"), "{}: examples are called so", path.display());
         // As man does it; man itself is a stub on machines that are kept small.
-        let shown =
-            well(Command::new("groff").args(["-Kutf8", "-Tutf8", "-man", "-ww"]).arg(&path));
+        let shown = well(
+            Command::new("groff").args(["-Kutf8", "-Tutf8", "-P-cbou", "-man", "-ww"]).arg(&path),
+        );
         assert!(text(&shown).contains("SYNOPSIS"), "{}: {shown:?}", path.display());
         assert!(shown.stderr.is_empty(), "{}: {shown:?}", path.display());
     }

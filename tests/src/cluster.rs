@@ -329,7 +329,10 @@ fn change_line(path: &Path, beginning: &str, value: &dyn Display) {
         Some(_) => format!("{beginning}{value}\n"),
         None => format!("{line}\n"),
     });
-    fs::write(path, changed.collect::<String>()).expect("our own file");
+    // Whole: one of Slurm's programs may be reading it.
+    let new = path.with_extension("new");
+    fs::write(&new, changed.collect::<String>()).expect("a directory of ours");
+    fs::rename(&new, path).expect("our own file");
 }
 
 /// The value of a field such as `State=IDLE`.

@@ -25,7 +25,8 @@ fn four_nodes_as_an_ordinary_user() {
 
 /// Nodes say where they are when they register, and nobody else can: the cloud keeps their addresses to itself.
 fn addresses_of_their_own(series: &str) {
-    let cluster = Cluster::builder(series).nodes(2).suspend_time(600).start();
+    // startnode asks for them until shortly before ResumeTimeout, and 24.11 reads its file anew only when it has ended.
+    let cluster = Cluster::builder(series).nodes(2).suspend_time(600).resume_timeout(90).start();
     let secret = Fault::answer(503, "ServiceUnavailable", "try again");
     for operation in ["ListVnicAttachments", "ListPrivateIps", "GetVnic"] {
         cluster.cloud().add_fault(&Rule::always(operation, secret.clone()));

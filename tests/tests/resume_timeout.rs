@@ -14,13 +14,13 @@ fn never_boots(series: &str) {
     let first = cluster.machines().remove(0).id;
     cluster.until("ResumeTimeout", || cluster.log("slurmctld.log").contains("ResumeTimeout"));
     cluster.clear_fates();
-    // Those that do boot may take their time.
-    cluster.set("ResumeTimeout", 600);
     cluster.until("the machine that never booted is gone", || {
         cluster.machines().iter().all(|machine| machine.id != first)
     });
     let log = cluster.log("elastic.log");
     assert!(log.contains("begin: failed"), "ResumeFailProgram has run\n{}", cluster.story());
+    // Those that do boot may take their time.
+    cluster.set("ResumeTimeout", 600);
     // Only now: it would have found the machine, too.
     let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "1"]);
     cluster.wait_job(job, "COMPLETED");

@@ -147,10 +147,12 @@ async fn points(arguments: &Arguments, mut context: Context) -> u8 {
     let slurmctld = check::slurmctld(&mut context).await;
     let inputs = Inputs::read(&arguments.sources, &context).await;
     let new = match &inputs {
-        Ok(inputs) => planned(arguments, &context, inputs).await,
-        Err(trouble) => Err(trouble.clone()),
+        Ok(inputs) => Some(planned(arguments, &context, inputs).await),
+        Err(_) if check::only_rebuilds(&context, &arguments.sources.limits) => None,
+        Err(trouble) => Some(Err(trouble.clone())),
     };
-    check::all(&context, &arguments.common, (inputs.as_ref().ok(), &new), slurmctld).await
+    let new = new.as_ref();
+    check::all(&context, &arguments.common, (inputs.as_ref().ok(), new), slurmctld).await
 }
 
 /// What would stand between the markers.

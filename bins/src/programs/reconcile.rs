@@ -93,7 +93,8 @@ async fn round(arguments: &Arguments) -> Result<(u8, bool), Trouble> {
 async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
     let common = &arguments.common;
     if arguments.apply {
-        let report = run::reconcile(run).await;
+        let mut report = run::reconcile(run).await;
+        report.findings.extend(hidden(context));
         note(context, &report.findings);
         if !common.json {
             tell(context, &report.findings);
@@ -103,13 +104,21 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
         // Who forgets what it has seen never sees anything twice, and puts little right.
         return if blind || context.forgets { SOME_FAILED } else { code };
     }
-    let (plan, look) = run::preview_reconcile(run).await;
+    let (mut plan, look) = run::preview_reconcile(run).await;
+    plan.findings.extend(hidden(context));
     if plan.findings.is_empty() && plan.is_idle() && !common.json {
         context.output.say("all is well");
     } else {
         context.show(common, &plan);
     }
-    context.blind(&look)
+    if context.hidden().is_some() { SOME_FAILED } else { context.blind(&look) }
+}
+
+/// That there is more to compare than slurmctld tells.
+fn hidden(context: &Context) -> Option<Finding> {
+    let text = context.hidden()?;
+    let (kind, handling) = (FindingKind::Blind, Handling::Told);
+    Some(Finding { kind, node: None, instances: Vec::new(), text, handling })
 }
 
 fn tell(context: &Context, findings: &[Finding]) {

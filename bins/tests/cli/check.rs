@@ -322,3 +322,39 @@ fn a_slurmctld_that_does_not_answer_was_waited_for_and_never_named() {
     let said = points(&check(&stage.running()).with_code(0));
     assert!(point(&said, "slurmctld is up").starts_with("ok "), "{said:#?}");
 }
+
+#[test]
+fn a_cluster_that_is_only_rebuilt_lacked_all_that_makes_nodes_elastic() {
+    let rebuilt = |conf: &mut String| {
+        let kept = |line: &&str| {
+            let line = line.trim_start_matches('#').trim_start();
+            !["Resume", "Suspend", "STARTNODES", "ENDNODES"]
+                .iter()
+                .any(|word| line.starts_with(word))
+        };
+        *conf = conf.lines().filter(kept).map(|line| format!("{line}\n")).collect();
+    };
+    let stage = Stage::with(|_| {}, rebuilt);
+    let limits = fs::read_to_string(stage.path("limits.yaml")).unwrap();
+    fs::remove_file(stage.path("limits.yaml")).unwrap();
+    let said = points(&check(&stage).with_code(0));
+    assert!(point(&said, "only what rebuild needs").starts_with("ok "), "{said:#?}");
+    assert!(point(&said, "RebootProgram=/bin/true").starts_with("ok "), "{said:#?}");
+    // Who writes limits wants nodes.
+    stage.write("limits.yaml", &limits);
+    let said = points(&check(&stage).with_code(1));
+    assert!(point(&said, "no ResumeProgram").starts_with("wrong "), "{said:#?}");
+}
+
+#[test]
+fn a_slurm_that_is_too_old_was_all_well() {
+    let stage = Stage::new().running();
+    let old = "case \"$1\" in --version|-V) echo slurm 20.02.7; exit;; esac; exec \"$REAL/scontrol\" \"$@\"";
+    stage.slurm.fake(&Fake { scontrol: old, sbatch: "exit 1" });
+    let real = stage.slurm.bin().display().to_string();
+    let bin = stage.path("bin").display().to_string();
+    stage.write("startnode.yaml", &stage.configuration().replace(&real, &bin));
+    let said = points(&check(&stage).with_code(1));
+    let old = point(&said, "Slurm 20.02.7 is too old");
+    assert!(old.starts_with("wrong ") && old.ends_with("22.05 or newer is needed"), "{said:#?}");
+}

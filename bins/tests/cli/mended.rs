@@ -20,6 +20,21 @@ fn a_good_file_was_put_back_as_22_05_did_not_show_its_nodes() {
     assert!(stage.slurm.is_up());
 }
 
+#[test]
+fn all_was_well_with_nodes_that_22_05_does_not_show() {
+    for (private, code) in [("", 1), ("PrivateData=cloud\n", 0)] {
+        let hide = |conf: &mut String| *conf = conf.replace("PrivateData=cloud\n", private);
+        let stage = Stage::on("22.05", |_| {}, hide).running();
+        for arguments in [&[][..], &["--apply"]] {
+            let ended = stage.run("reconcile", arguments).with_code(code);
+            let said = ended.stdout.contains("set PrivateData=cloud in slurm.conf");
+            assert_eq!(said, code == 1, "{ended:#?}");
+        }
+        let ended = stage.run("finish", &["--check"]);
+        assert_eq!(ended.stdout.contains("set PrivateData=cloud"), code == 1, "{ended:#?}");
+    }
+}
+
 /// slurmctld waits for startnode before it reads its file, and startnode's scontrol for slurmctld.
 #[test]
 fn a_good_file_was_put_back_as_slurmctld_did_not_answer_in_time() {

@@ -27,6 +27,24 @@ fn what_slurm_conf_needs_before_power_actions() {
     assert!(said.contains("gives its programs no arguments"), "{said}");
 }
 
+/// Of two lines of one name slurmctld takes the later.
+#[test]
+fn printed_lines_lost_what_slurm_conf_said() {
+    let more = |conf: &mut String| {
+        let lines = "SuspendTime=77\nSlurmctldParameters=enable_configless,idle_on_node_suspend\nPrivateData=jobs,cloud\n";
+        conf.push_str(lines);
+    };
+    let stage = Stage::on("22.05", |_| {}, more);
+    let printed = lines(&stage);
+    for line in [
+        "SuspendTime=77",
+        "SlurmctldParameters=idle_on_node_suspend,cloud_reg_addrs,reboot_from_controller,enable_configless",
+        "PrivateData=cloud,jobs",
+    ] {
+        assert!(printed.lines().any(|printed| printed == line), "{line}: {printed}");
+    }
+}
+
 #[test]
 fn what_slurm_conf_needs_with_power_actions() {
     let stage = Stage::on("26.05", |_| {}, |_| {});

@@ -17,7 +17,7 @@ use cloud_core::{ImageFilter, InstanceFilter};
 use nix::unistd::getuid;
 use provision::plan::Refusal;
 use serde_json::json;
-use slurmconf::{Config, Markers};
+use slurmconf::{Config, Markers, SlurmVersion};
 use slurmctl::Controller as _;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// Nodes of most clouds take longer than this to come.
 const SHORT: Duration = Duration::from_mins(2);
+
+/// The oldest Slurm that knows all that it is told.
+const OLDEST: SlurmVersion = SlurmVersion::new(22, 5);
 
 /// What was found about one point.
 pub(super) enum Point {
@@ -37,11 +40,21 @@ pub(super) enum Point {
 
 use Point::{Odd, Well, Wrong};
 
-/// Checks everything and says what it found; `new` is what would stand between the markers.
+/// True where Slurm starts and stops no nodes, and nobody wants it to: it has nodes rebuilt, as StackHPC's appliance does.
+pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
+    let power = &context.slurm.config.power;
+    power.reboot_program.is_some()
+        && power.resume_program.is_none()
+        && power.suspend_program.is_none()
+        && context.slurm.config.cloud_nodes().is_empty()
+        && !limits.exists()
+}
+
+/// Checks everything and says what it found; `new` is what would stand between the markers, if there is to be anything.
 pub(super) async fn all(
     context: &Context,
     common: &Common,
-    (inputs, new): (Option<&Inputs>, &Result<String, Trouble>),
+    (inputs, new): (Option<&Inputs>, Option<&Result<String, Trouble>>),
     slurmctld: Option<Point>,
 ) -> u8 {
     let mut points = configuration(context, new);
@@ -55,10 +68,14 @@ pub(super) async fn all(
     }
     let gres = inputs.and_then(|inputs| fit::gres(&inputs.cluster, &context.slurm.config));
     points.extend(gres.map(Wrong));
-    points.extend(power(&context.slurm.config));
+    match new {
+        Some(_) => points.extend(power(&context.slurm.config)),
+        None => points.push(reboot(&context.slurm.config)),
+    }
+    points.extend(context.hidden().map(Wrong));
     points.extend(calls::configuration(&context.slurm.config, common));
     points.extend(files::points(context, common));
-    if let (Some(inputs), Ok(new)) = (inputs, new) {
+    if let (Some(inputs), Some(Ok(new))) = (inputs, new) {
         points.push(section(&inputs.marked, new));
     }
     let wrong = points.iter().any(|point| matches!(point, Wrong(_)));
@@ -69,10 +86,17 @@ pub(super) async fn all(
 /// Whether slurmctld is there. One that is not is asked nothing more: each answer would be waited for.
 pub(super) async fn slurmctld(context: &mut Context) -> Option<Point> {
     // Why there is no scontrol is said elsewhere.
+    let version = context.slurm.controller.version();
     if context.slurm.controller.ping().await.ok()? {
-        return Some(Well(format!("slurmctld is up: {}", context.slurm.controller.version())));
+        return Some(if version < OLDEST {
+            Wrong(format!(
+                "Slurm {version} is too old to be given nodes back: 22.05 or newer is needed"
+            ))
+        } else {
+            Well(format!("slurmctld is up: {version}"))
+        });
     }
-    context.slurm.controller = wiring::nobody(context.slurm.controller.version());
+    context.slurm.controller = wiring::nobody(version);
     Some(Odd(
         "slurmctld does not answer, so that nodes with jobs cannot be told from others: systemctl status slurmctld"
             .to_owned(),
@@ -80,12 +104,15 @@ pub(super) async fn slurmctld(context: &mut Context) -> Option<Point> {
 }
 
 /// What can be read, and what is wrong with what cannot.
-fn configuration(context: &Context, new: &Result<String, Trouble>) -> Vec<Point> {
+fn configuration(context: &Context, new: Option<&Result<String, Trouble>>) -> Vec<Point> {
     let unready = inputs::unready(context);
     let mut points: Vec<Point> = context.unread.iter().cloned().chain(unready).map(Wrong).collect();
     match new {
-        Ok(_) => points.push(Well("configuration and limits are readable".to_owned())),
-        Err(trouble) => {
+        None => points.push(Well(
+            "configuration is readable; slurm.conf has no elastic nodes, and only what rebuild needs is looked at".to_owned(),
+        )),
+        Some(Ok(_)) => points.push(Well("configuration and limits are readable".to_owned())),
+        Some(Err(trouble)) => {
             let mut troubles = trouble.points().to_vec();
             // It may be another that was found first.
             let unmarked = Marked::find(&context.slurm).err();
@@ -226,7 +253,9 @@ fn power(config: &Config) -> Vec<Point> {
     for (key, path, needed) in programs {
         points.push(match path {
             Some(setting) => program(key, config.program(setting)),
-            None if needed => Wrong(format!("slurm.conf has no {key}; see examples/slurm.conf")),
+            None if needed => {
+                Wrong(format!("slurm.conf has no {key}; finish --print-power prints what it needs"))
+            }
             None => Wrong(format!(
                 "slurm.conf has no {key}: the machine of a node that never comes up would run for ever; \
                  {key}=/usr/local/bin/startnode-failed"
@@ -243,7 +272,7 @@ fn power(config: &Config) -> Vec<Point> {
     }
     if !power.slurmctld_parameters.iter().any(|word| word == "idle_on_node_suspend") {
         points.push(Odd(
-            "SlurmctldParameters lacks idle_on_node_suspend: nodes that failed stay down"
+            "SlurmctldParameters lacks idle_on_node_suspend, and nodes that failed stay down: add the word to that line"
                 .to_owned(),
         ));
     }

@@ -20,8 +20,8 @@ pub(super) fn partitions(inputs: &Inputs, context: &Context) -> Result<(), Troub
     let names = twice.into_iter().collect::<Vec<_>>().join(", ");
     let (limits, conf) = (inputs.limits.display(), context.slurm.path.display());
     Err(Trouble::new(format!(
-        "{limits} and {conf} both make the partition {names}: take its line out of {conf}, or give it another name in one of \
-         them"
+        "{limits} and {conf} both make the partition {names}: take its line out of {conf}, or of the file that is included \
+         there and has it, or give it another name in one of them"
     )))
 }
 

@@ -83,12 +83,23 @@ impl Inputs {
 
 fn not_generated(errors: &[slurmconf::Error]) -> Trouble {
     let trouble = Trouble::from_errors(errors);
-    if errors.iter().any(|error| matches!(error.problem(), Problem::UnknownShape { .. })) {
+    let unknown = errors.iter().filter_map(|error| match error.problem() {
+        Problem::UnknownShape { name, .. } => Some(name),
+        _ => None,
+    });
+    let mut unknown = unknown.peekable();
+    if unknown.peek().is_none() {
+        return trouble;
+    }
+    if unknown.all(|name| name.contains(".Flex")) {
         return trouble.advising(
-            "a shape that is not built in goes into a file that --shapes or shapes_file names; docs/configuration.md says how",
+            "a flexible shape has its OCPUs and GB of memory behind it: VM.Standard.E4.Flex.16.256",
         );
     }
-    trouble
+    trouble.advising(
+        "a shape that is not built in goes into a file that --shapes or shapes_file names: `VM.My.8: {memory: 60000, \
+         cores_per_socket: 8}`",
+    )
 }
 
 fn memory(context: &Context, citc: bool) -> MemoryPolicy {
@@ -101,7 +112,12 @@ fn memory(context: &Context, citc: bool) -> MemoryPolicy {
 
 fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        let remedy = "write one with a line such as `VM.Standard2.1: {1: 10}`, or name another with --limits";
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                "let this user read it and its directory, or name another with --limits"
+            }
+            _ => "write one with a line such as `VM.Standard2.1: {1: 10}`, or name another with --limits",
+        };
         Trouble::new(format!("cannot read {}: {error}; {remedy}", path.display()))
     })?;
     let (limits, errors) = Limits::read_all(&path.display().to_string(), &text);

@@ -38,8 +38,9 @@ pub(super) fn lines(
         path: folder.join(name).display().to_string(),
         arguments: arguments.iter().cloned().chain(word.map(str::to_owned)).collect(),
     };
-    let mut settings =
+    let settings =
         ElasticSettings::new(version, program("startnode", None), program("stopnode", None));
+    let mut settings = settings.taking_over(&context.slurm.config);
     settings.resume_fail = Some(if actions {
         program("startnode", Some("--failed"))
     } else {

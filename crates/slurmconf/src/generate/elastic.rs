@@ -3,11 +3,11 @@
 use crate::{
     document::written,
     error::{Problem, Result},
-    model::{PartitionDef, SuspendTime},
+    model::{Config, PartitionDef, SuspendTime},
     version::SlurmVersion,
 };
 use hostlist::Hostlist;
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 /// A program that slurmctld starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct ElasticSettings {
     pub suspend_exc_nodes: Hostlist,
     /// More words for `SlurmctldParameters`.
     pub slurmctld_parameters: Vec<String>,
+    /// More words for `PrivateData`.
+    pub private_data: Vec<String>,
 }
 
 impl ElasticSettings {
@@ -84,7 +86,47 @@ impl ElasticSettings {
             resume_rate: 0,
             suspend_exc_nodes: Hostlist::new(),
             slurmctld_parameters: Vec::new(),
+            private_data: Vec::new(),
         }
+    }
+
+    /// With the times, rates and words that slurm.conf has: of two lines of one name the later counts, and what only the
+    /// earlier says is lost.
+    ///
+    /// ```
+    /// use slurmconf::{Config, ElasticSettings, Program, SlurmVersion};
+    ///
+    /// let config = Config::parse("SuspendTime=90\nSlurmctldParameters=enable_configless\n")?;
+    /// let programs = (Program::new("/usr/local/bin/startnode"), Program::new("/usr/local/bin/stopnode"));
+    /// let settings = ElasticSettings::new(SlurmVersion::new(24, 11), programs.0, programs.1);
+    /// let text = settings.taking_over(&config).text()?;
+    /// assert!(text.contains("SlurmctldParameters=idle_on_node_suspend,enable_configless\n"));
+    /// assert!(text.contains("SuspendTime=90\n"));
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn taking_over(mut self, config: &Config) -> Self {
+        let power = &config.power;
+        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        if config.get("SuspendTime").is_some() && power.suspend_time != SuspendTime::Never {
+            self.suspend_time = power.suspend_time;
+        }
+        if config.get("SuspendTimeout").is_some() {
+            self.suspend_timeout = seconds(power.suspend_timeout);
+        }
+        if config.get("ResumeTimeout").is_some() {
+            self.resume_timeout = seconds(power.resume_timeout);
+        }
+        if config.get("SuspendRate").is_some() {
+            self.suspend_rate = power.suspend_rate;
+        }
+        if config.get("ResumeRate").is_some() {
+            self.resume_rate = power.resume_rate;
+        }
+        self.slurmctld_parameters.extend(power.slurmctld_parameters.iter().cloned());
+        let private = config.get("PrivateData").into_iter().flat_map(|value| value.split(','));
+        self.private_data.extend(private.map(|word| word.trim().to_owned()));
+        self
     }
 
     /// The lines for slurm.conf.
@@ -111,11 +153,12 @@ impl ElasticSettings {
             let nodes = self.suspend_exc_nodes.to_string();
             let _ = writeln!(text, "{key}={}", written(key, &nodes)?);
         }
-        let words = self.words().join(",");
         let key = "SlurmctldParameters";
-        let _ = writeln!(text, "{key}={}", written(key, &words)?);
+        let _ = writeln!(text, "{key}={}", written(key, &self.words().join(","))?);
         if self.version.needs_cloud_parameters() {
-            text.push_str("PrivateData=cloud\n");
+            let key = "PrivateData";
+            let words = with(vec!["cloud"], &self.private_data).join(",");
+            let _ = writeln!(text, "{key}={}", written(key, &words)?);
         }
         Ok(text)
     }
@@ -128,7 +171,9 @@ impl ElasticSettings {
         if self.reboot.is_some() {
             words.push("reboot_from_controller");
         }
-        words.extend(self.slurmctld_parameters.iter().map(String::as_str));
+        let mut words = with(words, &self.slurmctld_parameters);
+        // Where it is no longer needed, slurmctld complains of it.
+        words.retain(|word| *word != "cloud_reg_addrs" || self.version.needs_cloud_parameters());
         words
     }
 
@@ -160,6 +205,16 @@ impl ElasticSettings {
         let _ = writeln!(text, "{key}={action}");
         Ok(())
     }
+}
+
+/// Words, and those of others that are not among them.
+fn with<'a>(mut words: Vec<&'a str>, others: &'a [String]) -> Vec<&'a str> {
+    for other in others.iter().map(String::as_str).filter(|other| !other.is_empty()) {
+        if !words.iter().any(|word| word.eq_ignore_ascii_case(other)) {
+            words.push(other);
+        }
+    }
+    words
 }
 
 impl PartitionDef {

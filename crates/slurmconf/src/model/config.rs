@@ -141,6 +141,25 @@ impl Config {
             && times.any(|time| time != SuspendTime::Never)
     }
 
+    /// True if an slurmctld of this version tells nobody, not even root, of elastic nodes that are powered down, nor of those
+    /// among them that are DOWN: until 23.02 it has to be asked to, with `PrivateData=cloud`.
+    ///
+    /// ```
+    /// use slurmconf::{Config, SlurmVersion};
+    ///
+    /// let (old, new) = (SlurmVersion::new(22, 5), SlurmVersion::new(23, 2));
+    /// assert!(Config::parse("PrivateData=jobs\n")?.hides_nodes(old));
+    /// assert!(!Config::parse("PrivateData=jobs,Cloud\n")?.hides_nodes(old));
+    /// assert!(!Config::parse("")?.hides_nodes(new));
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn hides_nodes(&self, version: SlurmVersion) -> bool {
+        let mut words = self.get("PrivateData").into_iter().flat_map(|value| value.split(','));
+        version < SlurmVersion::new(23, 2)
+            && !words.any(|word| word.trim().eq_ignore_ascii_case("cloud"))
+    }
+
     /// All nodes by name, for more look-ups than a few.
     #[must_use]
     pub fn index(&self) -> NodeIndex<'_> {

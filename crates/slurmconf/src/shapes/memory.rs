@@ -36,7 +36,7 @@ pub enum MemoryPolicy {
     Percent(u8),
 }
 
-/// The names that a configuration or a command line uses.
+/// The names that `FromStr` and `Display` use.
 const NAMES: [(&str, MemoryPolicy); 7] = [
     ("seen", MemoryPolicy::Seen),
     ("citc-oracle", MemoryPolicy::CitcOracle),
