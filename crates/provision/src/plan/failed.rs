@@ -5,6 +5,7 @@ use crate::order::by_number;
 use crate::report::Cause;
 use crate::world::World;
 use hostlist::NodeName;
+use slurmconf::NodeDef;
 
 /// Plans what follows when Slurm has given up waiting for nodes.
 ///
@@ -12,6 +13,9 @@ use hostlist::NodeName;
 /// so that a node that cannot boot is not launched again and again; reconciliation returns them to
 /// service when it is over. Without a cool-down they are returned at once. A node that came up after
 /// all, or that is on its way up again, is left alone.
+///
+/// The machine of a node that is not elastic stays, whatever Slurm says: it was there before, and a
+/// rebuild that Slurm did not wait long enough for has brought us here. Its node stays down, too.
 #[must_use]
 pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
     let (mut remove, mut back, mut after) = (Vec::new(), Vec::new(), Vec::new());
@@ -22,6 +26,10 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
         }
         if let Some(why) = recovered(&node, world) {
             remove.push(Step::Nothing { node, why });
+            continue;
+        }
+        if is_persistent(&node, world) {
+            remove.push(Step::Refuse { node, why: Refusal::Persistent });
             continue;
         }
         remove.push(stop::end(&node, world));
@@ -37,6 +45,12 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
         .stage(Stage::new("return", back))
         .stage(Stage::new("rest", after).begun(super::Begin::Always));
     with_files(plan, world)
+}
+
+/// True for a machine that is not ours to end because Slurm is tired of waiting.
+fn is_persistent(node: &NodeName, world: World<'_>) -> bool {
+    let elastic = world.conf.get(node).is_some_and(NodeDef::is_cloud);
+    !elastic && !world.fleet.standing(node).here.is_empty()
 }
 
 fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {

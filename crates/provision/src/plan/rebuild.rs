@@ -2,12 +2,16 @@
 
 use super::deploy::with_files;
 use super::start::{all_cooling, back, hindrance};
-use super::{Operation, Plan, Refusal, Stage, Step, Why, hold, table};
+use super::{Operation, Plan, Refusal, Return, Stage, Step, Why, hold, table};
 use crate::order;
+use crate::outcome::{NodeReport, Outcome};
 use crate::policies::RebuildHow;
+use crate::report::Cause;
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceId, InstanceState, Reboot};
 use hostlist::NodeName;
+use slurmconf::NodeDef;
+use slurmctl::Node;
 
 /// What is said about a node's image, by whom.
 ///
@@ -135,19 +139,50 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
 }
 
 /// Plans to say of nodes that were not rebuilt, and why, which of them Slurm waits for: else it would do so until
-/// `ResumeTimeout`, and whoever rolls an image out with it. They are drained already.
+/// `ResumeTimeout`, and whoever rolls an image out with it.
+///
+/// | Slurm waits | told |
+/// |---|---|
+/// | for `scontrol reboot` | the reason alone: the node is drained already |
+/// | for a job with `--reboot`, elastic node | given back: the job goes, the machine ends |
+/// | for a job with `--reboot`, other node | drained: the job goes, the machine stays |
+///
+/// A machine that is only late, or that another process has in hand, may still come for the job.
 pub(crate) fn not_rebuilt<'a>(
-    failed: impl IntoIterator<Item = (&'a NodeName, &'a str)>,
+    failed: impl IntoIterator<Item = (&'a NodeName, &'a NodeReport)>,
     world: World<'_>,
 ) -> Plan {
-    let tell = |(node, why): (&NodeName, &str)| {
-        let known = world.node(node)?;
-        let waits = known.state.is_reboot_issued() && known.state.has_drain();
-        let reason = hold::not_rebuilt(known, why);
-        waits.then(|| Step::Drain { nodes: vec![node.clone()], reason })
-    };
-    let steps = failed.into_iter().filter_map(tell).collect();
+    let steps = failed.into_iter().filter_map(|(node, why)| told(node, why, world)).collect();
     Plan::new(Operation::Rebuild).stage(Stage::new("say why", steps))
+}
+
+fn told(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> {
+    let known = world.node(node)?;
+    let why = failed.reason.as_deref().unwrap_or_default();
+    let nodes = vec![node.clone()];
+    if known.state.is_reboot_issued() && known.state.has_drain() {
+        return Some(Step::Drain { nodes, reason: hold::not_rebuilt(known, why) });
+    }
+    let may_come = failed.outcome == Outcome::Busy || failed.cause == Some(Cause::Timeout);
+    if may_come || !is_for_job(known, world) {
+        return None;
+    }
+    let reason = hold::reason_over(&format!("not rebuilt: {why}"), Some(known));
+    let elastic = world.conf.get(node).is_some_and(NodeDef::is_cloud);
+    // Slurm would have a machine ended that it powers down.
+    if !elastic {
+        return Some(Step::Drain { nodes, reason });
+    }
+    let (node, cause) = (node.clone(), failed.cause.unwrap_or(Cause::Refused));
+    Some(Step::GiveBack { node, cause, reason, how: Return::PowerDown })
+}
+
+/// True if Slurm waits for the node for a job with `--reboot`, and no other job is there. The mark of a reboot is only
+/// 26.05's; before, the node looks as if it were started.
+fn is_for_job(known: &Node, world: World<'_>) -> bool {
+    let mut jobs = world.jobs_on(&known.name).peekable();
+    let reboots = known.state.is_reboot_issued() || jobs.peek().is_some();
+    known.state.is_powering_up() && reboots && jobs.all(|job| job.reboot)
 }
 
 /// True if the node has no instance that stays.

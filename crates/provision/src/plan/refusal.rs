@@ -98,6 +98,11 @@ pub enum Refusal {
     /// Rebuild jobs do nothing on such a node.
     #[error("an elastic node: rebuild jobs do nothing there, roll it instead")]
     Elastic,
+    /// It is always there, and so is its machine.
+    #[error(
+        "not elastic, so its machine stays; Slurm takes it back when slurmd is restarted there, or the machine rebooted"
+    )]
+    Persistent,
     /// slurm.conf cannot be changed as it would have to be.
     #[error("slurm.conf: {0}")]
     BadConf(String),

@@ -3,7 +3,7 @@
 use super::{Clear, Refusal, Step};
 use crate::policies::Stopped;
 use crate::world::{Standing, World};
-use cloud_core::{Instance, InstanceId, InstanceState};
+use cloud_core::{Instance, InstanceId, InstanceState, Reboot};
 use hostlist::NodeName;
 use slurmconf::NodeDef;
 
@@ -14,7 +14,7 @@ use slurmconf::NodeDef;
 /// | none, or gone | launch |
 /// | on their way out | wait until they are gone, launch |
 /// | one pending or running | adopt |
-/// | one running that booted before Slurm asked | terminate, launch: Slurm would wait for another |
+/// | one running that booted before Slurm asked | terminate, launch: Slurm would wait for another; of a node that is not elastic, reboot |
 /// | failed, and nothing else | terminate, launch |
 /// | one stopped or stopping | as the policy says: start it, or terminate and launch |
 /// | one in a state that we do not know | refuse |
@@ -42,10 +42,15 @@ pub(super) fn bring_up_as(
     let [one] = here[..] else {
         return Err(Refusal::Duplicates(ids(&here)));
     };
-    if booted_before(node, one, world) && world.fleet.is_complete() {
+    let old = booted_before(node, one, world);
+    if old && def.is_cloud() && world.fleet.is_complete() {
         return launch(&[one]);
     }
     let (node, id) = (node.clone(), one.id.clone());
+    if old && !def.is_cloud() {
+        // What is on it is to last, and Slurm believes in any machine that booted since it asked.
+        return Ok(Step::Reboot { node, id, how: Reboot::Soft });
+    }
     match (&one.state, world.site.policies.stopped) {
         (InstanceState::Pending | InstanceState::Running, _) => {
             Ok(Step::Adopt { node, id, address: one.address })

@@ -62,15 +62,12 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
 ///
 /// [`rebuild`] does so by itself; this is for nodes that never got that far.
 pub async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
-    let failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success());
-    let failed: BTreeMap<NodeName, String> =
-        failed.map(|(node, why)| (node.clone(), why.reason.clone().unwrap_or_default())).collect();
-    if failed.is_empty() {
+    let mut failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success()).peekable();
+    if failed.peek().is_none() {
         return;
     }
     let (look, deadline) = (run.look().await, run.deadline(Instant::now()));
-    let said = failed.iter().map(|(node, why)| (node, why.as_str()));
-    let plan = plan::not_rebuilt(said, look.world(run));
+    let plan = plan::not_rebuilt(failed, look.world(run));
     let told = run.act(&plan, look, BTreeMap::new(), deadline).await;
     for (node, untold) in told.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success()) {
         let why = untold.reason.unwrap_or_default();

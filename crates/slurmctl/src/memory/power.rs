@@ -135,6 +135,7 @@ impl World {
                 continue;
             }
             node.power = Power::Down;
+            node.reboot = None;
             node.down = true;
             node.drain = false;
             node.wants_down = false;

@@ -2,7 +2,7 @@
 
 use super::{
     job::JobRecord,
-    node::{NodeRecord, Power, Seconds},
+    node::{NodeRecord, Power, Reboot, Seconds},
     settings::{Call, JobSpec},
     world::World,
 };
@@ -61,16 +61,20 @@ impl World {
         if any_cloud && version >= SlurmVersion::new(23, 2) {
             return;
         }
+        let marks = version >= SlurmVersion::new(26, 5);
         for name in nodes {
             let Some(node) = self.node(name.as_str()) else { continue };
             node.power = Power::ComingUp { since: now };
             node.not_responding = true;
+            if marks {
+                node.reboot = Some(Reboot::Issued { since: now });
+            }
         }
         let nodes = nodes.iter().collect();
-        self.calls.push(if version < SlurmVersion::new(26, 5) {
-            Call::RebootJob { nodes, job: id }
-        } else {
+        self.calls.push(if marks {
             Call::Reboot { nodes }
+        } else {
+            Call::RebootJob { nodes, job: id }
         });
     }
 
