@@ -6,9 +6,13 @@ mod snapshot;
 mod status;
 mod submit;
 mod target;
+mod unbegun;
+
+pub(super) use unbegun::tell as tell_unbegun;
 
 use crate::args::{Common, nodes as hostlist};
 use crate::context::Context;
+use crate::environment::Environment;
 use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
@@ -16,8 +20,9 @@ use clap::{Parser, Subcommand};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, RebuildOptions};
 use provision::run::{self, Run};
-use provision::{Cause, NodeReport, Outcome, Report};
+use provision::{Cause, NodeReport, Outcome, Report, Site};
 use target::Targets;
+use tokio::time::Instant;
 
 /// Give nodes their image, or reboot those that have it.
 ///
@@ -62,17 +67,27 @@ In slurm.conf:
   RebootProgram=/usr/local/bin/rebuild
   SlurmctldParameters=reboot_from_controller
 
-Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration
+(nothing done in the cloud; nodes that Slurm waits for say why in their reason).";
 
 /// Runs it.
 pub async fn run(arguments: Arguments) -> u8 {
-    match begin(&arguments).await {
-        Ok(code) => code,
-        Err(trouble) => super::wrong("rebuild", &arguments.common, &trouble),
+    let begun = Instant::now();
+    let trouble = match begin(&arguments, begun).await {
+        Ok(code) => return code,
+        Err(trouble) => trouble,
+    };
+    let code = super::wrong("rebuild", &arguments.common, &trouble);
+    if arguments.command.is_none()
+        && !arguments.common.dry_run
+        && let Ok(names) = meant(&arguments, &Environment::read())
+    {
+        tell_unbegun("rebuild", &arguments.common, &names, &trouble).await;
     }
+    code
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
     let common = &arguments.common;
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
         return Err(Trouble::new(format!("{nodes} before a command: name nodes behind it")));
@@ -91,27 +106,32 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         Some(Command::Status(status)) => status::show(&context, common, status).await,
         Some(Command::Image(snapshot)) => snapshot::make(&context, common, snapshot).await,
         None => {
-            let names = match names {
-                Some(names) => names,
-                None => vec![this_machine(&context)?],
-            };
+            let names = meant(arguments, &context.environment)?;
             let list: Hostlist = names.iter().collect();
-            context.site.policies.deadline =
-                wiring::deadline(&context.settings, &context.slurm.config, &list);
+            let deadline = wiring::deadline(&context.settings, &context.slurm.config, &list);
+            // slurmctld counts from when it called us.
+            context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
             nodes(&context, common, &names).await
         }
     }
 }
 
-/// The nodes of a call as RebootProgram, if it names any.
+/// The nodes that a call as RebootProgram names, if any.
 fn named(arguments: &Arguments) -> Result<Option<Vec<NodeName>>, Trouble> {
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
     names.map_err(|error| Trouble::from_error(&error))
 }
 
+/// The nodes of a call as RebootProgram.
+fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeName>, Trouble> {
+    match named(arguments)? {
+        Some(names) => Ok(names),
+        None => Ok(vec![this_machine(environment)?]),
+    }
+}
+
 /// The node that we run on, for a RebootProgram that slurmd calls.
-fn this_machine(context: &Context) -> Result<NodeName, Trouble> {
-    let environment = &context.environment;
+fn this_machine(environment: &Environment) -> Result<NodeName, Trouble> {
     // 26.05 says it; the others leave it to us.
     let name = environment.get("SLURM_NODE_NAME").unwrap_or(&environment.hostname);
     NodeName::new(name).map_err(|error| Trouble::from_error(&error))
@@ -128,7 +148,11 @@ pub(super) async fn nodes(
         RebuildOptions { launch_absent: true, slurm_asks: true, ..RebuildOptions::default() };
     context
         .with_run(common, async |run: &Run<'_>| {
+            let begun = Instant::now();
             let Targets { known, failed } = target::targets(context, run, names).await;
+            let mut site: Site = run.site.clone();
+            site.policies.deadline = site.policies.deadline.saturating_sub(begun.elapsed());
+            let run = &Run { site: &site, ..run.clone() };
             if common.dry_run {
                 let look = run.look().await;
                 let plan = plan::rebuild(&known, options, look.world(run));

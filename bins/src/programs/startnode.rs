@@ -68,8 +68,14 @@ pub async fn run(arguments: Arguments) -> u8 {
         Ok(code) => code,
         Err(trouble) => {
             let code = super::wrong("startnode", &arguments.common, &trouble);
-            if !arguments.failed && !reboot && !arguments.common.dry_run {
+            if arguments.failed || arguments.common.dry_run {
+                return code;
+            }
+            if !reboot {
                 give_back(&arguments, &environment, &trouble).await;
+            } else if let Ok(names) = arguments.nodes.node_names() {
+                super::rebuild::tell_unbegun("startnode", &arguments.common, &names, &trouble)
+                    .await;
             }
             code
         }

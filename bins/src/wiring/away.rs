@@ -11,10 +11,10 @@ use std::net::IpAddr;
 
 /// A cloud that does not let us in.
 #[derive(Debug)]
-pub(super) struct Away(Trouble);
+pub(crate) struct Away(Trouble);
 
 impl Away {
-    pub(super) fn new(why: Trouble) -> Self {
+    pub(crate) fn new(why: Trouble) -> Self {
         Self(why)
     }
 

@@ -7,6 +7,7 @@ mod site;
 mod slurm;
 mod traced;
 
+pub(crate) use away::Away;
 pub use site::{
     all_need_image, deadline, images, keypairs, needs_image, preferred, site, unhurried,
 };
@@ -16,7 +17,6 @@ pub(crate) use traced::Traced;
 use crate::config::{Cloud, Elastic, Settings};
 use crate::environment::Environment;
 use crate::trouble::Trouble;
-use away::Away;
 use cloud_core::http::{self, Proxies};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{Provider, SubnetId};

@@ -30,3 +30,4 @@ mod snapshot;
 mod stackhpc;
 mod stage;
 mod terminal;
+mod untold;

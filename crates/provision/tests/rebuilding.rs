@@ -166,6 +166,19 @@ async fn slurm_was_not_told_that_a_rebuild_had_failed() {
     assert!(told.state.is_reboot_issued(), "slurm takes it back if it comes after all: {told:?}");
 }
 
+/// Slurm waited, and whoever rolled the image out with it.
+#[tokio::test(start_paused = true)]
+async fn slurm_was_not_told_that_a_node_in_another_s_hands_is_not_rebuilt() {
+    let (bed, before) = up().await;
+    let targets = reboot_call(&bed).await;
+    let _theirs = bed.state.try_lock(&node("n1")).unwrap().unwrap();
+    let report = rebuild(&bed, &targets, ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Busy, "{report:?}");
+    let told = bed.slurm.node("n1").unwrap();
+    assert!(told.reason_text().contains(": not rebuilt: another process"), "{told:?}");
+    assert_eq!(bed.cloud.boots(&before.id), Some(1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn slurm_asks_for_a_rebuild_and_goes_away() {
     for asks in [true, false] {

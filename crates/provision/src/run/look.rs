@@ -96,13 +96,7 @@ impl Run<'_> {
             }
         };
         self.remember(locks, &mut listed, until).await;
-        let (slurm, jobs) = match slurm {
-            Ok((nodes, jobs)) => (Some(nodes), jobs),
-            Err(error) => {
-                warnings.push(format!("slurmctld does not answer: {error}"));
-                (None, Vec::new())
-            }
-        };
+        let (slurm, jobs) = seen(slurm, &mut warnings);
         Look {
             fleet: Fleet::new(&self.site.identity, self.conf, listed, complete)
                 .with_fixed(locks.values().filter_map(|lock| lock.record().fixed_instance())),
@@ -127,6 +121,18 @@ impl Run<'_> {
             }
         }
         look
+    }
+
+    /// Looks at Slurm alone; a queue that cannot be read does not hide the nodes.
+    pub(super) async fn look_at_slurm(&self) -> Look {
+        let mut warnings = Vec::new();
+        let answer = match self.ask_slurm(Asked::NodesAndJobs).await {
+            Err(_) => self.ask_slurm(Asked::Nodes).await,
+            answer => answer,
+        };
+        let (slurm, jobs) = seen(answer, &mut warnings);
+        let (fleet, cooldowns, now) = (Fleet::default(), Cooldowns::new(), self.tools.now());
+        Look { fleet, slurm, jobs, cooldowns, now, warnings }
     }
 
     /// Asks for the addresses of all instances, where the cloud does not list them.
@@ -290,6 +296,20 @@ impl Run<'_> {
                 // Not known: whoever launches looks a few times first.
                 Ok(Err(_)) | Err(_) => {}
             }
+        }
+    }
+}
+
+/// What Slurm has answered, if it has.
+fn seen(
+    answer: slurmctl::Result<(BTreeMap<NodeName, Node>, Vec<Job>)>,
+    warnings: &mut Vec<String>,
+) -> (Option<BTreeMap<NodeName, Node>>, Vec<Job>) {
+    match answer {
+        Ok((nodes, jobs)) => (Some(nodes), jobs),
+        Err(error) => {
+            warnings.push(format!("slurmctld does not answer: {error}"));
+            (None, Vec::new())
         }
     }
 }

@@ -50,25 +50,26 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
             break;
         }
     }
+    busy(&mut report, locked.busy);
+    unknown(&mut report, strange);
     if options.slurm_asks {
         tell_not_rebuilt(run, &mut report).await;
     }
-    busy(&mut report, locked.busy);
-    unknown(&mut report, strange);
     run.ended(report, begun)
 }
 
 /// Tells Slurm why nodes that it waits for will not come.
 ///
-/// [`rebuild`] does so by itself; this is for nodes that never got that far.
+/// [`rebuild`] does so by itself; this is for nodes that never got that far. The cloud is not asked: it may be why.
 pub async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
     let mut failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success()).peekable();
     if failed.peek().is_none() {
         return;
     }
-    let (look, deadline) = (run.look().await, run.deadline(Instant::now()));
+    let (look, deadline) = (run.look_at_slurm().await, run.deadline(Instant::now()));
     let plan = plan::not_rebuilt(failed, look.world(run));
     let told = run.act(&plan, look, BTreeMap::new(), deadline).await;
+    told.warnings.into_iter().for_each(|warning| report.warn(warning));
     for (node, untold) in told.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success()) {
         let why = untold.reason.unwrap_or_default();
         report.warn(format!("Slurm could not be told why {node} is not rebuilt: {why}"));

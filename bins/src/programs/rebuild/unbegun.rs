@@ -1,0 +1,78 @@
+//! Rebuilds that could not even begin, and for which Slurm waits.
+
+use crate::args::Common;
+use crate::environment::Environment;
+use crate::log::Level;
+use crate::trouble::Trouble;
+use crate::wiring::{self, Away};
+use hostlist::NodeName;
+use provision::exec::{Cancel, Files, Tools};
+use provision::plan::Operation;
+use provision::run::{self, Run};
+use provision::state::MemoryState;
+use provision::{Cause, Identity, NodeReport, Outcome, Report, Roster, Site};
+use std::time::SystemTime;
+
+/// Tells Slurm why nodes will not come: neither they nor their jobs need wait for ResumeTimeout.
+pub(in crate::programs) async fn tell(
+    program: &'static str,
+    common: &Common,
+    names: &[NodeName],
+    trouble: &Trouble,
+) {
+    let environment = Environment::read();
+    // By hand nobody waits for the nodes.
+    let called = ["SLURM_CONF", "SLURM_JOB_ID"].iter().any(|name| environment.get(name).is_some());
+    let untold = match told(common, &environment, names, trouble).await {
+        Ok(warnings) => warnings,
+        Err(why) => vec![format!("Slurm could not be told why nodes are not rebuilt: {why}")],
+    };
+    if !called {
+        return;
+    }
+    let output = crate::context::output(common, &environment);
+    for text in &untold {
+        output.complain(text);
+    }
+    crate::programs::note(program, common, Level::Error, &untold);
+}
+
+/// What could not be told.
+async fn told(
+    common: &Common,
+    environment: &Environment,
+    names: &[NodeName],
+    trouble: &Trouble,
+) -> Result<Vec<String>, Trouble> {
+    let mut environment = environment.clone();
+    let (paths, before) = match crate::context::settings(common) {
+        Ok((settings, _)) => {
+            environment = crate::context::own_environment(common, &settings, environment);
+            (settings.paths, "")
+        }
+        Err(_) => (crate::context::legible_paths(common), "configuration: "),
+    };
+    let slurm = wiring::slurm(common, &paths, &environment).await?;
+    let (cloud, state, files) = (Away::new(trouble.clone()), MemoryState::new(), Files::default());
+    let (site, roster) = (Site::new(Identity::by_name()), Roster::new(&slurm.config));
+    let run = Run {
+        tools: Tools {
+            cloud: &cloud,
+            slurm: &slurm.controller,
+            state: &state,
+            clock: &SystemTime::now,
+            progress: &(),
+            files: &files,
+            run: "",
+            cancel: Cancel::never(),
+        },
+        site: &site,
+        conf: &roster,
+    };
+    let why = format!("{before}{}", trouble.points().first().map_or("", String::as_str));
+    let failed = NodeReport::new(Outcome::Failed).because(Cause::Refused, why);
+    let mut report = Report::new(Operation::Rebuild);
+    report.nodes.extend(names.iter().map(|name| (name.clone(), failed.clone())));
+    run::tell_not_rebuilt(&run, &mut report).await;
+    Ok(report.warnings)
+}

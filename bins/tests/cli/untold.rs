@@ -1,0 +1,79 @@
+//! Nodes that Slurm waits for, as it has asked for a rebuild, and that will not come.
+
+use crate::jobs::{NODES, OLD, appliance};
+use crate::slurm::Fake;
+use crate::stage::{Ended, Stage};
+use cloud_sim::{Fault, Rule};
+use std::fs;
+
+/// Three machines, and a Slurm that has all nodes in this state; what it is told is written down.
+fn waiting(flags: &str) -> Stage {
+    let stage = appliance();
+    let scontrol = format!(
+        "[ \"$1\" = update ] && {{ echo \"$*\" >> \"$DIR/updates\"; exit; }}\n\
+         exec 3>&1; \"$REAL/scontrol\" \"$@\" | sed 's/ State=[^ ]*/ State={flags}/' >&3"
+    );
+    stage.slurm.fake(&Fake { scontrol: &scontrol, sbatch: "exit 1" });
+    stage.cloud().clear_requests();
+    stage
+}
+
+/// The call by slurmctld, with what it sets.
+fn called(stage: &Stage, program: &str, variable: (&str, &str)) -> Ended {
+    let mut command = stage.command(program, &[NODES[0]]);
+    let output = command.env(variable.0, variable.1).output().unwrap();
+    Ended::of(&output, stage.dir.path())
+}
+
+/// The one thing that Slurm was told.
+fn told(stage: &Stage) -> String {
+    let text = stage.read("updates");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.starts_with(&format!("update nodename={} state=drain reason=", NODES[0])),
+        "{text}"
+    );
+    text
+}
+
+#[test]
+fn a_rebuild_that_could_not_begin_left_slurm_waiting() {
+    let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
+    fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    stage.run("rebuild", &["--dry-run", NODES[0]]).with_code(2);
+    assert_eq!(stage.read("updates"), "");
+    let conf = stage.path("etc/slurm.conf").display().to_string();
+    called(&stage, "rebuild", ("SLURM_CONF", &conf)).with_code(2).saying(&[".oci/config"]);
+    let text = told(&stage);
+    assert!(text.contains(": not rebuilt: ") && text.contains(".oci/config"), "{text}");
+}
+
+#[test]
+fn a_rebuild_with_a_wrong_configuration_left_slurm_waiting() {
+    let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
+    stage.write("startnode.yaml", &format!("{}rebuild: perhaps\n", stage.read("startnode.yaml")));
+    let conf = stage.path("etc/slurm.conf").display().to_string();
+    called(&stage, "rebuild", ("SLURM_CONF", &conf)).with_code(2).saying(&["perhaps"]);
+    assert!(told(&stage).contains(": not rebuilt: configuration: "), "{}", told(&stage));
+}
+
+#[test]
+fn a_rebuild_job_whose_program_could_not_begin_left_slurm_waiting() {
+    let stage = waiting("ALLOCATED+NOT_RESPONDING+POWERING_UP+REBOOT_ISSUED");
+    fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    called(&stage, "startnode", ("SLURM_JOB_ID", "7")).with_code(2).saying(&[".oci/config"]);
+    assert!(told(&stage).contains("reason=elastic: not rebuilt: "), "{}", told(&stage));
+}
+
+#[test]
+fn a_rebuild_began_when_slurm_had_long_given_up() {
+    let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
+    // So that the image has to be asked for.
+    let text = stage.read("startnode.yaml").replace(&format!("image_id: {OLD}\n"), "");
+    stage.write("startnode.yaml", &text.replace("cooldown: 5s", "cooldown: 5s, deadline: 1s"));
+    let slow = Fault::Delay { millis: 2000 };
+    stage.cloud().add_fault(Rule::always("ListImages", slow)).unwrap();
+    stage.run("rebuild", &[NODES[0]]).with_code(1);
+    assert_eq!(stage.changes(), Vec::<String>::new());
+    let _ = told(&stage);
+}
