@@ -6,6 +6,7 @@ mod common;
 
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
 use common::{Bed, conf, names, node};
+use provision::exec::Cancel;
 use provision::plan::Rollout;
 use provision::{Outcome, Report, run};
 use slurmctl::memory::{MemorySlurm, NodeSpec, Settings as SlurmSettings};
@@ -68,4 +69,21 @@ async fn a_reboot_whose_answer_is_lost_is_noted() {
     let (report, ()) = tokio::join!(roll(&bed, &mut request), lost);
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
     assert_eq!(request.tried, BTreeSet::from([node("n1")]));
+}
+
+/// Ctrl-C between two batches, or while the first was looked for, and nodes were rebooted all the same.
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_was_told_to_end_began_another_batch() {
+    let mut bed = slow().await;
+    let (stop, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    let mut request = Rollout::new(ImageId::new("image-2"));
+    let told = async {
+        sleep(Duration::from_secs(5)).await;
+        stop.cancel();
+    };
+    let (report, ()) = tokio::join!(roll(&bed, &mut request), told);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
+    assert_eq!((request.tried.len(), request.last), (0, None), "nothing has begun");
+    assert!(bed.slurm.all_nodes().iter().all(|node| !node.state.is_reboot_requested()));
 }

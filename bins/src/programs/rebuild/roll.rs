@@ -115,10 +115,9 @@ impl Drive<'_> {
             for failure in report.failures.iter().chain(&disobeyed(&report)) {
                 self.context.warn(failure);
             }
-            let mut cancel = run.tools.cancel.clone();
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = sleep(PAUSE) => {}
+            // Whoever is told to end begins nothing more, and says once more how it stands.
+            if !pauses(run).await {
+                continue;
             }
             match run::rollout(run, request).await {
                 Ok(next) => report = next,
@@ -175,6 +174,16 @@ impl Drive<'_> {
             output.say(line);
         }
     }
+}
+
+/// Waits for the next look; false if we are told to end.
+async fn pauses(run: &Run<'_>) -> bool {
+    let mut cancel = run.tools.cancel.clone();
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = sleep(PAUSE) => {}
+    }
+    !cancel.is_cancelled()
 }
 
 /// What slurmctld did not do, by its words. The last report alone is told at the end, and these nodes may be tried again before that.

@@ -328,7 +328,7 @@ impl Step {
     }
 
     /// True if it has Slurm reboot nodes.
-    pub(super) fn reboots_by_slurm(&self) -> bool {
+    pub(crate) fn reboots_by_slurm(&self) -> bool {
         matches!(self, Self::RebootBySlurm { .. } | Self::Submit { .. })
     }
 

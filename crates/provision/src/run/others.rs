@@ -126,12 +126,18 @@ async fn rebuild_round(
 /// Begins the next batch of a rollout, and notes in the request what it has begun.
 ///
 /// Where slurmctld did not answer, and does not say that it reboots the node, nothing has begun: the
-/// next batch has the node again.
+/// next batch has the node again. So it is where we were told to end before it was begun.
 pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Refusal> {
     let begun = run.begun("rollout");
     let deadline = run.deadline(begun);
     let look = run.look_at_rollout(request).await;
     let plan = plan::rollout(request, look.world(run))?;
+    if run.tools.cancel.is_cancelled() {
+        let mut report = Report::new(Operation::Rollout);
+        let next = plan.steps().filter(|step| step.reboots_by_slurm()).flat_map(Step::nodes);
+        cancelled(&mut report, &next.cloned().collect());
+        return Ok(run.ended(report, begun));
+    }
     let now = look.now;
     let mut executor = run.executor(&plan, look, BTreeMap::new(), deadline);
     executor.carry_out(&plan).await;
