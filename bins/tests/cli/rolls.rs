@@ -95,6 +95,28 @@ fn a_status_did_not_know_the_image_of_the_rollout_under_way() {
     assert_eq!(targets(&stage, &[]), pairs([OTHER, OTHER, OTHER]));
 }
 
+/// From a timer, a node that comes back on its old image was rebooted for ever.
+#[test]
+fn a_rollout_that_halted_began_anew_with_the_next_call() {
+    let stage = rolling();
+    submit(&stage, &[]).with_code(0);
+    assert_eq!(rebooted(&stage, NEW), NODES);
+    // They come back, and not with the image.
+    stage.slurm.fake(&Fake {
+        scontrol: "[ \"$1\" = reboot ] && { echo \"$*\" >> \"$DIR/reboots\"; exit; }\n\
+                   exec 3>&1; \"$REAL/scontrol\" \"$@\" | sed 's/ State=[^ ]*/ State=IDLE/' >&3",
+        sbatch: "exit 1",
+    });
+    fs::remove_file(stage.path("reboots")).unwrap();
+    for _ in 0..3 {
+        let ended = submit(&stage, &[]).with_code(1);
+        assert!(ended.stdout.contains("3 failed") && ended.stdout.contains("--anew"), "{ended:?}");
+        assert_eq!(stage.read("reboots"), "");
+    }
+    submit(&stage, &["--anew"]);
+    assert_eq!(rebooted(&stage, NEW), NODES);
+}
+
 /// The machines of StackHPC's appliance are made by another tool: only the files say whose they are.
 #[test]
 fn a_roll_did_not_see_machines_that_only_files_name() {

@@ -47,8 +47,8 @@ impl Memory {
         self.take_from_others(|node, image| request.images.get(node).is_some_and(|it| it != image))
     }
 
-    /// Forgets it: the rollout is over, and whoever runs it again wants nodes that failed tried again. So it is with what
-    /// another that was left has begun for its nodes.
+    /// Forgets it: the rollout is done, or whoever runs it wants nodes that failed tried again. So it is with what another
+    /// that was left has begun for its nodes.
     pub(super) fn forget(&self, request: &Rollout) -> Result<(), String> {
         remove(&self.path)?;
         self.take_from_others(|node, _| request.images.contains_key(node))
@@ -85,7 +85,7 @@ fn remove(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The image that each node is to have by a rollout that is not over.
+/// The image that each node is to have by a rollout that is not done.
 pub(super) fn under_way(state: &Path) -> BTreeMap<NodeName, ImageId> {
     all(state).flat_map(|(_, begun)| begun.images).collect()
 }

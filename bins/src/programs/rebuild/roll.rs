@@ -138,7 +138,9 @@ impl Drive<'_> {
         blind: bool,
     ) -> Option<u8> {
         let over = is_over(progress, blind);
-        if over && let Err(why) = self.memory.forget(request) {
+        if is_done(progress, blind)
+            && let Err(why) = self.memory.forget(request)
+        {
             self.context.warn(&why);
         }
         let leave = over || self.once;
@@ -162,7 +164,8 @@ impl Drive<'_> {
             return;
         }
         let all = done + under_way + failed + left;
-        let end = if halted { "; stopped, as too many failed" } else { "" };
+        let end =
+            if halted { "; stopped, as too many failed; --anew tries them again" } else { "" };
         let line = format!(
             "{} {done} done, {under_way} under way, {left} left, {failed} failed, {apart} not touched{end}",
             bar(done, all)
@@ -208,6 +211,11 @@ fn is_over(progress: RolloutProgress, blind: bool) -> bool {
     !blind && progress.is_over()
 }
 
+/// True if nothing is left to remember. A node that failed is one that a timer would otherwise have rebooted for ever.
+fn is_done(progress: RolloutProgress, blind: bool) -> bool {
+    is_over(progress, blind) && progress.failed == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,5 +244,17 @@ mod tests {
         assert!(is_over(nothing, is_blind(true, true)));
         let left = RolloutProgress { left: 1, ..nothing };
         assert!(!is_over(left, is_blind(true, true)));
+    }
+
+    #[test]
+    fn a_rollout_forgot_what_it_had_tried_as_soon_as_it_halted() {
+        let done = RolloutProgress { done: 4, ..RolloutProgress::default() };
+        assert!(is_done(done, false));
+        assert!(!is_done(done, true), "nothing was seen");
+        let halted = RolloutProgress { left: 2, failed: 1, halted: true, ..done };
+        let ended = RolloutProgress { failed: 1, ..done };
+        for failed in [halted, ended] {
+            assert!(failed.is_over() && !is_done(failed, false), "{failed:?}");
+        }
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct Submit {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) canary: usize,
 
-    /// How many failures end it.
+    /// How many failures end it; a later call for the same image counts them, too.
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub(super) stop_after: NonZeroUsize,
 
