@@ -95,6 +95,21 @@ fn a_status_did_not_know_the_image_of_the_rollout_under_way() {
     assert_eq!(targets(&stage, &[]), pairs([OTHER, OTHER, OTHER]));
 }
 
+/// Nodes that slept came up on the old image after a rollout that had gone well.
+#[test]
+fn a_roll_did_not_say_that_nodes_start_with_another_image() {
+    let stage = Stage::new().running();
+    let nodes = "vm-standard2-1-ad1-[0001-0004]: started from now on with";
+    let preview = |configured: &str| {
+        let text = format!("{}image_id: {configured}\n", stage.configuration());
+        stage.write("startnode.yaml", &text);
+        stage.run("rebuild", &["submit", "--dry-run", "--image", NEW]).with_code(0).stderr
+    };
+    let said = preview(OLD);
+    assert!([nodes, OLD, NEW, "image_id"].iter().all(|word| said.contains(word)), "{said}");
+    assert!(!preview(NEW).contains("started from now on"));
+}
+
 /// From a timer, a node that comes back on its old image was rebooted for ever.
 #[test]
 fn a_rollout_that_halted_began_anew_with_the_next_call() {

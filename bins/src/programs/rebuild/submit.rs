@@ -196,6 +196,9 @@ async fn with_targets(
     }
     if let Some(wanted) = &wanted {
         images.none_but(wanted, jobs, context)?;
+        for text in started_otherwise(wanted, &names, look.world(run)) {
+            context.warn(&text);
+        }
     }
     let Images { chosen, failed, lacking, .. } = images;
     if chosen.is_empty() && lacking > 0 && lacking == failed.len() {
@@ -265,6 +268,25 @@ fn told_otherwise(others: &[String], wanted: &ImageId, jobs: bool) -> Trouble {
              leave --image out, so that each node gets its own"
         )
     })
+}
+
+/// What to say of elastic nodes that have another image when they are next started.
+fn started_otherwise(wanted: &ImageId, names: &[NodeName], world: World<'_>) -> Vec<String> {
+    let mut others: BTreeMap<String, Hostlist> = BTreeMap::new();
+    for node in names.iter().filter(|node| world.conf.get(node).is_some_and(NodeDef::is_cloud)) {
+        // Neither files nor reasons have a say in a start.
+        let image = Target::new(node.clone()).image(world).ok();
+        if let Some(image) = image.filter(|image| image != wanted) {
+            others.entry(image.to_string()).or_default().push(node.as_str());
+        }
+    }
+    let say = |(image, nodes)| {
+        format!(
+            "{nodes}: started from now on with {image}, and not with {wanted}: write that into the configuration as \
+             image_id, or into slurm.conf where nodes have a feature image="
+        )
+    };
+    others.into_iter().map(say).collect()
 }
 
 /// Refuses jobs for nodes on which they do nothing.
