@@ -30,9 +30,13 @@ pub const ALL: [Alias; 8] = [
 
 /// The arguments with the alias, if they begin with one, written out.
 ///
-/// The name is the last part of the path: 24.11 gives the whole of it, 22.05 and 26.05 the last part alone.
+/// The name is the last part of the path: 24.11 gives the whole of it, 22.05 and 26.05 the last part alone. What slurmctld
+/// says behind a host list are features, and never that it wants a rehearsal.
 #[must_use]
-pub fn written_out(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub fn written_out(
+    arguments: impl IntoIterator<Item = OsString>,
+    by_slurmctld: bool,
+) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
     let first = arguments.next().unwrap_or_default();
     let name = Path::new(&first).file_name().map(OsStr::to_owned).unwrap_or_default();
@@ -44,6 +48,7 @@ pub fn written_out(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
     // `slurm-openstack-resume HOSTLIST debug` only says what it would do.
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let rehearsal = alias.name == "slurm-openstack-resume"
+        && !by_slurmctld
         && matches!(&rest[..], words @ [_, _] if !words.iter().any(is_option));
     if rehearsal {
         rest.truncate(1);
@@ -57,8 +62,8 @@ pub fn written_out(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
 mod tests {
     use super::*;
 
-    fn written(words: &str) -> String {
-        let words = written_out(words.split(' ').map(OsString::from));
+    fn written(words: &str, by_slurmctld: bool) -> String {
+        let words = written_out(words.split(' ').map(OsString::from), by_slurmctld);
         words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
@@ -77,8 +82,14 @@ mod tests {
             ("/opt/slurm-tools/bin/slurm-openstack-rebuild n1,n2", "rebuild n1,n2"),
         ];
         for (from, to) in cases {
-            assert_eq!(written(from), to);
+            assert_eq!(written(from, false), to);
         }
-        assert_eq!(written_out([]), [OsString::new()]);
+        assert_eq!(written_out([], false), [OsString::new()]);
+    }
+
+    #[test]
+    fn a_rebuild_job_with_features_was_only_rehearsed() {
+        let call = "/opt/slurm-tools/bin/slurm-openstack-resume n[1-2] knl,flat";
+        assert_eq!(written(call, true), "startnode n[1-2] knl,flat");
     }
 }

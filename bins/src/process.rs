@@ -8,11 +8,13 @@
 use crate::alias;
 use crate::args::Common;
 use crate::context::log_path;
+use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
 use crate::output::lost;
 use clap::Parser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,7 +39,7 @@ pub fn prepare() {
 /// Runs a program: reads its arguments, and goes on to its exit code.
 pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> ExitCode {
     prepare();
-    match A::try_parse_from(alias::written_out(std::env::args_os())) {
+    match A::try_parse_from(words()) {
         Ok(arguments) => {
             let code = block_on(program(arguments));
             ExitCode::from(if lost() { code.max(SOME_FAILED) } else { code })
@@ -53,6 +55,14 @@ pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> E
     }
 }
 
+/// The arguments; what slurmctld calls us for, it says in the environment.
+fn words() -> Vec<OsString> {
+    let environment = Environment::read();
+    let said = ["SLURM_JOB_ID", "SLURM_RESUME_FILE"];
+    let by_slurmctld = said.iter().any(|name| environment.get(name).is_some());
+    alias::written_out(std::env::args_os(), by_slurmctld)
+}
+
 /// Logs what is wrong with a call: slurmctld shows nobody what its programs say. Whoever sees it has seen it.
 fn note<A: Parser>(error: &clap::Error) {
     if io::stderr().is_terminal() {
@@ -60,7 +70,7 @@ fn note<A: Parser>(error: &clap::Error) {
     }
     // What could be read of the options says which log.
     let command = A::command().ignore_errors(true);
-    let known = command.try_get_matches_from(alias::written_out(std::env::args_os())).ok();
+    let known = command.try_get_matches_from(words()).ok();
     let path = |name| known.as_ref()?.try_get_one::<PathBuf>(name).ok()?.cloned();
     let format = known.as_ref().and_then(|it| it.try_get_one("log_format").ok()?.copied());
     let common = Common { config: path("config"), log: path("log"), ..Common::default() };

@@ -33,6 +33,10 @@ pub struct Arguments {
     /// The nodes, such as n[001-004],gpu7.
     #[arg(value_name = "HOSTLIST", value_parser = nodes)]
     nodes: Hostlist,
+
+    /// Features that Slurm wants the nodes to boot with, for a job with --reboot; not used.
+    #[arg(value_name = "FEATURES")]
+    features: Option<String>,
 }
 
 const EXAMPLES: &str = "\
@@ -63,7 +67,11 @@ pub async fn run(arguments: Arguments) -> u8 {
     let file = environment.get("SLURM_RESUME_FILE").map(Path::new);
     let request = ResumeRequest::read(&arguments.nodes, file);
     // A job with --reboot calls us with its id and without a file (22.05, and static nodes of 24.11).
-    let reboot = environment.get("SLURM_JOB_ID").is_some() && file.is_none();
+    let for_job = environment.get("SLURM_JOB_ID").is_some();
+    let reboot = for_job && file.is_none();
+    if let Some(word) = arguments.features.as_ref().filter(|_| !for_job && file.is_none()) {
+        return super::wrong("startnode", &arguments.common, &stray(word, &arguments.nodes));
+    }
     match begin(&arguments, (request, file), reboot, begun).await {
         Ok(code) => code,
         Err(trouble) => {
@@ -80,6 +88,11 @@ pub async fn run(arguments: Arguments) -> u8 {
             code
         }
     }
+}
+
+/// By hand, what stands behind the list is no feature, but a node that would not be started.
+fn stray(word: &str, nodes: &Hostlist) -> Trouble {
+    Trouble::new(format!("{word} behind {nodes}: name all nodes in one list, with commas"))
 }
 
 /// Gives the nodes back to Slurm where nothing could be begun: their jobs need not wait for ResumeTimeout.

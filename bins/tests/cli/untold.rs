@@ -2,9 +2,11 @@
 
 use crate::jobs::{NODES, OLD, appliance};
 use crate::slurm::Fake;
-use crate::stage::{Ended, Stage};
+use crate::stage::{Ended, Stage, program};
 use cloud_sim::{Fault, Rule};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 /// Three machines, and a Slurm that has all nodes in this state; what it is told is written down.
 fn waiting(flags: &str) -> Stage {
@@ -63,6 +65,27 @@ fn a_rebuild_job_whose_program_could_not_begin_left_slurm_waiting() {
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     called(&stage, "startnode", ("SLURM_JOB_ID", "7")).with_code(2).saying(&[".oci/config"]);
     assert!(told(&stage).contains("reason=elastic: not rebuilt: "), "{}", told(&stage));
+}
+
+/// As slurmctld calls where a plugin for features of nodes is active: nothing was done, and the job waited for ResumeTimeout.
+#[test]
+fn a_rebuild_job_with_features_was_wrong_usage() {
+    let stage = waiting("ALLOCATED+NOT_RESPONDING+POWERING_UP");
+    let link = stage.path("slurm-openstack-resume");
+    std::os::unix::fs::symlink(program("startnode"), &link).unwrap();
+    for program in [Path::new(program("startnode")), &link] {
+        let mut command = Command::new(program);
+        command.arg("--config").arg(stage.path("startnode.yaml")).args([NODES[0], "knl,flat"]);
+        command.env_clear().env("HOME", stage.path("home")).env("SLURM_JOB_ID", "7");
+        Ended::of(&command.output().unwrap(), stage.dir.path()).with_code(0);
+        assert_eq!(stage.changes().len(), 1, "{:?}", stage.changes());
+        stage.cloud().clear_requests();
+    }
+    // By hand, the second would be a node that is not started.
+    stage
+        .run("startnode", &[NODES[0], NODES[1]])
+        .with_code(2)
+        .saying(&["in one list, with commas"]);
 }
 
 #[test]
