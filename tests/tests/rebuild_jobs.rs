@@ -1,5 +1,6 @@
 //! Rebuild jobs on nodes that are always there: they go before all other jobs, and each node is rebuilt before its own runs.
 
+use cloud_sim::{Fault, Rule};
 use e2e::{Cluster, on_each_release};
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
@@ -67,7 +68,35 @@ fn come_and_go_in_their_order(series: &str) {
     });
 }
 
+/// The cloud refuses a rebuild: the job ends at once, and the machine stays, with all that is on it, beyond ResumeTimeout.
+fn that_are_refused_cost_a_persistent_node_its_machine(series: &str) {
+    let node = "c1-extra-0001";
+    let cluster = cluster(series);
+    let id = || cluster.machines().into_iter().find(|it| it.display_name == node).map(|it| it.id);
+    let before = id();
+    let refuse = Fault::answer(403, "NotAllowed", "not today");
+    cluster.cloud().add_fault(&Rule::always("UpdateInstance", refuse));
+    cluster.set("ResumeTimeout", 20);
+    cluster.configure("image_id", NEW);
+    let _ = cluster.well("rebuild", &["submit", "--jobs", "rebuild", node]);
+    cluster.until("the job ends", || cluster.node(node).contains("DRAIN"));
+    let reason = cluster.node_fields("Reason").remove(node).unwrap_or_default();
+    assert!(reason.starts_with("elastic:"), "{reason}");
+    cluster.until("ResumeTimeout", || cluster.node(node).contains("POWERED_DOWN"));
+    let stays = "its machine stays";
+    cluster.until("ResumeFailProgram", || cluster.log("elastic.log").contains(stays));
+    assert_eq!(id(), before, "{}", cluster.story());
+    cluster.set("ResumeTimeout", 600);
+    // slurmctld asks every slurmd to register when it reads its file.
+    cluster.until("Slurm has it back", || cluster.nodes().get(node).is_some_and(|it| it == "IDLE"));
+    let wanted = format!("--nodelist={node}");
+    let job = cluster.submit(&["--partition=extra", &wanted], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    assert_eq!(id(), before, "{}", cluster.story());
+}
+
 on_each_release! {
     rebuild_jobs: go_before_waiting_jobs;
+    rebuild_jobs_refused: that_are_refused_cost_a_persistent_node_its_machine;
     the_queue: come_and_go_in_their_order;
 }

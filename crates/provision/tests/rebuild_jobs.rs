@@ -13,7 +13,7 @@ use provision::plan::{RebuildOptions, Target};
 use provision::{Outcome, Report, run};
 use slurmconf::SlurmVersion;
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, NodeSpec, Settings};
-use slurmctl::{JobId, JobState};
+use slurmctl::{Controller as _, JobId, JobState, NodeAction};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -147,4 +147,22 @@ async fn a_rebuild_by_hand_takes_no_node_from_a_job_that_waits_for_its_start() {
     assert!(bed.slurm.node("n1").unwrap().state.is_powering_up());
     assert!(!bed.slurm.job(job).unwrap().state.is_finished());
     assert_eq!(bed.live().len(), 1);
+}
+
+/// Slurm takes a node that it has powered down for one without a machine, and asks for it.
+#[tokio::test(start_paused = true)]
+async fn the_next_job_replaced_the_persistent_machine_that_a_rebuild_job_had_left() {
+    let mut bed = persistent((24, 11)).await;
+    let before = bed.live().remove(0).id;
+    reboot_job(&bed).await;
+    bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Forbidden));
+    let _ = rebuild(&bed).await;
+    give_up(&bed).await;
+    bed.slurm.set_state(&"n1".parse().unwrap(), NodeAction::Resume, None).await.unwrap();
+    let (_, request) = bed.job(1).await;
+    bed.site.policies.oldest = Some(Duration::from_mins(1));
+    let report = bed.run(async |run| run::start(run, &names("n1"), &groups(&request)).await).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(bed.cloud.boots(&before), Some(2), "rebooted");
+    assert_eq!(bed.requests(Operation::Terminate), 0);
 }

@@ -100,7 +100,7 @@ pub enum Refusal {
     Elastic,
     /// It is always there, and so is its machine.
     #[error(
-        "not elastic, so its machine stays; Slurm takes it back when slurmd is restarted there, or the machine rebooted"
+        "not elastic, so its machine stays; Slurm takes the node back by scontrol reconfigure, or when slurmd is restarted there"
     )]
     Persistent,
     /// slurm.conf cannot be changed as it would have to be.
