@@ -5,7 +5,6 @@ use crate::order::by_number;
 use crate::report::Cause;
 use crate::world::World;
 use hostlist::NodeName;
-use slurmconf::NodeDef;
 
 /// Plans what follows when Slurm has given up waiting for nodes.
 ///
@@ -49,8 +48,12 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
 
 /// True for a machine that is not ours to end because Slurm is tired of waiting.
 fn is_persistent(node: &NodeName, world: World<'_>) -> bool {
-    let elastic = world.conf.get(node).is_some_and(NodeDef::is_cloud);
-    !elastic && !world.fleet.standing(node).here.is_empty()
+    let persistent = match world.conf.get(node) {
+        Some(def) => !def.is_cloud(),
+        // slurm.conf has lost it; slurmctld, which calls, has not.
+        None => world.node(node).is_some_and(|known| !known.state.is_cloud()),
+    };
+    persistent && !world.fleet.standing(node).here.is_empty()
 }
 
 fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {
