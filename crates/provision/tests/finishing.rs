@@ -91,7 +91,8 @@ impl Site {
     }
 
     async fn resize_from(&self, document: &Document, size: usize) -> Report {
-        let groups = [GroupSize { stem: "n".to_owned(), first: 1, width: 1, size }];
+        let groups =
+            [GroupSize { partition: None, stem: "n".to_owned(), first: 1, width: 1, size }];
         let request = Resize {
             groups: &groups,
             gaps: Gaps::Keep,

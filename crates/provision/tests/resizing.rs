@@ -34,7 +34,7 @@ async fn persistent(runs: Duration) -> (Bed, Document) {
 }
 
 async fn shrink(bed: &Bed, document: &Document) -> Report {
-    let groups = [GroupSize { stem: "n".to_owned(), first: 1, width: 1, size: 1 }];
+    let groups = [GroupSize { partition: None, stem: "n".to_owned(), first: 1, width: 1, size: 1 }];
     let request = Resize {
         groups: &groups,
         gaps: Gaps::Keep,

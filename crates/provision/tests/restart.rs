@@ -228,7 +228,7 @@ fn resize_bed(nodes: &str) -> (Bed, String) {
 
 async fn shrink(bed: &Bed, text: &str, size: usize, patience: Duration) -> provision::Report {
     let document = Conf::parse(text.to_owned());
-    let groups = [GroupSize { stem: "n".to_owned(), first: 1, width: 1, size }];
+    let groups = [GroupSize { partition: None, stem: "n".to_owned(), first: 1, width: 1, size }];
     let request = Resize {
         groups: &groups,
         gaps: Gaps::Keep,

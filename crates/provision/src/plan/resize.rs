@@ -32,9 +32,12 @@ pub struct Resize<'a> {
 
 /// A group of nodes: a name with numbers behind it.
 ///
-/// Elastic nodes of the same name are not counted, and keep their numbers.
+/// Elastic nodes of the same name, those of other partitions and those that do not say what machine
+/// they are are not counted, never removed, and keep their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSize {
+    /// The partition whose nodes are meant; without it, those of all.
+    pub partition: Option<String>,
     /// The name before the number.
     pub stem: String,
     /// The number of the first node.
@@ -50,12 +53,8 @@ impl GroupSize {
     /// they have now.
     #[must_use]
     pub fn persistent(conf: &Roster<'_>, partition: Option<&str>) -> Vec<Self> {
-        let members = partition.map(|name| conf.partition(name).unwrap_or_default());
-        let inside = |name: &NodeName| {
-            members.as_ref().is_none_or(|members| members.contains(name.as_str()))
-        };
         let mut groups: Vec<Self> = Vec::new();
-        for name in persistent(conf).iter().filter(|name| inside(name)) {
+        for name in &counted(conf, partition) {
             let (stem, digits) = split(name.as_str());
             let Ok(number) = digits.parse::<u64>() else {
                 continue;
@@ -65,11 +64,26 @@ impl GroupSize {
                 group.first = group.first.min(number);
             } else {
                 let (stem, width) = (stem.to_owned(), digits.len());
-                groups.push(Self { stem, first: number, width, size: 1 });
+                let partition = partition.map(str::to_owned);
+                groups.push(Self { partition, stem, first: number, width, size: 1 });
             }
         }
         groups
     }
+
+    /// The number of a node by that name.
+    fn number(&self, name: &NodeName) -> Option<u64> {
+        let (stem, digits) = split(name.as_str());
+        (stem == self.stem).then(|| digits.parse().ok()).flatten()
+    }
+}
+
+/// The persistent nodes, of one partition or of all.
+fn counted(conf: &Roster<'_>, partition: Option<&str>) -> Vec<NodeName> {
+    let members = partition.map(|name| conf.partition(name).unwrap_or_default());
+    let inside =
+        |name: &NodeName| members.as_ref().is_none_or(|members| members.contains(name.as_str()));
+    persistent(conf).into_iter().filter(inside).collect()
 }
 
 /// What to do with numbers left out, as in nodes 0, 2 and 5.
@@ -204,28 +218,22 @@ fn launches(group: &Difference, world: World<'_>) -> Vec<(NodeName, Result<Step,
 }
 
 fn difference(group: &GroupSize, gaps: Gaps, world: World<'_>) -> Difference {
-    let named = |name: &NodeName| {
-        let (stem, digits) = split(name.as_str());
-        (stem == group.stem).then(|| digits.parse::<u64>().ok()).flatten()
-    };
-    let (mut taken, mut existing) = (BTreeSet::new(), Vec::new());
-    for name in world.conf.nodes() {
-        let Some(number) = named(&name) else {
-            continue;
-        };
-        taken.insert(number);
-        if world.conf.get(&name).is_some_and(|def| !def.is_cloud()) {
-            existing.push((number, name));
-        }
-    }
+    let numbered = |name: NodeName| Some((group.number(&name)?, name));
+    let counted = counted(world.conf, group.partition.as_deref());
+    let mut existing: Vec<_> = counted.into_iter().filter_map(numbered).collect();
     existing.sort();
+    let taken: BTreeSet<u64> =
+        world.conf.nodes().iter().filter_map(|name| group.number(name)).collect();
+    let own: BTreeSet<u64> = existing.iter().map(|(number, _)| *number).collect();
+    let without_gaps: BTreeSet<u64> = (group.first..)
+        .filter(|number| own.contains(number) || !taken.contains(number))
+        .take(group.size)
+        .collect();
     let like = existing.first().map(|(_, name)| name.clone());
-    let size = u64::try_from(group.size).unwrap_or(u64::MAX);
-    let wanted = |number: u64| number >= group.first && number - group.first < size;
     let (kept, remove): (Vec<_>, Vec<_>) =
         existing.into_iter().enumerate().partition(|(place, (number, _))| match gaps {
             Gaps::Keep => *place < group.size,
-            Gaps::Fill => wanted(*number),
+            Gaps::Fill => without_gaps.contains(number),
         });
     let missing = group.size.saturating_sub(kept.len());
     let free = (group.first..).filter(|number| !taken.contains(number)).take(missing);
@@ -251,12 +259,13 @@ mod tests {
         let conf = Roster::new(&config);
         let group = |stem: &str, first, width, size| {
             let stem = stem.to_owned();
-            GroupSize { stem, first, width, size }
+            GroupSize { partition: None, stem, first, width, size }
         };
         let all = GroupSize::persistent(&conf, None);
         assert_eq!(all, [group("a", 2, 2, 3), group("b", 1, 1, 1)]);
         let some = GroupSize::persistent(&conf, Some("p"));
-        assert_eq!(some, [group("a", 2, 2, 2), group("b", 1, 1, 1)]);
+        let in_p = |group| GroupSize { partition: Some("p".to_owned()), ..group };
+        assert_eq!(some, [group("a", 2, 2, 2), group("b", 1, 1, 1)].map(in_p));
         assert_eq!(GroupSize::persistent(&conf, Some("none")), []);
     }
 }

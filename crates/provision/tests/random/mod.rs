@@ -288,7 +288,13 @@ impl Chance {
     }
 
     pub(crate) fn groups_to_resize(&self) -> Vec<GroupSize> {
-        vec![GroupSize { stem: "n".to_owned(), first: 5, width: 1, size: self.size }]
+        vec![GroupSize {
+            partition: None,
+            stem: "n".to_owned(),
+            first: 5,
+            width: 1,
+            size: self.size,
+        }]
     }
 
     pub(crate) fn resize<'a>(&self, document: &'a Document, groups: &'a [GroupSize]) -> Resize<'a> {

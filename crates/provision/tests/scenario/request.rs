@@ -75,10 +75,11 @@ impl Scenario {
         plan::rebuild(&targets, options, world)
     }
 
-    /// `resize STEM:FIRST:WIDTH:SIZE…`
+    /// `resize [partition=NAME] STEM:FIRST:WIDTH:SIZE…`
     fn resize(&self, words: &mut Words, world: World<'_>) -> Plan {
         let version = version(words);
         let gaps = if words.flag("fill") { Gaps::Fill } else { Gaps::Keep };
+        let partition = words.value("partition");
         let mut groups = Vec::new();
         while let Some(group) = words.next() {
             let parts: Vec<&str> = group.split(':').collect();
@@ -86,6 +87,7 @@ impl Scenario {
                 panic!("{}: STEM:FIRST:WIDTH:SIZE", self.name);
             };
             groups.push(GroupSize {
+                partition: partition.clone(),
                 stem: stem.to_owned(),
                 first: first.parse().unwrap(),
                 width: width.parse().unwrap(),
