@@ -77,7 +77,7 @@ Examples:
   finish --dry-run    what would change
   finish              do it; run it again whenever limits.yaml has changed
   finish --print      the node section on standard output
-  finish --print-power   what slurm.conf needs besides: programs, times, nodes that are never stopped
+  finish --print-power   what slurm.conf needs besides: programs and times
   finish --print-gres    gres.conf, for nodes with GPUs
 
 Exit code: 0 all well (also: nothing to change), 1 something failed (it says what), 2 wrong usage, limits or configuration (nothing done).";

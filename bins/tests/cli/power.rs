@@ -8,7 +8,7 @@ use std::process::Command;
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 fn lines(stage: &Stage) -> String {
-    stage.write("limits.yaml", "general: {shape: VM.Standard2.1, min: 2, max: 4}\n");
+    stage.write("limits.yaml", "general: {shape: VM.Standard2.1, zone: '1', min: 2, max: 4}\n");
     stage.run("finish", &["--print-power"]).with_code(0).stdout
 }
 
@@ -80,4 +80,40 @@ fn a_configuration_that_is_named_from_here_was_not_found_from_there() {
     let ended = Ended::of(&output, stage.dir.path()).with_code(0);
     let calls = ended.stdout.matches("--config DIR/startnode.yaml").count();
     assert_eq!(calls, 4, "{ended:?}");
+}
+
+/// A line outside the markers goes out of date when `min` grows, and Slurm reads the later of two alone.
+#[test]
+fn nodes_that_are_always_there_were_stopped_for_a_line_that_was_printed_before() {
+    let stage = Stage::new();
+    assert!(!lines(&stage).contains("SuspendExcNodes"), "finish keeps it between the markers");
+    let stage = Stage::on("24.11", |_| {}, |conf| conf.push_str("SuspendExcNodes=login1\n"));
+    let printed = lines(&stage);
+    let line = "SuspendExcNodes=login1,c1-general-[0001-0002]";
+    assert!(printed.contains(&format!("\n{line}\n")), "{printed}");
+    let before = stage.files();
+    for program in ["finish", "resize"] {
+        let ended = stage.run(program, &[]).with_code(2);
+        let _ = ended.saying(&["leaves out c1-general-[0001-0002]", &format!("write {line}")]);
+    }
+    let check = stage.run("finish", &["--check"]).with_code(1).stdout;
+    assert!(check.contains(&format!("write {line}")), "{check}");
+    assert_eq!((stage.files(), stage.changes()), (before, Vec::new()));
+}
+
+/// Whoever switches power saving on later does not come by `finish` again.
+#[test]
+fn nodes_that_are_always_there_are_spared_before_power_saving_is_on() {
+    let off = |conf: &mut String| {
+        let power = |line: &&str| line.starts_with("Suspend") || line.starts_with("Resume");
+        *conf = conf.split_inclusive('\n').filter(|line| !power(line)).collect();
+    };
+    let stage = Stage::on("24.11", |_| {}, off);
+    stage.write("limits.yaml", "general: {shape: VM.Standard2.1, zone: '1', min: 1, max: 1}\n");
+    stage.write("hosts", "127.0.0.1 c1-general-0001\n");
+    let stage = stage.running();
+    stage.run("finish", &[]).with_code(0);
+    let conf = stage.read("etc/slurm.conf");
+    assert!(conf.contains("\nSuspendExcNodes=c1-general-0001\n"), "{conf}");
+    assert!(stage.slurm.is_up(), "{conf}");
 }

@@ -334,6 +334,37 @@ async fn what_others_say_of_nodes_that_stay_on_is_theirs() {
     }
 }
 
+/// Slurm reads the later of two lines alone, so that ours beside theirs would be no help.
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_always_there_were_switched_off_for_a_line_about_others() {
+    let mut site = Site::new("n1", "", &format!("{POWER}SuspendExcNodes=login1,n1\n"));
+    let document = Document::parse(site.text.clone());
+    let grown = cluster("n[1-3]", "n4");
+    let request = site.request(&grown, &document, false);
+    let finished = site.bed.run(async |run| run::finish(run, &request).await).await;
+    let resized = site.bed.run(async |run| run::resize_to(run, &request).await).await;
+    for error in [finished.unwrap_err(), resized.unwrap_err()] {
+        let said = error.to_string();
+        assert!(said.contains("SuspendExcNodes=login1,n1,n[2-3] in its place"), "{said}");
+    }
+    assert_eq!((site.written(), site.bed.live().len()), (site.text.clone(), 0));
+    site.text = site.text.replace("login1,n1", "login1,n[1-3]");
+    std::fs::write(&site.path, &site.text).unwrap();
+    site.reread();
+    let report = site.finish(&grown, false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.excluded().as_deref(), Some("login1,n[1-3]"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_always_there_were_switched_off_for_a_partition_of_others() {
+    let others = "SuspendExcParts=p\nNodeName=login1\nPartitionName=p Nodes=login1\n";
+    let site = Site::new("", "n[1-2]", &format!("{POWER}{others}"));
+    let report = site.finish(&cluster("n[1-2]", ""), false).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(site.excluded().as_deref(), Some("n[1-2]"), "{}", site.written());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_name_in_a_comment_that_is_not_utf8_was_refused() {
     let site = Site::new("n[1-2]", "", "# M?ller's\n");
@@ -341,7 +372,9 @@ async fn a_name_in_a_comment_that_is_not_utf8_was_refused() {
         text.bytes().map(|byte| if byte == b'?' { 0xfc } else { byte }).collect()
     };
     let now = || std::fs::read(&site.path).unwrap();
-    let expected = |nodes: &str| latin1(&site.text.replace("n[1-2]", nodes));
+    let excluded = "SuspendExcNodes=n[1-2]\n# ENDNODES";
+    let after = site.text.replace("# ENDNODES", excluded);
+    let expected = |nodes: &str| latin1(&after.replace("n[1-2]", nodes));
     std::fs::write(&site.path, latin1(&site.text)).unwrap();
     let cluster = cluster("n[1-3]", "");
     let document = Document::parse(now());

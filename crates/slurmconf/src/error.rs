@@ -329,6 +329,19 @@ pub enum Problem {
         /// The version.
         version: crate::SlurmVersion,
     },
+    /// A line outside the section says which nodes are never stopped, and not all that are always there.
+    #[error(
+        "SuspendExcNodes={said} outside the markers leaves out {nodes}, which are to be there always: slurmctld would \
+         stop them when they are idle; write SuspendExcNodes={line} in its place"
+    )]
+    Stoppable {
+        /// What the line says.
+        said: String,
+        /// The nodes that it leaves out.
+        nodes: hostlist::Hostlist,
+        /// What it should say.
+        line: String,
+    },
 }
 
 fn nearest(near: Option<&String>) -> String {

@@ -47,7 +47,8 @@ impl Aim<'_> {
             Self::Limits(request) => plan::resize_to(request, look.world(run)),
             Self::Size(request) => Ok(plan::resize(request, look.world(run))),
         };
-        plan.map_err(|error| Trouble::from_error(&error))
+        let plan = plan.map_err(|error| Trouble::from_error(&error))?;
+        unwritable(&plan).map_or(Ok(plan), Err)
     }
 
     async fn carry_out(&self, run: &Run<'_>) -> Result<Report, Trouble> {
@@ -146,6 +147,14 @@ impl Change<'_> {
             Aim::Finish { .. } | Aim::Limits(_) | Aim::Size(_) => context.blind(look),
         }
     }
+}
+
+/// What is wrong with slurm.conf, where that is why nothing is planned: it is the configuration, and no node, that is at fault.
+fn unwritable(plan: &Plan) -> Option<Trouble> {
+    plan.steps().find_map(|step| match step {
+        Step::Refuse { why: why @ Refusal::BadConf(_), .. } => Some(Trouble::new(why.to_string())),
+        _ => None,
+    })
 }
 
 /// Shows what changes in slurm.conf, and the plan.

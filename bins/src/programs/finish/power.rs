@@ -1,10 +1,12 @@
-//! What slurm.conf says of us outside the node section: programs, times, and nodes that are never stopped.
+//! What slurm.conf says of us outside the node section: programs and times.
 
 use super::fit;
 use super::inputs::Inputs;
 use crate::args::CONFIG;
 use crate::context::Context;
 use crate::trouble::Trouble;
+use hostlist::Hostlist;
+use provision::plan;
 use slurmconf::{ElasticSettings, Program};
 use slurmctl::Controller as _;
 use std::path::Path;
@@ -47,10 +49,23 @@ pub(super) fn lines(
         program("startnode-failed", None)
     });
     settings.reboot = Some(program("rebuild", None));
-    settings.suspend_exc_nodes = inputs.cluster.persistent_nodes();
+    settings.suspend_exc_nodes = excluded(context, inputs);
     let text = settings.text().map_err(|error| Trouble::from_error(&error))?;
     Ok(match fit::gres_types(&inputs.cluster, &context.slurm.config) {
         None => text,
         Some(types) => format!("{types}\n{text}"),
     })
+}
+
+/// The nodes that are never stopped, where slurm.conf has a line for them outside the markers: those of it, and ours.
+///
+/// Else `finish` and `resize` keep such a line between the markers, and one outside would only go out of date.
+fn excluded(context: &Context, inputs: &Inputs) -> Hostlist {
+    let said = plan::excluded_outside(&context.slurm.config, &inputs.marked.document);
+    let Some(said) = said else {
+        return Hostlist::new();
+    };
+    let mut all: Hostlist = said.parse().unwrap_or_default();
+    all.append(&inputs.cluster.persistent_nodes().difference(&all));
+    all
 }

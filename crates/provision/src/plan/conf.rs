@@ -1,12 +1,10 @@
 //! Nodes put into the generated section of slurm.conf, or taken out of it.
 
 use super::Refusal;
+use super::exclusions::{EXCLUDED, with_exclusions};
 use crate::world::World;
 use hostlist::{Hostlist, NodeName};
-use slurmconf::{
-    Config, Definition, DefinitionKind, Document, Line, Markers, NodeDef, NodeState, Statement,
-};
-use std::fmt::Write as _;
+use slurmconf::{Config, Definition, DefinitionKind, Document, Line, Markers, NodeDef, Statement};
 
 /// Nodes that are to be in slurm.conf beside a node like them.
 pub(super) struct Addition {
@@ -50,45 +48,6 @@ pub(super) fn edited(
     new.replace_section(Markers::NODES, &text).map_err(conf)?;
     Config::parse(&text).map_err(conf)?;
     Ok(new.as_bytes().to_vec())
-}
-
-const EXCLUDED: &str = "SuspendExcNodes";
-
-/// The section with the nodes that slurmctld must never switch off: those of it that are not elastic.
-///
-/// Only where it switches nodes off, and where nobody says outside the section which ones it must not.
-pub(super) fn with_exclusions(
-    section: &str,
-    document: &Document,
-    world: World<'_>,
-) -> slurmconf::Result<String> {
-    let is_ours = |line: &Line<'_>| {
-        matches!(line.read(), Ok(Statement::Parameter(pair))
-            if pair.key.eq_ignore_ascii_case(EXCLUDED))
-    };
-    let inside = Document::parse(section);
-    let mut text: String =
-        inside.lines().filter(|line| !is_ours(line)).map(|line| line.text().into_owned()).collect();
-    let before = Document::parse(document.section(Markers::NODES)?.as_str());
-    let had = before.lines().any(|line| is_ours(&line));
-    let power = &world.conf.config().power;
-    let theirs = (power.suspend_exc_nodes.is_some() && !had) || !power.suspend_exc_parts.is_empty();
-    if theirs || !world.conf.config().powers_nodes() {
-        return Ok(text);
-    }
-    let mut always = Hostlist::new();
-    for def in Config::parse(&text)?.nodes {
-        if !def.is_cloud() && def.state != Some(NodeState::Future) {
-            always.append(&def.names);
-        }
-    }
-    if !always.is_empty() {
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        let _ = writeln!(text, "{EXCLUDED}={always}");
-    }
-    Ok(text)
 }
 
 enum Change {

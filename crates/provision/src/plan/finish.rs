@@ -1,7 +1,7 @@
 //! Other nodes in slurm.conf.
 
-use super::conf::with_exclusions;
 use super::deploy::with_files;
+use super::exclusions::with_exclusions;
 use super::removal::removal;
 use super::resize::summary;
 use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};

@@ -2,6 +2,7 @@
 
 mod conf;
 mod deploy;
+mod exclusions;
 mod failed;
 mod finding;
 mod finish;
@@ -24,6 +25,7 @@ mod table;
 mod untold;
 
 pub use deploy::deploy;
+pub use exclusions::excluded_outside;
 pub use failed::failed;
 pub use finding::{Finding, FindingKind, Handling};
 pub use finish::{Finish, finish};

@@ -11,6 +11,7 @@ mod node;
 mod other;
 mod partition;
 mod power;
+mod stoppable;
 mod value;
 
 pub use config::{Config, Parameter};

@@ -1,0 +1,82 @@
+//! Nodes that slurmctld must never stop, by a line between the markers.
+
+use crate::world::World;
+use hostlist::Hostlist;
+use slurmconf::{Config, Document, Line, Markers, NodeState, Problem, Statement};
+use std::fmt::Write as _;
+
+/// The parameter. Said twice in slurm.conf, the later counts alone.
+pub(super) const EXCLUDED: &str = "SuspendExcNodes";
+
+/// The section with the nodes that slurmctld must never switch off: those of it that are not elastic.
+///
+/// Also where it switches no nodes off yet: whoever has it begin to does not come by here. Where somebody says
+/// outside the section which ones it must not, that counts; an error if it leaves one out.
+pub(super) fn with_exclusions(
+    section: &str,
+    document: &Document,
+    world: World<'_>,
+) -> slurmconf::Result<String> {
+    let mut text: String = Document::parse(section)
+        .lines()
+        .filter(|line| !is_exclusion(line))
+        .map(|line| line.text().into_owned())
+        .collect();
+    let new = Config::parse(&text)?;
+    let mut always = Hostlist::new();
+    for def in &new.nodes {
+        if !def.is_cloud() && def.state != Some(NodeState::Future) {
+            always.append(&def.names);
+        }
+    }
+    let before = document.section(Markers::NODES)?;
+    let mut whole = replaced(world.conf.config(), &Config::parse(&before)?, new);
+    let theirs = excluded_outside(world.conf.config(), document);
+    whole.power.suspend_exc_nodes.clone_from(&theirs);
+    let stoppable = whole.stoppable(&always);
+    let spared_by_part = !whole.power.suspend_exc_parts.is_empty() && stoppable.is_empty();
+    match theirs {
+        Some(said) if !stoppable.is_empty() => {
+            let line = format!("{said},{stoppable}");
+            return Err(Problem::Stoppable { said, nodes: stoppable, line }.into());
+        }
+        None if !always.is_empty() && !spared_by_part => {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            let _ = writeln!(text, "{EXCLUDED}={always}");
+        }
+        Some(_) | None => {}
+    }
+    Ok(text)
+}
+
+/// What `SuspendExcNodes` says outside the section of the document, there or in another file; of several the last.
+#[must_use]
+pub fn excluded_outside(config: &Config, document: &Document) -> Option<String> {
+    let section = document.section(Markers::NODES).unwrap_or_default();
+    let mut all: Vec<&str> = config.get_all(EXCLUDED).collect();
+    for ours in Document::parse(section).get_all(EXCLUDED) {
+        if let Some(place) = all.iter().position(|said| *said == ours) {
+            all.remove(place);
+        }
+    }
+    all.last().map(|said| (*said).to_owned())
+}
+
+fn is_exclusion(line: &Line<'_>) -> bool {
+    matches!(line.read(), Ok(Statement::Parameter(pair)) if pair.key.eq_ignore_ascii_case(EXCLUDED))
+}
+
+/// The configuration with another section.
+fn replaced(config: &Config, before: &Config, after: Config) -> Config {
+    let mut whole = config.clone();
+    let was: Hostlist = before.nodes.iter().flat_map(|def| def.names.iter()).collect();
+    whole.nodes.retain(|def| !def.names.iter().any(|name| was.contains(&name)));
+    whole.partitions.retain(|known| before.partitions.iter().all(|old| old.name != known.name));
+    whole.node_sets.retain(|known| before.node_sets.iter().all(|old| old.name != known.name));
+    whole.nodes.extend(after.nodes);
+    whole.partitions.extend(after.partitions);
+    whole.node_sets.extend(after.node_sets);
+    whole
+}
