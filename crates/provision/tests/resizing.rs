@@ -4,7 +4,8 @@
 
 mod common;
 
-use cloud_core::{InstanceState, Operation};
+use cloud_core::memory::Trouble;
+use cloud_core::{ErrorKind, InstanceState, Operation};
 use common::{Bed, names, node};
 use provision::exec::Cancel;
 use provision::plan::{Gaps, GroupSize, Resize};
@@ -34,7 +35,11 @@ async fn persistent(runs: Duration) -> (Bed, Document) {
 }
 
 async fn shrink(bed: &Bed, document: &Document) -> Report {
-    let groups = [GroupSize { partition: None, stem: "n".to_owned(), first: 1, width: 1, size: 1 }];
+    resize(bed, document, 1).await
+}
+
+async fn resize(bed: &Bed, document: &Document, size: usize) -> Report {
+    let groups = [GroupSize { partition: None, stem: "n".to_owned(), first: 1, width: 1, size }];
     let request = Resize {
         groups: &groups,
         gaps: Gaps::Keep,
@@ -211,4 +216,32 @@ async fn a_reconcile_lifted_the_drain_of_a_resize_that_waits() {
     };
     let (report, ()) = tokio::join!(shrink(&bed, &document), others);
     assert!(report.is_success(), "{report:?}");
+}
+
+/// Somebody wrote slurm.conf, and died before slurmctld was told.
+#[tokio::test(start_paused = true)]
+async fn slurmctld_never_heard_where_nodes_of_a_run_before_are() {
+    let (mut bed, document) = persistent(Duration::from_secs(1)).await;
+    let mut settings = SlurmSettings::cloud(&"n1".parse().unwrap());
+    settings.nodes = vec![NodeSpec::fixed(node("n1"))];
+    bed.slurm = MemorySlurm::new(settings);
+    bed.slurm.set_conf_nodes(names("n[1-2]").into_iter().map(NodeSpec::fixed).collect());
+    let report = resize(&bed, &document, 2).await;
+    assert!(report.is_success(), "{report:?}");
+    let machine = bed.live().into_iter().find(|machine| machine.name.as_str() == "n2").unwrap();
+    let address = machine.address.unwrap().to_string();
+    assert_eq!(bed.slurm.node("n2").unwrap().address, address, "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_were_not_written_where_a_launch_had_failed() {
+    let (mut bed, document) = persistent(Duration::from_secs(1)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = directory.path().join("hosts");
+    bed.files.hosts = Some(hosts.clone());
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    let report = resize(&bed, &document, 3).await;
+    assert_eq!(report.nodes[&node("n3")].outcome, Outcome::Failed, "{report:?}");
+    let text = std::fs::read_to_string(&hosts).unwrap();
+    assert!(text.contains(" n1\n") && text.contains(" n2\n"), "{text}");
 }

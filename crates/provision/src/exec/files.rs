@@ -5,12 +5,11 @@ use super::stage::Executor;
 use super::steps::chain;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
-use crate::plan::{File, hosts, inventory_ini, inventory_json, machines};
+use crate::plan::{File, hosts, inventory_ini, inventory_json, machines, rewritten};
 use crate::state::whole;
 use crate::world::{Fleet, Roster, World};
 use cloud_core::{Error, InstanceFilter};
 use hostlist::NodeName;
-use slurmconf::Config;
 use std::path::{Path, PathBuf};
 use tokio::time::timeout_at;
 
@@ -26,29 +25,19 @@ impl Executor<'_> {
 
     /// Writes a file as the plan has it, unless somebody else has changed it since it was read: jobs may have been waited
     /// for in between, and nobody's line is to be lost.
-    pub(super) fn write(
-        &mut self,
-        which: File,
-        before: &[u8],
-        text: Vec<u8>,
-        drops: Vec<NodeName>,
-    ) {
+    pub(super) fn write(&mut self, which: File, before: &[u8], text: &[u8], drops: Vec<NodeName>) {
         if let Some(path) = self.path(which)
-            && !(self.is_still(&path, before) && self.replace(&path, &text))
+            && !(self.is_still(&path, before) && self.replace(&path, text))
         {
             return;
         }
         self.dropped.extend(drops);
         match which {
-            File::SlurmConf => self.written = Some(text),
+            File::SlurmConf => {
+                self.written = rewritten(self.conf.config(), before, text).ok();
+            }
             File::Hosts | File::Inventory => {}
         }
-    }
-
-    /// What slurm.conf says since this plan wrote it.
-    pub(super) fn rewritten(&self) -> Option<Config> {
-        let text = String::from_utf8_lossy(self.written.as_deref()?);
-        Config::parse(&text).ok()
     }
 
     /// True if the file has this text; else that is a failure.
@@ -96,9 +85,8 @@ impl Executor<'_> {
         which: File,
         path: &Path,
     ) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
-        let written = self.rewritten();
-        let roster = written.as_ref().map(Roster::new);
-        let conf = roster.as_ref().unwrap_or(self.conf);
+        let written = self.written.as_ref().map(Roster::new);
+        let conf = written.as_ref().unwrap_or(self.conf);
         let fleet = timeout_at(self.deadline + LAST_ANSWERS, self.fleet(conf)).await??;
         let world = World {
             site: self.site,
@@ -127,7 +115,7 @@ impl Executor<'_> {
     }
 
     /// Our instances with their addresses, as they are now.
-    async fn fleet(&self, conf: &Roster<'_>) -> Result<Fleet, Error> {
+    pub(super) async fn fleet(&self, conf: &Roster<'_>) -> Result<Fleet, Error> {
         let identity = &self.site.identity;
         let listed = self.tools.cloud.list(&InstanceFilter::tagged(identity.tags())).await?;
         let mut fleet = Fleet::new(identity, conf, listed, true);

@@ -16,6 +16,7 @@ use crate::state::{EventKind, NodeLock};
 use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
+use slurmconf::Config;
 use slurmctl::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -35,8 +36,8 @@ pub(crate) struct Executor<'a> {
     pub(super) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
     /// Slurm is asked once more before instances are ended.
     pub(crate) confirms: bool,
-    /// slurm.conf as it was written by this plan.
-    pub(super) written: Option<Vec<u8>>,
+    /// What slurm.conf says since this plan wrote it.
+    pub(super) written: Option<Config>,
     /// The nodes that it has no more.
     pub(super) dropped: Vec<NodeName>,
     /// Instances whose image the cloud refused to replace in place, by node.
@@ -97,16 +98,20 @@ impl<'a> Executor<'a> {
         }
         let last = plan.stages.len();
         let mut undo: Vec<Step> = Vec::new();
+        let mut stopped = false;
         for (number, stage) in plan.stages.iter().enumerate() {
+            if self.tools.cancel.is_cancelled() && stopped {
+                return;
+            }
             if self.tools.cancel.is_cancelled() && number > 0 {
                 self.cancelled(plan.stages.get(number..).unwrap_or_default());
                 self.steps(undo).await;
                 return;
             }
-            let all_well = self.report.is_success();
+            stopped |= stage.begin == Begin::IfAllWell && !self.report.is_success();
             let steps: Vec<Step> = match stage.begin {
                 Begin::Always => stage.steps.clone(),
-                Begin::IfAllWell if !all_well => return,
+                Begin::IfAllWell | Begin::WithTheRest if stopped => continue,
                 Begin::IfAllWell | Begin::WithTheRest => {
                     stage.steps.iter().filter_map(|step| self.rest_of(step)).collect()
                 }

@@ -1,5 +1,6 @@
 //! The steps that are not the engine's: Slurm, files, and what is remembered.
 
+use super::engine::LAST_ANSWERS;
 use super::gathered::Gathered;
 use super::stage::Executor;
 use super::taken::{Expected, Patience};
@@ -7,12 +8,13 @@ use crate::outcome::{NodeReport, Outcome};
 use crate::plan::{Return, Step, TellSlurm};
 use crate::report::Cause;
 use crate::state::{EventKind, cooldowns};
+use crate::world::Roster;
 use cloud_core::{Error as CloudError, ErrorKind, InstanceId};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{JobId, NodeAction, NodeAddress};
 use std::time::{Duration, SystemTime};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// How often a termination that did not succeed is repeated.
 const MOST_TRIES: u32 = 4;
@@ -60,7 +62,7 @@ impl Executor<'_> {
             Step::Comment { job, text } => self.comment(job, &text).await,
             Step::TellSlurm(how) => self.tell_slurm(how).await,
             Step::WriteFile { which, before, text, drops, .. } => {
-                self.write(which, &before, text, drops);
+                self.write(which, &before, &text, drops);
             }
             Step::Refresh { which } => self.refresh(which).await,
             Step::TerminateNameless { ids } => self.terminate_nameless(ids).await,
@@ -116,16 +118,50 @@ impl Executor<'_> {
         }
     }
 
+    /// Tells Slurm where nodes are; one that is nowhere to be found has failed.
     async fn tell_addresses(&mut self, nodes: Vec<NodeName>) {
-        let known = nodes.iter().filter_map(|node| {
+        let why = self.find_addresses(&nodes).await.err();
+        let (known, unknown): (Vec<NodeName>, Vec<NodeName>) =
+            nodes.into_iter().partition(|node| self.addresses.contains_key(node));
+        let told = |node: &NodeName| {
             let (address, id) = self.addresses.get(node)?;
             let mut told = NodeAddress::new(node.clone(), *address);
             told.instance_id = Some(id.as_str().to_owned());
             Some(told)
-        });
-        let addresses: Vec<NodeAddress> = known.collect();
-        let result = self.tools.slurm.set_addresses(&addresses).await;
-        self.said(&nodes, &result);
+        };
+        let addresses: Vec<NodeAddress> = known.iter().filter_map(told).collect();
+        if !addresses.is_empty() {
+            let result = self.tools.slurm.set_addresses(&addresses).await;
+            self.said(&known, &result);
+        }
+        let (cause, why) = why.unwrap_or((Cause::NotFound, "the cloud shows no address".into()));
+        for node in unknown {
+            let report = NodeReport::new(Outcome::Failed);
+            self.report.note(node, report.because(cause, why.as_str()));
+        }
+    }
+
+    /// Looks for the nodes that this plan did not bring up: a run before it did, and did not come to tell.
+    async fn find_addresses(&mut self, nodes: &[NodeName]) -> Result<(), (Cause, String)> {
+        let missing: Vec<&NodeName> =
+            nodes.iter().filter(|node| !self.addresses.contains_key(*node)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let written = self.written.as_ref().map(Roster::new);
+        let conf = written.as_ref().unwrap_or(self.conf);
+        let fleet = timeout_at(self.deadline + LAST_ANSWERS, self.fleet(conf)).await;
+        let fleet = fleet
+            .map_err(|late| (Cause::Timeout, late.to_string()))?
+            .map_err(|error| (Cause::from(error.kind()), chain(&error)))?;
+        for node in missing {
+            if let [one] = fleet.standing(node).here[..]
+                && let Some(address) = one.address
+            {
+                self.addresses.insert(node.clone(), (address, one.id.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Lets nodes rest: the file is written once for all of them, as it waits for a disk.
@@ -167,8 +203,7 @@ impl Executor<'_> {
 
     /// True if slurmctld comes to run with what slurm.conf has now.
     async fn has_taken(&self) -> bool {
-        let written = self.rewritten();
-        let config = written.as_ref().unwrap_or(self.conf.config());
+        let config = self.written.as_ref().unwrap_or(self.conf.config());
         let expected = Expected::new(config, self.dropped.iter().cloned());
         expected.runs(self.tools.slurm, Patience::LONG).await
     }

@@ -68,6 +68,12 @@ fn is_exclusion(line: &Line<'_>) -> bool {
     matches!(line.read(), Ok(Statement::Parameter(pair)) if pair.key.eq_ignore_ascii_case(EXCLUDED))
 }
 
+/// The configuration when a file of it, which may be one of several, has another section.
+pub(crate) fn rewritten(config: &Config, before: &[u8], after: &[u8]) -> slurmconf::Result<Config> {
+    let section = |text: &[u8]| Config::parse(&Document::parse(text).section(Markers::NODES)?);
+    Ok(replaced(config, &section(before)?, section(after)?))
+}
+
 /// The configuration with another section.
 fn replaced(config: &Config, before: &Config, after: Config) -> Config {
     let mut whole = config.clone();

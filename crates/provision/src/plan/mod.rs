@@ -26,6 +26,7 @@ mod untold;
 
 pub use deploy::deploy;
 pub use exclusions::excluded_outside;
+pub(crate) use exclusions::rewritten;
 pub use failed::failed;
 pub use finding::{Finding, FindingKind, Handling};
 pub use finish::{Finish, finish};
@@ -184,7 +185,7 @@ impl Stage {
 pub enum Begin {
     /// It is done without these nodes; a step about several goes on with the rest of them.
     WithTheRest,
-    /// It is not begun, nor is any after it.
+    /// It is not begun, nor is any after it but those that are always done.
     IfAllWell,
     /// It is done all the same.
     Always,
