@@ -245,3 +245,22 @@ async fn files_were_not_written_where_a_launch_had_failed() {
     let text = std::fs::read_to_string(&hosts).unwrap();
     assert!(text.contains(" n1\n") && text.contains(" n2\n"), "{text}");
 }
+
+/// Without DNS, slurmctld runs without nodes that are not in the hosts file when it reads its own.
+#[tokio::test(start_paused = true)]
+async fn slurmctld_could_not_look_up_the_names_of_new_nodes() {
+    let (mut bed, document) = persistent(Duration::from_secs(1)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = directory.path().join("hosts");
+    bed.files.hosts = Some(hosts.clone());
+    bed.slurm.set_conf_nodes(names("n[1-3]").into_iter().map(NodeSpec::fixed).collect());
+    let taken_up = async {
+        while bed.slurm.all_nodes().len() < 3 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        std::fs::read_to_string(&hosts).unwrap_or_default()
+    };
+    let (report, text) = tokio::join!(resize(&bed, &document, 3), taken_up);
+    assert!(report.is_success(), "{report:?}");
+    assert!(text.contains(" n3\n"), "{text}");
+}

@@ -188,10 +188,13 @@ pub(super) fn carried_out(
             later.push(step);
         }
     }
+    // slurmctld runs without nodes whose names it cannot look up when it reads its file.
+    let hosts =
+        (!launch.is_empty() || !later.is_empty()).then_some(Step::Refresh { which: File::Hosts });
+    let tell = hosts.into_iter().chain([untold::take_up(version)]).collect();
     if !told.is_empty() {
         later.push(Step::TellAddresses { nodes: told });
     }
-    let tell = vec![untold::take_up(version)];
     removal
         .stages(Plan::new(Operation::Resize), launch)
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
