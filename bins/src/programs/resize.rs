@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// Make nodes more or fewer: as limits.yaml says, or as many persistent ones as --to says.
 ///
-/// New nodes that are always there are launched before slurm.conf has them. Nodes that go are drained first, highest number
-/// first, and leave slurm.conf only when their machines are confirmed gone. If jobs do not end in time, the nodes take jobs
-/// again and nothing is deleted.
+/// New nodes that are always there are launched before slurm.conf has them, and those that stay and have no machine get one.
+/// Nodes that go are drained first, highest number first, and leave slurm.conf only when their machines are confirmed gone. If
+/// jobs do not end in time, the nodes take jobs again and nothing is deleted.
 #[derive(Debug, Parser)]
 #[command(name = "resize", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -26,7 +26,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", conflicts_with_all = ["limits", "shapes", "style", "default_partition"])]
     to: Option<usize>,
 
-    /// Of this partition; may be left out if only one has persistent nodes.
+    /// Of this partition, and of no other; may be left out if only one has persistent nodes.
     #[arg(long, short, value_name = "NAME", requires = "to")]
     partition: Option<String>,
 

@@ -46,7 +46,7 @@ fn a_cluster_comes_to_edited_limits_and_back() {
     assert!(check.contains("slurm.conf is up to date"), "{check}");
 
     limits(&stage, 2, 4);
-    let before = stage.files();
+    let before = (stage.files(), stage.changes());
     let ended = stage.run("resize", &["--dry-run"]).with_code(0);
     for words in [
         "launch c1-general-0002 ",
@@ -55,11 +55,11 @@ fn a_cluster_comes_to_edited_limits_and_back() {
     ] {
         assert!(ended.stdout.contains(words), "{words}: {ended:?}");
     }
-    assert_eq!((stage.files(), stage.changes()), (before, Vec::new()));
+    assert_eq!((stage.files(), stage.changes()), before);
 
     let ended = stage.run("resize", &[]).with_code(0);
     assert!(ended.stdout.contains("launch c1-general-0002 "), "the plan is shown: {ended:?}");
-    assert_eq!(stage.live(), ["c1-general-0002"]);
+    assert_eq!(stage.live(), ["c1-general-0001", "c1-general-0002"]);
     assert!(stage.read(CONF).contains("NodeName=c1-general-[0001-0002] "), "{}", stage.read(CONF));
     assert!(stage.read(CONF).contains("NodeName=c1-general-[0003-0004] State=CLOUD"));
     let address = stage.slurm.node("c1-general-0002", "NodeAddr");
@@ -69,10 +69,26 @@ fn a_cluster_comes_to_edited_limits_and_back() {
     limits(&stage, 1, 1);
     let ended = stage.run("resize", &[]).with_code(0);
     assert!(ended.stdout.contains("drain c1-general-[0004,0003,0002]"), "{ended:?}");
-    assert_eq!(stage.live(), Vec::<String>::new());
+    assert_eq!(stage.live(), ["c1-general-0001"]);
     assert!(stage.read(CONF).contains("NodeName=c1-general-0001 "), "{}", stage.read(CONF));
     assert_eq!(stage.slurm.node("c1-general-0002", "State"), "");
     assert!(stage.slurm.is_up());
+}
+
+/// `finish` writes nodes that are always there and launches none, and a machine may be lost at any time.
+#[test]
+fn nodes_without_a_machine_were_nothing_to_change() {
+    let stage = stage(1, 1);
+    for call in [&["--dry-run"][..], &["--dry-run", "--to", "1"]] {
+        let plan = stage.run("resize", call).with_code(0).stdout;
+        assert!(plan.contains("launch c1-general-0001 "), "{plan}");
+    }
+    assert!(stage.live().is_empty());
+    stage.run("resize", &[]).with_code(0);
+    assert_eq!(stage.live(), ["c1-general-0001"]);
+    let address = stage.slurm.node("c1-general-0001", "NodeAddr");
+    assert!(address.starts_with("10."), "slurmctld knows where it is: {address}");
+    assert_eq!(stage.run("resize", &[]).with_code(0).stdout, "nothing to change\n");
 }
 
 #[test]
@@ -95,9 +111,9 @@ fn so_many_as_told() {
     let stage = stage(1, 1);
     stage.run("resize", &["--to", "1"]).with_code(0);
     let plan = stage.run("resize", &["--to", "3", "--dry-run"]).with_code(0).stdout;
-    assert!(plan.contains("launch c1-general-0003 ") && stage.changes().is_empty(), "{plan}");
+    assert!(plan.contains("launch c1-general-0003 ") && stage.live().len() == 1, "{plan}");
     stage.run("resize", &["--to", "2"]).with_code(0);
-    assert_eq!(stage.live(), ["c1-general-0002"]);
+    assert_eq!(stage.live(), ["c1-general-0001", "c1-general-0002"]);
     assert!(stage.read(CONF).contains("NodeName=c1-general-[0001-0002] "), "{}", stage.read(CONF));
     full_for(&stage, "c1-general-0003");
     let ended = stage.run("resize", &["--to", "3"]).with_code(1);

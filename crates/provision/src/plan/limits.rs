@@ -1,8 +1,9 @@
 //! As many nodes as limits ask for.
 
+use super::absent::absent;
 use super::finish::{Finish, Proposed};
 use super::removal::removal;
-use super::resize::{carried_out, only_told, refusals, summary};
+use super::resize::{Changed, only_told, refusals, summary};
 use super::{
     Operation, Plan, Refusal, Stage, Step, deploy::persistent, table::bring_up_as, untold,
 };
@@ -14,19 +15,22 @@ use std::collections::BTreeSet;
 
 /// Plans the nodes of the request as a resize does: nodes that go are drained, and leave slurm.conf
 /// only when their jobs have ended and their instances are confirmed gone; nodes that are always there
-/// from now on are launched before slurm.conf has them so.
+/// from now on are launched before slurm.conf has them so. One that was always there and has lost its
+/// machine gets another.
 ///
 /// A node that was elastic and is to be always there keeps the instance that it has. One that was
 /// always there and is to be elastic keeps it, too, until Slurm powers it down. `force` and `tell` of
 /// the request count for nothing here.
 pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
     let Proposed { document: new, before, after } = Proposed::of(request, world)?;
+    let (old, planned) = (Roster::new(&before), Roster::new(&after));
+    let absent = absent(&kept(&old, &planned), &planned, world);
     if new.as_bytes() == request.document.as_bytes() {
-        return Ok(only_told(request.version, world));
+        return Ok(only_told(request.version, absent, world));
     }
     let changes = diff(&before, &after);
     let remove = by_number(changes.removed.iter().filter_map(|name| NodeName::new(&name).ok()));
-    let launches = launches(&Roster::new(&before), &Roster::new(&after), world);
+    let launches = launches(&old, &planned, world);
     let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let removal = removal(&remove, request.patience, "resize", false, world);
     let untold = untold::untold(Some(request.version), world);
@@ -42,7 +46,14 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
     let which = super::File::SlurmConf;
     let write = Step::WriteFile { which, before, text, summary, drops: remove };
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
-    Ok(carried_out(request.version, launches, removal.unwrap_or_default(), write, told))
+    let changes = Changed { launches, removal: removal.unwrap_or_default(), write, told, absent };
+    Ok(changes.plan(request.version))
+}
+
+/// The nodes that were always there, and still are to be.
+fn kept(before: &Roster<'_>, after: &Roster<'_>) -> Vec<NodeName> {
+    let new: Hostlist = persistent(after).iter().collect();
+    persistent(before).into_iter().filter(|node| new.contains(node.as_str())).collect()
 }
 
 /// How nodes come up that were not always there before, and are to be.

@@ -1,5 +1,6 @@
 //! Plans: what is to be done, as values that can be printed and compared.
 
+mod absent;
 mod conf;
 mod deploy;
 mod exclusions;

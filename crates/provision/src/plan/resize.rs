@@ -1,5 +1,6 @@
 //! More or fewer persistent nodes.
 
+use super::absent::absent;
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::table::bring_up_as;
@@ -100,6 +101,7 @@ pub enum Gaps {
 /// What one group gains and loses.
 struct Difference {
     like: Option<NodeName>,
+    kept: Vec<NodeName>,
     add: Vec<NodeName>,
     remove: Vec<NodeName>,
 }
@@ -111,6 +113,7 @@ struct Difference {
 /// others have ended, and before slurm.conf has them. If jobs do not end in time, what we drained is
 /// undrained and nothing is launched or deleted. Planned again
 /// after half of it was done, only the other half is left; where that is to tell slurmctld, it is told.
+/// A node that stays and has lost its machine gets another, last: that it cannot be had hinders nothing.
 #[must_use]
 pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let all: Vec<Difference> =
@@ -118,13 +121,15 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let remove = by_number(all.iter().flat_map(|group| group.remove.iter().cloned()));
     let launches: Vec<(NodeName, Result<Step, Refusal>)> =
         all.iter().flat_map(|group| launches(group, world)).collect();
+    let kept = by_number(all.iter().flat_map(|group| group.kept.iter().cloned()));
+    let absent = absent(&kept, world.conf, world);
     let additions: Vec<Addition> = all
         .into_iter()
         .filter_map(|Difference { like, add, .. }| Some(Addition { like: like?, nodes: add }))
         .filter(|addition| !addition.nodes.is_empty())
         .collect();
     if launches.is_empty() && remove.is_empty() {
-        return only_told(request.version, world);
+        return only_told(request.version, absent, world);
     }
     let gone: Hostlist = remove.iter().collect();
     let text = edited(request.document, &additions, &gone, world);
@@ -142,12 +147,14 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let before = request.document.as_bytes().to_vec();
     let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: remove };
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
-    carried_out(request.version, launches, removal.unwrap_or_default(), write, told)
+    let changes = Changed { launches, removal: removal.unwrap_or_default(), write, told, absent };
+    changes.plan(request.version)
 }
 
-/// The nodes are as many as they should be; slurmctld may have yet to hear of it.
-pub(super) fn only_told(version: SlurmVersion, world: World<'_>) -> Plan {
+/// The nodes are as many as they should be; slurmctld may have yet to hear of it, and machines may be missing.
+pub(super) fn only_told(version: SlurmVersion, absent: Vec<Step>, world: World<'_>) -> Plan {
     let plan = untold::tell(Plan::new(Operation::Resize), version, false, world);
+    let plan = plan.stage(Stage::new("bring up", absent).begun(Begin::IfAllWell));
     let files = if plan.is_idle() { Vec::new() } else { refresh() };
     plan.stage(Stage::new("files", files).begun(Begin::Always))
 }
@@ -170,37 +177,47 @@ pub(super) fn refusals(
     refused.chain(removal.as_ref().err().into_iter().flatten().cloned()).collect()
 }
 
-/// The stages; `told` are nodes of slurm.conf whose address slurmctld has yet to hear.
-pub(super) fn carried_out(
-    version: SlurmVersion,
-    launches: Vec<Step>,
-    removal: Removal,
-    write: Step,
-    mut told: Vec<NodeName>,
-) -> Plan {
-    let (mut launch, mut later) = (Vec::new(), Vec::new());
-    for step in launches {
-        if let Step::Launch { wanted, first, .. } = step {
-            told.push(wanted.node.clone());
-            launch.push(Step::Launch { wanted, first, tell: false });
-        } else {
-            // It is there already; Slurm can be told where when it knows the node.
-            later.push(step);
+/// What it takes to get to other nodes.
+pub(super) struct Changed {
+    /// How new nodes come up.
+    pub(super) launches: Vec<Step>,
+    pub(super) removal: Removal,
+    /// slurm.conf.
+    pub(super) write: Step,
+    /// Nodes of slurm.conf whose address slurmctld has yet to hear.
+    pub(super) told: Vec<NodeName>,
+    /// How nodes that stay get a machine.
+    pub(super) absent: Vec<Step>,
+}
+
+impl Changed {
+    pub(super) fn plan(self, version: SlurmVersion) -> Plan {
+        let Self { launches, removal, write, mut told, absent } = self;
+        let (mut launch, mut later) = (Vec::new(), Vec::new());
+        for step in launches {
+            if let Step::Launch { wanted, first, .. } = step {
+                told.push(wanted.node.clone());
+                launch.push(Step::Launch { wanted, first, tell: false });
+            } else {
+                // It is there already; Slurm can be told where when it knows the node.
+                later.push(step);
+            }
         }
+        // slurmctld runs without nodes whose names it cannot look up when it reads its file.
+        let hosts = (!launch.is_empty() || !later.is_empty())
+            .then_some(Step::Refresh { which: File::Hosts });
+        let tell = hosts.into_iter().chain([untold::take_up(version)]).collect();
+        if !told.is_empty() {
+            later.push(Step::TellAddresses { nodes: told });
+        }
+        removal
+            .stages(Plan::new(Operation::Resize), launch)
+            .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
+            .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
+            .stage(Stage::new("addresses", later))
+            .stage(Stage::new("bring up", absent).begun(Begin::IfAllWell))
+            .stage(Stage::new("files", refresh()).begun(Begin::Always))
     }
-    // slurmctld runs without nodes whose names it cannot look up when it reads its file.
-    let hosts =
-        (!launch.is_empty() || !later.is_empty()).then_some(Step::Refresh { which: File::Hosts });
-    let tell = hosts.into_iter().chain([untold::take_up(version)]).collect();
-    if !told.is_empty() {
-        later.push(Step::TellAddresses { nodes: told });
-    }
-    removal
-        .stages(Plan::new(Operation::Resize), launch)
-        .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
-        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
-        .stage(Stage::new("addresses", later))
-        .stage(Stage::new("files", refresh()).begun(Begin::Always))
 }
 
 /// What changes among the nodes, such as `+n[3-4] -n9`.
@@ -243,8 +260,9 @@ fn difference(group: &GroupSize, gaps: Gaps, world: World<'_>) -> Difference {
     let name = |number: u64| {
         NodeName::new(&format!("{}{number:0width$}", group.stem, width = group.width)).ok()
     };
-    let remove = remove.into_iter().map(|(_, (_, name))| name).collect();
-    Difference { like, add: free.filter_map(name).collect(), remove }
+    let names = |all: Vec<(usize, (u64, NodeName))>| all.into_iter().map(|(_, (_, name))| name);
+    let (kept, remove) = (names(kept).collect(), names(remove).collect());
+    Difference { like, kept, add: free.filter_map(name).collect(), remove }
 }
 
 #[cfg(test)]
