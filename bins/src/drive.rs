@@ -13,7 +13,7 @@ use provision::run::{Look, Run};
 use provision::state::{Event, EventKind};
 use provision::{NodeReport, Report, Roster, World};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code of a program that a second Ctrl-C ends, as shells know it.
@@ -213,14 +213,6 @@ fn why(report: &NodeReport) -> String {
 pub async fn told_to_end() {
     let (stop, _cancel) = Cancel::new();
     watch(stop).await;
-}
-
-/// Waits, and returns true if we were told to end in the meantime.
-pub async fn rest(pause: Duration) -> bool {
-    tokio::select! {
-        () = told_to_end() => true,
-        () = tokio::time::sleep(pause) => false,
-    }
 }
 
 /// Returns when somebody told us to end, or their terminal is gone; what is under way is then ended in order.

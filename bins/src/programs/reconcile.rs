@@ -2,9 +2,9 @@
 
 use crate::args::{Common, time};
 use crate::context::Context;
-use crate::drive::rest;
+use crate::drive::told_to_end;
 use crate::log::{Entry, Level};
-use crate::process::SOME_FAILED;
+use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
@@ -49,25 +49,38 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+    // One for all rounds: what is told while nobody listens is lost.
+    let told = async {
+        match arguments.watch {
+            Some(_) => told_to_end().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(told);
+    let mut code = WELL;
     loop {
-        match round(arguments).await {
-            Ok((code, true)) => return Ok(code),
-            Ok((_, false)) => {}
+        let opened = tokio::select! {
+            biased;
+            () = &mut told => return Ok(code),
+            opened = open(arguments) => opened,
+        };
+        code = match opened {
+            Ok(context) => round(&context, arguments).await,
+            Err(trouble) if arguments.watch.is_none() => return Err(trouble),
             // A cloud that is away, or a file that somebody is about to change, will not be so the next time.
-            Err(trouble) => {
-                let Some(pause) = arguments.watch else { return Err(trouble) };
-                let code = super::wrong("reconcile", &arguments.common, &trouble);
-                if rest(pause).await {
-                    return Ok(code);
-                }
-            }
+            Err(trouble) => super::wrong("reconcile", &arguments.common, &trouble),
+        };
+        let Some(pause) = arguments.watch else { return Ok(code) };
+        tokio::select! {
+            biased;
+            () = &mut told => return Ok(code),
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
-/// Does it once, and rests; true if it was the last time.
-async fn round(arguments: &Arguments) -> Result<(u8, bool), Trouble> {
-    // Opened anew each time: the configuration may have changed.
+/// Opened anew each time: the configuration may have changed.
+async fn open(arguments: &Arguments) -> Result<Context, Trouble> {
     let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
     context.fill(None).await;
     match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
@@ -76,18 +89,13 @@ async fn round(arguments: &Arguments) -> Result<(u8, bool), Trouble> {
         Ok(Some(unknown)) => context.without_image(&unknown),
         found => found.map(drop)?,
     }
-    let ended = context
-        .with_run(&arguments.common, async |run: &Run<'_>| {
-            let code = once(&context, arguments, run).await;
-            let Some(pause) = arguments.watch else { return (code, true) };
-            let mut cancel = run.tools.cancel.clone();
-            tokio::select! {
-                () = cancel.cancelled() => (code, true),
-                () = tokio::time::sleep(pause) => (code, false),
-            }
-        })
-        .await;
-    Ok(ended)
+    Ok(context)
+}
+
+/// Does it once; told to end, it ends in order.
+async fn round(context: &Context, arguments: &Arguments) -> u8 {
+    let work = async |run: &Run<'_>| once(context, arguments, run).await;
+    context.with_run(&arguments.common, work).await
 }
 
 async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {

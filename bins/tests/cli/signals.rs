@@ -51,6 +51,24 @@ fn a_list_and_a_check_did_not_end_while_the_cloud_was_silent() {
     }
 }
 
+/// Whoever listens once for each round is deaf in between.
+#[test]
+fn a_watch_that_was_told_to_end_between_two_rounds_went_on() {
+    let stage = Stage::new().running();
+    let mut command = stage.command("reconcile", &["--watch", "1"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let all = || stage.cloud().requests();
+    let asked = |what: &str| all().iter().any(|it| it.operation == what).then_some(());
+    wait("first round", || asked("ListInstances"), || format!("{:?}", all()));
+    let fault = Fault::Delay { millis: 600_000 };
+    stage.cloud().add_fault(Rule::always("ListImages", fault)).unwrap();
+    stage.cloud().clear_requests();
+    wait("second round", || asked("ListImages"), || format!("{:?}", all()));
+    tell(&child, "TERM");
+    let ended = wait("end", || child.try_wait().unwrap(), String::new);
+    assert_eq!(ended.code(), Some(0));
+}
+
 fn tell(child: &Child, signal: &str) {
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
