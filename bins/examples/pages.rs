@@ -68,9 +68,11 @@ Credentials, as Oracle\\(aqs and OpenStack\\(aqs own clients take them.
 ";
 
 fn see_also() -> String {
-    let pages = programs::commands().into_iter();
-    let ours: String = pages.map(|command| format!(".BR {} (1),\n", command.get_name())).collect();
-    format!(".SH \"SEE ALSO\"\n{ours}.BR slurm.conf (5),\n.BR scontrol (1)\n")
+    let ours: Vec<String> = programs::commands()
+        .iter()
+        .map(|command| format!(".BR {} (1),\n", command.get_name()))
+        .collect();
+    format!(".SH \"SEE ALSO\"\n{}.BR slurm.conf (5),\n.BR scontrol (1)\n", ours.concat())
 }
 
 fn completions(folder: &Path, mut command: Command) -> io::Result<()> {

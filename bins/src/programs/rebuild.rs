@@ -101,12 +101,18 @@ async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
         Ok(Some(unknown)) => context.without_image(&unknown),
         found => found.map(drop)?,
     }
+    if let Some(hidden) = context.hidden().filter(|_| arguments.command.is_some()) {
+        context.warn(&hidden);
+    }
     match &arguments.command {
         Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,
         Some(Command::Status(status)) => status::show(&context, common, status).await,
         Some(Command::Image(snapshot)) => snapshot::make(&context, common, snapshot).await,
         None => {
             let names = meant(arguments, &context.environment)?;
+            if let Some(mistyped) = mistyped(&names, &context) {
+                return Err(mistyped);
+            }
             let list: Hostlist = names.iter().collect();
             let deadline = wiring::deadline(&context.settings, &context.slurm.config, &list);
             // slurmctld counts from when it called us.
@@ -128,6 +134,15 @@ fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeNam
         Some(names) => Ok(names),
         None => Ok(vec![this_machine(environment)?]),
     }
+}
+
+/// What to say of a command that was mistyped, and reads as a node.
+fn mistyped(names: &[NodeName], context: &Context) -> Option<Trouble> {
+    let [name] = names else { return None };
+    let near = slurmconf::nearest(name.as_str(), ["submit", "status", "image"])?;
+    let known = context.slurm.config.node(name.as_str()).is_some();
+    let text = format!("slurm.conf has no node {name}; is `rebuild {near}` meant?");
+    (!known).then(|| Trouble::new(text))
 }
 
 /// The node that we run on, for a RebootProgram that slurmd calls.

@@ -332,7 +332,7 @@ fn a_cluster_that_is_only_rebuilt_lacked_all_that_makes_nodes_elastic() {
                 .iter()
                 .any(|word| line.starts_with(word))
         };
-        *conf = conf.lines().filter(kept).map(|line| format!("{line}\n")).collect();
+        *conf = conf.lines().filter(kept).collect::<Vec<_>>().join("\n") + "\n";
     };
     let stage = Stage::with(|_| {}, rebuilt);
     let limits = fs::read_to_string(stage.path("limits.yaml")).unwrap();

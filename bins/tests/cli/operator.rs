@@ -231,3 +231,13 @@ fn a_second_image_of_one_name_was_made_and_neither_could_be_used() {
     let ended = stage.run("rebuild", &misspelt).with_code(2);
     let _ = ended.saying(&["the cloud has no image goldne; the nearest name is golden"]);
 }
+
+#[test]
+fn a_mistyped_command_was_a_node_that_slurm_conf_lacks() {
+    let stage = Stage::new().running();
+    let ended = stage.run("rebuild", &["submitt"]).with_code(2);
+    let _ = ended.saying(&["slurm.conf has no node submitt; is `rebuild submit` meant?"]);
+    // A word that is like no command is a node.
+    let ended = stage.run("rebuild", &["n77"]).with_code(1);
+    let _ = ended.saying(&["n77", "not in slurm.conf"]);
+}

@@ -245,7 +245,7 @@ fn difference(group: &GroupSize, gaps: Gaps, world: World<'_>) -> Difference {
     let taken: BTreeSet<u64> =
         world.conf.nodes().iter().filter_map(|name| group.number(name)).collect();
     let own: BTreeSet<u64> = existing.iter().map(|(number, _)| *number).collect();
-    let without_gaps: BTreeSet<u64> = (group.first..)
+    let without_gaps: BTreeSet<u64> = (group.first..=u64::MAX)
         .filter(|number| own.contains(number) || !taken.contains(number))
         .take(group.size)
         .collect();
@@ -256,7 +256,7 @@ fn difference(group: &GroupSize, gaps: Gaps, world: World<'_>) -> Difference {
             Gaps::Fill => without_gaps.contains(number),
         });
     let missing = group.size.saturating_sub(kept.len());
-    let free = (group.first..).filter(|number| !taken.contains(number)).take(missing);
+    let free = (group.first..=u64::MAX).filter(|number| !taken.contains(number)).take(missing);
     let name = |number: u64| {
         NodeName::new(&format!("{}{number:0width$}", group.stem, width = group.width)).ok()
     };
