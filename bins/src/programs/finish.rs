@@ -106,7 +106,10 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     }
     let inputs = Inputs::read(&arguments.sources, &context).await?;
     if arguments.print {
-        context.output.print(inputs.cluster.to_string().trim_end());
+        let document = &inputs.marked.document;
+        let section = plan::node_section(&inputs.cluster, document, &context.slurm.config);
+        let section = section.map_err(|error| Trouble::from_error(&error))?;
+        context.output.print(section.trim_end());
         return Ok(WELL);
     }
     if arguments.print_gres {

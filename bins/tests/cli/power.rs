@@ -87,6 +87,8 @@ fn a_configuration_that_is_named_from_here_was_not_found_from_there() {
 fn nodes_that_are_always_there_were_stopped_for_a_line_that_was_printed_before() {
     let stage = Stage::new();
     assert!(!lines(&stage).contains("SuspendExcNodes"), "finish keeps it between the markers");
+    let section = stage.run("finish", &["--print"]).with_code(0).stdout;
+    assert!(section.contains("\nSuspendExcNodes=c1-general-[0001-0002]\n"), "{section}");
     let stage = Stage::on("24.11", |_| {}, |conf| conf.push_str("SuspendExcNodes=login1\n"));
     let printed = lines(&stage);
     let line = "SuspendExcNodes=login1,c1-general-[0001-0002]";

@@ -44,7 +44,7 @@ pub(super) fn edited(
         }
     }
     let mut new = document.clone();
-    let text = with_exclusions(&text, document, world).map_err(conf)?;
+    let text = with_exclusions(&text, document, world.conf.config()).map_err(conf)?;
     new.replace_section(Markers::NODES, &text).map_err(conf)?;
     Config::parse(&text).map_err(conf)?;
     Ok(new.as_bytes().to_vec())

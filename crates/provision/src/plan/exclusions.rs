@@ -1,12 +1,21 @@
 //! Nodes that slurmctld must never stop, by a line between the markers.
 
-use crate::world::World;
 use hostlist::Hostlist;
-use slurmconf::{Config, Document, Line, Markers, NodeState, Problem, Statement};
+use slurmconf::{Cluster, Config, Document, Line, Markers, NodeState, Problem, Statement};
 use std::fmt::Write as _;
 
 /// The parameter. Said twice in slurm.conf, the later counts alone.
 pub(super) const EXCLUDED: &str = "SuspendExcNodes";
+
+/// What is to stand between the markers of a document of this configuration: the cluster, and which of its nodes slurmctld
+/// must never stop.
+pub fn node_section(
+    cluster: &Cluster,
+    document: &Document,
+    config: &Config,
+) -> slurmconf::Result<String> {
+    with_exclusions(&cluster.to_string(), document, config)
+}
 
 /// The section with the nodes that slurmctld must never switch off: those of it that are not elastic.
 ///
@@ -15,7 +24,7 @@ pub(super) const EXCLUDED: &str = "SuspendExcNodes";
 pub(super) fn with_exclusions(
     section: &str,
     document: &Document,
-    world: World<'_>,
+    config: &Config,
 ) -> slurmconf::Result<String> {
     let mut text: String = Document::parse(section)
         .lines()
@@ -30,8 +39,8 @@ pub(super) fn with_exclusions(
         }
     }
     let before = document.section(Markers::NODES)?;
-    let mut whole = replaced(world.conf.config(), &Config::parse(&before)?, new);
-    let theirs = excluded_outside(world.conf.config(), document);
+    let mut whole = replaced(config, &Config::parse(&before)?, new);
+    let theirs = excluded_outside(config, document);
     whole.power.suspend_exc_nodes.clone_from(&theirs);
     let stoppable = whole.stoppable(&always);
     let spared_by_part = !whole.power.suspend_exc_parts.is_empty() && stoppable.is_empty();

@@ -1,7 +1,7 @@
 //! Other nodes in slurm.conf.
 
 use super::deploy::with_files;
-use super::exclusions::with_exclusions;
+use super::exclusions::node_section;
 use super::removal::removal;
 use super::resize::summary;
 use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};
@@ -74,7 +74,7 @@ pub(super) struct Proposed {
 impl Proposed {
     pub(super) fn of(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Self> {
         let mut document = request.document.clone();
-        let section = with_exclusions(&request.cluster.to_string(), request.document, world)?;
+        let section = node_section(request.cluster, request.document, world.conf.config())?;
         document.replace_section(Markers::NODES, &section)?;
         let before = Config::parse(&request.document.section(Markers::NODES)?)?;
         let after = Config::parse(&document.section(Markers::NODES)?)?;

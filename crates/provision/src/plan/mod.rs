@@ -26,8 +26,8 @@ mod table;
 mod untold;
 
 pub use deploy::deploy;
-pub use exclusions::excluded_outside;
 pub(crate) use exclusions::rewritten;
+pub use exclusions::{excluded_outside, node_section};
 pub use failed::failed;
 pub use finding::{Finding, FindingKind, Handling};
 pub use finish::{Finish, finish};
