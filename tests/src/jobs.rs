@@ -1,11 +1,15 @@
 //! Jobs of a test's cluster.
 
 use crate::cluster::{Cluster, is_busy, value};
-use crate::patience::wait;
+use crate::patience::{wait, wait_for};
 use crate::site::Site;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long a job is looked for whose submission had no answer.
+const LATE: Duration = Duration::from_secs(20);
 
 /// How many jobs this process has submitted.
 static SUBMISSIONS: AtomicU32 = AtomicU32::new(0);
@@ -27,7 +31,8 @@ impl<C: Site> Cluster<C> {
             let printed = String::from_utf8_lossy(&output.stdout);
             match printed.trim().parse() {
                 Ok(job) if output.status.success() => Some(job),
-                _ if is_busy(&output) => self.submitted(&mark),
+                // It may be taken up a little later.
+                _ if is_busy(&output) => wait_for(LATE, || self.submitted(&mark)),
                 _ => panic!("sbatch {words:?}: {output:?}\n{}", self.log("slurmctld.log")),
             }
         });

@@ -103,6 +103,14 @@ fn nodes_that_are_always_there_were_stopped_for_a_line_that_was_printed_before()
     assert_eq!((stage.files(), stage.changes()), (before, Vec::new()));
 }
 
+#[test]
+fn a_printed_line_spared_every_node_of_which_some_were_meant() {
+    let counted = |conf: &mut String| conf.push_str("SuspendExcNodes=c[1-10]:4\n");
+    let printed = lines(&Stage::on("24.11", |_| {}, counted));
+    let line = "\nSuspendExcNodes=c[1-10]:4,c1-general-[0001-0002]\n";
+    assert!(printed.contains(line), "{printed}");
+}
+
 /// Whoever switches power saving on later does not come by `finish` again.
 #[test]
 fn nodes_that_are_always_there_are_spared_before_power_saving_is_on() {

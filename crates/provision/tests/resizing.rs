@@ -17,21 +17,27 @@ use slurmctl::{Controller as _, NodeAction, Reason};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Two persistent nodes with a job on both, and slurm.conf for them.
-async fn persistent(runs: Duration) -> (Bed, Document) {
-    let lines = "NodeName=n[1-2] CPUs=2 Features=shape=small,ad=1 State=UNKNOWN\n";
+/// Persistent nodes with their machines, and slurm.conf for them.
+async fn deployed(nodes: &str) -> (Bed, Document) {
+    let lines = format!("NodeName={nodes} CPUs=2 Features=shape=small,ad=1 State=UNKNOWN\n");
     let text = format!("# STARTNODES\n{lines}# ENDNODES\nPartitionName=main Nodes=ALL\n");
-    let mut bed = Bed::new("n[1-2]");
+    let mut bed = Bed::new(nodes);
     bed.config = Config::parse(&text).unwrap();
-    let mut settings = SlurmSettings::cloud(&"n[1-2]".parse().unwrap());
-    settings.nodes = names("n[1-2]").into_iter().map(NodeSpec::fixed).collect();
+    let mut settings = SlurmSettings::cloud(&nodes.parse().unwrap());
+    settings.nodes = names(nodes).into_iter().map(NodeSpec::fixed).collect();
     bed.slurm = MemorySlurm::new(settings);
     bed.run(async |run| run::deploy(run, None).await).await;
+    (bed, Document::parse(text))
+}
+
+/// Two persistent nodes with a job on both, and slurm.conf for them.
+async fn persistent(runs: Duration) -> (Bed, Document) {
+    let (bed, document) = deployed("n[1-2]").await;
     let _ = bed.slurm.submit_job(JobSpec::new(2, runs));
     sleep(Duration::from_secs(1)).await;
     let _ = bed.slurm.tick();
     assert!(bed.slurm.node("n2").unwrap().state.has_job());
-    (bed, Document::parse(text))
+    (bed, document)
 }
 
 async fn shrink(bed: &Bed, document: &Document) -> Report {
@@ -263,4 +269,35 @@ async fn slurmctld_could_not_look_up_the_names_of_new_nodes() {
     let (report, text) = tokio::join!(resize(&bed, &document, 3), taken_up);
     assert!(report.is_success(), "{report:?}");
     assert!(text.contains(" n3\n"), "{text}");
+}
+
+/// One that stays has lost its machine and cannot have another; that is no reason to take back what was begun for the other.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stays_and_cannot_be_had_let_jobs_onto_one_that_goes() {
+    let (mut bed, document) = deployed("n[1-3]").await;
+    for (nodes, runs) in [(2, Duration::from_secs(2)), (1, Duration::from_mins(20))] {
+        let _ = bed.slurm.submit_job(JobSpec::new(nodes, runs));
+        sleep(Duration::from_secs(1)).await;
+        let _ = bed.slurm.tick();
+    }
+    let lost = bed.live().into_iter().find(|machine| machine.name.as_str() == "n1").unwrap();
+    assert!(bed.cloud.force(&lost.id, InstanceState::Terminated));
+    sleep(Duration::from_secs(5)).await;
+    let _ = bed.slurm.tick();
+    bed.slurm.lost(&node("n1"));
+    for _ in 0..600 {
+        sleep(Duration::from_secs(1)).await;
+        let _ = bed.slurm.tick();
+    }
+    assert!(bed.slurm.node("n1").unwrap().state.is_down(), "{:?}", bed.slurm.node("n1"));
+    assert!(bed.slurm.node("n3").unwrap().state.has_job());
+    // It could run on the second and the third.
+    let waits = bed.slurm.submit_job(JobSpec::new(2, Duration::from_hours(9)));
+    bed.site.image = None;
+    let report = resize(&bed, &document, 2).await;
+    let of = |name: &str| report.nodes.get(&node(name)).map(|told| told.outcome);
+    assert_eq!((of("n1"), of("n3")), (Some(Outcome::Refused), Some(Outcome::Down)), "{report:?}");
+    assert_eq!(bed.live().len(), 1, "{report:?}");
+    let job = bed.slurm.job(waits).unwrap();
+    assert!(job.nodes.is_empty(), "{job:?}");
 }

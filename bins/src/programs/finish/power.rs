@@ -49,23 +49,21 @@ pub(super) fn lines(
         program("startnode-failed", None)
     });
     settings.reboot = Some(program("rebuild", None));
-    settings.suspend_exc_nodes = excluded(context, inputs);
-    let text = settings.text().map_err(|error| Trouble::from_error(&error))?;
+    let mut text = settings.text().map_err(|error| Trouble::from_error(&error))?;
+    text.push_str(&excluded(context, inputs).unwrap_or_default());
     Ok(match fit::gres_types(&inputs.cluster, &context.slurm.config) {
         None => text,
         Some(types) => format!("{types}\n{text}"),
     })
 }
 
-/// The nodes that are never stopped, where slurm.conf has a line for them outside the markers: those of it, and ours.
+/// The line for nodes that are never stopped, where slurm.conf has one outside the markers that leaves some of ours out: its
+/// own words, which may have counts in them, and those.
 ///
 /// Else `finish` and `resize` keep such a line between the markers, and one outside would only go out of date.
-fn excluded(context: &Context, inputs: &Inputs) -> Hostlist {
-    let said = plan::excluded_outside(&context.slurm.config, &inputs.marked.document);
-    let Some(said) = said else {
-        return Hostlist::new();
-    };
-    let mut all: Hostlist = said.parse().unwrap_or_default();
-    all.append(&inputs.cluster.persistent_nodes().difference(&all));
-    all
+fn excluded(context: &Context, inputs: &Inputs) -> Option<String> {
+    let said = plan::excluded_outside(&context.slurm.config, &inputs.marked.document)?;
+    let known: Hostlist = said.parse().unwrap_or_default();
+    let missing = inputs.cluster.persistent_nodes().difference(&known);
+    (!missing.is_empty()).then(|| format!("SuspendExcNodes={said},{missing}\n"))
 }

@@ -164,8 +164,11 @@ impl Drive<'_> {
             return;
         }
         let all = done + under_way + failed + left;
-        let end =
-            if halted { "; stopped, as too many failed; --anew tries them again" } else { "" };
+        let end = match (halted, failed > 0 && progress.is_over()) {
+            (true, _) => "; stopped, as too many failed; --anew tries them again",
+            (false, true) => "; --anew tries those that failed again",
+            (false, false) => "",
+        };
         let line = format!(
             "{} {done} done, {under_way} under way, {left} left, {failed} failed, {apart} not touched{end}",
             bar(done, all)

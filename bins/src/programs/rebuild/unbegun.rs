@@ -11,6 +11,7 @@ use provision::plan::Operation;
 use provision::run::{self, Run};
 use provision::state::MemoryState;
 use provision::{Cause, Identity, NodeReport, Outcome, Report, Roster, Site};
+use std::io::IsTerminal as _;
 use std::time::SystemTime;
 
 /// Tells Slurm why nodes will not come: neither they nor their jobs need wait for ResumeTimeout.
@@ -20,20 +21,23 @@ pub(in crate::programs) async fn tell(
     names: &[NodeName],
     trouble: &Trouble,
 ) {
+    // Whoever sits there has made a mistake, and a rebuild that Slurm waits for may be on its way.
+    if std::io::stderr().is_terminal() {
+        return;
+    }
     let environment = Environment::read();
-    // By hand nobody waits for the nodes.
     let called = ["SLURM_CONF", "SLURM_JOB_ID"].iter().any(|name| environment.get(name).is_some());
     let untold = match told(common, &environment, names, trouble).await {
         Ok(warnings) => warnings,
         Err(why) => vec![format!("Slurm could not be told why nodes are not rebuilt: {why}")],
     };
-    if !called {
-        return;
+    if called {
+        let output = crate::context::output(common, &environment);
+        for text in &untold {
+            output.complain(text);
+        }
     }
-    let output = crate::context::output(common, &environment);
-    for text in &untold {
-        output.complain(text);
-    }
+    // slurmctld's RebootProgram has none of these variables.
     crate::programs::note(program, common, Level::Error, &untold);
 }
 

@@ -4,6 +4,7 @@ use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, table::bring_up}
 use crate::order::by_number;
 use crate::world::{Roster, World};
 use hostlist::NodeName;
+use slurmconf::{NodeDef, NodeState};
 
 /// Plans the start of persistent nodes: these, or all of slurm.conf that are not elastic and say
 /// what machine they are.
@@ -45,13 +46,14 @@ pub(super) fn refresh() -> Vec<Step> {
 /// The nodes that are not elastic and say what machine they are.
 pub(super) fn persistent(conf: &Roster<'_>) -> Vec<NodeName> {
     let is_persistent = |name: &NodeName| {
-        let machine = |def: &slurmconf::NodeDef| {
+        let machine = |def: &NodeDef| {
             let features = def.features.as_ref();
             features.is_some_and(|known| {
                 known.value("shape").or_else(|| known.value("flavor")).is_some()
             })
         };
-        conf.get(name).is_some_and(|def| !def.is_cloud() && machine(def))
+        let stays = |def: &NodeDef| !def.is_cloud() && def.state != Some(NodeState::Future);
+        conf.get(name).is_some_and(|def| stays(def) && machine(def))
     };
     conf.nodes().into_iter().filter(is_persistent).collect()
 }

@@ -48,11 +48,7 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
 
 /// True for a machine that is not ours to end because Slurm is tired of waiting.
 fn is_persistent(node: &NodeName, world: World<'_>) -> bool {
-    let persistent = match world.conf.get(node) {
-        Some(def) => !def.is_cloud(),
-        // slurm.conf has lost it; slurmctld, which calls, has not.
-        None => world.node(node).is_some_and(|known| !known.state.is_cloud()),
-    };
+    let persistent = world.conf.get(node).is_some_and(|def| !def.is_cloud());
     persistent && !world.fleet.standing(node).here.is_empty()
 }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::order::{by_number, split};
 use crate::world::{Roster, World};
 use hostlist::{Hostlist, NodeName};
-use slurmconf::{Document, SlurmVersion};
+use slurmconf::{Config, Document, Markers, SlurmVersion};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let launches: Vec<(NodeName, Result<Step, Refusal>)> =
         all.iter().flat_map(|group| launches(group, world)).collect();
     let kept = by_number(all.iter().flat_map(|group| group.kept.iter().cloned()));
-    let absent = absent(&kept, world.conf, world);
+    let absent = absent(&written_by_us(kept, request.document), world.conf, world);
     let additions: Vec<Addition> = all
         .into_iter()
         .filter_map(|Difference { like, add, .. }| Some(Addition { like: like?, nodes: add }))
@@ -151,10 +151,19 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     changes.plan(request.version)
 }
 
+/// Those of the nodes that stand between the markers: the machines of others are made by others.
+fn written_by_us(mut nodes: Vec<NodeName>, document: &Document) -> Vec<NodeName> {
+    let section = document.section(Markers::NODES).and_then(|text| Config::parse(&text));
+    let section = section.unwrap_or_default();
+    let index = section.index();
+    nodes.retain(|node| index.get(node.as_str()).is_some());
+    nodes
+}
+
 /// The nodes are as many as they should be; slurmctld may have yet to hear of it, and machines may be missing.
 pub(super) fn only_told(version: SlurmVersion, absent: Vec<Step>, world: World<'_>) -> Plan {
     let plan = untold::tell(Plan::new(Operation::Resize), version, false, world);
-    let plan = plan.stage(Stage::new("bring up", absent).begun(Begin::IfAllWell));
+    let plan = plan.stage(Stage::new("bring up", absent));
     let files = if plan.is_idle() { Vec::new() } else { refresh() };
     plan.stage(Stage::new("files", files).begun(Begin::Always))
 }
@@ -215,7 +224,7 @@ impl Changed {
             .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
             .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
             .stage(Stage::new("addresses", later))
-            .stage(Stage::new("bring up", absent).begun(Begin::IfAllWell))
+            .stage(Stage::new("bring up", absent))
             .stage(Stage::new("files", refresh()).begun(Begin::Always))
     }
 }

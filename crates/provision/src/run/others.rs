@@ -228,7 +228,10 @@ async fn under_locks<E>(
             nodes.extend(wanted);
             continue;
         }
-        let refuses = |plan: &Plan| plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
+        // One that goes on without some nodes needs what was begun.
+        let refuses = |plan: &Plan| {
+            plan.is_idle() && plan.steps().any(|step| matches!(step, Step::Refuse { .. }))
+        };
         if plan.as_ref().map_or(true, refuses) {
             half.undo(run, &mut report, deadline).await;
         }
