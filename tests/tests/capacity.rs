@@ -4,7 +4,7 @@
 
 use cloud_sim::{Capacity, Fault, Limit, Recorded, Rule, Throttle};
 use e2e::{Cluster, on_each_release};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const FIRST: &str = "Uocm:PHX-AD-1";
 
@@ -13,8 +13,10 @@ fn room(zone: &str, instances: u64) -> Capacity {
     Capacity { availability_domain, shape: None, instances, fails_later: false }
 }
 
-/// Submits a job that the cloud refuses, waits until Slurm has it back, and says how long that took. Without us it would be
-/// back only after ResumeTimeout, which is longer than we are patient.
+/// A small part of ResumeTimeout, which is when a job is back in the queue without us; how long it takes is printed.
+const AT_ONCE: Duration = Duration::from_secs(30);
+
+/// Submits a job that the cloud refuses, waits until Slurm has it back, and says how long that took.
 fn refused(cluster: &Cluster, words: &str) -> u32 {
     cluster.cloud().clear_requests();
     let job = cluster.submit(&["--nodes=2"], "srun hostname");
@@ -30,6 +32,7 @@ fn refused(cluster: &Cluster, words: &str) -> u32 {
         "{words}: from the cloud's no to the requeue {:.1} s (ResumeTimeout 600 s)",
         took.as_secs_f64()
     );
+    assert!(took < AT_ONCE, "{}", cluster.story());
     waits(cluster, job, words);
     job
 }
