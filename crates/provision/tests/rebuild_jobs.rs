@@ -105,7 +105,9 @@ async fn a_slow_rebuild_job_ended_with_the_persistent_machine_terminated() {
     for release in RELEASES {
         let bed = persistent(release).await;
         let job = reboot_job(&bed).await;
+        // Nothing comes of it, and its repeat is refused as if it were under way.
         bed.cloud.script(Operation::Rebuild, Trouble::LoseRequest);
+        bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Conflict));
         let report = rebuild(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
         let waits = bed.slurm.node("n1").unwrap().state;

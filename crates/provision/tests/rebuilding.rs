@@ -269,7 +269,8 @@ async fn one_server_that_may_not_be_seen_made_the_whole_listing_incomplete() {
     }
 }
 
-/// The first request for an image is lost, and nothing comes of it: that node alone is late.
+/// The first request for an image is lost, and its repeat refused as if it were under way: nothing comes of
+/// it, and that node alone is late.
 #[tokio::test(start_paused = true)]
 async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
     let mut settings = Settings::default();
@@ -279,7 +280,11 @@ async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
     let mut bed = Bed::with("n[1-2]", settings);
     bed.config = conf("NodeName=n[1-2] CPUs=2 State=UNKNOWN");
     let (one, two) = (server(&bed, "a", Tags::new()).await, server(&bed, "b", Tags::new()).await);
-    bed.cloud.script(Operation::Rebuild, Trouble::LoseRequest);
+    for trouble in
+        [Trouble::LoseRequest, Trouble::Delay(Duration::ZERO), Trouble::Refuse(ErrorKind::Conflict)]
+    {
+        bed.cloud.script(Operation::Rebuild, trouble);
+    }
     let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-3")];
     let run = async {
         let report = rebuild(&bed, &targets, ASKED).await;
@@ -292,6 +297,24 @@ async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
         bed.cloud.terminate(&two).await.unwrap();
     };
     tokio::join!(run, later);
+}
+
+/// A machine that runs does not show whether it was rebooted: Slurm waited for one that nobody had asked for.
+#[tokio::test(start_paused = true)]
+async fn a_reboot_that_was_lost_on_the_way_was_called_done() {
+    for trouble in [Trouble::LoseRequest, Trouble::LoseAnswer] {
+        let bed = persistent("n1");
+        let one = server(&bed, "a", Tags::new()).await;
+        bed.cloud.script(Operation::Reboot, trouble);
+        let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Done, "{report:?}");
+        assert_eq!(bed.cloud.boots(&one), Some(2), "{trouble:?}");
+    }
+    let bed = persistent("n1");
+    let one = server(&bed, "a", Tags::new()).await;
+    bed.cloud.chance(Some(Operation::Reboot), Trouble::LoseRequest, 1.0);
+    let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Ambiguous), "{report:?}");
 }
 
 /// A cloud that does not show what is gone has to be asked for each.

@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use crate::report::Cause;
 use crate::site::{Place, Pool};
 use crate::state::EventKind;
-use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec};
+use cloud_core::{Capability, Error, ErrorKind, Instance, InstanceId, InstanceSpec};
 use hostlist::NodeName;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -28,6 +28,9 @@ const MOST_FOUND: usize = 8;
 
 /// How long a listing may be behind a launch.
 pub(crate) const DOUBT: Duration = Duration::from_secs(10);
+
+/// The longest that a launch without an answer is looked for: more than a cloud takes for one, however busy.
+const LONGEST_DOUBT: Duration = Duration::from_secs(90);
 
 /// How long an instance on its way out is waited for before another is launched.
 pub(crate) use crate::state::LEAVING;
@@ -321,6 +324,8 @@ impl Engine<'_> {
 
     /// Looks before it launches again.
     fn doubt(&mut self, node: &NodeName, failure: Failure, next_generation: bool) {
+        let now = self.tools.now();
+        let knows_repeats = self.tools.cloud.capabilities().has(Capability::LaunchToken);
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
@@ -330,7 +335,10 @@ impl Engine<'_> {
             return;
         }
         work.failure = Some(failure);
-        let until = Instant::now() + DOUBT;
+        let waited = work.record.launch.as_ref().map(|launch| launch.age(now)).unwrap_or_default();
+        // Who kept us waiting may be at work on it yet, and would launch another.
+        let length = if knows_repeats { DOUBT } else { waited.clamp(DOUBT, LONGEST_DOUBT) };
+        let until = Instant::now() + length;
         work.goes(Phase::Doubt { until, looks: 0, next_generation });
     }
 

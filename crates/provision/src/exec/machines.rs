@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How often a request that had no effect is repeated.
+/// How often a request that had no effect, or no answer, is repeated.
 const MOST_TRIES: u32 = 3;
 
 /// Machines that are waited for, by the image that they are to have.
@@ -128,13 +128,15 @@ fn parts(step: &Step) -> Option<(&NodeName, &InstanceId, Option<&ImageId>)> {
     }
 }
 
-/// Asks for a rebuild or a reboot. One whose answer was lost is not repeated: the wait tells.
+/// Asks for a rebuild or a reboot. One whose answer was lost is asked for again: a machine that runs does
+/// not show whether it was rebooted, and to do either twice does no harm.
 async fn begin(
     cloud: &dyn cloud_core::Provider,
     step: &Step,
     deadline: Instant,
 ) -> Result<(), Error> {
     let mut tries = 0;
+    let mut perhaps_begun = false;
     loop {
         let result = match step {
             Step::Rebuild { id, image, .. } => cloud.rebuild(id, image).await,
@@ -146,11 +148,15 @@ async fn begin(
         };
         let pause = Duration::from_secs(1 << tries).max(error.retry_after().unwrap_or_default());
         match error.kind() {
-            ErrorKind::Ambiguous => return Ok(()),
-            ErrorKind::Throttled | ErrorKind::Unavailable
+            // The one before is under way.
+            ErrorKind::Conflict if perhaps_begun => return Ok(()),
+            ErrorKind::Throttled | ErrorKind::Unavailable | ErrorKind::Ambiguous
                 if tries < MOST_TRIES && Instant::now() + pause < deadline => {}
+            // The image tells.
+            ErrorKind::Ambiguous if matches!(step, Step::Rebuild { .. }) => return Ok(()),
             _ => return Err(error),
         }
+        perhaps_begun |= error.kind() == ErrorKind::Ambiguous;
         tries += 1;
         sleep(pause).await;
     }

@@ -1,0 +1,109 @@
+//! A cloud that is still at work on a launch when nobody waits for its answer any more.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+mod common;
+
+use async_trait::async_trait;
+use cloud_core::memory::{MemoryCloud, Settings};
+use cloud_core::{
+    Capabilities, Capability, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec,
+    Operation, Provider, Reboot, Result,
+};
+use common::{Bed, groups, names, node};
+use provision::exec::Tools;
+use provision::run::{self, Run};
+use provision::{Outcome, Roster};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long our client waits for an answer.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long the cloud takes for a launch.
+const TAKES: Duration = Duration::from_secs(90);
+
+/// As Nova behind a load balancer, on a busy day.
+#[derive(Debug)]
+struct Busy {
+    cloud: MemoryCloud,
+    asked: Mutex<Vec<(Instant, InstanceSpec)>>,
+}
+
+impl Busy {
+    /// Carries out what is due.
+    async fn work(&self) {
+        let due: Vec<InstanceSpec> = {
+            let mut asked = self.asked.lock().unwrap();
+            let now = Instant::now();
+            asked.extract_if(.., |(due, _)| *due <= now).map(|(_, spec)| spec).collect()
+        };
+        for spec in due {
+            self.cloud.launch(&spec).await.unwrap();
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Busy {
+    fn capabilities(&self) -> Capabilities {
+        self.cloud.capabilities()
+    }
+
+    async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
+        self.work().await;
+        self.cloud.list(filter).await
+    }
+
+    async fn get(&self, id: &InstanceId) -> Result<Instance> {
+        self.cloud.get(id).await
+    }
+
+    async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
+        self.asked.lock().unwrap().push((Instant::now() + TAKES, spec.clone()));
+        sleep(PATIENCE).await;
+        Err(Error::new(ErrorKind::Ambiguous, Operation::Launch).because("no whole answer"))
+    }
+
+    async fn terminate(&self, id: &InstanceId) -> Result<()> {
+        self.cloud.terminate(id).await
+    }
+
+    async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
+        self.cloud.reboot(id, how).await
+    }
+
+    async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
+        self.cloud.addresses(ids).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_the_cloud_was_still_at_work_on_was_asked_for_again() {
+    let mut settings = Settings::default();
+    settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
+    let bed = Bed::with("n1", settings);
+    let (_, request) = bed.job(1).await;
+    let cloud = Busy { cloud: bed.cloud.clone(), asked: Mutex::default() };
+    let (roster, clock) = (Roster::new(&bed.config), || bed.now());
+    let tools = Tools {
+        cloud: &cloud,
+        slurm: &bed.slurm,
+        state: &*bed.state,
+        clock: &clock,
+        progress: &(),
+        files: &bed.files,
+        run: "test",
+        cancel: bed.cancel.clone(),
+    };
+    let run = Run { tools, site: &bed.site, conf: &roster };
+    let report = run::start(&run, &names("n1"), &groups(&request)).await;
+    let n1 = &report.nodes[&node("n1")];
+    assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 1), "{report:?}");
+    sleep(TAKES).await;
+    cloud.work().await;
+    assert_eq!(bed.live().len(), 1, "and no other comes");
+}
