@@ -133,8 +133,37 @@ fn goes_elsewhere(series: &str) {
     cluster.wait_empty();
 }
 
+/// Without a `fallback`: nodes of the zone without room are kept from the job until the cool-down is over.
+fn makes_way(series: &str) {
+    let cluster = Cluster::builder(series)
+        .limits("VM.Standard2.1: {1: 2, 2: 2}\n")
+        .elastic("cooldown: 1h")
+        .start();
+    cluster.cloud().set_capacity(&[room(FIRST, 0)]);
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.until("the job is back in the queue", || cluster.job(job, "Restarts") != "0");
+    let full = ["vm-standard2-1-ad1-0001", "vm-standard2-1-ad1-0002"];
+    let drained = |node| cluster.ask("scontrol", &["show", "node", node]).contains("+DRAIN");
+    cluster.until("nodes in the full zone are kept from jobs", || {
+        let _ = cluster.well("reconcile", &["--apply"]);
+        full.iter().all(|node| drained(node))
+    });
+    cluster.wait_job(job, "COMPLETED");
+    let hosts = cluster.hosts(job);
+    assert!(hosts.iter().all(|host| host.contains("-ad2-")), "{hosts:?}\n{}", cluster.story());
+    cluster.cloud().set_capacity(&[]);
+    // What is remembered may be lost at any time; here it stands for the end of the hour.
+    std::fs::remove_file(cluster.dir().join("elastic/cooldowns.json")).unwrap();
+    let _ = cluster.well("reconcile", &["--apply"]);
+    assert!(!full.iter().any(|node| drained(node)), "{}", cluster.story());
+    let job = cluster.submit(&["--nodelist", full[0]], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    cluster.wait_empty();
+}
+
 on_each_release! {
     no_room_and_no_quota: waits_for_room;
     faulty_answers: bears_faults;
     another_zone: goes_elsewhere;
+    nodes_of_another_zone: makes_way;
 }

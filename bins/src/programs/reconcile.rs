@@ -16,7 +16,8 @@ use std::time::Duration;
 /// Compare the cloud, Slurm and slurm.conf, and put right what does not fit.
 ///
 /// Without --apply it only says what it would do. Nothing is terminated that was not seen in two runs, nothing at all while
-/// the cloud's listing is incomplete, and nodes that an administrator has drained or set down are left alone.
+/// the cloud's listing is incomplete, and nodes that an administrator has drained or set down are left alone. Nodes for which
+/// the cloud has no room are drained for that long where their partition has others, so that jobs do not wait for them.
 #[derive(Debug, Parser)]
 #[command(name = "reconcile", version, after_help = EXAMPLES)]
 pub struct Arguments {

@@ -8,12 +8,13 @@ use cloud_core::memory::Trouble;
 use cloud_core::{
     ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
-use common::{Bed, node};
+use common::{Bed, conf, groups, names, node};
 use provision::exec::Cancel;
 use provision::state::StateDir;
 use provision::{Cause, Outcome, Report, run};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, NodeAction, Reason};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -119,4 +120,41 @@ async fn a_reconcile_that_was_told_to_end_went_on() {
     let report = reconcile(&bed).await;
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Cancelled), "{report:?}");
     assert_eq!(drained(&bed), 200);
+}
+
+/// Slurm gave a job the same nodes again and again, those of a zone without room, while another zone had some.
+#[tokio::test(start_paused = true)]
+async fn a_job_was_kept_on_nodes_of_a_zone_without_room() {
+    let mut bed = Bed::new("n[1-4]");
+    bed.config = conf(
+        "NodeName=n[1-2] State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
+         NodeName=n[3-4] State=CLOUD CPUs=2 Features=shape=small,ad=2",
+    );
+    let (job, request) = bed.job(1).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+    let mut called = BTreeSet::new();
+    for _ in 0..20 {
+        sleep(Duration::from_secs(10)).await;
+        for call in bed.slurm.tick() {
+            match call {
+                Call::Resume { request, .. } => called.extend(request.all.node_names().unwrap()),
+                Call::Suspend { nodes } => {
+                    let nodes = nodes.node_names().unwrap();
+                    bed.run(async |run| run::stop(run, &nodes).await).await;
+                }
+                _ => {}
+            }
+        }
+        let report = reconcile(&bed).await;
+        assert!(report.is_success(), "{report:?}");
+    }
+    assert_eq!(called, BTreeSet::from([node("n3")]), "job {job} goes where there is room");
+    let kept_away = |name: &str| bed.slurm.node(name).unwrap().state.has_drain();
+    assert!(kept_away("n1") && kept_away("n2") && !kept_away("n4"));
+    sleep(bed.site.policies.cooldown).await;
+    assert!(reconcile(&bed).await.is_success());
+    assert!(!kept_away("n1") && !kept_away("n2"), "tried again when the cool-down is over");
 }

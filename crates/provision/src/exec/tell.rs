@@ -8,7 +8,7 @@ use super::tools::Tools;
 use super::work::{Aim, Life, Phase, Then, Word, Work};
 use super::{end::remove, groups};
 use crate::outcome::Outcome;
-use crate::plan::our_reason;
+use crate::plan::{our_reason, ours};
 use crate::report::Cause;
 use crate::state::EventKind;
 use futures_util::future::BoxFuture;
@@ -270,14 +270,20 @@ pub(super) async fn take_back(
     let list: Hostlist = nodes.iter().collect();
     let known = tools.slurm.nodes(Some(&list)).await?;
     let (taken, left): (Vec<_>, Vec<_>) = known.into_iter().partition(|node| wanted(&node.state));
+    // The reason of a drain of ours stays, so that it is known again as ours.
+    let names = |drained: bool| -> Hostlist {
+        taken.iter().filter(|node| ours(node) == drained).map(|node| &node.name).collect()
+    };
+    let told = [(names(false), Some(reason)), (names(true), None)];
     let in_use = |node: &slurmctl::Node| node.state.is_up() || node.state.has_job();
     let taken = Taken {
         nodes: taken.into_iter().map(|node| node.name).collect(),
         in_use: left.into_iter().filter(in_use).map(|node| node.name).collect(),
     };
-    if !taken.nodes.is_empty() {
-        let list: Hostlist = taken.nodes.iter().collect();
-        tools.slurm.set_state(&list, NodeAction::PowerDownForce, Some(reason)).await?;
+    for (nodes, reason) in told {
+        if !nodes.is_empty() {
+            tools.slurm.set_state(&nodes, NodeAction::PowerDownForce, reason).await?;
+        }
     }
     Ok(taken)
 }

@@ -33,10 +33,12 @@ pub enum FindingKind {
     Broken,
     /// A node that is down and powered down, out of service for no lasting reason.
     Down,
-    /// A node whose rest is over.
+    /// A node whose rest is over, or that can be had again.
     Rested,
-    /// A node that rests.
+    /// A node that rests, or is drained until the cloud has room again.
     Resting,
+    /// A node that cannot be had for now, where others of its partition can.
+    Full,
     /// A node that stays on its way up for too long, or is down although its machine runs.
     Stuck,
     /// A node whose address in Slurm is not its instance's.
@@ -55,7 +57,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// Every kind.
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Orphan,
         Self::Ghost,
         Self::Duplicate,
@@ -63,6 +65,7 @@ impl FindingKind {
         Self::Down,
         Self::Rested,
         Self::Resting,
+        Self::Full,
         Self::Stuck,
         Self::WrongAddress,
         Self::WrongImage,
@@ -89,6 +92,7 @@ impl FindingKind {
             Self::Down => "down",
             Self::Rested => "rested",
             Self::Resting => "resting",
+            Self::Full => "full",
             Self::Stuck => "stuck",
             Self::WrongAddress => "wrong_address",
             Self::WrongImage => "wrong_image",

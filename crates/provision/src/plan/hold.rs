@@ -14,6 +14,19 @@ pub(super) fn drain_reason(purpose: &str) -> Reason {
     Reason::new(&format!("{DRAINED}{purpose}"))
 }
 
+/// What the reason of a drain begins with that is to last until the cloud has room again.
+const FULL: &str = "elastic: drained for lack of room: ";
+
+/// The reason of such a drain.
+pub(super) fn full_reason(why: &str) -> Reason {
+    Reason::new(&format!("{FULL}{why}"))
+}
+
+/// True if we drained the node because it could not be had.
+pub(super) fn is_full(node: &Node) -> bool {
+    ours(node) && node.reason_text().starts_with(FULL)
+}
+
 /// A reason that we know again as ours.
 ///
 /// ```
@@ -69,7 +82,7 @@ pub fn held(node: &Node) -> Option<String> {
 }
 
 /// True if we drained the node.
-pub(super) fn ours(node: &Node) -> bool {
+pub(crate) fn ours(node: &Node) -> bool {
     node.state.has_drain() && node.reason_text().starts_with(DRAINED)
 }
 

@@ -31,6 +31,7 @@ pub use exclusions::{excluded_outside, node_section};
 pub use failed::failed;
 pub use finding::{Finding, FindingKind, Handling};
 pub use finish::{Finish, finish};
+pub(crate) use hold::ours;
 pub use hold::{held, our_reason};
 pub use hosts::{HostsError, hosts};
 pub use inventory::{Machine, inventory_ini, inventory_json, machines};

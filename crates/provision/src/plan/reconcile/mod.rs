@@ -1,11 +1,13 @@
 //! Cloud, Slurm and slurm.conf compared.
 
+mod full;
 mod node;
 mod sightings;
 
 pub use sightings::Sightings;
 
 use super::deploy::with_files;
+use super::hold::full_reason;
 use super::stop::is_theirs;
 use super::untold::untold;
 use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
@@ -13,7 +15,7 @@ use crate::order::by_number;
 use crate::world::World;
 use cloud_core::Instance;
 use hostlist::NodeName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 /// Plans what makes cloud, Slurm and slurm.conf agree again, and remembers what was seen.
@@ -29,6 +31,7 @@ use std::time::{Duration, SystemTime};
 /// | failed instance beside one that works | terminated |
 /// | several instances that could be the node | told |
 /// | node down and powered down, for no lasting reason | returned to service after its rest |
+/// | node asleep whose every place cools down, where its partition has others | drained until that is over |
 /// | address in Slurm not the instance's | told to Slurm, if the node does not answer |
 /// | image not the configured one | told |
 /// | node that we drained, and have let go of | undrained, if it could run a job or is elastic |
@@ -52,8 +55,15 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
     let untold = untold(None, world);
     let named = world.conf.nodes().into_iter().chain(world.fleet.nodes());
     let nodes = by_number(named.chain(untold.left.iter().cloned()));
-    let mut look =
-        Look { world, before, seen: Sightings::default(), steps: Vec::new(), findings: Vec::new() };
+    let mut look = Look {
+        world,
+        before,
+        full: full::full(world),
+        drains: BTreeMap::new(),
+        seen: Sightings::default(),
+        steps: Vec::new(),
+        findings: Vec::new(),
+    };
     for node in &nodes {
         look.node(node);
     }
@@ -61,6 +71,7 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
         look.missing(node);
     }
     look.nameless();
+    look.drain_full();
     plan.findings = look.findings;
     let ends = look.steps.iter().any(|step| !step.instances().is_empty());
     let plan = plan.stage(Stage::new("mend", look.steps));
@@ -78,6 +89,10 @@ fn blind(world: World<'_>) -> Option<&'static str> {
 struct Look<'a> {
     world: World<'a>,
     before: &'a Sightings,
+    /// Nodes that cannot be had for now, where others can, and why.
+    full: BTreeMap<NodeName, String>,
+    /// Those of them that are to be drained, by the reason.
+    drains: BTreeMap<String, Vec<NodeName>>,
     seen: Sightings,
     steps: Vec<Step>,
     findings: Vec<Finding>,
@@ -142,6 +157,13 @@ impl Look<'_> {
         let Found { kind, node, instances, text } = found;
         let (node, instances) = (Some(node.clone()), ids(&instances));
         self.findings.push(Finding { kind, node, instances, text, handling });
+    }
+
+    /// One step for all nodes with the same reason.
+    fn drain_full(&mut self) {
+        let drains = std::mem::take(&mut self.drains).into_iter();
+        self.steps
+            .extend(drains.map(|(why, nodes)| Step::Drain { nodes, reason: full_reason(&why) }));
     }
 
     /// Instances of ours that are no node's.

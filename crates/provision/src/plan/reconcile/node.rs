@@ -2,9 +2,11 @@
 
 use super::{Found, Look};
 use crate::cooldown::Cooldown;
-use crate::plan::hold::{covered, not_back, ours};
+use crate::plan::hold::{covered, is_full, not_back, ours};
 use crate::plan::rebuild::configured;
-use crate::plan::{FindingKind, Return, Step, held, our_reason, stop::is_theirs, table::ids};
+use crate::plan::{
+    FindingKind, Handling, Return, Step, held, our_reason, stop::is_theirs, table::ids,
+};
 use crate::report::Cause;
 use crate::time::Utc;
 use crate::world::Standing;
@@ -35,6 +37,10 @@ impl<'a> Look<'a> {
         }
         if let Some(reason) = held(known) {
             self.tell(Found { kind: FindingKind::Held, node, instances: here, text: reason });
+            return;
+        }
+        if is_full(known) {
+            self.kept_away(node, here);
             return;
         }
         if ours(known) {
@@ -135,6 +141,7 @@ impl<'a> Look<'a> {
     /// Powered down and without an instance: well, unless it is also down.
     fn asleep(&mut self, known: &Node, node: &'a NodeName) {
         if !known.state.is_down() {
+            self.make_way(known, node);
             return;
         }
         let found = |kind, text| Found { kind, node, instances: Vec::new(), text };
@@ -157,6 +164,31 @@ impl<'a> Look<'a> {
                 let text = known.reason_text().to_owned();
                 self.mend_if_seen(found(FindingKind::Down, text), Duration::ZERO, step);
             }
+        }
+    }
+
+    /// Keeps jobs away from a node that cannot be had for now, where they can have others.
+    fn make_way(&mut self, known: &Node, node: &'a NodeName) {
+        let Some(why) = self.full.get(node).cloned() else {
+            return;
+        };
+        if known.state.has_drain() || self.world.is_busy(node) {
+            return;
+        }
+        self.drains.entry(why.clone()).or_default().push(node.clone());
+        let found = Found { kind: FindingKind::Full, node, instances: Vec::new(), text: why };
+        self.note(found, Handling::Mended);
+    }
+
+    /// Drained because it could not be had: until it can, or until there is no other either.
+    fn kept_away(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        if let Some(why) = self.full.get(node).filter(|_| here.is_empty()) {
+            let text = why.clone();
+            self.tell(Found { kind: FindingKind::Resting, node, instances: here, text });
+        } else {
+            let text = "may be had again".to_owned();
+            let step = Step::Undrain { nodes: vec![node.clone()] };
+            self.mend(Found { kind: FindingKind::Rested, node, instances: here, text }, step);
         }
     }
 
