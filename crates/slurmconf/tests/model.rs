@@ -133,8 +133,43 @@ fn power_settings_are_read_with_slurms_defaults() {
     assert_eq!(partition.suspend_time, Some(SuspendTime::Never));
     let times = (partition.resume_timeout, partition.suspend_timeout, partition.power_down_on_idle);
     assert_eq!(times, (Some(7), Some(8), Some(true)));
-    assert!(Config::parse("SuspendTime=soon\n").is_err());
+    assert!(Config::parse("ResumeTimeout=soon\n").is_err());
     assert!(Config::parse("PartitionName=p Hidden=maybe\n").is_err());
+}
+
+#[test]
+fn a_suspend_time_that_slurmctld_runs_with_stopped_every_program() {
+    use SuspendTime::{Never, Seconds};
+    // As 22.05, 24.11 and 26.05 show them, for the cluster and for a partition; only a partition's NONE is 0 before 26.05.
+    let cases = [
+        ("600", Some(Seconds(600))),
+        ("0600", Some(Seconds(600))),
+        ("0800", Some(Seconds(800))),
+        ("10m", Some(Seconds(10))),
+        ("600.5", Some(Seconds(600))),
+        ("0x258", Some(Seconds(0))),
+        ("abc", Some(Seconds(0))),
+        ("UNLIMITED", Some(Seconds(0))),
+        ("infinitely", Some(Seconds(0))),
+        ("+5", Some(Seconds(5))),
+        ("++5", Some(Seconds(0))),
+        ("+-5", Some(Seconds(0))),
+        ("-0", Some(Seconds(0))),
+        ("-x", Some(Seconds(0))),
+        ("\"  7\"", Some(Seconds(7))),
+        ("infinite", Some(Never)),
+        ("None", Some(Never)),
+        ("-1", Some(Never)),
+        ("-1s", None),
+        ("-5", None),
+        ("4294967296", None),
+    ];
+    for (text, expected) in cases {
+        let whole = Config::parse(&format!("SuspendTime={text}\n")).ok();
+        assert_eq!(whole.map(|config| config.power.suspend_time), expected, "{text}");
+        let partition = format!("PartitionName=p SuspendTime={text}").parse::<PartitionDef>();
+        assert_eq!(partition.ok().and_then(|def| def.suspend_time), expected, "{text}");
+    }
 }
 
 #[test]

@@ -7,20 +7,36 @@ use std::{fmt, time::Duration};
 /// How long a node is idle before it is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspendTime {
-    /// It never is: `INFINITE` or −1.
+    /// It never is: `INFINITE`, `NONE` or −1.
     Never,
     /// This many seconds.
     Seconds(u32),
 }
 
 impl SuspendTime {
+    /// Slurm reads this one with `atoi`, and not as it reads other numbers: `0600` is 600, `10m` is 10, and what begins
+    /// with no digit, such as `UNLIMITED`, is 0.
     pub(super) fn read(pair: &Pair<'_>) -> Result<Self, Problem> {
-        let never = ["INFINITE", "UNLIMITED", "NONE", "-1"];
+        let never = ["INFINITE", "NONE", "-1"];
         if never.iter().any(|word| word.eq_ignore_ascii_case(&pair.value)) {
             return Ok(Self::Never);
         }
-        number(pair).map(Self::Seconds)
+        let seconds = leading_number(&pair.value).map(Self::Seconds);
+        seconds.ok_or_else(|| Problem::BadNumber {
+            key: pair.key.to_string(),
+            value: pair.value.to_string(),
+        })
     }
+}
+
+/// The digits that a text begins with, none being 0; nothing if they are below 0 or too many, which Slurm refuses.
+fn leading_number(text: &str) -> Option<u32> {
+    let text = text.trim_ascii_start();
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let end = unsigned.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(unsigned.len());
+    let digits = unsigned.get(..end).filter(|digits| !digits.is_empty()).unwrap_or("0");
+    let number = digits.parse().ok()?;
+    (number == 0 || !text.starts_with('-')).then_some(number)
 }
 
 impl fmt::Display for SuspendTime {
