@@ -129,7 +129,7 @@ pub enum Problem {
     /// Text that should be one line of a kind, and is none or several.
     #[error("not one line of this kind")]
     NotOneLine,
-    /// A value in some other encoding.
+    /// A key, a path or a name in some other encoding.
     #[error("the value of {key} is not UTF-8")]
     NotUtf8 {
         /// The key.

@@ -72,6 +72,42 @@ fn every_valid_fixture_means_the_same_when_printed_by_its_types() {
 }
 
 #[test]
+fn a_reason_that_is_not_utf8_stopped_every_program() {
+    let load = |bytes: &[u8]| {
+        let version = SlurmVersion::new(24, 11);
+        Config::load(Path::new("slurm.conf"), version, |_| Ok(bytes.to_vec()))
+    };
+    // As 22.05, 24.11 and 26.05 run with.
+    let bytes = b"MailDomain=caf\xe9\nNodeName=n[1-2] CPUs=2 \\\n Reason=\"d\xe9fectueux\"\n\
+                  DownNodes=n001 State=DOWN Reason=\"d\xe9f\"\nSuspendTime=600\n";
+    let config = load(bytes).unwrap();
+    assert_eq!(config.get("MailDomain"), Some("caf\u{fffd}"));
+    let node = config.node("n2").unwrap();
+    assert_eq!(node.other, [("Reason".to_owned(), "d\u{fffd}fectueux".to_owned())]);
+    let mut document = Document::parse(*bytes);
+    assert_eq!(document.as_bytes(), bytes);
+    document.set("SuspendTime", "900").unwrap();
+    let set = bytes.strip_suffix(b"600\n").unwrap();
+    assert_eq!(document.as_bytes(), [set, b"900\n"].concat());
+
+    let names: [&[u8]; 10] = [
+        b"NodeName=caf\xe9",
+        b"PartitionName=caf\xe9",
+        b"NodeSet=caf\xe9",
+        b"DownNodes=caf\xe9",
+        b"NodeName=n NodeAddr=caf\xe9",
+        b"NodeName=n NodeHostname=caf\xe9",
+        b"PartitionName=p Nodes=caf\xe9",
+        b"SuspendExcNodes=caf\xe9",
+        b"Include caf\xe9",
+        b"caf\xe9=1",
+    ];
+    for line in names {
+        assert!(load(line).is_err(), "{}", line.escape_ascii());
+    }
+}
+
+#[test]
 fn broken_lines_are_reported_where_they_break() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/broken.conf");
     let document = Document::parse(fs::read(path).unwrap()).named("broken.conf");

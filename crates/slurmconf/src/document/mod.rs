@@ -86,12 +86,12 @@ impl Document {
     /// [`Config`](crate::Config) does both.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
-        self.ranges(key).last().and_then(|(line, _)| line.parameter())
+        self.ranges(key).last().and_then(|(line, range)| line.parameter(range))
     }
 
     /// All values of a parameter in the order given, such as the controllers of `SlurmctldHost`.
     pub fn get_all(&self, key: &str) -> impl Iterator<Item = String> {
-        self.ranges(key).filter_map(|(line, _)| line.parameter())
+        self.ranges(key).filter_map(|(line, range)| line.parameter(range))
     }
 
     /// The lines that give a parameter its value, and where that stands.
@@ -167,8 +167,9 @@ impl<'a> Line<'a> {
         self.document
     }
 
-    /// The value, if it is that of a parameter, and UTF-8.
-    fn parameter(&self) -> Option<String> {
+    /// The value in this range, if it is that of a parameter, and UTF-8.
+    fn parameter(&self, range: Range<usize>) -> Option<String> {
+        std::str::from_utf8(self.document.bytes.get(range)?).ok()?;
         match self.read() {
             Ok(Statement::Parameter(pair)) => Some(pair.value.into_owned()),
             Ok(Statement::Blank | Statement::Include(_) | Statement::Definition(_)) | Err(_) => {

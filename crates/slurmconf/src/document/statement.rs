@@ -102,7 +102,7 @@ pub struct Pair<'a> {
     pub key: Cow<'a, str>,
     /// The sign between.
     pub operator: Operator,
-    /// The value without quotes and escapes.
+    /// The value without quotes and escapes; what is not UTF-8 in it, as it may be in a `Reason`, is `�`.
     pub value: Cow<'a, str>,
     /// True if the value was written in quotes.
     pub quoted: bool,
@@ -195,7 +195,10 @@ fn rest_is_blank(line: &Line<'_>, cooked: &Cooked<'_>, from: usize, key: &str) -
 
 fn pair<'a>(line: &Line<'a>, cooked: &Cooked<'a>, span: &Span) -> Result<Pair<'a>> {
     let key = text(line, cooked, &span.key, "key")?;
-    let value = text(line, cooked, &span.value, &key)?;
+    let value = match text(line, cooked, &span.value, &key) {
+        Err(_) if !names_things(&key) => lossy(cooked, &span.value),
+        value => value?,
+    };
     let operator = match span.operator {
         b'+' => Operator::Add,
         b'-' => Operator::Subtract,
@@ -205,6 +208,18 @@ fn pair<'a>(line: &Line<'a>, cooked: &Cooked<'a>, span: &Span) -> Result<Pair<'a
     };
     let range = place(cooked, span);
     Ok(Pair { key, operator, value, quoted: span.quoted, range })
+}
+
+/// True if the value names nodes, or what other lines name: two such names must not become one.
+fn names_things(key: &str) -> bool {
+    let lists = ["Nodes", "NodeAddr", "NodeHostname", "SuspendExcNodes", "SuspendExcParts"];
+    DefinitionKind::of(key).is_some() || lists.iter().any(|list| list.eq_ignore_ascii_case(key))
+}
+
+/// The text without what is not UTF-8 in it, which Slurm does not ask for.
+fn lossy<'a>(cooked: &Cooked<'a>, range: &Range<usize>) -> Cow<'a, str> {
+    let bytes = cooked.text.get(range.clone()).unwrap_or_default();
+    Cow::Owned(String::from_utf8_lossy(bytes).into_owned())
 }
 
 fn text<'a>(
