@@ -106,8 +106,9 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     }
     let inputs = Inputs::read(&arguments.sources, &context).await?;
     if arguments.print {
-        let document = &inputs.marked.document;
-        let section = plan::node_section(&inputs.cluster, document, &context.slurm.config);
+        let (document, slurm) = (&inputs.marked.document, &context.slurm);
+        let version = slurm.controller.version();
+        let section = plan::node_section(&inputs.cluster, document, &slurm.config, version);
         let section = section.map_err(|error| Trouble::from_error(&error))?;
         context.output.print(section.trim_end());
         return Ok(WELL);

@@ -85,6 +85,14 @@ impl SlurmVersion {
         self >= Self::new(23, 11)
     }
 
+    /// True if each item of `SuspendExcNodes` stands for itself, and may be a node set or `ALL`.
+    ///
+    /// Before 23.11 a count is one of all the items before it, and only nodes are known there.
+    #[must_use]
+    pub fn excludes_item_by_item(self) -> bool {
+        self >= Self::new(23, 11)
+    }
+
     /// True if a relative `Include` inside an included file starts from that file's directory.
     ///
     /// 22.05 does that; 24.11 and 26.05 start from slurm.conf's. 23.11, which rewrote the reading of

@@ -5,7 +5,6 @@ use super::inputs::Inputs;
 use crate::args::CONFIG;
 use crate::context::Context;
 use crate::trouble::Trouble;
-use hostlist::Hostlist;
 use provision::plan;
 use slurmconf::{ElasticSettings, Program};
 use slurmctl::Controller as _;
@@ -62,8 +61,9 @@ pub(super) fn lines(
 ///
 /// Else `finish` and `resize` keep such a line between the markers, and one outside would only go out of date.
 fn excluded(context: &Context, inputs: &Inputs) -> Option<String> {
-    let said = plan::excluded_outside(&context.slurm.config, &inputs.marked.document)?;
-    let known: Hostlist = said.parse().unwrap_or_default();
+    let slurm = &context.slurm;
+    let said = plan::excluded_outside(&slurm.config, &inputs.marked.document)?;
+    let known = slurm.config.excluded(&said, slurm.controller.version());
     let missing = inputs.cluster.persistent_nodes().difference(&known);
     (!missing.is_empty()).then(|| format!("SuspendExcNodes={said},{missing}\n"))
 }

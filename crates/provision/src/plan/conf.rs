@@ -4,7 +4,9 @@ use super::Refusal;
 use super::exclusions::{EXCLUDED, with_exclusions};
 use crate::world::World;
 use hostlist::{Hostlist, NodeName};
-use slurmconf::{Config, Definition, DefinitionKind, Document, Line, Markers, NodeDef, Statement};
+use slurmconf::{
+    Config, Definition, DefinitionKind, Document, Line, Markers, NodeDef, SlurmVersion, Statement,
+};
 
 /// Nodes that are to be in slurm.conf beside a node like them.
 pub(super) struct Addition {
@@ -17,6 +19,7 @@ pub(super) struct Addition {
 /// An error if the markers are missing, or if a line outside them would have to change.
 pub(super) fn edited(
     document: &Document,
+    version: SlurmVersion,
     additions: &[Addition],
     removed: &Hostlist,
     world: World<'_>,
@@ -44,7 +47,7 @@ pub(super) fn edited(
         }
     }
     let mut new = document.clone();
-    let text = with_exclusions(&text, document, world.conf.config()).map_err(conf)?;
+    let text = with_exclusions(&text, document, world.conf.config(), version).map_err(conf)?;
     new.replace_section(Markers::NODES, &text).map_err(conf)?;
     Config::parse(&text).map_err(conf)?;
     Ok(new.as_bytes().to_vec())

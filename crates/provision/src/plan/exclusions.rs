@@ -1,20 +1,23 @@
 //! Nodes that slurmctld must never stop, by a line between the markers.
 
 use hostlist::Hostlist;
-use slurmconf::{Cluster, Config, Document, Line, Markers, NodeState, Problem, Statement};
+use slurmconf::{
+    Cluster, Config, Document, Line, Markers, NodeState, Problem, SlurmVersion, Statement,
+};
 use std::fmt::Write as _;
 
 /// The parameter. Said twice in slurm.conf, the later counts alone.
 pub(super) const EXCLUDED: &str = "SuspendExcNodes";
 
-/// What is to stand between the markers of a document of this configuration: the cluster, and which of its nodes slurmctld
-/// must never stop.
+/// What is to stand between the markers of a document of this configuration: the cluster, and which of its nodes slurmctld,
+/// which is of this version, must never stop.
 pub fn node_section(
     cluster: &Cluster,
     document: &Document,
     config: &Config,
+    version: SlurmVersion,
 ) -> slurmconf::Result<String> {
-    with_exclusions(&cluster.to_string(), document, config)
+    with_exclusions(&cluster.to_string(), document, config, version)
 }
 
 /// The section with the nodes that slurmctld must never switch off: those of it that are not elastic.
@@ -25,6 +28,7 @@ pub(super) fn with_exclusions(
     section: &str,
     document: &Document,
     config: &Config,
+    version: SlurmVersion,
 ) -> slurmconf::Result<String> {
     let mut text: String = Document::parse(section)
         .lines()
@@ -42,7 +46,7 @@ pub(super) fn with_exclusions(
     let mut whole = replaced(config, &Config::parse(&before)?, new);
     let theirs = excluded_outside(config, document);
     whole.power.suspend_exc_nodes.clone_from(&theirs);
-    let stoppable = whole.stoppable(&always);
+    let stoppable = whole.stoppable(&always, version);
     let spared_by_part = !whole.power.suspend_exc_parts.is_empty() && stoppable.is_empty();
     match theirs {
         Some(said) if !stoppable.is_empty() => {

@@ -74,7 +74,8 @@ pub(super) struct Proposed {
 impl Proposed {
     pub(super) fn of(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Self> {
         let mut document = request.document.clone();
-        let section = node_section(request.cluster, request.document, world.conf.config())?;
+        let (cluster, config) = (request.cluster, world.conf.config());
+        let section = node_section(cluster, request.document, config, request.version)?;
         document.replace_section(Markers::NODES, &section)?;
         let before = Config::parse(&request.document.section(Markers::NODES)?)?;
         let after = Config::parse(&document.section(Markers::NODES)?)?;

@@ -132,7 +132,7 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         return only_told(request.version, absent, world);
     }
     let gone: Hostlist = remove.iter().collect();
-    let text = edited(request.document, &additions, &gone, world);
+    let text = edited(request.document, request.version, &additions, &gone, world);
     let removal = removal(&remove, request.patience, "resize", false, world);
     let untold = untold::untold(Some(request.version), world);
     let mut refused = untold::busy(&untold.left, world);

@@ -187,8 +187,13 @@ impl Config {
     /// The nodes of a partition: `ALL` and node sets resolved, in Slurm's order, each once.
     #[must_use]
     pub fn partition_nodes(&self, partition: &PartitionDef) -> Hostlist {
+        self.resolved(partition.nodes.iter().flat_map(Hostlist::iter))
+    }
+
+    /// The nodes that these words stand for: `ALL` and node sets resolved, in Slurm's order, each once.
+    pub(super) fn resolved(&self, words: impl Iterator<Item = String>) -> Hostlist {
         let mut all = Hostlist::new();
-        for word in partition.nodes.iter().flat_map(Hostlist::iter) {
+        for word in words {
             if word.eq_ignore_ascii_case("ALL") {
                 self.nodes.iter().for_each(|node| all.append(&node.names));
             } else if let Some(set) = self.node_sets.iter().find(|set| set.name == word) {

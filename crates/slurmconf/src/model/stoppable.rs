@@ -1,33 +1,36 @@
 //! Which nodes slurmctld stops when they are idle.
 
 use super::{Config, PartitionDef, SuspendTime};
+use crate::version::SlurmVersion;
 use hostlist::Hostlist;
 
 impl Config {
-    /// Those of the nodes that slurmctld stops when they are idle, elastic or not.
+    /// Those of the nodes that an slurmctld of this version stops when they are idle, elastic or not.
     ///
     /// It stops none without the programs for it, none that `SuspendExcNodes` or a partition of `SuspendExcParts` has,
     /// and none that is never idle for long enough: of several partitions with a `SuspendTime`, the longest counts. Nodes
     /// with a count after a colon are not surely spared, and count as stopped.
     ///
     /// ```
-    /// use slurmconf::Config;
+    /// use slurmconf::{Config, SlurmVersion};
     ///
     /// let config = Config::parse(
     ///     "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\nSuspendExcNodes=n1,n[2-3]:1\nSuspendExcParts=kept\n\
     ///      NodeName=n[1-6]\nPartitionName=all Nodes=ALL\nPartitionName=kept Nodes=n4\n\
     ///      PartitionName=always Nodes=n5 SuspendTime=INFINITE\n",
     /// )?;
-    /// let stopped = config.stoppable(&"n[1-6]".parse().unwrap_or_default());
-    /// assert_eq!(stopped.to_string(), "n[2-3,6]");
+    /// let stopped = |version| config.stoppable(&"n[1-6]".parse().unwrap_or_default(), version).to_string();
+    /// assert_eq!(stopped(SlurmVersion::new(23, 11)), "n[2-3,6]");
+    /// // The count is one of all that stand before it.
+    /// assert_eq!(stopped(SlurmVersion::new(22, 5)), "n[1-3,6]");
     /// # Ok::<(), slurmconf::Error>(())
     /// ```
     #[must_use]
-    pub fn stoppable(&self, nodes: &Hostlist) -> Hostlist {
+    pub fn stoppable(&self, nodes: &Hostlist, version: SlurmVersion) -> Hostlist {
         if !self.powers_nodes() {
             return Hostlist::new();
         }
-        let spared = self.spared();
+        let spared = self.spared(version);
         let own = |partition: &PartitionDef| {
             Some((self.partition_nodes(partition), partition.suspend_time?))
         };
@@ -41,11 +44,34 @@ impl Config {
         nodes.difference(&spared).iter().filter(is_stopped).collect()
     }
 
+    /// The nodes that an slurmctld of this version surely spares for this `SuspendExcNodes`; those with a count it may stop.
+    ///
+    /// ```
+    /// use slurmconf::{Config, SlurmVersion};
+    ///
+    /// let config = Config::parse("NodeName=n[1-2] Features=big\nNodeName=n3\nNodeSet=large Feature=big\n")?;
+    /// let excluded = |said, version| config.excluded(said, version).to_string();
+    /// assert_eq!(excluded("large,n3:1", SlurmVersion::new(23, 11)), "n[1-2]");
+    /// assert_eq!(excluded("n1,n2:1,n3", SlurmVersion::new(22, 5)), "n3");
+    /// # Ok::<(), slurmconf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn excluded(&self, said: &str, version: SlurmVersion) -> Hostlist {
+        if version.excludes_item_by_item() {
+            let words: Hostlist = said.parse().unwrap_or_default();
+            return self.resolved(words.iter().filter(|word| !word.contains(':')));
+        }
+        let after_counts = match said.rsplit_once(':') {
+            Some((_, count)) => count.split_once(',').unwrap_or_default().1,
+            None => said,
+        };
+        after_counts.parse().unwrap_or_default()
+    }
+
     /// What `SuspendExcNodes` and `SuspendExcParts` name.
-    fn spared(&self) -> Hostlist {
-        let named = self.power.suspend_exc_nodes.as_deref().unwrap_or_default();
-        // Names with a count are no names, and do no harm here.
-        let mut spared: Hostlist = named.parse().unwrap_or_default();
+    fn spared(&self, version: SlurmVersion) -> Hostlist {
+        let said = self.power.suspend_exc_nodes.as_deref().unwrap_or_default();
+        let mut spared = self.excluded(said, version);
         let is_spared =
             |partition: &&PartitionDef| self.power.suspend_exc_parts.contains(&partition.name);
         for partition in self.partitions.iter().filter(is_spared) {

@@ -1,0 +1,43 @@
+//! Which nodes that are always there slurmctld would stop, by what others wrote.
+
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+use provision::plan::node_section;
+use slurmconf::{Cluster, Config, Document, Limits, Shapes, SlurmVersion, generate};
+
+const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
+
+/// A cluster of these nodes, which are always there, in a partition of their own.
+fn cluster(nodes: &str) -> Cluster {
+    let limits = Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
+    let mut cluster = generate(&limits, &Shapes::oci(), &slurmconf::Site::default()).unwrap();
+    cluster.nodes = vec![format!("NodeName={nodes} Features=big State=UNKNOWN").parse().unwrap()];
+    cluster.node_sets.clear();
+    cluster.partitions = vec![format!("PartitionName=main Nodes={nodes}").parse().unwrap()];
+    cluster
+}
+
+/// The section for `n[1-3]` below what others wrote.
+fn section(others: &str, version: SlurmVersion) -> slurmconf::Result<String> {
+    let text = format!("{POWER}{others}# STARTNODES\n# ENDNODES\n");
+    let config = Config::parse(&text).unwrap();
+    node_section(&cluster("n[1-3]"), &Document::parse(text), &config, version)
+}
+
+#[test]
+fn a_count_behind_nodes_left_them_to_be_stopped() {
+    let others = "NodeName=login[1-2]\nSuspendExcNodes=n[1-3],login[1-2]:1\n";
+    assert!(section(others, SlurmVersion::new(24, 11)).is_ok());
+    let refused = section(others, SlurmVersion::new(22, 5)).unwrap_err().to_string();
+    assert!(refused.contains("n[1-3],login[1-2]:1,n[1-3] in its place"), "{refused}");
+    let mended = "NodeName=login[1-2]\nSuspendExcNodes=n[1-3],login[1-2]:1,n[1-3]\n";
+    assert!(section(mended, SlurmVersion::new(22, 5)).is_ok());
+}
+
+#[test]
+fn nodes_that_a_node_set_spares_were_refused() {
+    for said in ["NodeSet=large Feature=big\nSuspendExcNodes=large\n", "SuspendExcNodes=ALL\n"] {
+        assert!(section(said, SlurmVersion::new(24, 11)).is_ok(), "{said}");
+        assert!(section(said, SlurmVersion::new(22, 5)).is_err(), "{said}");
+    }
+}
