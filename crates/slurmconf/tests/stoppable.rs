@@ -1,7 +1,7 @@
 //! Which nodes slurmctld stops, and which it spares.
 
 use hostlist::Hostlist;
-use slurmconf::{Config, SlurmVersion};
+use slurmconf::{Config, NodeDef, SlurmVersion, SuspendTime};
 
 #[test]
 fn nodes_before_a_count_were_spared_where_slurm_counts_them_too() {
@@ -40,4 +40,39 @@ fn nodes_that_a_node_set_spares_counted_as_stopped() {
         let found = config.stoppable(&all, SlurmVersion::new(22, 5)).to_string();
         assert_eq!(found, plain, "{said} in 22.05");
     }
+}
+
+#[test]
+fn the_time_that_a_node_itself_has_counted_for_nothing() {
+    let programs = "SuspendProgram=/s\nResumeProgram=/r\n";
+    // As 26.05 reads them: the node's, its partitions', the cluster's.
+    let cases = [
+        ("SuspendTime=600\nNodeName=n1 SuspendTime=INFINITE\nNodeName=n2\n", "n2", true),
+        ("NodeName=n1 SuspendTime=60\nNodeName=n2\n", "n1", true),
+        (
+            "NodeName=n[1-2] SuspendTime=60\nPartitionName=p Nodes=ALL SuspendTime=INFINITE\n",
+            "n[1-2]",
+            true,
+        ),
+        (
+            "NodeName=n1 SuspendTime=-1\nNodeName=n2\nPartitionName=p Nodes=ALL SuspendTime=60\n",
+            "n2",
+            true,
+        ),
+        ("NodeName=DEFAULT SuspendTime=60\nNodeName=n1\nNodeName=n2 SuspendTime=-1\n", "n1", true),
+        ("NodeName=n[1-2] SuspendTime=INFINITE\n", "", false),
+    ];
+    let all: Hostlist = "n[1-2]".parse().unwrap();
+    for (text, stopped, powers) in cases {
+        let config = Config::parse(&format!("{programs}{text}")).unwrap();
+        assert_eq!(config.powers_nodes(), powers, "{text}");
+        let found = config.stoppable(&all, SlurmVersion::new(26, 5));
+        assert_eq!(found.to_string(), stopped, "{text}");
+    }
+    let own: NodeDef = "NodeName=n1 CPUs=2 SuspendTime=010".parse().unwrap();
+    assert_eq!((own.suspend_time, &*own.other), (Some(SuspendTime::Seconds(10)), &[][..]));
+    assert_eq!(own.to_string(), "NodeName=n1 CPUs=2 SuspendTime=10");
+    // Slurm before 26.05 refuses a line that has it.
+    let none: NodeDef = "NodeName=n1 CPUs=2".parse().unwrap();
+    assert_eq!(none.to_string(), "NodeName=n1 CPUs=2");
 }

@@ -119,8 +119,8 @@ impl Config {
         action.and_then(|action| action.get("Program")).unwrap_or(setting)
     }
 
-    /// True if slurmctld will start and stop nodes: it has the programs for it, and a time for all nodes or for those of
-    /// some partition.
+    /// True if slurmctld will start and stop nodes: it has the programs for it, and a time for all nodes, for those of some
+    /// partition or, since 26.05, for some nodes.
     ///
     /// ```
     /// use slurmconf::Config;
@@ -134,8 +134,9 @@ impl Config {
     /// ```
     #[must_use]
     pub fn powers_nodes(&self) -> bool {
-        let own = self.partitions.iter().filter_map(|partition| partition.suspend_time);
-        let mut times = own.chain([self.power.suspend_time]);
+        let nodes = self.nodes.iter().filter_map(|node| node.suspend_time);
+        let partitions = self.partitions.iter().filter_map(|partition| partition.suspend_time);
+        let mut times = nodes.chain(partitions).chain([self.power.suspend_time]);
         self.power.suspend_program.is_some()
             && self.power.resume_program.is_some()
             && times.any(|time| time != SuspendTime::Never)

@@ -1,6 +1,7 @@
 //! Nodes.
 
 use super::{
+    SuspendTime,
     features::Features,
     gres::GresList,
     value::{Attributes, hostlist, long_number, number, remember},
@@ -47,6 +48,8 @@ pub struct NodeDef {
     pub gres: Option<GresList>,
     /// `Features`
     pub features: Option<Features>,
+    /// `SuspendTime`, since 26.05; goes before those of partitions and cluster
+    pub suspend_time: Option<SuspendTime>,
     /// All else, in order.
     pub other: Vec<(String, String)>,
 }
@@ -150,6 +153,7 @@ impl NodeDef {
             "threadspercore" => self.threads_per_core = Some(number(pair)?),
             "realmemory" => self.real_memory = Some(long_number(pair)?),
             "weight" => self.weight = Some(long_number(pair)?),
+            "suspendtime" => self.suspend_time = Some(SuspendTime::read(pair)?),
             "gres" => self.gres = Some(GresList::from(&*pair.value)),
             _ => remember(&mut self.other, pair),
         }
@@ -185,6 +189,7 @@ impl NodeDef {
         add("Weight", self.weight.map(|number| number.to_string()));
         add("Gres", self.gres.as_ref().map(ToString::to_string));
         add("Features", self.features.as_ref().map(ToString::to_string));
+        add("SuspendTime", self.suspend_time.map(|time| time.to_string()));
         all.extend(self.other.iter().map(|(key, value)| (key.as_str(), value.clone())));
         all
     }

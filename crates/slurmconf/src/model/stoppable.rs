@@ -8,8 +8,8 @@ impl Config {
     /// Those of the nodes that an slurmctld of this version stops when they are idle, elastic or not.
     ///
     /// It stops none without the programs for it, none that `SuspendExcNodes` or a partition of `SuspendExcParts` has,
-    /// and none that is never idle for long enough: of several partitions with a `SuspendTime`, the longest counts. Nodes
-    /// with a count after a colon are not surely spared, and count as stopped.
+    /// and none that is never idle for long enough: its own `SuspendTime` counts, or of several partitions with one the
+    /// longest. Nodes with a count after a colon are not surely spared, and count as stopped.
     ///
     /// ```
     /// use slurmconf::{Config, SlurmVersion};
@@ -35,7 +35,12 @@ impl Config {
             Some((self.partition_nodes(partition), partition.suspend_time?))
         };
         let own: Vec<(Hostlist, SuspendTime)> = self.partitions.iter().filter_map(own).collect();
+        let alone: Vec<(&Hostlist, SuspendTime)> =
+            self.nodes.iter().filter_map(|def| Some((&def.names, def.suspend_time?))).collect();
         let is_stopped = |node: &String| {
+            if let Some((_, time)) = alone.iter().find(|(names, _)| names.contains(node)) {
+                return *time != SuspendTime::Never;
+            }
             let mut times = own.iter().filter(|(nodes, _)| nodes.contains(node)).peekable();
             let whole = times.peek().is_none().then_some(self.power.suspend_time);
             let mut times = times.map(|(_, time)| *time).chain(whole);
