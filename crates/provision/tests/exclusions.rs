@@ -41,3 +41,20 @@ fn nodes_that_a_node_set_spares_were_refused() {
         assert!(section(said, SlurmVersion::new(22, 5)).is_err(), "{said}");
     }
 }
+
+#[test]
+fn nodes_that_a_default_line_above_spares_were_refused() {
+    let version = SlurmVersion::new(24, 11);
+    let others = "NodeName=login1\nSuspendExcNodes=login1\n";
+    for default in ["PartitionName=DEFAULT", "NodeName=DEFAULT"] {
+        let said = format!("{others}{default} SuspendTime=INFINITE\n");
+        assert!(section(&said, version).is_ok(), "{said}");
+        let again = format!("{said}{default} SuspendTime=60\n");
+        assert!(section(&again, version).is_err(), "{again}");
+    }
+    let below = format!(
+        "{POWER}{others}# STARTNODES\n# ENDNODES\nPartitionName=DEFAULT SuspendTime=INFINITE\n"
+    );
+    let (config, document) = (Config::parse(&below).unwrap(), Document::parse(below));
+    assert!(node_section(&cluster("n[1-3]"), &document, &config, version).is_err());
+}

@@ -2,7 +2,8 @@
 
 use hostlist::Hostlist;
 use slurmconf::{
-    Cluster, Config, Document, Line, Markers, NodeState, Problem, SlurmVersion, Statement,
+    Cluster, Config, DefinitionKind, Document, Line, Markers, NodeState, Problem, SlurmVersion,
+    Statement,
 };
 use std::fmt::Write as _;
 
@@ -35,7 +36,7 @@ pub(super) fn with_exclusions(
         .filter(|line| !is_exclusion(line))
         .map(|line| line.text().into_owned())
         .collect();
-    let new = Config::parse(&text)?;
+    let new = below_defaults(document, &text)?;
     let mut always = Hostlist::new();
     for def in &new.nodes {
         if !def.is_cloud() && def.state != Some(NodeState::Future) {
@@ -83,8 +84,35 @@ fn is_exclusion(line: &Line<'_>) -> bool {
 
 /// The configuration when a file of it, which may be one of several, has another section.
 pub(crate) fn rewritten(config: &Config, before: &[u8], after: &[u8]) -> slurmconf::Result<Config> {
-    let section = |text: &[u8]| Config::parse(&Document::parse(text).section(Markers::NODES)?);
+    let section = |text: &[u8]| {
+        let document = Document::parse(text);
+        below_defaults(&document, &document.section(Markers::NODES)?)
+    };
     Ok(replaced(config, &section(before)?, section(after)?))
+}
+
+/// What the section says in its place, where the `DEFAULT` lines above it in the same file count for it, too.
+fn below_defaults(document: &Document, section: &str) -> slurmconf::Result<Config> {
+    // Alone first: an error in it is to be told by its own lines.
+    let alone = Config::parse(section)?;
+    let is_start = |line: &str| line.trim_end() == Markers::NODES.start;
+    let above = document.lines().take_while(|line| !line.text().lines().any(is_start));
+    let defaults: String = above.filter(is_default).map(|line| line.text().into_owned()).collect();
+    if defaults.is_empty() { Ok(alone) } else { Config::parse(&format!("{defaults}{section}")) }
+}
+
+fn is_default(line: &Line<'_>) -> bool {
+    let Ok(Statement::Definition(definition)) = line.read() else {
+        return false;
+    };
+    let has_defaults = match definition.kind {
+        DefinitionKind::Node | DefinitionKind::Partition => true,
+        DefinitionKind::NodeSet
+        | DefinitionKind::DownNodes
+        | DefinitionKind::Frontend
+        | DefinitionKind::PowerAction => false,
+    };
+    has_defaults && definition.name.value.eq_ignore_ascii_case("DEFAULT")
 }
 
 /// The configuration with another section.
