@@ -41,6 +41,7 @@ pub async fn slurm(
     let read = |path: &Path| std::fs::read(path);
     let config = Config::load(&path, controller.version(), read)
         .map_err(|error| Trouble::from_error(&error))?;
+    let controller = controller.allowing_for(config.message_timeout());
     Ok(Slurm { controller, path, config })
 }
 
@@ -154,6 +155,26 @@ async fn controller(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_slow_slurmctld_was_given_up_before_slurm_conf_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["scontrol", "squeue", "sbatch"] {
+            std::fs::write(path(name), "#!/bin/sh\necho slurm 24.11.5\n").unwrap();
+            let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(path(name), executable).unwrap();
+        }
+        let bin = Some(dir.path().display().to_string());
+        let paths = Paths { slurm_bin: bin, ..Paths::default() };
+        let common = Common { slurm_conf: Some(path("slurm.conf")), ..Common::default() };
+        for (text, seconds) in [("MessageTimeout=60\n", 120), ("MessageTimeout=5\n", 20), ("", 20)]
+        {
+            std::fs::write(path("slurm.conf"), text).unwrap();
+            let slurm = slurm(&common, &paths, &Environment::default()).await.unwrap();
+            assert_eq!(slurm.controller.timeout().as_secs(), seconds, "{text}");
+        }
+    }
 
     #[test]
     fn a_node_has_the_features_that_scontrol_gave_it() {

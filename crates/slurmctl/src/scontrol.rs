@@ -31,7 +31,8 @@ pub struct ScontrolConfig {
     pub programs: Programs,
     /// `SLURM_CONF`; without it Slurm looks where it was built to look.
     pub slurm_conf: Option<PathBuf>,
-    /// How long one command may take: without slurmctld they try for minutes.
+    /// How long one command may take: without slurmctld they try for minutes. A site that raises `MessageTimeout` has an
+    /// slurmctld that takes longer: see [`Scontrol::allowing_for`].
     pub timeout: Duration,
     /// How many bytes one command may print; a node takes about one thousand.
     pub longest_output: usize,
@@ -85,6 +86,21 @@ impl Scontrol {
             Error::new(ErrorKind::Protocol, shown(&program, &arguments)).caused_by(source)
         })?;
         Ok(Self::new(config, version))
+    }
+
+    /// The same where slurm.conf has this `MessageTimeout`: one command may take twice that, if it is more than it may take
+    /// anyway.
+    #[must_use]
+    pub fn allowing_for(mut self, message_timeout: Duration) -> Self {
+        self.config.timeout = self.config.timeout.max(message_timeout.saturating_mul(2));
+        self.runner = runner(&self.config);
+        self
+    }
+
+    /// How long one command may take.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.config.timeout
     }
 
     /// Slurm's programs, as they were found.

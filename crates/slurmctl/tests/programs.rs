@@ -135,6 +135,22 @@ async fn a_controller_that_does_not_answer_is_not_asked_for_the_rest() {
 }
 
 #[tokio::test]
+async fn a_slow_controller_was_not_waited_for_as_long_as_slurm_conf_says() {
+    let (_dir, config) = programs("sleep 1");
+    let usual = connect(config.clone()).await;
+    let seconds = Duration::from_secs;
+    assert_eq!(usual.timeout(), seconds(20));
+    assert_eq!(usual.clone().allowing_for(seconds(5)).timeout(), seconds(20));
+    assert_eq!(usual.allowing_for(seconds(60)).timeout(), seconds(120));
+    let mut short = config;
+    short.timeout = Duration::from_millis(50);
+    let short = Scontrol::new(short, SlurmVersion::new(24, 11));
+    let error = short.clone().allowing_for(Duration::ZERO).reconfigure().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    short.allowing_for(seconds(20)).reconfigure().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_program_that_takes_too_long_is_killed_with_all_it_started() {
     let (dir, mut config) = programs("sleep 1000 & echo $! > pid.new; mv pid.new pid; wait");
     // A busy machine may need longer to start the child, which has to be there to be killed.

@@ -7,6 +7,7 @@ mod gather;
 mod gres;
 mod include;
 mod index;
+mod message;
 mod node;
 mod other;
 mod partition;

@@ -29,7 +29,8 @@ pub(super) fn long_number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem
     })
 }
 
-fn whole(text: &str) -> Option<u64> {
+/// Digits as C reads them, and nothing else.
+pub(super) fn whole(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text);
     let (digits, base) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (text.get(2..)?, 16),
