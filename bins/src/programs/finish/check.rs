@@ -17,7 +17,7 @@ use cloud_core::{ImageFilter, InstanceFilter};
 use nix::unistd::getuid;
 use provision::plan::Refusal;
 use serde_json::json;
-use slurmconf::{Config, Markers, SlurmVersion};
+use slurmconf::{Config, Markers, SlurmVersion, SuspendTime};
 use slurmctl::Controller as _;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -276,12 +276,28 @@ fn power(config: &Config) -> Vec<Point> {
                 .to_owned(),
         ));
     }
+    points.extend(odd_time(config));
     if !config.powers_nodes() {
         points.push(Wrong(
             "power saving is off: set SuspendTime, SuspendProgram and ResumeProgram".to_owned(),
         ));
     }
     points
+}
+
+/// A time with a unit or a fraction, of which slurmctld reads the digits alone.
+fn odd_time(config: &Config) -> Option<Point> {
+    let said = config.get("SuspendTime")?;
+    let SuspendTime::Seconds(seconds) = config.power.suspend_time else {
+        return None;
+    };
+    let is_plain = said.bytes().all(|byte| byte.is_ascii_digit());
+    (!is_plain).then(|| {
+        Odd(format!(
+            "SuspendTime={said} is {seconds} s to slurmctld, which reads no further than the digits: SuspendTime={seconds}, or \
+             what was meant, in seconds"
+        ))
+    })
 }
 
 fn reboot(config: &Config) -> Point {
@@ -356,6 +372,15 @@ fn section(marked: &Marked, new: &str) -> Point {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ten_minutes_that_are_ten_seconds_went_unsaid() {
+        let cases = [("10m", true), ("600.5", true), ("0600", false), ("infinite", false)];
+        for (time, odd) in cases {
+            let point = odd_time(&Config::parse(&format!("SuspendTime={time}\n")).unwrap());
+            assert_eq!(matches!(point, Some(Odd(_))), odd, "{time}");
+        }
+    }
 
     #[test]
     fn power_saving_of_one_partition_was_said_to_be_off() {
