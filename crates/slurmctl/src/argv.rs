@@ -74,7 +74,8 @@ pub(crate) fn show_nodes(which: Option<&Hostlist>) -> Argv {
 
 pub(crate) fn list_jobs(which: &Jobs) -> Argv {
     let fields = JOB_FIELDS.map(|field| format!("{field}:{SEPARATOR}")).join(",");
-    let mut arguments = argv(["--noheader", "--all"]);
+    // With FederationParameters=fed_display, squeue shows the jobs of all clusters of the federation.
+    let mut arguments = argv(["--noheader", "--all", "--local"]);
     match which {
         Jobs::Ids(_) => arguments.push("--states=all".into()),
         Jobs::All | Jobs::On(_) | Jobs::In(_) => {}
@@ -134,6 +135,15 @@ mod tests {
             (vec![ping()], "ping"),
             (vec![reconfigure()], "reconfigure"),
             (vec![show_config()], "show config"),
+            (
+                vec![
+                    list_jobs(&Jobs::Ids(Vec::new()))
+                        .into_iter()
+                        .filter(|word| !word.starts_with("--Format="))
+                        .collect(),
+                ],
+                "--noheader --all --local --states=all",
+            ),
         ];
         for (commands, expected) in table {
             assert_eq!(lines(commands), [expected]);
@@ -164,7 +174,8 @@ mod tests {
     #[test]
     fn jobs_are_listed_with_free_text_last() {
         let all = list_jobs(&Jobs::All);
-        assert_eq!(all.len(), 3);
+        assert_eq!(all.len(), 4);
+        assert!(all.contains(&"--local".into()), "jobs of other clusters are not ours: {all:?}");
         let fields = all.last().unwrap();
         assert!(fields.starts_with("--Format=JobID:\u{1f},State:\u{1f},"), "{fields:?}");
         assert!(fields.ends_with(",admin_comment:\u{1f}"), "{fields:?}");
