@@ -48,7 +48,9 @@ impl Ini {
                 continue;
             }
             if let Some(name) = text.strip_prefix('[') {
-                let Some((name, "")) = name.split_once(']') else {
+                // Whatever follows the last bracket counts for nothing, a comment or not.
+                let named = name.rsplit_once(']').filter(|(name, _)| !name.is_empty());
+                let Some((name, _)) = named else {
                     return wrong("a profile is [NAME] on a line of its own".to_owned());
                 };
                 if sections.iter().any(|section| section.name == name) {
@@ -132,6 +134,25 @@ mod tests {
     }
 
     #[test]
+    fn a_comment_behind_a_profile_was_refused() {
+        // As Python 3 reads them.
+        let table = [
+            ("[DEFAULT] # ours", "DEFAULT"),
+            ("[DEFAULT];x", "DEFAULT"),
+            ("[a] b", "a"),
+            ("[a]=1", "a"),
+            ("[a]]", "a]"),
+            ("[a] [b] c", "a] [b"),
+            ("[ a ]", " a "),
+        ];
+        for (line, name) in table {
+            let ini = Ini::parse(&format!("{line}\nuser=u\n")).unwrap();
+            assert_eq!(ini.names(), [name], "{line}");
+            assert_eq!(ini.get(name, "user").map(|entry| entry.line), Some(2), "{line}");
+        }
+    }
+
+    #[test]
     fn a_passphrase_was_shown() {
         let shown = format!("{:?}", Ini::parse("[DEFAULT]\npass_phrase=hunter2\n"));
         assert!(shown.contains("pass_phrase") && !shown.contains("hunter2"), "{shown}");
@@ -141,6 +162,7 @@ mod tests {
     fn what_is_wrong_is_told_by_line() {
         let table = [
             ("[a", 1, "on a line of its own"),
+            ("[]", 1, "on a line of its own"),
             ("[a]\nuser\n", 2, "neither"),
             ("user=u", 1, "before the first"),
             ("[a]\nuser=u\nUSER=v", 3, "twice in [a]"),
