@@ -87,7 +87,8 @@ impl OpenStack {
         id.map(ImageId::new).map_err(|error| error.on(image))
     }
 
-    /// All servers with these Nova tags, from all pages.
+    /// All servers with these Nova tags, from all pages. Those of a cell that is down are left out: nobody can tell whose
+    /// they are.
     async fn servers(&self, operation: Operation, tags: Option<&str>) -> Result<Vec<Instance>> {
         let primary = self.primary(operation).await;
         let limit = self.page.to_string();
@@ -100,7 +101,8 @@ impl OpenStack {
         let url = with_query(url, &query);
         let ask = |url| self.api.compute_at(operation, Method::GET, url);
         let servers = self.api.list::<ServersBody>(operation, &url, ask).await?;
-        Ok(servers.into_iter().map(|found| self.instance(found, &primary)).collect())
+        let shown = servers.into_iter().filter(|server| !server.is_hidden());
+        Ok(shown.map(|found| self.instance(found, &primary)).collect())
     }
 
     fn instance(&self, found: Server, primary: &Primary) -> Instance {
@@ -128,7 +130,8 @@ impl OpenStack {
         Ok(instances)
     }
 
-    /// These servers, one by one; those that are gone are left out.
+    /// These servers, one by one; those that are gone are left out, and those of a cell that is down: one of them is not to
+    /// keep what is known of all others.
     async fn few(
         &self,
         operation: Operation,
@@ -136,8 +139,8 @@ impl OpenStack {
     ) -> Result<Vec<Instance>> {
         let mut instances = Vec::new();
         for id in ids {
-            match self.server(operation, id).await {
-                Ok(instance) => instances.push(instance),
+            match self.shown(operation, id).await {
+                Ok(instance) => instances.extend(instance),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -145,14 +148,25 @@ impl OpenStack {
         Ok(instances)
     }
 
+    /// One server. That its cell is down is an error: without its tags it would pass for somebody else's.
     async fn server(&self, operation: Operation, id: &InstanceId) -> Result<Instance> {
+        let shown = self.shown(operation, id).await?;
+        shown.ok_or_else(|| {
+            let why = "its cell does not answer, so Nova shows neither its name nor its tags";
+            Error::new(ErrorKind::Unavailable, operation).on(id).because(why)
+        })
+    }
+
+    /// One server; none if there is one and its cell is down.
+    async fn shown(&self, operation: Operation, id: &InstanceId) -> Result<Option<Instance>> {
         let primary = self.primary(operation).await;
         let request = self.api.compute(operation, Method::GET, &["servers", id.as_str()]).on(id);
         let body: ServerBody = self.api.read(&request).await.map_err(|error| {
             let gone = error.kind() != ErrorKind::NotFound || is_gone(&error);
             if gone { error } else { error.with_kind(ErrorKind::Protocol) }
         })?;
-        Ok(self.instance(body.server, &primary))
+        let shown = Some(body.server).filter(|server| !server.is_hidden());
+        Ok(shown.map(|server| self.instance(server, &primary)))
     }
 
     /// The network whose address counts.

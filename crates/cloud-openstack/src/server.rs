@@ -22,8 +22,9 @@ pub(crate) enum Primary {
 pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     let state = state(&server.status, server.task_state.as_deref());
     let address = address(&server, primary);
-    let seen = server.metadata.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    let tags = tags::from_parts(seen, &server.tags);
+    let metadata = server.metadata.unwrap_or_default();
+    let seen = metadata.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let tags = tags::from_parts(seen, &server.tags.unwrap_or_default());
     let fault = match (&state, &server.fault) {
         (InstanceState::Failed, Some(shown)) => Some(fault::fault(shown)),
         // Nova has forgotten why, or does not tell us.
@@ -41,7 +42,8 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
             _,
         ) => None,
     };
-    let (id, name) = (InstanceId::new(server.id), InstanceName::new(server.name));
+    let (id, name) =
+        (InstanceId::new(server.id), InstanceName::new(server.name.unwrap_or_default()));
     let mut instance = Instance::new(id, name, state);
     instance.tags = tags;
     instance.shape = server.flavor.original_name.map(ShapeName::new);

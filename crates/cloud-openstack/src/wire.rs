@@ -100,20 +100,17 @@ pub(crate) fn has_next(links: &[Link]) -> bool {
     links.iter().any(|link| link.rel == "next")
 }
 
-/// A server. All but the id has a default: one whose cell is down is shown with little else.
+/// A server. All but the id may be left out: one whose cell is down is shown with little else.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Server {
     pub(crate) id: String,
-    #[serde(default)]
-    pub(crate) name: String,
+    pub(crate) name: Option<String>,
     #[serde(default)]
     pub(crate) status: String,
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub(crate) task_state: Option<String>,
-    #[serde(default)]
-    pub(crate) metadata: BTreeMap<String, String>,
-    #[serde(default)]
-    pub(crate) tags: Vec<String>,
+    pub(crate) metadata: Option<BTreeMap<String, String>>,
+    pub(crate) tags: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) flavor: ServerFlavor,
     #[serde(default, deserialize_with = "image")]
@@ -126,6 +123,14 @@ pub(crate) struct Server {
     pub(crate) created: Option<String>,
     #[serde(default)]
     pub(crate) fault: Option<ServerFault>,
+}
+
+impl Server {
+    /// True if its cell does not answer. From microversion 2.69 on Nova shows it then without a name
+    /// and without all that says whose it is: <https://docs.openstack.org/api-guide/compute/down_cells.html>.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.name.is_none() && self.metadata.is_none() && self.tags.is_none()
+    }
 }
 
 /// A server that boots from a volume has an empty text for an image.

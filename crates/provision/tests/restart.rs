@@ -358,3 +358,20 @@ async fn a_start_that_is_stopped_while_it_looks_launches_nothing() {
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Cancelled), "{report:?}");
     assert_eq!(bed.requests(Operation::Launch), 0);
 }
+
+/// As OpenStack does it: no listing shows servers of a cell that is down, and Nova cannot tell of one by id.
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_cell_was_down_was_launched_once_more() {
+    let mut settings = Settings::default();
+    settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
+    let bed = Bed::with("n1", settings);
+    let nodes = names("n1");
+    assert!(bed.run(async |run| run::start(run, &nodes, &[]).await).await.is_success());
+    let instance = bed.live().pop().unwrap().id;
+    bed.cloud.chance(Some(Operation::List), Trouble::Flap, 1.0);
+    bed.cloud.chance(Some(Operation::Get), Trouble::Refuse(ErrorKind::Unavailable), 1.0);
+    bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert_eq!(bed.requests(Operation::Launch), 1, "none but the first");
+    let record = bed.state.try_lock(&node("n1")).unwrap().unwrap().record();
+    assert_eq!(record.launch.and_then(|launch| launch.id()), Some(instance));
+}

@@ -5,6 +5,7 @@
     reason = "helpers of tests stop at the first surprise"
 )]
 
+mod cells;
 mod fake;
 
 use cloud_core::{
