@@ -3,11 +3,12 @@
 use crate::auth::Keystone;
 use crate::catalog::Endpoints;
 use crate::version::Versions;
-use cloud_core::http::{Client, HeaderName, Method, Request, Url};
-use cloud_core::{Operation, Result};
+use cloud_core::http::{Answer, Client, HeaderName, Method, Request, Url};
+use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// In all requests to Nova, and in no others.
 const VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
 /// Everything it takes to ask.
@@ -46,13 +47,28 @@ impl Api {
 
     /// Sends it and reads the answer.
     pub(crate) async fn read<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
-        self.client.send(request).await?.json(request)
+        self.send(request).await?.json(request)
     }
 
     /// Sends it; that it was accepted is all there is to know.
     pub(crate) async fn accepted(&self, request: &Request) -> Result<()> {
-        self.client.send(request).await.map(|_answer| ())
+        self.send(request).await.map(|_answer| ())
     }
+
+    /// Sends it. What Nova was asked for is gone in Nova's own word alone: who is before it, or at a wrong address, knows
+    /// nothing of it.
+    async fn send(&self, request: &Request) -> Result<Answer> {
+        let is_novas = request.headers().contains_key(&VERSION);
+        self.client.send(request).await.map_err(|error| {
+            let unfounded = error.kind() == ErrorKind::NotFound && !is_gone(&error);
+            if is_novas && unfounded { error.with_kind(ErrorKind::Protocol) } else { error }
+        })
+    }
+}
+
+/// True if something is gone in Nova's own word; a load balancer answers 404 otherwise.
+pub(crate) fn is_gone(error: &Error) -> bool {
+    error.kind() == ErrorKind::NotFound && error.code() == Some("itemNotFound")
 }
 
 /// A path below a URL, each segment whatever is in it.

@@ -1,6 +1,6 @@
 //! OpenStack as a [`Provider`].
 
-use crate::api::{Api, join, with_query};
+use crate::api::{Api, is_gone, join, with_query};
 use crate::create::{self, LaunchOptions, Nic};
 use crate::mark::Mark;
 use crate::resolve::{Kind, Resolver, uuid};
@@ -161,10 +161,7 @@ impl OpenStack {
     async fn shown(&self, operation: Operation, id: &InstanceId) -> Result<Option<Instance>> {
         let primary = self.primary(operation).await;
         let request = self.api.compute(operation, Method::GET, &["servers", id.as_str()]).on(id);
-        let body: ServerBody = self.api.read(&request).await.map_err(|error| {
-            let gone = error.kind() != ErrorKind::NotFound || is_gone(&error);
-            if gone { error } else { error.with_kind(ErrorKind::Protocol) }
-        })?;
+        let body: ServerBody = self.api.read(&request).await?;
         let shown = Some(body.server).filter(|server| !server.is_hidden());
         Ok(shown.map(|server| self.instance(server, &primary)))
     }
@@ -230,12 +227,6 @@ impl OpenStack {
         let why = "it boots from a volume, and this Nova is too old (2.93) to write an image there";
         Err(Error::unsupported(Operation::Rebuild).on(id).because(why))
     }
-}
-
-/// True if something is gone in Nova's own word; a load balancer, or who is at a wrong address,
-/// answers 404 otherwise.
-pub(crate) fn is_gone(error: &Error) -> bool {
-    error.kind() == ErrorKind::NotFound && error.code() == Some("itemNotFound")
 }
 
 #[async_trait]

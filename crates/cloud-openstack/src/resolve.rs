@@ -1,7 +1,6 @@
 //! Names made into ids, each looked up once, and refused when they mean more than one thing.
 
-use crate::api::{Api, join, with_query};
-use crate::provider::is_gone;
+use crate::api::{Api, is_gone, join, with_query};
 use crate::wire::{GlanceImage, Named};
 use crate::{flavor, image};
 use cloud_core::http::{Method, Request};

@@ -126,6 +126,12 @@ impl Request {
         self
     }
 
+    /// Its headers, without those that prove who we are.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// What it does to the cloud.
     #[must_use]
     pub fn effect(&self) -> Effect {

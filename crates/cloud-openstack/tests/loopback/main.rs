@@ -9,7 +9,8 @@ mod cells;
 mod fake;
 
 use cloud_core::{
-    ErrorKind, ImageId, InstanceFilter, InstanceName, InstanceSpec, Provider as _, ShapeName, Tags,
+    ErrorKind, ImageFilter, ImageId, ImageName, InstanceFilter, InstanceName, InstanceSpec,
+    Provider as _, Reboot, ShapeName, Tags,
 };
 use cloud_openstack::{LaunchOptions, Nic};
 use fake::{
@@ -54,7 +55,23 @@ async fn a_404_that_is_not_novas_word_made_a_server_gone() {
     assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
     let error = provider.addresses(&[id()]).await.expect_err("no server");
     assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
-    provider.terminate(&id()).await.expect_err("nobody knows");
+    let image = ImageId::new(IMAGE);
+    let refused = [
+        ("list", provider.list(&InstanceFilter::default()).await.err()),
+        ("terminate", provider.terminate(&id()).await.err()),
+        ("rebuild", provider.rebuild(&id(), &image).await.err()),
+        ("reboot", provider.reboot(&id(), Reboot::Hard).await.err()),
+        ("start", provider.start(&id()).await.err()),
+        ("snapshot", provider.snapshot(&id(), &ImageName::new("s")).await.err()),
+        ("shapes", provider.shapes().await.err()),
+    ];
+    for (what, error) in refused {
+        let kind = error.as_ref().map(cloud_core::Error::kind);
+        assert_eq!(kind, Some(ErrorKind::Protocol), "{what}: {error:?}");
+    }
+    // Glance has no word of its own for it.
+    let error = provider.images(&ImageFilter::default()).await.expect_err("no images");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     let fake = Fake::new("2.95", |asked| {
         if asked.line.contains("/servers/") { no_such_server() } else { nothing() }
     })
@@ -63,6 +80,8 @@ async fn a_404_that_is_not_novas_word_made_a_server_gone() {
     assert_eq!(provider.get(&id()).await.expect_err("gone").kind(), ErrorKind::NotFound);
     assert!(provider.addresses(&[id()]).await.expect("an answer").is_empty());
     provider.terminate(&id()).await.expect("it is gone");
+    let error = provider.reboot(&id(), Reboot::Hard).await.expect_err("gone");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
 }
 
 #[tokio::test]
