@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
     Capabilities, Capability, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
-    InstanceFilter, InstanceId, InstanceSpec, Limit, Operation, Provider, Reboot, Result, Shape,
+    InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Operation, Provider, Reboot,
+    Result, Shape,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +20,14 @@ use std::net::IpAddr;
 use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// So many addresses are asked for one by one; more are looked for in a listing.
 const FEW: usize = 3;
 /// How long Neutron is left alone that could not tell the primary network's name.
 const HOLD_OFF: Duration = Duration::from_mins(1);
+/// How long Neutron has for that name: whoever looks at servers waits for it.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 /// What is known of the primary network's name.
 #[derive(Debug, Default)]
@@ -32,7 +35,8 @@ pub(crate) enum Looked {
     #[default]
     Never,
     Found(String),
-    Failed(Instant),
+    /// When, and why.
+    Failed(Instant, Error),
 }
 
 /// An OpenStack cloud, as one user in one project sees it.
@@ -90,7 +94,7 @@ impl OpenStack {
     /// All servers with these Nova tags, from all pages. Those of a cell that is down are left out: nobody can tell whose
     /// they are.
     async fn servers(&self, operation: Operation, tags: Option<&str>) -> Result<Vec<Instance>> {
-        let primary = self.primary(operation).await;
+        let primary = self.primary().await;
         let limit = self.page.to_string();
         let query: Vec<(&str, &str)> =
             [tags.map(|tags| ("tags", tags)), Some(("limit", limit.as_str()))]
@@ -159,7 +163,7 @@ impl OpenStack {
 
     /// One server; none if there is one and its cell is down.
     async fn shown(&self, operation: Operation, id: &InstanceId) -> Result<Option<Instance>> {
-        let primary = self.primary(operation).await;
+        let primary = self.primary().await;
         let request = self.api.compute(operation, Method::GET, &["servers", id.as_str()]).on(id);
         let body: ServerBody = self.api.read(&request).await?;
         let shown = Some(body.server).filter(|server| !server.is_hidden());
@@ -169,8 +173,8 @@ impl OpenStack {
     /// The network whose address counts.
     ///
     /// That it cannot be found out is no error: what else there is to say about servers does not
-    /// depend on Neutron.
-    async fn primary(&self, operation: Operation) -> Primary {
+    /// depend on Neutron. Only who asks for addresses is told why.
+    async fn primary(&self) -> Primary {
         let told = self.address_network.as_ref().map(Nic::network);
         let first = match (told.as_ref(), &self.launch.nics[..]) {
             (Some(Nic::Network { network, .. }), _)
@@ -186,36 +190,41 @@ impl OpenStack {
         let mut looked = self.primary.lock().await;
         match &*looked {
             Looked::Found(name) => return Primary::Named(name.clone()),
-            Looked::Failed(when) if when.elapsed() < HOLD_OFF => return Primary::Unknown,
-            Looked::Failed(_) | Looked::Never => {}
+            Looked::Failed(when, _) if when.elapsed() < HOLD_OFF => return Primary::Unknown,
+            Looked::Failed(..) | Looked::Never => {}
         }
-        if let Ok(Some(name)) = self.name_of_network(operation, first).await {
-            *looked = Looked::Found(name.clone());
-            return Primary::Named(name);
+        let why = format!("Neutron has not told the network's name within {LONGEST_LOOK:?}");
+        let late = Error::new(ErrorKind::Unavailable, Operation::Addresses).because(why);
+        // Noted before it is asked: whoever gives up on us does not ask again at once.
+        *looked = Looked::Failed(Instant::now(), late);
+        match timeout(LONGEST_LOOK, self.name_of_network(first)).await {
+            Ok(Ok(name)) => {
+                *looked = Looked::Found(name.clone());
+                return Primary::Named(name);
+            }
+            Ok(Err(error)) => *looked = Looked::Failed(Instant::now(), error),
+            Err(_elapsed) => {}
         }
-        *looked = Looked::Failed(Instant::now());
         Primary::Unknown
     }
 
     /// The name of the network that an interface is on: Nova shows addresses by that, and not by id.
-    async fn name_of_network(&self, operation: Operation, nic: &Nic) -> Result<Option<String>> {
+    async fn name_of_network(&self, nic: &Nic) -> Result<String> {
         let fact = async |collection, id: &str, path| {
             let url = join(&self.api.endpoints.network, &["v2.0", collection, id]);
-            let body: Value =
-                self.api.read(&Request::new(operation, Method::GET, url).on(id)).await?;
-            Ok::<_, Error>(body.pointer(path).and_then(Value::as_str).map(str::to_owned))
+            let request = Request::new(Operation::Addresses, Method::GET, url).on(id);
+            let body: Value = self.api.read(&request).await?;
+            let fact = body.pointer(path).and_then(Value::as_str).map(str::to_owned);
+            fact.ok_or_else(|| request.error(ErrorKind::Protocol).because(format!("no {path}")))
         };
         let network = match nic {
-            Nic::Network { network, .. } => Some(network.clone()),
+            Nic::Network { network, .. } => network.clone(),
             Nic::Port(port) => {
-                let port = self.resolver.id(&self.api, operation, Kind::Port, port).await?;
-                fact("ports", &port, "/port/network_id").await?
+                let port = self.resolver.id(&self.api, Operation::Addresses, Kind::Port, port);
+                fact("ports", &port.await?, "/port/network_id").await?
             }
         };
-        match network {
-            Some(network) => fact("networks", &network, "/network/name").await,
-            None => Ok(None),
-        }
+        fact("networks", &network, "/network/name").await
     }
 
     /// An old Nova accepts to rebuild what boots from a volume, and leaves the volume as it is.
@@ -299,6 +308,12 @@ impl Provider for OpenStack {
         } else {
             self.many(Operation::Addresses, ids).await?
         };
+        let bare = |one: &Instance| one.address.is_none() && one.state == InstanceState::Running;
+        if instances.iter().any(bare)
+            && let Looked::Failed(_, error) = &*self.primary.lock().await
+        {
+            return Err(error.clone());
+        }
         let pairs = instances.into_iter();
         Ok(pairs.filter_map(|instance| Some((instance.id, instance.address?))).collect())
     }

@@ -7,45 +7,15 @@
 
 mod cells;
 mod fake;
+mod networks;
 
 use cloud_core::{
     ErrorKind, ImageFilter, ImageId, ImageName, InstanceFilter, InstanceName, InstanceSpec,
     Provider as _, Reboot, ShapeName, Tags,
 };
 use cloud_openstack::{LaunchOptions, Nic};
-use fake::{
-    Fake, IMAGE, NETWORK, PORT, SERVER, id, no_such_server, nothing, server, with_networks,
-};
+use fake::{Fake, IMAGE, PORT, SERVER, id, no_such_server, nothing, server};
 use serde_json::json;
-
-#[tokio::test]
-async fn a_network_that_is_gone_made_servers_gone() {
-    let fake = with_networks(&[]).await;
-    let provider = fake.provider(&[Nic::network(NETWORK), Nic::network("alpha")]).await;
-    let seen = provider.get(&id()).await.expect("the server is there");
-    assert_eq!(seen.address, None, "which of its two addresses counts is not known");
-    let listed = provider.list(&InstanceFilter::default()).await.expect("a listing");
-    assert_eq!(listed.len(), 1);
-    assert_eq!(fake.asked("GET /network/").len(), 1, "Neutron is left alone for a while");
-}
-
-#[tokio::test]
-async fn the_address_of_another_network_counted_where_the_first_interface_is_a_port() {
-    const NEUTRON: &[(&str, u16, &str)] = &[
-        (
-            "ports/44444444-4444-4444-8444-444444444444",
-            200,
-            r#"{"port": {"network_id": "33333333-3333-4333-8333-333333333333"}}"#,
-        ),
-        ("networks/33333333-3333-4333-8333-333333333333", 200, r#"{"network": {"name": "slurm"}}"#),
-    ];
-    let fake = with_networks(NEUTRON).await;
-    for first in [Nic::Port(PORT.to_owned()), Nic::network(NETWORK), Nic::network("slurm")] {
-        let provider = fake.provider(&[first, Nic::network("alpha")]).await;
-        let seen = provider.get(&id()).await.expect("a server").address.map(|it| it.to_string());
-        assert_eq!(seen.as_deref(), Some("10.1.0.7"));
-    }
-}
 
 #[tokio::test]
 async fn a_404_that_is_not_novas_word_made_a_server_gone() {
