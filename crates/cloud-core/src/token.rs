@@ -1,16 +1,19 @@
 //! A token that many requests share and one of them renews.
 
 use crate::clock::from_now;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Operation, Result};
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// How long a token that could not be renewed is used before the next try.
 const HOLD_OFF: Duration = Duration::from_secs(10);
+/// How long a renewal may take while the old token is still good.
+const LONGEST_RENEWAL: Duration = Duration::from_secs(10);
 
 /// A token as fetched: its value and how long it is good for from now.
 #[derive(Debug)]
@@ -51,8 +54,8 @@ impl<T> Clone for Held<T> {
 /// Keeps a token until shortly before it expires; one fetch serves all who wait for it.
 ///
 /// A failed fetch also serves all who waited for it, so that a thousand requests with a wrong
-/// password knock once and do not lock the account. A token that could not be renewed is used as
-/// long as it is good.
+/// password knock once and do not lock the account. A token that could not be renewed, or not within
+/// seconds, is used as long as it is good.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -118,7 +121,7 @@ impl<T> TokenCache<T> {
             Slot::Failed { fetch, error } if *fetch > seen => return Err(error.clone()),
             Slot::Empty | Slot::Good { .. } | Slot::Failed { .. } => {}
         }
-        let fetched = fetch().await;
+        let fetched = self.fetched(&slot, fetch()).await;
         let fetch = self.fetches.fetch_add(1, Ordering::AcqRel).saturating_add(1);
         match fetched {
             Ok(Token { value, life }) => {
@@ -131,12 +134,31 @@ impl<T> TokenCache<T> {
         }
     }
 
+    /// What a fetch gives. All wait for it, so one that hangs is left alone as long as there is a token that will do.
+    async fn fetched(
+        &self,
+        slot: &Slot<T>,
+        fetch: impl Future<Output = Result<Token<T>>>,
+    ) -> Result<Token<T>> {
+        let mut fetch = pin!(fetch);
+        if !self.is_usable(slot) {
+            return fetch.await;
+        }
+        match timeout(LONGEST_RENEWAL, fetch.as_mut()).await {
+            Ok(fetched) => fetched,
+            Err(_elapsed) if self.is_usable(slot) => {
+                let why = format!("no new token within {LONGEST_RENEWAL:?}");
+                Err(Error::new(ErrorKind::Unavailable, Operation::Authenticate).because(why))
+            }
+            Err(_elapsed) => fetch.await,
+        }
+    }
+
     /// What was to be renewed in good time is still good; else nobody gets anything.
     fn after_failure(&self, slot: &mut Slot<T>, fetch: u64, error: Error) -> Result<Held<T>> {
-        let now = Instant::now();
-        if let Slot::Good { held, expires, renew_after } = slot
-            && !self.is_rejected(held.stamp)
-            && now < *expires
+        let usable = self.is_usable(slot);
+        if let Slot::Good { held, renew_after, .. } = slot
+            && usable
         {
             *renew_after = Some(from_now(error.retry_after().unwrap_or_default().max(HOLD_OFF)));
             return Ok(held.clone());
@@ -158,6 +180,16 @@ impl<T> TokenCache<T> {
         held_off || expires.saturating_duration_since(now) >= self.least_life
     }
 
+    /// True if there is a token that is still good, and that no cloud has rejected.
+    fn is_usable(&self, slot: &Slot<T>) -> bool {
+        match slot {
+            Slot::Good { held, expires, .. } => {
+                !self.is_rejected(held.stamp) && Instant::now() < *expires
+            }
+            Slot::Empty | Slot::Failed { .. } => false,
+        }
+    }
+
     fn is_rejected(&self, stamp: Stamp) -> bool {
         stamp.0 <= self.rejected.load(Ordering::Acquire)
     }
@@ -166,7 +198,6 @@ impl<T> TokenCache<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ErrorKind, Operation};
     use std::sync::atomic::AtomicU32;
     use tokio::time::{advance, sleep};
 
@@ -265,6 +296,35 @@ mod tests {
         assert_eq!(issuer.calls.load(Ordering::SeqCst), 3, "tried again");
         advance(Duration::from_secs(50)).await;
         assert!(get().await.is_err(), "it has expired");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_hung_used_up_a_token_that_was_still_good() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        assert_eq!(*cache.get(|| issuer.issue(100)).await.unwrap().value, 1);
+        advance(Duration::from_secs(50)).await;
+        let begun = Instant::now();
+        let get = || cache.get(std::future::pending);
+        let (a, b) = tokio::join!(get(), get());
+        assert_eq!([*a.unwrap().value, *b.unwrap().value], [1, 1]);
+        assert_eq!(*get().await.unwrap().value, 1);
+        assert_eq!(begun.elapsed(), LONGEST_RENEWAL, "one try for all, and then a while none");
+        advance(HOLD_OFF).await;
+        assert_eq!(*cache.get(|| issuer.issue(100)).await.unwrap().value, 2, "tried again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_outlasts_the_token_is_waited_for() {
+        let (cache, issuer) = (cache(), Issuer::default());
+        let slow = || async {
+            sleep(Duration::from_mins(1)).await;
+            issuer.issue(100).await
+        };
+        assert_eq!(*cache.get(slow).await.unwrap().value, 1, "there is no other");
+        advance(Duration::from_secs(95)).await;
+        assert_eq!(*cache.get(slow).await.unwrap().value, 2, "it has but five seconds left");
+        cache.forget(Stamp(2));
+        assert_eq!(*cache.get(slow).await.unwrap().value, 3, "it was rejected");
     }
 
     #[tokio::test(start_paused = true)]
