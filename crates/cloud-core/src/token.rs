@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-/// How long a token that could not be renewed is used before the next try.
+/// How long a token that could not be renewed is used before the next try, and a refusal believed.
 const HOLD_OFF: Duration = Duration::from_secs(10);
 /// How long a renewal may take while the old token is still good.
 const LONGEST_RENEWAL: Duration = Duration::from_secs(10);
@@ -53,8 +53,8 @@ impl<T> Clone for Held<T> {
 
 /// Keeps a token until shortly before it expires; one fetch serves all who wait for it.
 ///
-/// A failed fetch also serves all who waited for it, so that a thousand requests with a wrong
-/// password knock once and do not lock the account. A token that could not be renewed, or not within
+/// A failed fetch also serves all who waited for it, and a refusal all who come in the seconds after
+/// it, so that a thousand requests with a wrong password knock once and do not lock the account. A token that could not be renewed, or not within
 /// seconds, is used as long as it is good.
 ///
 /// ```
@@ -83,8 +83,17 @@ pub struct TokenCache<T> {
 #[derive(Debug)]
 enum Slot<T> {
     Empty,
-    Good { held: Held<T>, expires: Instant, renew_after: Option<Instant> },
-    Failed { fetch: u64, error: Error },
+    Good {
+        held: Held<T>,
+        expires: Instant,
+        renew_after: Option<Instant>,
+    },
+    /// What has failed, and until when nobody tries again.
+    Failed {
+        fetch: u64,
+        error: Error,
+        until: Instant,
+    },
 }
 
 impl<T> TokenCache<T> {
@@ -118,7 +127,9 @@ impl<T> TokenCache<T> {
             {
                 return Ok(held.clone());
             }
-            Slot::Failed { fetch, error } if *fetch > seen => return Err(error.clone()),
+            Slot::Failed { fetch, error, until } if *fetch > seen || Instant::now() < *until => {
+                return Err(error.clone());
+            }
             Slot::Empty | Slot::Good { .. } | Slot::Failed { .. } => {}
         }
         let fetched = self.fetched(&slot, fetch()).await;
@@ -163,7 +174,8 @@ impl<T> TokenCache<T> {
             *renew_after = Some(from_now(error.retry_after().unwrap_or_default().max(HOLD_OFF)));
             return Ok(held.clone());
         }
-        *slot = Slot::Failed { fetch, error: error.clone() };
+        let until = from_now(if is_refusal(error.kind()) { HOLD_OFF } else { Duration::ZERO });
+        *slot = Slot::Failed { fetch, error: error.clone(), until };
         Err(error)
     }
 
@@ -192,6 +204,23 @@ impl<T> TokenCache<T> {
 
     fn is_rejected(&self, stamp: Stamp) -> bool {
         stamp.0 <= self.rejected.load(Ordering::Acquire)
+    }
+}
+
+/// True for what the next request will not change: to try it again may lock the account.
+fn is_refusal(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::Unauthenticated | ErrorKind::Forbidden => true,
+        ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::Invalid
+        | ErrorKind::Quota
+        | ErrorKind::Capacity
+        | ErrorKind::Throttled
+        | ErrorKind::Unavailable
+        | ErrorKind::Ambiguous
+        | ErrorKind::Protocol
+        | ErrorKind::Unsupported => false,
     }
 }
 
@@ -254,7 +283,24 @@ mod tests {
             assert_eq!(result.unwrap_err().kind(), ErrorKind::Unauthenticated);
         }
         assert_eq!(issuer.calls.load(Ordering::SeqCst), 1);
+        advance(HOLD_OFF).await;
         assert_eq!(*cache.get(|| issuer.issue(100)).await.unwrap().value, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_credential_was_tried_again_by_every_later_request() {
+        for kind in [ErrorKind::Unauthenticated, ErrorKind::Forbidden, ErrorKind::Unavailable] {
+            let (cache, calls) = (cache(), AtomicU32::new(0));
+            for _ in 0..3 {
+                let refused = cache.get(|| async {
+                    calls.fetch_add(1, Ordering::SeqCst);
+                    Err(Error::new(kind, Operation::Authenticate))
+                });
+                assert_eq!(refused.await.unwrap_err().kind(), kind);
+            }
+            let passes = kind == ErrorKind::Unavailable;
+            assert_eq!(calls.load(Ordering::SeqCst), if passes { 3 } else { 1 }, "{kind}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
