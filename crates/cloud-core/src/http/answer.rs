@@ -8,6 +8,9 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+/// Longer pauses are cut to this: a moment too far away is none that a clock has.
+const LONGEST_PAUSE: Duration = Duration::from_hours(24);
+
 /// An answer with its whole body.
 #[derive(Clone)]
 pub struct Answer {
@@ -51,16 +54,17 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// How long the cloud asks us to wait: seconds, or a date, which counts from the answer's own
-    /// date and so does not depend on our clock.
+    /// How long the cloud asks us to wait, a day at most: seconds, or a date, which counts from the
+    /// answer's own date and so does not depend on our clock.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let value = self.header(&RETRY_AFTER)?.trim();
         if let Ok(seconds) = value.parse() {
-            return Some(Duration::from_secs(seconds));
+            return Some(Duration::from_secs(seconds).min(LONGEST_PAUSE));
         }
         let then = httpdate::parse_http_date(value).ok()?;
-        Some(then.duration_since(self.date()?).unwrap_or_default())
+        let pause = then.duration_since(self.date()?).unwrap_or_default();
+        Some(pause.min(LONGEST_PAUSE))
     }
 
     /// What the cloud's clock said when it answered.
@@ -153,6 +157,9 @@ mod tests {
             (vec![(RETRY_AFTER, " 0 ")], Some(0)),
             (vec![(RETRY_AFTER, "-1")], None),
             (vec![(RETRY_AFTER, "soon")], None),
+            // A moment so far away is none that a clock has.
+            (vec![(RETRY_AFTER, "18446744073709551615")], Some(86_400)),
+            (vec![(RETRY_AFTER, "Fri, 31 Dec 9999 23:59:59 GMT"), noon.clone()], Some(86_400)),
             (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 12:01:00 GMT")], None),
             (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 12:01:00 GMT"), noon.clone()], Some(60)),
             (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 11:59:00 GMT"), noon], Some(0)),
