@@ -11,7 +11,7 @@ use crate::mark::Mark;
 use crate::provider::OpenStack;
 use crate::resolve::Resolver;
 use crate::version::{LEAST, Microversion, Versions};
-use crate::wire::VersionBody;
+use crate::wire::{AboutNova, VersionFacts};
 use cloud_core::http::{
     self, Authorize as _, Client, HeaderName, Method, Request, RequestIds, Unsigned, Url,
 };
@@ -20,6 +20,9 @@ use cloud_core::{ErrorKind, Operation};
 use std::error::Error as _;
 use std::time::Duration;
 use tokio::sync::Mutex;
+
+/// What Nova calls the version that has microversions, and where it is.
+const WITH_MICROVERSIONS: &str = "v2.1";
 
 /// How a connection behaves; the defaults suit most clouds.
 #[derive(Clone, Debug)]
@@ -54,7 +57,8 @@ impl Default for Settings {
 }
 
 impl OpenStack {
-    /// Gets a token and finds the services; two requests.
+    /// Gets a token and finds the services; two requests, and a third where the catalog names no version of Nova or an old
+    /// one.
     pub async fn connect(config: Config, settings: Settings, pacer: Pacer) -> Result<Self, Error> {
         let mut http = settings.http.clone();
         http.roots = config.roots.clone();
@@ -63,9 +67,10 @@ impl OpenStack {
         let unsigned = Client::new(http.clone(), Unsigned, classify, pacer.clone()).map_err(bad)?;
         let keystone = Keystone::new(unsigned, &config, settings.renew_before);
         let held = keystone.credential().await.map_err(|error| refused(&config, error))?;
-        let endpoints = Endpoints::new(&config, &held.value.catalog)?;
+        let mut endpoints = Endpoints::new(&config, &held.value.catalog)?;
         let client = Client::new(http, keystone, classify, pacer).map_err(bad)?;
-        let newest = newest(&config, &client, &endpoints.compute).await?;
+        let (compute, newest) = discover(&config, &client, endpoints.compute).await?;
+        endpoints.compute = compute;
         let Some(versions) = Versions::on(newest) else {
             let (newest, least) = (newest.to_string(), LEAST.to_string());
             return Err(Error::TooOld { origin: config.origin, newest, least });
@@ -91,38 +96,77 @@ const REQUEST_IDS: [HeaderName; 2] = [
     HeaderName::from_static("x-compute-request-id"),
 ];
 
-/// The newest microversion that Nova offers.
-async fn newest(
+/// Where Nova has its microversions, and the newest of them. The catalog may name no version, or the one from before them.
+async fn discover(
     config: &Config,
     client: &Client<Keystone>,
-    url: &Url,
-) -> Result<Microversion, Error> {
+    listed: Url,
+) -> Result<(Url, Microversion), Error> {
+    let (better, promised, newest) = match about(config, client, &listed).await? {
+        AboutNova::One(body) => (beside(&listed), false, newest(&body.version)),
+        AboutNova::All { versions } => (below(&listed, &versions), true, Microversion::NONE),
+    };
+    let Some(better) = better.filter(|_| newest < LEAST) else {
+        return Ok((listed, newest));
+    };
+    match about(config, client, &better).await {
+        Ok(AboutNova::One(body)) => Ok((better, self::newest(&body.version))),
+        Ok(AboutNova::All { .. }) => Ok((listed, newest)),
+        // What nobody has promised may be missing: then it is an old Nova.
+        Err(Error::NotOpenStack { .. }) if !promised => Ok((listed, newest)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The address with microversions beside that of the version from before them.
+fn beside(old: &Url) -> Option<Url> {
+    let mut segments = segments(old);
+    let version = segments.iter_mut().rfind(|it| *it == "v2")?;
+    WITH_MICROVERSIONS.clone_into(version);
+    let mut url = old.clone();
+    url.set_path(&segments.join("/"));
+    Some(url)
+}
+
+/// The address with microversions out of a list of versions: its path alone, since behind many a proxy the host is one that
+/// nobody can reach.
+fn below(root: &Url, versions: &[VersionFacts]) -> Option<Url> {
+    let version = versions.iter().find(|version| version.id == WITH_MICROVERSIONS)?;
+    let link = version.links.iter().find(|link| link.rel == "self")?;
+    let path = without_project(root).join(&link.href).ok()?.path().to_owned();
+    let mut url = root.clone();
+    url.set_path(path.trim_end_matches('/'));
+    Some(url)
+}
+
+async fn about(config: &Config, client: &Client<Keystone>, url: &Url) -> Result<AboutNova, Error> {
     let url = without_project(url);
     let request = Request::new(Operation::Authenticate, Method::GET, url.clone());
-    let answered =
-        client.send(&request).await.and_then(|answer| answer.json::<VersionBody>(&request));
+    let answered = client.send(&request).await.and_then(|answer| answer.json(&request));
     let remedy = "check that address, or set compute_endpoint_override to the right one";
-    let body = answered.map_err(|error| unanswered(config, &url, ("Nova", remedy), error))?;
-    // A Nova from before there were microversions says nothing.
-    Ok(body.version.version.parse().unwrap_or(Microversion::NONE))
+    answered.map_err(|error| unanswered(config, &url, ("Nova", remedy), error))
+}
+
+/// A Nova from before there were microversions says nothing.
+fn newest(version: &VersionFacts) -> Microversion {
+    version.version.parse().unwrap_or(Microversion::NONE)
 }
 
 /// The address of the version itself: older catalogs have the project's id behind it, and Nova
 /// answers with JSON only with a slash at the end, or redirects.
 fn without_project(url: &Url) -> Url {
     let mut url = url.clone();
-    let segments: Vec<String> = url
-        .path_segments()
-        .into_iter()
-        .flatten()
-        .filter(|it| !it.is_empty())
-        .map(str::to_owned)
-        .collect();
+    let segments = segments(&url);
     let version = segments.iter().rposition(|it| it.starts_with("v2"));
     let kept = segments.iter().take(version.map_or(segments.len(), |at| at + 1));
     let path = kept.map(String::as_str).chain([""]).collect::<Vec<_>>().join("/");
     url.set_path(&path);
     url
+}
+
+fn segments(url: &Url) -> Vec<String> {
+    let segments = url.path_segments().into_iter().flatten();
+    segments.filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
 fn bad_certificates(config: &Config, error: &cloud_core::Error) -> Error {
@@ -201,6 +245,20 @@ mod tests {
         ];
         for (url, expected) in table {
             assert_eq!(without_project(&Url::parse(url).unwrap()).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn the_project_stays_behind_the_version() {
+        let table = [
+            ("http://c:8774/v2", Some("http://c:8774/v2.1")),
+            ("http://c/compute/v2/ab4c5646", Some("http://c/compute/v2.1/ab4c5646")),
+            ("http://c/compute/v2.1", None),
+            ("http://c/compute", None),
+        ];
+        for (url, expected) in table {
+            let found = beside(&Url::parse(url).unwrap());
+            assert_eq!(found.as_ref().map(Url::as_str), expected, "{url}");
         }
     }
 }

@@ -61,7 +61,14 @@ pub(crate) struct Reference {
     pub(crate) id: String,
 }
 
-/// Nova's answer about itself.
+/// Nova's answer about itself: about one version, or, above those, about all.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum AboutNova {
+    One(VersionBody),
+    All { versions: Vec<VersionFacts> },
+}
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct VersionBody {
     pub(crate) version: VersionFacts,
@@ -70,7 +77,11 @@ pub(crate) struct VersionBody {
 #[derive(Debug, Deserialize)]
 pub(crate) struct VersionFacts {
     #[serde(default)]
+    pub(crate) id: String,
+    #[serde(default)]
     pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) links: Vec<Link>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,6 +104,8 @@ pub(crate) struct ServersBody {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Link {
     pub(crate) rel: String,
+    #[serde(default)]
+    pub(crate) href: String,
 }
 
 /// True if there is another page.

@@ -103,7 +103,9 @@ async fn serve(
         _ => answers(&asked),
     };
     let (status, body) = match (asked.line.as_str(), status) {
-        ("POST /identity/v3/auth/tokens", 404) => (201, token(address)),
+        ("POST /identity/v3/auth/tokens", 404) => {
+            (201, token(&address.to_string(), "compute/v2.1"))
+        }
         _ => (status, body),
     };
     seen.lock().expect("nobody panicked").push(asked);
@@ -140,19 +142,24 @@ async fn read(socket: &mut TcpStream) -> Option<Asked> {
     }
 }
 
-fn token(address: SocketAddr) -> String {
+fn token(address: &str, compute: &str) -> String {
     let entry = |kind: &str, path: &str| {
         let url = format!("http://{address}/{path}");
         let endpoint =
             json!({"interface": "public", "region": "R1", "region_id": "R1", "url": url});
         json!({"type": kind, "endpoints": [endpoint]})
     };
-    let catalog =
-        [entry("compute", "compute/v2.1"), entry("image", "image"), entry("network", "network")];
+    let catalog = [entry("compute", compute), entry("image", "image"), entry("network", "network")];
     let times = ("2026-11-16T00:00:00Z", "2026-11-16T08:00:00Z");
     json!({"token": {"issued_at": times.0, "expires_at": times.1, "project": {"id": "p"},
         "catalog": catalog}})
     .to_string()
+}
+
+/// A token whose catalog has Nova at another path.
+pub(crate) fn token_with(asked: &Asked, compute: &str) -> (u16, String) {
+    let host = asked.head.lines().find_map(|line| line.strip_prefix("host: "));
+    (201, token(host.expect("a host"), compute))
 }
 
 /// The status of an answer that never comes.

@@ -8,6 +8,7 @@
 mod cells;
 mod fake;
 mod networks;
+mod versions;
 
 use cloud_core::{
     ErrorKind, ImageFilter, ImageId, ImageName, InstanceFilter, InstanceName, InstanceSpec,
