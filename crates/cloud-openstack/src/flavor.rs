@@ -23,8 +23,7 @@ pub(crate) fn shape(flavor: NovaFlavor) -> Shape {
 /// `pci_passthrough:alias=a100:4`, whose names are the operator's own.
 fn gpus(key: &str, value: &str) -> u32 {
     if let Some(class) = key.strip_prefix("resources").and_then(|rest| rest.split(':').nth(1)) {
-        let counts = class == "VGPU" || class == "PGPU" || class.contains("GPU");
-        return if counts { value.trim().parse().unwrap_or(0) } else { 0 };
+        return if class.contains("GPU") { value.trim().parse().unwrap_or(0) } else { 0 };
     }
     if key != "pci_passthrough:alias" {
         return 0;
