@@ -134,7 +134,8 @@ fn token(address: SocketAddr) -> String {
 /// A cluster in this cloud, with more lines in its configuration.
 fn stage(fake: &Fake, more: &str) -> Stage {
     let stage = Stage::new().running();
-    let auth = json!({"auth_url": format!("http://{}/identity", fake.address), "token": "t0"});
+    let auth_url = format!("http://{}/identity", fake.address);
+    let auth = json!({"auth_url": auth_url, "token": "t0", "project_id": "p"});
     let clouds = json!({"clouds": {"test": {"auth": auth, "auth_type": "token"}}});
     stage.write("home/.config/openstack/clouds.yaml", &clouds.to_string());
     let (dir, bin) = (stage.dir.path().display(), stage.slurm.bin().display().to_string());

@@ -101,7 +101,7 @@ fn body(credentials: &Credentials) -> Value {
             ("application_credential", credential, None)
         }
         Credentials::Token { token, scope } => {
-            ("token", json!({"id": token.expose()}), scope.as_ref())
+            ("token", json!({"id": token.expose()}), Some(scope))
         }
     };
     let auth = json!({"identity": {"methods": [method], method: identity}});

@@ -183,8 +183,7 @@ mod tests {
     use std::path::Path;
 
     fn config(more: &Value) -> Config {
-        let mut entry =
-            json!({"auth_type": "token", "auth": {"auth_url": "http://k", "token": "t"}});
+        let mut entry = json!({"auth_type": "token", "auth": {"auth_url": "http://k", "token": "t", "project_id": "p"}});
         entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let text = json!({"clouds": {"blue": entry}}).to_string();
         let read = |path: &Path| match path.to_str() {

@@ -160,9 +160,18 @@ fn files_are_found_in_the_usual_order() {
 
 #[test]
 fn a_cloud_called_openstack_is_meant_where_none_is_named() {
-    let text = TWO.replace("b: {", "openstack: {token: t, auth_type: token, ");
+    let text = TWO.replace("b: {", "openstack: {token: t, project_id: p, auth_type: token, ");
     let config = Machine::default().file(ETC, &text).load().expect("a configuration");
     assert_eq!(config.auth_url.as_str(), "http://b/v3");
+}
+
+#[test]
+fn a_token_without_a_project_worked_in_the_users_default_project() {
+    let cloud = "clouds: {blue: {auth_type: v3token, auth: {auth_url: 'http://x', token: t}}}";
+    assert_eq!(
+        Machine::default().file(ETC, cloud).complaint(),
+        "cloud 'blue' in /etc/openstack/clouds.yaml: project_name is missing: add it here or in secure.yaml"
+    );
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl Entry<'_> {
 
     fn token(&self) -> Result<Credentials, Error> {
         let token = Secret::new(self.needed("token")?);
-        Ok(Credentials::Token { token, scope: self.account(&PROJECT).ok() })
+        Ok(Credentials::Token { token, scope: self.account(&PROJECT)? })
     }
 
     fn password(&self) -> Result<Credentials, Error> {

@@ -80,12 +80,13 @@ pub enum Credentials {
         /// Its secret.
         secret: Secret<String>,
     },
-    /// A token that somebody else got.
+    /// A token that somebody else got, in a project. Without one Keystone takes the user's default project, and not that of
+    /// the token.
     Token {
         /// The token.
         token: Secret<String>,
-        /// The project to work in; the token's own if none is given.
-        scope: Option<Account>,
+        /// The project to work in.
+        scope: Account,
     },
 }
 

@@ -78,7 +78,7 @@ impl Fake {
     pub(crate) async fn provider(&self, nics: &[Nic]) -> OpenStack {
         let mut launch = LaunchOptions::default();
         launch.nics = nics.to_vec();
-        self.connect(&json!({"token": "t0"}), launch).await.expect("a connection")
+        self.connect(&by_token(), launch).await.expect("a connection")
     }
 
     /// The requests that began like this.
@@ -154,6 +154,11 @@ fn token(address: &str, compute: &str) -> String {
     json!({"token": {"issued_at": times.0, "expires_at": times.1, "project": {"id": "p"},
         "catalog": catalog}})
     .to_string()
+}
+
+/// The usual way to log in.
+pub(crate) fn by_token() -> Value {
+    json!({"token": "t0", "project_id": "p"})
 }
 
 /// A token whose catalog has Nova at another path.

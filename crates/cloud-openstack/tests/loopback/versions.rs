@@ -1,6 +1,6 @@
 //! Catalogs that name no version of Nova, or the one from before microversions.
 
-use crate::fake::{Asked, Fake, id, nothing, server, token_with};
+use crate::fake::{Asked, Fake, by_token, id, nothing, server, token_with};
 use cloud_core::Provider as _;
 use cloud_openstack::LaunchOptions;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn a_nova_without_a_version_in_the_catalog_was_refused() {
         {"id": "v2.1", "version": "2.95", "links": link("http://inside:8774/v2.1/")},
     ]});
     let fake = cloud("compute", "GET /compute/", nowhere).await;
-    let error = fake.connect(&json!({"token": "t0"}), LaunchOptions::default()).await;
+    let error = fake.connect(&by_token(), LaunchOptions::default()).await;
     let error = error.expect_err("it is not there").to_string();
     assert!(error.contains("/v2.1/ does not answer as Nova does"), "{error}");
 }
@@ -46,7 +46,7 @@ async fn a_nova_with_its_old_version_in_the_catalog_was_too_old() {
     fake.provider(&[]).await.get(&id()).await.expect("a server");
     assert_eq!(fake.asked("GET /compute/v2.1/p1/servers/").len(), 1);
     let fake = cloud("old/v2/p1", "GET /old/v2/", old).await;
-    let error = fake.connect(&json!({"token": "t0"}), LaunchOptions::default()).await;
+    let error = fake.connect(&by_token(), LaunchOptions::default()).await;
     let error = error.expect_err("it has no other").to_string();
     assert!(error.contains("its Nova offers microversion 2.0 at most"), "{error}");
     assert_eq!(fake.asked("GET /old/v2.1/").len(), 1, "it was looked for");
