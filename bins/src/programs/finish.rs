@@ -147,7 +147,13 @@ async fn check(arguments: &Arguments, context: Context) -> u8 {
 
 /// What cannot be read or listed is a point of its own, and hides no other.
 async fn points(arguments: &Arguments, mut context: Context) -> u8 {
-    let _ = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await;
+    let _ = wiring::images(
+        &mut context.site,
+        &context.settings,
+        &context.slurm.config,
+        &*context.cloud,
+    )
+    .await;
     let slurmctld = check::slurmctld(&mut context).await;
     let inputs = Inputs::read(&arguments.sources, &context).await;
     let new = match &inputs {

@@ -84,7 +84,14 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 async fn open(arguments: &Arguments) -> Result<Context, Trouble> {
     let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
     context.fill(None).await;
-    match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
+    match wiring::images(
+        &mut context.site,
+        &context.settings,
+        &context.slurm.config,
+        &*context.cloud,
+    )
+    .await
+    {
         // What else does not fit is seen all the same.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
         Ok(Some(unknown)) => context.without_image(&unknown),

@@ -68,7 +68,13 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let purpose = (Purpose::Launch, true);
     let (mut context, _turn) = turn::open("resize", &arguments.common, purpose).await?;
-    let found = wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await?;
+    let found = wiring::images(
+        &mut context.site,
+        &context.settings,
+        &context.slurm.config,
+        &*context.cloud,
+    )
+    .await?;
     found.map_or(Ok(()), Err)?;
     match arguments.to {
         Some(size) => to_size(arguments, context, size).await,

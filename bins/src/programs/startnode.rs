@@ -198,7 +198,14 @@ async fn begin(
 
 /// Finds out which images there are; without that of the configuration, what needs none is done.
 async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Trouble> {
-    match wiring::images(&mut context.site, &context.slurm.config, &*context.cloud).await {
+    match wiring::images(
+        &mut context.site,
+        &context.settings,
+        &context.slurm.config,
+        &*context.cloud,
+    )
+    .await
+    {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
         Ok(Some(unknown)) => {

@@ -148,13 +148,29 @@ fn policies(settings: &Settings) -> Policies {
     policies
 }
 
+/// What Oracle's shapes with graphics cards, and CitC's images for them, have in their names.
+const GPU: &str = "GPU";
+
 /// Of a cluster's images, newest first, the one that new machines boot from. CitC's builder tags its own with `compute`; an
 /// OpenStack gives a snapshot of any node the cluster of the image that the node was made from, and not that tag.
+///
+/// CitC 5 has one image for Oracle's shapes with graphics cards and one for the others, told by their names; one that is made for
+/// all fits where there is no other.
 #[must_use]
-pub fn preferred(images: &[Image]) -> Option<&Image> {
-    let mut ready = images.iter().filter(|image| image.available);
-    let built = ready.clone().find(|image| image.tags.get("compute").is_some());
-    built.or_else(|| ready.next())
+pub fn preferred<'a>(images: &'a [Image], cloud: &Cloud, shape: &str) -> Option<&'a Image> {
+    let ready = images.iter().filter(|image| image.available);
+    let is_built = |image: &Image| image.tags.get("compute").is_some();
+    let some_are_built = ready.clone().any(is_built);
+    let mut usable = ready.filter(|image| is_built(image) || !some_are_built);
+    let fits = |image: &&Image| match cloud {
+        Cloud::Oracle(_) => has_gpu(image.name.as_str()) == has_gpu(shape),
+        Cloud::OpenStack(_) => true,
+    };
+    usable.clone().find(fits).or_else(|| usable.next())
+}
+
+fn has_gpu(name: &str) -> bool {
+    name.to_ascii_uppercase().contains(GPU)
 }
 
 /// The images of new machines: the configuration's, or else the newest with the cluster's tag; and the ids of those that
@@ -163,13 +179,18 @@ pub fn preferred(images: &[Image]) -> Option<&Image> {
 /// Gives what is wrong with a configured name that is none, if nodes need it: as an id, the cloud would call it forbidden.
 pub async fn images(
     site: &mut Site,
+    settings: &Settings,
     slurm: &Config,
     cloud: &dyn Provider,
 ) -> Result<Option<Trouble>, Trouble> {
     if let (None, Some(cluster)) = (&site.image, site.identity.id()) {
         let filter = ImageFilter { tags: Tags::from([("cluster", cluster)]), name: None };
         let images = cloud.images(&filter).await.map_err(|error| Trouble::from_cloud(&error))?;
-        site.image = preferred(&images).map(|image| image.id.clone());
+        let newest = |shape| preferred(&images, &settings.cloud, shape).map(|image| &image.id);
+        site.image = newest("").cloned();
+        let other = newest(GPU).filter(|image| Some(*image) != site.image.as_ref());
+        site.shape_images =
+            other.map(|image| (GPU.to_owned(), image.clone())).into_iter().collect();
     }
     let configured = site.image.iter().map(|image| image.as_str().to_owned());
     let names: BTreeSet<String> = features(slurm, "image").chain(configured).collect();
@@ -236,6 +257,7 @@ fn is_id(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::OpenStack;
     use cloud_core::ImageName;
 
     #[test]
@@ -288,11 +310,42 @@ mod tests {
         let older = image("older", &[cluster, ("compute", "")], true);
         let chosen = |images: &[&Image]| {
             let images: Vec<Image> = images.iter().map(|&image| image.clone()).collect();
-            preferred(&images).map(|image| image.id.to_string())
+            let cloud = Cloud::OpenStack(OpenStack::default());
+            preferred(&images, &cloud, "m1.small").map(|image| image.id.to_string())
         };
         assert_eq!(chosen(&[&snapshot, &coming, &built, &older]).as_deref(), Some("built"));
         assert_eq!(chosen(&[&coming, &snapshot]).as_deref(), Some("snapshot"));
         assert_eq!(chosen(&[&coming]), None);
+    }
+
+    #[test]
+    fn machines_with_and_without_graphics_cards_had_the_same_image() {
+        let settings = Settings::read("s.yaml", "compartment_id: c\n");
+        let oracle = settings.map(|loaded| loaded.settings.cloud);
+        let Ok(oracle) = oracle else { panic!("cannot be read") };
+        let openstack = Cloud::OpenStack(OpenStack::default());
+        let (cpu, gpu) = ("VM.Standard2.1", "BM.GPU4.8");
+        for (cloud, shape, names, expected) in [
+            (&oracle, cpu, &["c1-GPU-v9", "c1-v8", "c1-v7"][..], Some("c1-v8")),
+            (&oracle, gpu, &["c1-v8", "c1-GPU-v7", "c1-GPU-v6"], Some("c1-GPU-v7")),
+            (&oracle, gpu, &["c1-v8", "c1-gpu-v7"], Some("c1-gpu-v7")),
+            (&oracle, gpu, &["c1-v8", "c1-v7"], Some("c1-v8")),
+            (&oracle, cpu, &["c1-GPU-v9", "c1-GPU-v8"], Some("c1-GPU-v9")),
+            (&oracle, cpu, &["c1-v9, not ready", "c1-GPU-v8"], Some("c1-GPU-v8")),
+            (&oracle, cpu, &[], None),
+            // Flavors say nothing of graphics cards by their names.
+            (&openstack, "g1.a100", &["c1-gpu", "c1"], Some("c1-gpu")),
+            (&openstack, "gpu.a100", &["c1", "c1-gpu"], Some("c1")),
+        ] {
+            let image = |name: &&str| {
+                let mut image = Image::new(ImageId::new(*name), ImageName::new(*name));
+                image.available = !name.ends_with("not ready");
+                image
+            };
+            let images: Vec<Image> = names.iter().map(image).collect();
+            let found = preferred(&images, cloud, shape).map(|image| image.name.as_str());
+            assert_eq!(found, expected, "{shape} of {names:?}");
+        }
     }
 
     #[test]

@@ -48,6 +48,33 @@ fn old_images_and_subnets_without_dns_could_not_be_used() {
     }
 }
 
+/// CitC 5 has two images of a cluster, and the newer one was every machine's.
+#[test]
+fn a_machine_without_graphics_cards_had_the_image_for_them() {
+    let stage = Stage::with(
+        |settings| {
+            for (image, name) in settings.images.iter_mut().zip(["c1-v1", "c1-GPU-v1"]) {
+                image.name = name.to_owned();
+                image.time_created = Some("2026-01-01T00:00:00Z".to_owned());
+            }
+            settings.images.truncate(2);
+        },
+        |_| {},
+    );
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 1}\nBM.GPU4.8: {1: 1}\n");
+    let check = stage.run("finish", &["--check"]).stdout;
+    assert!(
+        check.contains("img000, and for shapes with GPU ocid1.image.oc1.phx.img001"),
+        "{check}"
+    );
+    let stage = stage.running();
+    for (node, image) in [(NODE, "img000"), ("bm-gpu4-8-ad1-0001", "img001")] {
+        stage.run("startnode", &[node]).with_code(0);
+        let launched = stage.machine(node).image_id;
+        assert_eq!(launched.as_deref(), Some(&*format!("ocid1.image.oc1.phx.{image}")), "{node}");
+    }
+}
+
 #[test]
 fn virtual_machines_were_launched_into_a_cluster_of_bare_metal() {
     let stage = Stage::new().running();

@@ -6,7 +6,7 @@ use cloud_core::{
     Flex, ImageId, Instance, InstanceName, InstanceSpec, Secret, ShapeName, SubnetId, Tags, Zone,
 };
 use hostlist::NodeName;
-use slurmconf::NodeDef;
+use slurmconf::{Features, NodeDef};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -186,6 +186,8 @@ pub struct Site {
     pub identity: Identity,
     /// The image of nodes whose features name none.
     pub image: Option<ImageId>,
+    /// Other images for shapes with a word in their name, such as `GPU`, of nodes whose features name none.
+    pub shape_images: BTreeMap<String, ImageId>,
     /// Images that features call by name.
     pub images: BTreeMap<String, ImageId>,
     /// What stands before the number of `ad=` in the name of a zone, such as `TnMx:UK-LONDON-1-AD-`.
@@ -219,6 +221,7 @@ impl Site {
         Self {
             identity,
             image: None,
+            shape_images: BTreeMap::new(),
             images: BTreeMap::new(),
             zone_root: None,
             zones: Vec::new(),
@@ -239,15 +242,23 @@ impl Site {
     pub fn wanted(&self, node: &NodeName, def: &NodeDef) -> Result<Wanted, Refusal> {
         let feature = |key| def.features.as_ref().and_then(|features| features.value(key));
         let places = self.places(def).ok_or(Refusal::NoShape)?;
-        let image = match feature("image") {
-            Some(name) => self.images.get(name).cloned().unwrap_or_else(|| ImageId::new(name)),
-            None => self.image.clone().ok_or(Refusal::NoImage)?,
-        };
+        let image = self.image_of(def.features.as_ref()).ok_or(Refusal::NoImage)?;
         let keypair = feature("keypair").map(str::to_owned);
         if let Some(name) = keypair.as_ref().filter(|name| !self.keypairs.contains_key(*name)) {
             return Err(Refusal::UnknownKeypair(name.clone()));
         }
         Ok(Wanted { node: node.clone(), image, places, keypair })
+    }
+
+    /// The image of a node with these features: the one they name, or else that of its shape.
+    pub(crate) fn image_of(&self, features: Option<&Features>) -> Option<ImageId> {
+        let feature = |key| features.and_then(|features| features.value(key));
+        if let Some(name) = feature("image") {
+            return Some(self.images.get(name).cloned().unwrap_or_else(|| ImageId::new(name)));
+        }
+        let shape = feature("shape").or_else(|| feature("flavor")).unwrap_or_default();
+        let mut other = self.shape_images.iter().filter(|(word, _)| shape.contains(word.as_str()));
+        other.next().map(|(_, image)| image).or(self.image.as_ref()).cloned()
     }
 
     /// Where nodes of this definition may go, first choice first; none if it has no shape.

@@ -35,6 +35,22 @@ fn a_launch_carries_the_tags_that_make_it_ours() {
 }
 
 #[test]
+fn a_shape_with_graphics_cards_had_the_image_of_the_others() {
+    let mut site = site();
+    site.shape_images.insert("GPU".to_owned(), ImageId::new("img-gpu"));
+    for (features, expected) in [
+        ("shape=VM.Standard2.1", "img-1"),
+        ("shape=VM.GPU3.2", "img-gpu"),
+        ("flavor=BM.GPU4.8", "img-gpu"),
+        ("shape=VM.GPU3.2,image=img-own", "img-own"),
+    ] {
+        let text = format!("NodeName=n1 State=CLOUD Features={features}");
+        let wanted = site.wanted(&node("n1"), &text.parse().unwrap()).unwrap();
+        assert_eq!(wanted.image.as_str(), expected, "{features}");
+    }
+}
+
+#[test]
 fn a_repeat_has_the_same_token_and_another_place_another() {
     let mut site = site();
     let zone = Some(Zone::new("AD-9"));

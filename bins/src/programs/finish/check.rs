@@ -13,7 +13,7 @@ use crate::output::{Colour, chain};
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring;
-use cloud_core::{ImageFilter, InstanceFilter};
+use cloud_core::{Image, ImageFilter, InstanceFilter};
 use nix::unistd::getuid;
 use provision::plan::Refusal;
 use serde_json::json;
@@ -195,12 +195,17 @@ async fn image(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
     };
     let mut ready = images.iter().filter(|image| image.available);
     match &context.site.image {
-        Some(id) if ready.any(|image| image.id == *id) => Some(Well(format!("image {id}"))),
+        Some(id) if ready.any(|image| image.id == *id) => {
+            let others = context.site.shape_images.iter();
+            let others =
+                others.map(|(word, image)| format!(", and for shapes with {word} {image}"));
+            Some(Well(format!("image {id}{}", others.collect::<String>())))
+        }
         Some(id) => {
             Some(Wrong(format!("there is no image {id}, or it is not ready; change image_id")))
         }
         // Without a cluster_id these are all there are, and startnode takes none of them.
-        None => match wiring::preferred(&images).filter(|_| context.site.identity.id().is_some()) {
+        None => match newest(context, &images) {
             Some(image) => Some(Well(format!(
                 "image {} ({}), the newest of this cluster",
                 image.name, image.id
@@ -208,6 +213,12 @@ async fn image(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
             None => imageless(context, inputs),
         },
     }
+}
+
+/// The newest of this cluster, if images tell whose they are.
+fn newest<'a>(context: &Context, images: &'a [Image]) -> Option<&'a Image> {
+    context.site.identity.id()?;
+    wiring::preferred(images, &context.settings.cloud, "")
 }
 
 /// What startnode says of every node that names no image of its own.

@@ -250,12 +250,7 @@ fn image(target: &Target, instance: &Instance, world: World<'_>) -> Result<Image
 /// The image that slurm.conf or the configuration names for a node.
 pub(super) fn configured(node: &NodeName, world: World<'_>) -> Result<ImageId, Refusal> {
     let features = world.conf.get(node).and_then(|def| def.features.as_ref());
-    match features.and_then(|features| features.value("image")) {
-        Some(name) => {
-            Ok(world.site.images.get(name).cloned().unwrap_or_else(|| ImageId::new(name)))
-        }
-        None => world.site.image.clone().ok_or(Refusal::NoImage),
-    }
+    world.site.image_of(features).ok_or(Refusal::NoImage)
 }
 
 /// Refuses where a job would be hit, unless Slurm itself has asked for the reboot.
