@@ -8,6 +8,7 @@ use crate::wiring::{self, Purpose};
 use clap::Parser;
 use provision::Roster;
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
+use slurmconf::NodeDef;
 use slurmctl::Controller as _;
 use std::time::Duration;
 
@@ -68,23 +69,27 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let purpose = (Purpose::Launch, true);
     let (mut context, _turn) = turn::open("resize", &arguments.common, purpose).await?;
-    let found = wiring::images(
-        &mut context.site,
-        &context.settings,
-        &context.slurm.config,
-        &*context.cloud,
-    )
-    .await?;
-    found.map_or(Ok(()), Err)?;
     match arguments.to {
-        Some(size) => to_size(arguments, context, size).await,
+        Some(size) => {
+            images(&mut context, &[]).await?;
+            to_size(arguments, context, size).await
+        }
         None => to_limits(arguments, context).await,
     }
 }
 
+/// Finds the images of slurm.conf's nodes and of these.
+async fn images(context: &mut Context, new: &[NodeDef]) -> Result<(), Trouble> {
+    let mut config = context.slurm.config.clone();
+    config.nodes.extend_from_slice(new);
+    let found = wiring::images(&mut context.site, &context.settings, &config, &*context.cloud);
+    found.await?.map_or(Ok(()), Err)
+}
+
 /// Brings the cluster to what the limits say.
-async fn to_limits(arguments: &Arguments, context: Context) -> Result<u8, Trouble> {
+async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Trouble> {
     let inputs = Inputs::read(&arguments.sources, &context).await?.launchable(&context)?;
+    images(&mut context, &inputs.cluster.nodes).await?;
     let request = Finish {
         document: &inputs.marked.document,
         cluster: &inputs.cluster,

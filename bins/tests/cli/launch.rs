@@ -76,6 +76,23 @@ fn a_machine_without_graphics_cards_had_the_image_for_them() {
 }
 
 #[test]
+fn a_group_could_name_no_image() {
+    let stage = Stage::new();
+    let limits = "arm: {shape: VM.Standard2.1, zone: '1', max: 1, image: citc-ol9-2}\n";
+    stage.write("limits.yaml", limits);
+    let stage = stage.running();
+    stage.run("startnode", &["c1-arm-0001"]).with_code(0);
+    let image = || stage.machine("c1-arm-0001").image_id;
+    assert_eq!(image().as_deref(), Some("ocid1.image.oc1.phx.img002"));
+    // A name that slurm.conf has not yet.
+    let more = "new: {shape: VM.Standard2.1, zone: '1', min: 1, max: 1, image: citc-ol9-3}\n";
+    stage.write("limits.yaml", &format!("{limits}{more}"));
+    let plan = stage.run("resize", &["--dry-run", "--no-prove"]).stdout;
+    let launch = plan.lines().find(|line| line.contains("launch c1-new-0001")).unwrap_or_default();
+    assert!(launch.contains("image=ocid1.image.oc1.phx.img003"), "{plan}");
+}
+
+#[test]
 fn virtual_machines_were_launched_into_a_cluster_of_bare_metal() {
     let stage = Stage::new().running();
     let more = "compute_cluster_id: ocid1.computecluster.oc1.phx.cc1\n";

@@ -13,12 +13,13 @@ pub const MAX_COUNT: u32 = 65_536;
 const MAX_WEIGHT: u32 = 4_294_967_279;
 
 /// The keys of the group form.
-const KEYS: [&str; 8] = ["shape", "min", "max", "partition", "gres", "weight", "zone", "ad"];
+const KEYS: [&str; 9] =
+    ["shape", "min", "max", "partition", "gres", "weight", "zone", "ad", "image"];
 
 /// What may be used, in the order written.
 ///
 /// Three forms of entry are read, in one file if need be. A group has `shape` and `max`, and may have `min` (nodes
-/// that are always there, 0 if not said), `partition` (one or a list), `gres`, `weight` and `zone` (or `ad`).
+/// that are always there, 0 if not said), `partition` (one or a list), `gres`, `weight`, `zone` (or `ad`) and `image`.
 ///
 /// ```
 /// use slurmconf::Limits;
@@ -65,6 +66,8 @@ pub struct Group {
     pub gres: Option<String>,
     /// Slurm's weight.
     pub weight: Option<u32>,
+    /// The image of their machines by name or id, if other than that of all.
+    pub image: Option<String>,
     /// Where it was read, for errors about it.
     pub place: Option<Place>,
 }
@@ -143,6 +146,7 @@ impl Group {
             partitions: Vec::new(),
             gres: None,
             weight: None,
+            image: None,
             place: None,
         }
     }
@@ -227,6 +231,7 @@ fn read_group(
             "partition" => group.partitions = texts(source, &what, value)?,
             "gres" => group.gres = Some(source.text(&what, value)?),
             "weight" => group.weight = Some(source.number(&what, value, (0, MAX_WEIGHT))?),
+            "image" => group.image = Some(image(source, &what, value)?),
             "zone" | "ad" => group.zone = Some(source.text(&what, value)?),
             _ => {
                 let near = nearest(&word, KEYS).map(str::to_owned);
@@ -245,6 +250,19 @@ fn read_group(
     }
     let shape = shape.ok_or_else(|| missing("shape"))?;
     Ok(Group { shape, max, ..group })
+}
+
+/// An image becomes a feature, of which Slurm's lists and constraints take no other characters.
+fn image(source: &Source<'_>, what: &str, node: &Node) -> Result<String> {
+    let image = source.text(what, node)?;
+    let expected = "an image's name of letters, digits, '.', '-' and '_', or its id";
+    if is_word(&image) { Ok(image) } else { Err(source.expected(what, expected, node)) }
+}
+
+/// True for what can be one word of a name, a feature or a partition.
+pub(crate) fn is_word(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    !text.is_empty() && text.bytes().all(word)
 }
 
 fn texts(source: &Source<'_>, what: &str, node: &Node) -> Result<Vec<String>> {

@@ -1,6 +1,8 @@
 //! limits.yaml, `mgmt_shape.yaml` and shapes.yaml: what is read, and how what is wrong is told.
 
-use slurmconf::{Form, Group, Limits, Management, Shapes, Site, generate, generate_all};
+use slurmconf::{
+    Form, Group, Limits, Management, Shapes, Site, Style, generate, generate_all,
+};
 
 fn first_line(error: &slurmconf::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
@@ -92,6 +94,12 @@ const WRONG: &[(&str, &str)] = &[
         "1:34: a: partition: expected a text, found a mapping",
     ),
     ("a: {shape: s, max: 3, weight: -1}\n", "1:31: a: weight: -1 is not between 0 and 4294967279"),
+    (
+        "a: {shape: s, max: 3, image: 'Rocky 9, new'}\n",
+        "1:30: a: image: expected an image's name of letters, digits, '.', '-' and '_', or its id, found \"Rocky 9, new\"",
+    ),
+    ("a: {shape: s, max: 3, image: [x]}\n", "1:30: a: image: expected a text, found a list"),
+    ("a: {shape: s, max: 3, imgae: x}\n", "1:23: a has no key \"imgae\"; nearest is \"image\""),
     ("a: 1\na: 2\n", "2:1: bad YAML"),
     ("a: {1: 1\n", "1:4: bad YAML"),
 ];
@@ -220,6 +228,24 @@ fn shapes_yaml_lacks_nothing_unnoticed() {
         "shapes.yaml:1:13: a: memory: -58 is not between 1 and 4294967295"
     );
     assert_eq!(bad("a: 5\n"), "shapes.yaml:1:4: a: expected a mapping, found 5");
+}
+
+#[test]
+fn a_group_could_have_no_image_of_its_own() {
+    let image = "ocid1.image.oc1.phx.aaaa";
+    let text = format!(
+        "g: {{shape: BM.GPU4.8, max: 2, image: {image}}}\nc: {{shape: VM.Standard2.1, max: 1}}\n"
+    );
+    let limits = Limits::read("limits.yaml", &text).unwrap();
+    for style in [Style::Folded, Style::Citc, Style::NodeGroups] {
+        let cluster =
+            generate(&limits, &Shapes::oci(), &Site { style, ..Site::default() }).unwrap();
+        let features: Vec<_> =
+            cluster.nodes.iter().map(|node| node.features.as_ref().unwrap()).collect();
+        let images: Vec<_> = features.iter().map(|features| features.value("image")).collect();
+        assert_eq!(images, [Some(image), None], "{style}");
+        assert!(cluster.to_string().contains(&format!(",arch=x86_64,image={image}")), "{style}");
+    }
 }
 
 #[test]

@@ -248,5 +248,9 @@ fn features(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Res
         None => {}
     }
     features.push(format!("arch={}", shape.arch));
+    if let Some(image) = &group.image {
+        name::check(image).map_err(|problem| group.error(problem))?;
+        features.push(format!("image={image}"));
+    }
     Ok(features)
 }

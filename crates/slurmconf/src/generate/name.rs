@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Problem, Result},
-    limits::{Form, Group},
+    limits::{Form, Group, is_word},
 };
 use hostlist::{Hostlist, NodeName};
 
@@ -48,9 +48,8 @@ pub(super) fn list(group: &Group, stem: &str, first: u32, last: u32) -> Result<H
 
 /// Refuses what would not be one word of a name, a feature or a partition.
 pub(super) fn check(name: &str) -> std::result::Result<(), Problem> {
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let reserved = ["DEFAULT", "ALL"].iter().any(|word| word.eq_ignore_ascii_case(name));
-    if !name.is_empty() && name.bytes().all(word) && !reserved {
+    if is_word(name) && !reserved {
         return Ok(());
     }
     Err(Problem::BadName { name: name.to_owned() })
