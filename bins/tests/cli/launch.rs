@@ -92,6 +92,26 @@ fn a_group_could_name_no_image() {
     assert!(launch.contains("image=ocid1.image.oc1.phx.img003"), "{plan}");
 }
 
+/// The page said that it was.
+#[test]
+fn an_image_of_a_node_is_not_that_of_new_nodes_unasked() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    let made = stage.run("rebuild", &["image", NODE, "--name", "mine"]).with_code(0);
+    let (made, other) = (made.stdout.trim(), "vm-standard2-1-ad1-0002");
+    stage.run("startnode", &[other]).with_code(0);
+    let image = |node: &str| stage.machine(node).image_id;
+    assert_eq!(image(other), image(NODE));
+    stage.write("startnode.yaml", &format!("{}image_id: mine\n", stage.configuration()));
+    let third = "vm-standard2-1-ad1-0003";
+    crate::slurm::wait(
+        "image that is ready",
+        || (stage.run("startnode", &[third]).code == Some(0)).then_some(()),
+        || stage.read("log/elastic.log"),
+    );
+    assert_eq!(image(third).as_deref(), Some(made));
+}
+
 #[test]
 fn virtual_machines_were_launched_into_a_cluster_of_bare_metal() {
     let stage = Stage::new().running();
