@@ -1,7 +1,7 @@
 //! limits.yaml, `mgmt_shape.yaml` and shapes.yaml: what is read, and how what is wrong is told.
 
 use slurmconf::{
-    Form, Group, Limits, Management, Shapes, Site, Style, generate, generate_all,
+    Form, Group, Limits, Management, Memory, Shapes, Site, Style, generate, generate_all,
 };
 
 fn first_line(error: &slurmconf::Error) -> String {
@@ -246,6 +246,20 @@ fn a_group_could_have_no_image_of_its_own() {
         assert_eq!(images, [Some(image), None], "{style}");
         assert!(cluster.to_string().contains(&format!(",arch=x86_64,image={image}")), "{style}");
     }
+}
+
+#[test]
+fn cards_were_lost_to_a_file_that_says_nothing_of_them() {
+    let file = "VM.GPU3.2: {memory: 176000, cores_per_socket: 12}\nVM.GPU3.4: {memory: 1, cores_per_socket: 24, gres: ''}\n";
+    let gres =
+        |shapes: &Shapes| ["VM.GPU3.2", "VM.GPU3.4"].map(|name| shapes.get(name).unwrap().gres);
+    let mut shapes = Shapes::oci();
+    shapes.read("shapes.yaml", file).unwrap();
+    assert_eq!(gres(&shapes), ["gpu:v100:2", ""], "what it does say counts");
+    assert_eq!(shapes.get("VM.GPU3.2").unwrap().memory, Memory::Real(176_000));
+    let mut shapes = Shapes::oci();
+    shapes.read_as_citc("shapes.yaml", file).unwrap();
+    assert_eq!(gres(&shapes), ["", ""]);
 }
 
 #[test]

@@ -148,7 +148,11 @@ async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Trouble>
         None => named(context, context.settings.paths.shapes.as_deref(), SHAPES)?,
     };
     if let Some(text) = text {
-        let read = shapes.read(&path.display().to_string(), &text);
+        let file = path.display().to_string();
+        let read = match sources.style {
+            StyleName::Citc => shapes.read_as_citc(&file, &text),
+            StyleName::Folded | StyleName::NodeGroups => shapes.read(&file, &text),
+        };
         read.map_err(|error| Trouble::from_error(&error))?;
     }
     Ok(shapes)

@@ -15,20 +15,41 @@ impl Shapes {
     /// Adds the shapes of a `shapes.yaml` as CitC has it, over those already there.
     ///
     /// Each has `memory` (MiB, taken as `RealMemory`) and `cores_per_socket`, and may have `threads_per_core`,
-    /// `sockets`, `gres` and `arch`; other keys are for other programs. `file` is the name errors call it by.
+    /// `sockets`, `gres` and `arch`; other keys are for other programs. One without `gres` keeps what is known of
+    /// it: CitC's file has none, not even for shapes with graphics cards. `file` is the name errors call it by.
     pub fn read(&mut self, file: &str, text: &str) -> Result<()> {
+        self.read_over(file, text, |known| known.map(|known| known.gres).unwrap_or_default())
+    }
+
+    /// The same where a shape without `gres` has none, as CitC reads it.
+    pub fn read_as_citc(&mut self, file: &str, text: &str) -> Result<()> {
+        self.read_over(file, text, |_| String::new())
+    }
+
+    fn read_over(
+        &mut self,
+        file: &str,
+        text: &str,
+        unsaid_gres: impl Fn(Option<Shape>) -> String,
+    ) -> Result<()> {
         let source = Source::new(file, text);
         let root = source.read()?;
         for (name, fields) in source.map(file, &root)? {
             let key = source.text("shape name", name)?;
-            let shape = shape(&source, &key, name, fields)?;
+            let gres = unsaid_gres(self.get(&key));
+            let shape = shape(&source, (&key, &gres), name, fields)?;
             self.insert(key, shape);
         }
         Ok(())
     }
 }
 
-fn shape(source: &Source<'_>, what: &str, name: &Node, fields: &Node) -> Result<Shape> {
+fn shape(
+    source: &Source<'_>,
+    (what, gres): (&str, &str),
+    name: &Node,
+    fields: &Node,
+) -> Result<Shape> {
     let fields = source.map(what, fields)?;
     let bounded = |key: &str, node, most| source.number(&format!("{what}: {key}"), node, (1, most));
     let needed = |key, most| bounded(key, source.field((what, name), fields, key)?, most);
@@ -42,7 +63,7 @@ fn shape(source: &Source<'_>, what: &str, name: &Node, fields: &Node) -> Result<
         sockets: count("sockets")?,
         cores_per_socket: needed("cores_per_socket", MOST_CORES)?,
         threads_per_core: count("threads_per_core")?,
-        gres: text("gres", "")?,
+        gres: text("gres", gres)?,
         arch: text("arch", "x86_64")?,
     })
 }
