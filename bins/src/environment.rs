@@ -51,6 +51,12 @@ impl Environment {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// True if slurmctld has called us to start or stop nodes: it passes its slurm.conf, and not even a PATH.
+    #[must_use]
+    pub fn is_slurmctlds(&self) -> bool {
+        self.get("SLURM_CONF").is_some() && self.get("PATH").is_none()
+    }
+
     /// Where a file is that is usually at `path`; `~` is [`home`](Self::home).
     #[must_use]
     pub fn expand(&self, path: &str) -> PathBuf {

@@ -2,13 +2,13 @@
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
-use crate::process::SOME_FAILED;
+use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::Hostlist;
 use provision::exec::Cancel;
-use provision::plan::{self, Operation, Why};
+use provision::plan::{self, Operation, Step, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -17,6 +17,9 @@ use tokio::sync::oneshot;
 /// Terminate the machines of nodes.
 ///
 /// Slurm calls it as SuspendProgram. Only machines with this cluster's tags are touched. It works with slurmctld down, too.
+///
+/// Nodes that Slurm has in service are left alone; called by hand, the exit code is then 1. --now ends their machines all the
+/// same, and --all --force every machine of the cluster, as a terraform destroy needs it.
 #[derive(Debug, Parser)]
 #[command(name = "stopnode", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -79,7 +82,11 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
             Some(names) if common.dry_run => {
                 let look = run.look().await;
                 let plan = if arguments.now { plan::stop_now } else { plan::stop };
-                context.preview(common, &plan(&names, look.world(run)), &look)
+                let plan = plan(&names, look.world(run));
+                let left = plan
+                    .steps()
+                    .any(|step| matches!(step, Step::Nothing { why: Why::WantedAgain, .. }));
+                context.preview(common, &plan, &look).max(code_of_left(&context, left))
             }
             Some(names) => {
                 context.begin(&names, "Stopping");
@@ -88,8 +95,8 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
                 } else {
                     run::stop(run, &names).await
                 };
-                left_alone(&context, &report);
-                context.tell(common, &report)
+                let left = left_alone(&context, &report);
+                context.tell(common, &report).max(code_of_left(&context, left))
             }
             None => everything(&context, arguments, run).await,
         })
@@ -97,8 +104,13 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     Ok(code)
 }
 
-/// Says which nodes were left alone because Slurm has them in service: by hand, that is not what was meant.
-fn left_alone(context: &Context, report: &Report) {
+/// The exit code where nodes were left alone, if some were: by hand that is not what was meant, and slurmctld has changed its mind.
+fn code_of_left(context: &Context, some: bool) -> u8 {
+    if some && !context.environment.is_slurmctlds() { SOME_FAILED } else { WELL }
+}
+
+/// Says which nodes were left alone because Slurm has them in service, and whether some were.
+fn left_alone(context: &Context, report: &Report) -> bool {
     let wanted = Why::WantedAgain.to_string();
     let wanted = |node: &NodeReport| node.reason.as_deref() == Some(wanted.as_str());
     let left = report.nodes.iter().filter(|(_, node)| wanted(node)).map(|(name, _)| name);
@@ -106,9 +118,11 @@ fn left_alone(context: &Context, report: &Report) {
     if !left.is_empty() {
         context.warn(&format!(
             "left alone, as Slurm has not powered them down or has them in service again: {left}; 'scontrol update \
-             nodename={left} state=power_down' has Slurm end them, and 'stopnode --now {left}' ends them whatever runs there"
+             nodename={left} state=power_down' has Slurm end them, and 'stopnode --now {left}' ends them whatever runs there; \
+             'stopnode --all --force' ends every machine of the cluster"
         ));
     }
+    !left.is_empty()
 }
 
 async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {

@@ -254,6 +254,34 @@ fn a_stop_that_fails_is_logged_as_ever_and_the_others_go_on() {
     );
 }
 
+/// CitC's terraform ends the nodes that sinfo lists by hand, and took what was left for done.
+#[test]
+fn that_machines_were_left_looked_like_success() {
+    let stage = cluster();
+    stage.run("startnode", &[NODE]).with_code(0);
+    stage.slurm.ask("scontrol", &["update", &format!("nodename={NODE}"), "state=power_up"]);
+    let power = || stage.slurm.node(NODE, "State");
+    wait("node that powers up", || power().contains("POWERING_UP").then_some(()), power);
+    let conf = stage.path("etc/slurm.conf");
+    for (variables, code) in [
+        (&["PATH"][..], 1),
+        (&["PATH", "SLURM_CONF"], 1),
+        // As slurmctld calls: it wants the node again.
+        (&["SLURM_CONF"], 0),
+    ] {
+        let mut command = stage.command("stopnode", &[NODE]);
+        for variable in variables {
+            let value = if *variable == "PATH" { "/usr/bin".as_ref() } else { conf.as_path() };
+            command.env(variable, value);
+        }
+        let ended = Ended::of(&command.output().unwrap(), stage.dir.path());
+        let _ = ended.with_code(code).saying(&["left alone"]);
+    }
+    assert_eq!(stage.live(), [NODE]);
+    stage.run("stopnode", &["--all", "--force"]).with_code(0);
+    assert_eq!(stage.live(), Vec::<String>::new());
+}
+
 #[test]
 fn by_hand_a_node_in_service_is_left_alone_and_the_way_is_said() {
     let stage = cluster();
@@ -262,10 +290,12 @@ fn by_hand_a_node_in_service_is_left_alone_and_the_way_is_said() {
     stage.slurm.ask("scontrol", &["update", &format!("nodename={NODE}"), "state=power_up"]);
     let power = || stage.slurm.node(NODE, "State");
     wait("node that powers up", || power().contains("POWERING_UP").then_some(()), power);
-    stage
-        .run("stopnode", &[NODE])
-        .with_code(0)
-        .saying(&["left alone", &format!("stopnode --now {NODE}")]);
+    stage.run("stopnode", &[NODE]).with_code(1).saying(&[
+        "left alone",
+        &format!("stopnode --now {NODE}"),
+        "stopnode --all --force",
+    ]);
+    stage.run("stopnode", &["--dry-run", NODE]).with_code(1);
     assert_eq!(stage.live(), [NODE]);
     stage.run("stopnode", &["--now", NODE]).with_code(0);
     assert_eq!(stage.live(), Vec::<String>::new());
