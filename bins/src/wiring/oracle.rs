@@ -158,8 +158,8 @@ async fn subnets(
     wanted.into_iter().map(found).collect()
 }
 
-/// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or the one
-/// that Cluster in the Cloud calls so.
+/// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or without a
+/// cluster id the one that Cluster in the Cloud called so.
 async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<SubnetId, Trouble> {
     let Some(vcn) = &oracle.vcn_id else {
         return Err(Trouble::new(
@@ -173,9 +173,14 @@ async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<Sub
     let fitting: Vec<&Subnet> = found.iter().filter(fits).collect();
     match fitting[..] {
         [one] => Ok(one.id.clone()),
-        [] => {
-            Err(Trouble::new(format!("{vcn} has no subnet with this cluster's tag; set subnet_id")))
-        }
+        [] => Err(Trouble::new(match &settings.cluster_id {
+            Some(id) => {
+                format!("{vcn} has no subnet with this cluster's tag, cluster={id}; set subnet_id")
+            }
+            None => format!(
+                "{vcn} has no subnet called {SUBNET}, and without cluster_id none is told by a tag; set subnet_id"
+            ),
+        })),
         [..] => {
             let ids: Vec<&str> = fitting.iter().map(|subnet| subnet.id.as_str()).collect();
             Err(Trouble::new(format!(

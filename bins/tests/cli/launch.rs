@@ -112,6 +112,37 @@ fn an_image_of_a_node_is_not_that_of_new_nodes_unasked() {
     assert_eq!(image(third).as_deref(), Some(made));
 }
 
+/// CitC up to 4 has no cluster id and no tags.
+#[test]
+fn a_configuration_without_a_cluster_id_was_told_of_its_tag() {
+    let subnets = |name: &'static str| {
+        move |settings: &mut cloud_sim::Settings| {
+            let mut other = settings.subnets[0].clone();
+            other.id.push_str("other");
+            other.name = "Public".to_owned();
+            settings.subnets[0].name = name.to_owned();
+            settings.subnets.push(other);
+        }
+    };
+    let untagged = |stage: &Stage| {
+        let image = "image_id: ocid1.image.oc1.phx.img002\n";
+        stage.write("startnode.yaml", &stage.configuration().replace("cluster_id: c1\n", image));
+    };
+    let stage = Stage::with(subnets("Subnet"), |_| {});
+    untagged(&stage);
+    let stage = stage.running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    let subnet = &body_of_launch(&stage)["createVnicDetails"]["subnetId"];
+    assert_eq!(subnet, "ocid1.subnet.oc1.phx.aaaasub");
+
+    let stage = Stage::with(subnets("SubnetAD1"), |_| {});
+    untagged(&stage);
+    let check = stage.run("finish", &["--check"]).with_code(1).stdout;
+    let found = check.lines().find(|line| line.contains("has no subnet")).unwrap_or_default();
+    assert!(found.contains("called Subnet,") && found.contains("set subnet_id"), "{check}");
+    assert!(!check.contains("this cluster's tag"), "{check}");
+}
+
 #[test]
 fn virtual_machines_were_launched_into_a_cluster_of_bare_metal() {
     let stage = Stage::new().running();
