@@ -4,6 +4,7 @@ mod calls;
 mod files;
 mod places;
 mod quota;
+mod rate;
 
 use super::fit;
 use super::inputs::{self, Inputs, Marked};
@@ -281,6 +282,7 @@ fn power(config: &Config) -> Vec<Point> {
             times.start().as_secs()
         )));
     }
+    points.extend(rate::point(config));
     if !power.slurmctld_parameters.iter().any(|word| word == "idle_on_node_suspend") {
         points.push(Odd(
             "SlurmctldParameters lacks idle_on_node_suspend, and nodes that failed stay down: add the word to that line"
