@@ -194,7 +194,7 @@ pub async fn images(
     }
     let configured = site.image.iter().map(|image| image.as_str().to_owned());
     let names: BTreeSet<String> = features(slurm, "image").chain(configured).collect();
-    if names.iter().all(|name| is_id(name)) {
+    if names.iter().all(|name| is_image_id(name)) {
         return Ok(None);
     }
     let all = cloud.images(&ImageFilter::default()).await;
@@ -212,7 +212,7 @@ pub async fn images(
                 site.images.insert(name, one.id.clone());
             }
             // An id may be that of an image that is not listed here.
-            _ if configured && !is_id(&name) => {
+            _ if configured && !is_image_id(&name) => {
                 unknown = Some(no_image(&name, fitting.len()));
             }
             _ => {}
@@ -248,7 +248,8 @@ fn no_image(name: &str, count: usize) -> Trouble {
 }
 
 /// True for what can only be an id: Oracle's, or 32 hexadecimal digits with or without hyphens.
-fn is_id(text: &str) -> bool {
+#[must_use]
+pub fn is_image_id(text: &str) -> bool {
     let digits = text.bytes().filter(|&byte| byte != b'-');
     let hexadecimal = digits.clone().all(|byte| byte.is_ascii_hexdigit()) && digits.count() == 32;
     text.starts_with("ocid1.") || hexadecimal
@@ -350,9 +351,9 @@ mod tests {
 
     #[test]
     fn an_id_is_told_from_a_name() {
-        assert!(is_id("ocid1.image.oc1.phx.aaaa"));
-        assert!(is_id("6b7f2c9e-0a8d-4a51-9a39-0e5f3b1c2d4e"));
-        assert!(!is_id("rocky-9.5"));
-        assert!(!is_id("deadbeef"));
+        assert!(is_image_id("ocid1.image.oc1.phx.aaaa"));
+        assert!(is_image_id("6b7f2c9e-0a8d-4a51-9a39-0e5f3b1c2d4e"));
+        assert!(!is_image_id("rocky-9.5"));
+        assert!(!is_image_id("deadbeef"));
     }
 }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod files;
+mod images;
 mod places;
 mod quota;
 mod rate;
@@ -165,6 +166,7 @@ async fn cloud(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
                     would take each other's; set cluster_id".to_owned()));
             }
             points.extend(image(context, inputs).await);
+            points.extend(own_images(context, inputs).await);
         }
         Err(error) => {
             points.push(Wrong(unanswered(&Trouble::from_cloud(&error))));
@@ -214,6 +216,16 @@ async fn image(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
             None => imageless(context, inputs),
         },
     }
+}
+
+/// The images that nodes have by name; that images cannot be listed is said already.
+async fn own_images(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
+    let nodes = inputs.map_or(&[][..], |inputs| &inputs.cluster.nodes);
+    if images::named(nodes).is_empty() {
+        return Vec::new();
+    }
+    let listed = context.cloud.images(&ImageFilter::default()).await;
+    listed.map(|listed| images::points(&listed, nodes)).unwrap_or_default()
 }
 
 /// The newest of this cluster, if images tell whose they are.
