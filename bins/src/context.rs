@@ -84,7 +84,8 @@ impl Context {
             found => (found?, None),
         };
         let (mut site, unread) = wiring::site(&settings, &environment, &slurm.config, purpose)?;
-        let connected = wiring::cloud(&settings, &environment, (purpose, &slurm.config)).await?;
+        let connected =
+            Box::pin(wiring::cloud(&settings, &environment, (purpose, &slurm.config))).await?;
         site.subnet = site.subnet.or(connected.subnet);
         let (state, state_path, lost) = state(common, &settings, &environment);
         connected.warnings.iter().chain(&lost).chain(&missed).for_each(warn);

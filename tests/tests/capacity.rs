@@ -153,7 +153,8 @@ fn makes_way(series: &str) {
     assert!(hosts.iter().all(|host| host.contains("-ad2-")), "{hosts:?}\n{}", cluster.story());
     cluster.cloud().set_capacity(&[]);
     // What is remembered may be lost at any time; here it stands for the end of the hour.
-    std::fs::remove_file(cluster.dir().join("elastic/cooldowns.json")).unwrap();
+    let remembered = cluster.dir().join("elastic/cooldowns.json");
+    assert!(std::fs::remove_file(&remembered).is_ok(), "{} was there", remembered.display());
     let _ = cluster.well("reconcile", &["--apply"]);
     assert!(!full.iter().any(|node| drained(node)), "{}", cluster.story());
     let job = cluster.submit(&["--nodelist", full[0]], "srun hostname");

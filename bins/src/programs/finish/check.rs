@@ -15,9 +15,8 @@ use crate::output::{Colour, chain};
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring;
-use cloud_core::{Image, ImageFilter, InstanceFilter};
+use cloud_core::InstanceFilter;
 use nix::unistd::getuid;
-use provision::plan::Refusal;
 use serde_json::json;
 use slurmconf::{Config, Markers, SlurmVersion, SuspendTime};
 use slurmctl::Controller as _;
@@ -165,8 +164,8 @@ async fn cloud(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
                 points.push(Odd("no cluster_id: machines are told by name alone, and two clusters in one compartment \
                     would take each other's; set cluster_id".to_owned()));
             }
-            points.extend(image(context, inputs).await);
-            points.extend(own_images(context, inputs).await);
+            points.extend(images::default(context, inputs).await);
+            points.extend(images::of_nodes(context, inputs).await);
         }
         Err(error) => {
             points.push(Wrong(unanswered(&Trouble::from_cloud(&error))));
@@ -183,64 +182,6 @@ fn unanswered(trouble: &Trouble) -> String {
     } else {
         trouble.to_string()
     }
-}
-
-/// The image that startnode would take; nodes may have their own.
-async fn image(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
-    let tags = context.site.identity.id().map(|id| [("cluster", id)].into());
-    let filter = match (&context.site.image, tags) {
-        (None, Some(tags)) => ImageFilter { tags, name: None },
-        _ => ImageFilter::default(),
-    };
-    let images = match context.cloud.images(&filter).await {
-        Ok(images) => images,
-        Err(error) => return Some(Wrong(format!("images cannot be listed: {}", chain(&error)))),
-    };
-    let mut ready = images.iter().filter(|image| image.available);
-    match &context.site.image {
-        Some(id) if ready.any(|image| image.id == *id) => {
-            let others = context.site.shape_images.iter();
-            let others =
-                others.map(|(word, image)| format!(", and for shapes with {word} {image}"));
-            Some(Well(format!("image {id}{}", others.collect::<String>())))
-        }
-        Some(id) => {
-            Some(Wrong(format!("there is no image {id}, or it is not ready; change image_id")))
-        }
-        // Without a cluster_id these are all there are, and startnode takes none of them.
-        None => match newest(context, &images) {
-            Some(image) => Some(Well(format!(
-                "image {} ({}), the newest of this cluster",
-                image.name, image.id
-            ))),
-            None => imageless(context, inputs),
-        },
-    }
-}
-
-/// The images that nodes have by name; that images cannot be listed is said already.
-async fn own_images(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
-    let nodes = inputs.map_or(&[][..], |inputs| &inputs.cluster.nodes);
-    if images::named(nodes).is_empty() {
-        return Vec::new();
-    }
-    let listed = context.cloud.images(&ImageFilter::default()).await;
-    listed.map(|listed| images::points(&listed, nodes)).unwrap_or_default()
-}
-
-/// The newest of this cluster, if images tell whose they are.
-fn newest<'a>(context: &Context, images: &'a [Image]) -> Option<&'a Image> {
-    context.site.identity.id()?;
-    wiring::preferred(images, &context.settings.cloud, "")
-}
-
-/// What startnode says of every node that names no image of its own.
-fn imageless(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
-    let new = inputs.iter().flat_map(|inputs| &inputs.cluster.nodes);
-    let mut nodes = context.slurm.config.nodes.iter().chain(new);
-    let needs = nodes.any(|node| wiring::needs_image(&context.site, node));
-    let why = Refusal::NoImage;
-    needs.then(|| Wrong(format!("{why}; set image_id, or set cluster_id and tag an image with it")))
 }
 
 /// Whether the cloud would allow all nodes at once.

@@ -1,19 +1,81 @@
-//! Whether images that nodes have by name are there.
+//! Whether the image of all nodes is there, and those that nodes have by name.
 
-use super::Point::{self, Wrong};
+use super::Point::{self, Well, Wrong};
+use crate::context::Context;
+use crate::output::chain;
+use crate::programs::finish::inputs::Inputs;
 use crate::wiring;
-use cloud_core::Image;
+use cloud_core::{Image, ImageFilter};
+use provision::plan::Refusal;
 use slurmconf::NodeDef;
 use std::collections::BTreeSet;
 
+/// The image that startnode would take; nodes may have their own.
+pub(super) async fn default(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
+    let tags = context.site.identity.id().map(|id| [("cluster", id)].into());
+    let filter = match (&context.site.image, tags) {
+        (None, Some(tags)) => ImageFilter { tags, name: None },
+        _ => ImageFilter::default(),
+    };
+    let images = match context.cloud.images(&filter).await {
+        Ok(images) => images,
+        Err(error) => return Some(Wrong(format!("images cannot be listed: {}", chain(&error)))),
+    };
+    let mut ready = images.iter().filter(|image| image.available);
+    match &context.site.image {
+        Some(id) if ready.any(|image| image.id == *id) => {
+            let others = context.site.shape_images.iter();
+            let others =
+                others.map(|(word, image)| format!(", and for shapes with {word} {image}"));
+            Some(Well(format!("image {id}{}", others.collect::<String>())))
+        }
+        Some(id) => {
+            Some(Wrong(format!("there is no image {id}, or it is not ready; change image_id")))
+        }
+        // Without a cluster_id these are all there are, and startnode takes none of them.
+        None => match newest(context, &images) {
+            Some(image) => Some(Well(format!(
+                "image {} ({}), the newest of this cluster",
+                image.name, image.id
+            ))),
+            None => imageless(context, inputs),
+        },
+    }
+}
+
+/// The images that nodes have by name; that images cannot be listed is said already.
+pub(super) async fn of_nodes(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
+    let nodes = inputs.map_or(&[][..], |inputs| &inputs.cluster.nodes);
+    if named(nodes).is_empty() {
+        return Vec::new();
+    }
+    let listed = context.cloud.images(&ImageFilter::default()).await;
+    listed.map(|listed| points(&listed, nodes)).unwrap_or_default()
+}
+
+/// The newest of this cluster, if images tell whose they are.
+fn newest<'a>(context: &Context, images: &'a [Image]) -> Option<&'a Image> {
+    context.site.identity.id()?;
+    wiring::preferred(images, &context.settings.cloud, "")
+}
+
+/// What startnode says of every node that names no image of its own.
+fn imageless(context: &Context, inputs: Option<&Inputs>) -> Option<Point> {
+    let new = inputs.iter().flat_map(|inputs| &inputs.cluster.nodes);
+    let mut nodes = context.slurm.config.nodes.iter().chain(new);
+    let needs = nodes.any(|node| wiring::needs_image(&context.site, node));
+    let why = Refusal::NoImage;
+    needs.then(|| Wrong(format!("{why}; set image_id, or set cluster_id and tag an image with it")))
+}
+
 /// The images that these nodes have by name. An id may be that of an image that is not listed.
-pub(super) fn named(nodes: &[NodeDef]) -> BTreeSet<&str> {
+fn named(nodes: &[NodeDef]) -> BTreeSet<&str> {
     let names = nodes.iter().filter_map(|node| node.features.as_ref()?.value("image"));
     names.filter(|name| !wiring::is_image_id(name)).collect()
 }
 
 /// What no image, or more than one, is called by.
-pub(super) fn points(listed: &[Image], nodes: &[NodeDef]) -> Vec<Point> {
+fn points(listed: &[Image], nodes: &[NodeDef]) -> Vec<Point> {
     let wrong = |name: &str| {
         let called = |image: &&Image| image.available && image.name.as_str() == name;
         match listed.iter().filter(called).count() {
