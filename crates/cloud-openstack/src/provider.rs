@@ -24,10 +24,15 @@ use tokio::time::{Instant, timeout};
 
 /// So many addresses are asked for one by one; more are looked for in a listing.
 const FEW: usize = 3;
-/// How long Neutron is left alone that could not tell the primary network's name.
+/// How long Neutron is left alone that would not tell the primary network's name, and that could not.
 const HOLD_OFF: Duration = Duration::from_mins(1);
+const SHORT_HOLD_OFF: Duration = Duration::from_secs(10);
 /// How long Neutron has for that name: whoever looks at servers waits for it.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
+
+fn hold_off(why: &Error) -> Duration {
+    if why.kind().passes() { SHORT_HOLD_OFF } else { HOLD_OFF }
+}
 
 /// What is known of the primary network's name.
 #[derive(Debug, Default)]
@@ -190,7 +195,7 @@ impl OpenStack {
         let mut looked = self.primary.lock().await;
         match &*looked {
             Looked::Found(name) => return Primary::Named(name.clone()),
-            Looked::Failed(when, _) if when.elapsed() < HOLD_OFF => return Primary::Unknown,
+            Looked::Failed(when, why) if when.elapsed() < hold_off(why) => return Primary::Unknown,
             Looked::Failed(..) | Looked::Never => {}
         }
         let why = format!("Neutron has not told the network's name within {LONGEST_LOOK:?}");

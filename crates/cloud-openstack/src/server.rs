@@ -55,15 +55,6 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     instance
 }
 
-/// Tasks that read a machine's disk while it runs on.
-const SNAPSHOT: &[&str] = &[
-    "image_backup",
-    "image_pending_upload",
-    "image_snapshot",
-    "image_snapshot_pending",
-    "image_uploading",
-];
-
 /// Nova's two words in ours.
 ///
 /// A rebuild is over when the status is ACTIVE and there is no task any more: status and image
@@ -76,7 +67,6 @@ fn state(status: &str, task: Option<&str>) -> InstanceState {
         (_, Some("deleting" | "soft-deleting")) => InstanceState::Terminating,
         ("ERROR", _) => InstanceState::Failed,
         ("ACTIVE", Some("powering-off")) => InstanceState::Stopping,
-        ("ACTIVE", Some(task)) if SNAPSHOT.contains(&task) => InstanceState::Running,
         ("ACTIVE" | "VERIFY_RESIZE" | "MIGRATING" | "PASSWORD", None)
         | ("VERIFY_RESIZE" | "MIGRATING" | "PASSWORD", Some(_)) => InstanceState::Running,
         ("SHUTOFF", Some("powering-on")) | ("ACTIVE", Some(_)) => InstanceState::Pending,
@@ -116,14 +106,6 @@ mod tests {
         let table = [
             ("ACTIVE", None, InstanceState::Running),
             ("ACTIVE", Some("rebuild_spawning"), InstanceState::Pending),
-            // A reboot was left out as "under way" while an image was made.
-            ("ACTIVE", Some("image_snapshot_pending"), InstanceState::Running),
-            ("ACTIVE", Some("image_snapshot"), InstanceState::Running),
-            ("ACTIVE", Some("image_pending_upload"), InstanceState::Running),
-            ("ACTIVE", Some("image_uploading"), InstanceState::Running),
-            ("ACTIVE", Some("image_backup"), InstanceState::Running),
-            ("SHUTOFF", Some("image_uploading"), InstanceState::Stopped),
-            ("ACTIVE", Some("rebooting"), InstanceState::Pending),
             ("ACTIVE", Some("powering-off"), InstanceState::Stopping),
             ("ACTIVE", Some("deleting"), InstanceState::Terminating),
             ("ERROR", Some("deleting"), InstanceState::Terminating),

@@ -317,6 +317,20 @@ async fn a_reboot_that_was_lost_on_the_way_was_called_done() {
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Ambiguous), "{report:?}");
 }
 
+/// By then the machine may be back, and a job run on it.
+#[tokio::test(start_paused = true)]
+async fn a_reboot_is_not_asked_for_again_when_its_answer_is_long_in_coming() {
+    let mut settings = Settings::default();
+    settings.latency = Span::millis(20_000, 20_000);
+    let mut bed = Bed::with("n1", settings);
+    bed.config = conf("NodeName=n1 CPUs=2 State=UNKNOWN");
+    let one = server(&bed, "a", Tags::new()).await;
+    bed.cloud.script(Operation::Reboot, Trouble::LoseAnswer);
+    let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Ambiguous), "{report:?}");
+    assert_eq!(bed.requests(Operation::Reboot), 1);
+}
+
 /// A cloud that does not show what is gone has to be asked for each.
 #[tokio::test(start_paused = true)]
 async fn many_machines_that_vanish_are_not_taken_for_ones_that_stay() {

@@ -122,6 +122,24 @@ async fn a_reconcile_that_was_told_to_end_went_on() {
     assert_eq!(drained(&bed), 200);
 }
 
+/// A start or a stop has one node of the zone in hand, as is likely when there is no room.
+#[tokio::test(start_paused = true)]
+async fn one_node_in_another_s_hands_kept_a_whole_zone_from_being_drained() {
+    let mut bed = Bed::new("n[1-4]");
+    bed.config = conf(
+        "NodeName=n[1-3] State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
+         NodeName=n4 State=CLOUD CPUs=2 Features=shape=small,ad=2",
+    );
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    let _ = bed.run(async |run| run::start(run, &names("n3"), &[]).await).await;
+    let _theirs = bed.state.try_lock(&node("n2")).unwrap().unwrap();
+    let report = reconcile(&bed).await;
+    assert!(report.is_success(), "{report:?}");
+    let drained = |name: &&str| bed.slurm.node(name).unwrap().state.has_drain();
+    let all = ["n1", "n2", "n3", "n4"];
+    assert_eq!(all.iter().filter(|name| drained(name)).collect::<Vec<_>>(), [&"n1", &"n3"]);
+}
+
 /// Slurm gave a job the same nodes again and again, those of a zone without room, while another zone had some.
 #[tokio::test(start_paused = true)]
 async fn a_job_was_kept_on_nodes_of_a_zone_without_room() {

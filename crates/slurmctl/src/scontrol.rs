@@ -69,6 +69,9 @@ pub struct Scontrol {
     version: SlurmVersion,
 }
 
+/// The longest that one command may take, whatever slurm.conf says.
+const LONGEST: Duration = Duration::from_mins(2);
+
 impl Scontrol {
     /// A controller whose version is known already.
     #[must_use]
@@ -89,10 +92,11 @@ impl Scontrol {
     }
 
     /// The same where slurm.conf has this `MessageTimeout`: one command may take twice that, if it is more than it may take
-    /// anyway.
+    /// anyway, but no longer than two minutes: whoever looks at Slurm has other things to do.
     #[must_use]
     pub fn allowing_for(mut self, message_timeout: Duration) -> Self {
-        self.config.timeout = self.config.timeout.max(message_timeout.saturating_mul(2));
+        self.config.timeout =
+            self.config.timeout.max(message_timeout.saturating_mul(2).min(LONGEST));
         self.runner = runner(&self.config);
         self
     }

@@ -141,7 +141,8 @@ async fn a_slow_controller_was_not_waited_for_as_long_as_slurm_conf_says() {
     let seconds = Duration::from_secs;
     assert_eq!(usual.timeout(), seconds(20));
     assert_eq!(usual.clone().allowing_for(seconds(5)).timeout(), seconds(20));
-    assert_eq!(usual.allowing_for(seconds(60)).timeout(), seconds(120));
+    assert_eq!(usual.clone().allowing_for(seconds(60)).timeout(), seconds(120));
+    assert_eq!(usual.allowing_for(seconds(65_535)).timeout(), seconds(120), "not for hours");
     let mut short = config;
     short.timeout = Duration::from_millis(50);
     let short = Scontrol::new(short, SlurmVersion::new(24, 11));

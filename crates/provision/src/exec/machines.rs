@@ -17,6 +17,9 @@ use tokio::time::{Instant, sleep};
 /// How often a request that had no effect, or no answer, is repeated.
 const MOST_TRIES: u32 = 3;
 
+/// For how long one that may have begun is asked for again: after that the machine may be back, with a job.
+const SOON: Duration = Duration::from_secs(10);
+
 /// Machines that are waited for, by the image that they are to have.
 type Groups = BTreeMap<Option<String>, Vec<(NodeName, InstanceId)>>;
 
@@ -128,13 +131,14 @@ fn parts(step: &Step) -> Option<(&NodeName, &InstanceId, Option<&ImageId>)> {
     }
 }
 
-/// Asks for a rebuild or a reboot. One whose answer was lost is asked for again: a machine that runs does
-/// not show whether it was rebooted, and to do either twice does no harm.
+/// Asks for a rebuild or a reboot. One whose answer was lost is soon asked for again: a machine that runs does
+/// not show whether it was rebooted.
 async fn begin(
     cloud: &dyn cloud_core::Provider,
     step: &Step,
     deadline: Instant,
 ) -> Result<(), Error> {
+    let begun = Instant::now();
     let mut tries = 0;
     let mut perhaps_begun = false;
     loop {
@@ -150,13 +154,19 @@ async fn begin(
         match error.kind() {
             // The one before is under way.
             ErrorKind::Conflict if perhaps_begun => return Ok(()),
-            ErrorKind::Throttled | ErrorKind::Unavailable | ErrorKind::Ambiguous
-                if tries < MOST_TRIES && Instant::now() + pause < deadline => {}
-            // The image tells.
-            ErrorKind::Ambiguous if matches!(step, Step::Rebuild { .. }) => return Ok(()),
+            ErrorKind::Throttled | ErrorKind::Unavailable | ErrorKind::Ambiguous => {}
             _ => return Err(error),
         }
         perhaps_begun |= error.kind() == ErrorKind::Ambiguous;
+        let late = perhaps_begun && begun.elapsed() + pause > SOON;
+        if tries >= MOST_TRIES || late || Instant::now() + pause >= deadline {
+            return match step {
+                // The image tells.
+                Step::Rebuild { .. } if perhaps_begun => Ok(()),
+                _ if perhaps_begun => Err(error.with_kind(ErrorKind::Ambiguous)),
+                _ => Err(error),
+            };
+        }
         tries += 1;
         sleep(pause).await;
     }

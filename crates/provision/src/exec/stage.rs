@@ -113,7 +113,8 @@ impl<'a> Executor<'a> {
                 Begin::Always => stage.steps.clone(),
                 Begin::IfAllWell | Begin::WithTheRest if stopped => continue,
                 Begin::IfAllWell | Begin::WithTheRest => {
-                    stage.steps.iter().filter_map(|step| self.rest_of(step)).collect()
+                    let is_well = |node: &NodeName| !self.report.has_failed(node);
+                    stage.steps.iter().filter_map(|step| step.keeping(is_well)).collect()
                 }
             };
             let failed = self.stage(plan, steps, number + 1 == last).await;
@@ -154,28 +155,6 @@ impl<'a> Executor<'a> {
             let report = report.because(Cause::Cancelled, Cause::Cancelled.words());
             self.report.note(node.clone(), report);
         }
-    }
-
-    /// The step without nodes that failed before; none if nothing is left of it.
-    fn rest_of(&self, step: &Step) -> Option<Step> {
-        if step.nodes().is_empty() {
-            return Some(step.clone());
-        }
-        let left: Vec<NodeName> =
-            step.nodes().iter().filter(|node| !self.report.has_failed(node)).cloned().collect();
-        if left.is_empty() {
-            return None;
-        }
-        let mut rest = step.clone();
-        match &mut rest {
-            Step::Drain { nodes, .. }
-            | Step::WaitDrained { nodes, .. }
-            | Step::Undrain { nodes }
-            | Step::RebootBySlurm { nodes, .. }
-            | Step::TellAddresses { nodes } => *nodes = left,
-            _ => {}
-        }
-        Some(rest)
     }
 
     /// Carries out the steps of a stage; true if one failed.

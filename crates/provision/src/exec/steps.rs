@@ -5,7 +5,7 @@ use super::gathered::Gathered;
 use super::stage::Executor;
 use super::taken::{Expected, Patience};
 use crate::outcome::{NodeReport, Outcome};
-use crate::plan::{Return, Step, TellSlurm};
+use crate::plan::{Operation, Return, Step, TellSlurm};
 use crate::report::Cause;
 use crate::state::{EventKind, cooldowns};
 use crate::world::Roster;
@@ -43,6 +43,10 @@ impl Executor<'_> {
     async fn step(&mut self, step: Step) {
         match step {
             Step::Drain { nodes, reason } => {
+                let nodes = self.still_to_drain(nodes).await;
+                if nodes.is_empty() {
+                    return;
+                }
                 let (slurm, all) = (self.tools.slurm, list(&nodes));
                 let result = slurm.set_state(&all, NodeAction::Drain, Some(&reason)).await;
                 self.said(&nodes, &result);
@@ -93,6 +97,28 @@ impl Executor<'_> {
             | Step::SetAddress { .. }
             | Step::Undrain { .. }
             | Step::ReturnToService { .. } => {}
+        }
+    }
+
+    /// A reconcile drains on its own account, and only who is asleep yet: an administrator may have come to
+    /// drain one, and the reason would be lost.
+    async fn still_to_drain(&mut self, nodes: Vec<NodeName>) -> Vec<NodeName> {
+        if self.report.operation != Operation::Reconcile {
+            return nodes;
+        }
+        match self.tools.slurm.nodes(Some(&list(&nodes))).await {
+            Ok(known) => {
+                let asleep = known.into_iter().filter(|node| {
+                    let state = &node.state;
+                    state.is_powered_down()
+                        && !(state.has_drain() || state.has_job() || state.is_down())
+                });
+                asleep.map(|node| node.name).collect()
+            }
+            Err(error) => {
+                self.said(&nodes, &Err(error));
+                Vec::new()
+            }
         }
     }
 

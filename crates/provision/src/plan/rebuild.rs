@@ -163,7 +163,8 @@ fn told(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> 
     if known.state.is_reboot_issued() && known.state.has_drain() {
         return Some(Step::Drain { nodes, reason: hold::not_rebuilt(known, why) });
     }
-    let may_come = failed.outcome == Outcome::Busy || failed.cause == Some(Cause::Timeout);
+    let may_come = failed.outcome == Outcome::Busy
+        || matches!(failed.cause, Some(Cause::Timeout | Cause::Ambiguous));
     if may_come || !is_for_job(known, world) {
         return None;
     }
@@ -321,7 +322,7 @@ fn recreate(
         return Err(busy(leaving.first()));
     }
     let mut wanted = world.wanted(node)?;
-    if let Some((pool, cooldown)) = all_cooling(&wanted, world) {
+    if let Some((pool, cooldown)) = all_cooling(&wanted.places, world) {
         return Err(Refusal::Cooling { pool, cooldown });
     }
     wanted.image = image;

@@ -8,7 +8,7 @@ use crate::cooldown::{Cooldown, Gate};
 use crate::order::by_number;
 use crate::policies::OnPartial;
 use crate::report::Cause;
-use crate::site::{Place, Pool, Wanted};
+use crate::site::{Place, Pool};
 use crate::world::World;
 use hostlist::NodeName;
 use slurmctl::JobId;
@@ -63,16 +63,16 @@ pub(super) fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Optio
     match step {
         Err(refusal) => Some((Cause::Refused, refusal.to_string())),
         Ok(step) => {
-            let (pool, cooldown) = all_cooling(step.wanted()?, world)?;
+            let (pool, cooldown) = all_cooling(&step.wanted()?.places, world)?;
             Some((Cause::Cooling, format!("{pool}: {cooldown}")))
         }
     }
 }
 
 /// If every place cools down, the one that is the first to be tried again.
-pub(super) fn all_cooling(wanted: &Wanted, world: World<'_>) -> Option<(Pool, Cooldown)> {
+pub(super) fn all_cooling(places: &[Place], world: World<'_>) -> Option<(Pool, Cooldown)> {
     let mut soonest: Option<(Pool, Cooldown)> = None;
-    for place in &wanted.places {
+    for place in places {
         let pool = place.pool();
         let Gate::Cooling(cooldown) = world.cooldowns.gate(&pool, world.now) else {
             return None;

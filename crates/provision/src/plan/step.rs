@@ -280,6 +280,24 @@ impl Step {
         }
     }
 
+    /// The step for those of its nodes only; none if that leaves nothing of it.
+    pub(crate) fn keeping(&self, keep: impl Fn(&NodeName) -> bool) -> Option<Self> {
+        let kept: Vec<NodeName> = self.nodes().iter().filter(|node| keep(node)).cloned().collect();
+        if kept.is_empty() && !self.nodes().is_empty() {
+            return None;
+        }
+        let mut rest = self.clone();
+        match &mut rest {
+            Self::Drain { nodes, .. }
+            | Self::WaitDrained { nodes, .. }
+            | Self::Undrain { nodes }
+            | Self::RebootBySlurm { nodes, .. }
+            | Self::TellAddresses { nodes } => *nodes = kept,
+            _ => {}
+        }
+        Some(rest)
+    }
+
     /// The instances that it touches.
     #[must_use]
     pub fn instances(&self) -> Vec<&InstanceId> {

@@ -117,9 +117,11 @@ pub(super) fn unknown(report: &mut Report, names: Vec<NodeName>) {
 /// Takes nodes out of a plan that are not ours to work on.
 pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
     let nodes: BTreeSet<&NodeName> = nodes.iter().collect();
-    let is_ours = |step: &Step| !step.nodes().iter().any(|node| nodes.contains(node));
+    let is_ours = |node: &NodeName| !nodes.contains(node);
+    let ours =
+        |steps: &[Step]| steps.iter().filter_map(|step| step.keeping(is_ours)).collect::<Vec<_>>();
     for stage in &mut plan.stages {
-        stage.steps.retain(is_ours);
-        stage.undo.retain(is_ours);
+        stage.steps = ours(&stage.steps);
+        stage.undo = ours(&stage.undo);
     }
 }

@@ -19,11 +19,12 @@ pub(super) fn full(world: World<'_>) -> BTreeMap<NodeName, String> {
     }
     let mut open: BTreeSet<NodeName> = BTreeSet::new();
     for node in world.conf.nodes() {
-        let is_cloud = world.conf.get(&node).is_some_and(slurmconf::NodeDef::is_cloud);
-        let (true, Ok(wanted)) = (is_cloud, world.wanted(&node)) else {
+        // Whatever else a node wants: that its image is not known for a moment is no reason to try it.
+        let def = world.conf.get(&node).filter(|def| def.is_cloud());
+        let Some(places) = def.and_then(|def| world.site.places(def)) else {
             continue;
         };
-        if let Some((pool, cooldown)) = all_cooling(&wanted, world) {
+        if let Some((pool, cooldown)) = all_cooling(&places, world) {
             closed.insert(node, format!("{pool}: {cooldown}"));
         } else if is_in_service(&node, world) {
             open.insert(node);
