@@ -241,6 +241,11 @@ impl Context {
         }
     }
 
+    /// Finds the images of slurm.conf's nodes; gives what is wrong with that of the configuration.
+    pub async fn find_images(&mut self) -> Result<Option<Trouble>, Trouble> {
+        wiring::images(&mut self.site, &self.settings, &self.slurm.config, &*self.cloud).await
+    }
+
     /// What is not to be seen of Slurm, and what to do about it.
     #[must_use]
     pub fn hidden(&self) -> Option<String> {

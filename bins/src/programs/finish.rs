@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::drive::told_to_end;
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
-use crate::wiring::{self, Purpose};
+use crate::wiring::Purpose;
 use clap::Parser;
 use provision::plan::{self, Finish};
 use provision::run::Run;
@@ -147,13 +147,7 @@ async fn check(arguments: &Arguments, context: Context) -> u8 {
 
 /// What cannot be read or listed is a point of its own, and hides no other.
 async fn points(arguments: &Arguments, mut context: Context) -> u8 {
-    let _ = wiring::images(
-        &mut context.site,
-        &context.settings,
-        &context.slurm.config,
-        &*context.cloud,
-    )
-    .await;
+    let _ = context.find_images().await;
     let slurmctld = check::slurmctld(&mut context).await;
     let inputs = Inputs::read(&arguments.sources, &context).await;
     let new = match &inputs {

@@ -95,14 +95,7 @@ async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
     let names = named(arguments)?;
     let mut context = Context::open("rebuild", common, Purpose::Perhaps).await?;
     context.fill(names.as_deref()).await;
-    match wiring::images(
-        &mut context.site,
-        &context.settings,
-        &context.slurm.config,
-        &*context.cloud,
-    )
-    .await
-    {
+    match context.find_images().await {
         // Slurm waits, and the nodes whose own files say enough need no list.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
         Ok(Some(unknown)) => context.without_image(&unknown),

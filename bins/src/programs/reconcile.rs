@@ -6,7 +6,7 @@ use crate::drive::told_to_end;
 use crate::log::{Entry, Level};
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
-use crate::wiring::{self, Purpose};
+use crate::wiring::Purpose;
 use clap::Parser;
 use provision::plan::{Finding, FindingKind, Handling};
 use provision::run::{self, Run};
@@ -84,14 +84,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 async fn open(arguments: &Arguments) -> Result<Context, Trouble> {
     let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
     context.fill(None).await;
-    match wiring::images(
-        &mut context.site,
-        &context.settings,
-        &context.slurm.config,
-        &*context.cloud,
-    )
-    .await
-    {
+    match context.find_images().await {
         // What else does not fit is seen all the same.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
         Ok(Some(unknown)) => context.without_image(&unknown),

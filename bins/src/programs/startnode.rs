@@ -198,14 +198,7 @@ async fn begin(
 
 /// Finds out which images there are; without that of the configuration, what needs none is done.
 async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Trouble> {
-    match wiring::images(
-        &mut context.site,
-        &context.settings,
-        &context.slurm.config,
-        &*context.cloud,
-    )
-    .await
-    {
+    match context.find_images().await {
         // Slurm waits for an answer, and will get one for each node.
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
         Ok(Some(unknown)) => {
