@@ -285,7 +285,7 @@ impl Engine<'_> {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
-        let failure = Failure::of(error, work.place());
+        let failure = Failure::of(error, work.place(), Some(node));
         // What had no effect leaves no launch to look for.
         if !matches!(error.kind(), ErrorKind::Ambiguous) {
             work.forgets_launch();
@@ -375,7 +375,7 @@ impl Engine<'_> {
                 | ErrorKind::Capacity
                 | ErrorKind::Protocol
                 | ErrorKind::Unsupported => {
-                    let failure = Failure::of(&error, None);
+                    let failure = Failure::of(&error, None, Some(node));
                     self.fail(node, failure);
                 }
             },

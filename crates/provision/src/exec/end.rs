@@ -40,7 +40,7 @@ impl Engine<'_> {
             Err(error) => {
                 let again = error.kind().passes() && work.retries(MOST_TRIES, error.retry_after());
                 if !again {
-                    self.stays(node, id, Failure::of(&error, None));
+                    self.stays(node, id, Failure::of(&error, None, Some(node)));
                 }
             }
         }

@@ -3,6 +3,7 @@
 use crate::report::Cause;
 use crate::site::Place;
 use cloud_core::{Error, Fault};
+use hostlist::NodeName;
 
 /// Why a node did not get what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +19,9 @@ impl Failure {
         Self { cause, text: text.into(), request_id: None }
     }
 
-    /// What a cloud refused, in words that hold for every node that it refused alike.
-    pub(crate) fn of(error: &Error, place: Option<&Place>) -> Self {
+    /// What a cloud refused, in words that hold for every node that it refused alike; the name of this one, if it
+    /// is one node's, is left out of them.
+    pub(crate) fn of(error: &Error, place: Option<&Place>, node: Option<&NodeName>) -> Self {
         let cause = Cause::from(error.kind());
         let mut text = format!("{}: {}", error.operation(), cause.words());
         if let Some(place) = place {
@@ -29,22 +31,24 @@ impl Failure {
         let behind =
             std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>());
         for message in [Some(error), behind].into_iter().flatten().filter_map(Error::message) {
-            text = format!("{text}: {}", alike(message));
+            text = format!("{text}: {}", alike(message, node));
         }
         Self { cause, text, request_id: error.request_id().map(str::to_owned) }
     }
 
     /// What became of an instance after its launch was accepted.
-    pub(crate) fn of_fault(fault: &Fault, place: Option<&Place>) -> Self {
+    pub(crate) fn of_fault(fault: &Fault, place: Option<&Place>, node: &NodeName) -> Self {
         let cause = Cause::from(fault.kind);
         let place = place.map(|place| format!(" ({})", place.pool())).unwrap_or_default();
-        Self::new(cause, format!("launch: {}{place}: {}", cause.words(), alike(&fault.message)))
+        let said = alike(&fault.message, Some(node));
+        Self::new(cause, format!("launch: {}{place}: {said}", cause.words()))
     }
 }
 
-/// The words of a cloud without the ids in them: a thousand nodes that failed alike are one reason, and
-/// one call to Slurm.
-fn alike(message: &str) -> String {
+/// The words of a cloud without the ids in them and without the name of the node: a thousand nodes that failed
+/// alike are one reason, and one call to Slurm.
+fn alike(message: &str, node: Option<&NodeName>) -> String {
+    let is_node = |word: &str| node.is_some_and(|node| word.eq_ignore_ascii_case(node.as_str()));
     let is_in_id = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let mut text = String::with_capacity(message.len());
     let mut rest = message;
@@ -53,7 +57,7 @@ fn alike(message: &str) -> String {
         let (word, after) = word.split_at(word.find(|c| !is_in_id(c)).unwrap_or(word.len()));
         let end = word.trim_end_matches(['.', '-', '_']);
         text.push_str(before);
-        text.push_str(if is_id(end) { "…" } else { end });
+        text.push_str(if is_id(end) || is_node(end) { "…" } else { end });
         text.push_str(word.strip_prefix(end).unwrap_or_default());
         rest = after;
     }
@@ -92,11 +96,17 @@ mod tests {
                 "ff7ef1f4-1d60-4241-a2d7-e0af2d92f7dx".to_owned(),
                 "ff7ef1f4-1d60-4241-a2d7-e0af2d92f7dx",
             ),
+            (
+                "(Hostname N-7 is already used in subnet; not n-70, nor an-7.)".to_owned(),
+                "(Hostname … is already used in subnet; not n-70, nor an-7.)",
+            ),
             (String::new(), ""),
         ];
+        let node = NodeName::new("n-7").unwrap();
         for (message, expected) in rows {
-            assert_eq!(alike(&message), expected);
+            assert_eq!(alike(&message, Some(&node)), expected);
         }
+        assert_eq!(alike("n-7 is down", None), "n-7 is down");
     }
 
     #[test]
@@ -106,7 +116,7 @@ mod tests {
         let error = Error::new(ErrorKind::Unauthenticated, Operation::Launch)
             .because("no credential")
             .caused_by(refused);
-        let text = Failure::of(&error, None).text;
+        let text = Failure::of(&error, None, None).text;
         let words = ": no credential: 600 s apart, set the clock of this machine";
         assert!(text.starts_with("launch: ") && text.ends_with(words), "{text}");
     }

@@ -99,7 +99,7 @@ impl<'a> Engine<'a> {
         };
         self.passed.warnings.insert(format!("a look at the cloud did not succeed: {error}"));
         if hopeless {
-            let failure = Failure::of(error, None);
+            let failure = Failure::of(error, None, None);
             let waiting = self.works.values().filter(|work| work.needs_look());
             for node in waiting.map(|work| work.node.clone()).collect::<Vec<_>>() {
                 self.fail(&node, failure.clone());
@@ -197,7 +197,7 @@ impl<'a> Engine<'a> {
             };
             return self.fail(node, failure);
         };
-        let failure = Failure::of_fault(fault, place.as_ref());
+        let failure = Failure::of_fault(fault, place.as_ref(), node);
         self.tools.note_node(EventKind::LaunchFailed, node, &failure.text);
         let has_next = work.wanted().is_some_and(|wanted| wanted.places.len() > work.place + 1);
         let full = matches!(fault.kind, ErrorKind::Capacity | ErrorKind::Quota);
