@@ -132,7 +132,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// A file that only its owner may read.
+    /// A file that not everybody may read. Its group may: `root:slurm 0640` keeps a key from who uses it.
     fn file_of(&self, key: &'static str) -> Result<(PathBuf, String), ConfigError> {
         let Found { value, place } = self.need(key)?;
         let path = self.sources.expand(&value);
@@ -147,7 +147,7 @@ impl<'a> Lookup<'a> {
             Err(source) => return Err(ConfigError::Closed { path, key, source }),
         };
         match file.mode {
-            Some(mode) if mode & 0o077 != 0 => Err(ConfigError::Open { path, key, mode }),
+            Some(mode) if mode & 0o027 != 0 => Err(ConfigError::Open { path, key, mode }),
             _ => Ok((path, file.text)),
         }
     }
