@@ -78,6 +78,10 @@ fn by_message(message: &str) -> Option<ErrorKind> {
 
 /// What the error of a work request means: a launch that was accepted and failed later.
 pub(crate) fn classify_late(code: Option<&str>, message: &str) -> ErrorKind {
+    // The host name: https://github.com/oracle/oci-ansible-collection/issues/133
+    if message.contains("is already used in subnet") {
+        return ErrorKind::Conflict;
+    }
     let by_code = match code.unwrap_or_default() {
         "LimitExceeded" | "QuotaExceeded" => Some(ErrorKind::Quota),
         "NotAuthorizedOrNotFound" | "NotAuthorized" => Some(ErrorKind::Forbidden),
@@ -260,6 +264,12 @@ mod tests {
             (Some("InvalidParameter"), "x", ErrorKind::Invalid),
             (Some("NotAuthorizedOrNotFound"), "x", ErrorKind::Forbidden),
             (Some("InternalError"), "x", ErrorKind::Unavailable),
+            (
+                Some("vcn-error"),
+                "A problem occurred while preparing the instance's VNIC. (Hostname vm-1 is already used in subnet s)",
+                ErrorKind::Conflict,
+            ),
+            (Some("vcn-error"), "x", ErrorKind::Unavailable),
             (None, "", ErrorKind::Unavailable),
         ];
         for (code, message, kind) in table {

@@ -41,6 +41,12 @@ impl Oci {
         let answer = self.api.send(&request).await;
         let answer = answer.map_err(|error| explain(error, &self.site))?;
         let instance = convert::instance(answer.json::<wire::Instance>(&request)?);
+        // OCI rejects a token whose instance is gone, or answers as it did then, as long as it still shows it.
+        if spec.token.is_some() && instance.state.is_leaving() {
+            let why = format!("its token made {}, which is {}", instance.id, instance.state);
+            let error = request.error(ErrorKind::Conflict).because(why);
+            return Err(error.with_code("InvalidatedRetryToken"));
+        }
         self.works.began(&instance.id, Aim::Launch, &answer);
         Ok(instance)
     }
@@ -127,7 +133,14 @@ fn compute_cluster(site: &Site, spec: &InstanceSpec) -> Option<String> {
     site.compute_cluster.clone().filter(|_| spec.shape.as_str().starts_with("BM."))
 }
 
-fn is_host_name(name: &str) -> bool {
+/// True if OCI takes it as the host name of an instance: its label in the subnet's DNS.
+///
+/// ```
+/// assert!(cloud_oci::is_host_name("vm-standard2-1-ad1-0001"));
+/// assert!(!cloud_oci::is_host_name("gpu_big-0001") && !cloud_oci::is_host_name("1st"));
+/// ```
+#[must_use]
+pub fn is_host_name(name: &str) -> bool {
     (1..=63).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
         && !name.ends_with('-')

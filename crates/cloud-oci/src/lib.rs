@@ -31,6 +31,7 @@ pub use catalog::Subnet;
 pub use clock::Clock;
 pub use config::{Config, ConfigError, Credentials, File, Mode, Place, Sources, Wish};
 pub use key::{KeyError, PrivateKey};
+pub use launch::is_host_name;
 pub use limits::{CapacityStatus, ShapeCapacity};
 pub use provider::Oci;
 pub use region::Region;

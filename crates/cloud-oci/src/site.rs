@@ -2,6 +2,7 @@
 
 use crate::wire::LaunchDetails;
 use cloud_core::{SubnetId, Zone};
+use std::time::Duration;
 
 /// Where instances go and how they are made; what a launch says itself goes before it.
 #[derive(Clone, Debug)]
@@ -20,6 +21,9 @@ pub struct Site {
     pub compute_cluster: Option<String>,
     /// How many things to ask for at a time when things are listed, at most 1000.
     pub page_size: u16,
+    /// How long a listing waits for the reasons of launches that were lost. Instances that run are not to
+    /// wait for what became of others: what is not known by then is asked for at the next listing.
+    pub longest_explanation: Duration,
     /// Everything else that a launch can say. Whether an instance may be taken away, a launch always
     /// says itself: `preemptible_instance_config` tells no more than how.
     pub template: LaunchDetails,
@@ -36,6 +40,7 @@ impl Site {
             hostname: true,
             compute_cluster: None,
             page_size: 1000,
+            longest_explanation: Duration::from_secs(5),
             template: LaunchDetails::default(),
         }
     }

@@ -1,21 +1,22 @@
 //! Work requests: what became of a launch or a new image that was accepted.
 
-use crate::api::{Api, Service};
-use crate::classify::classify_late;
-use crate::page::{Listing, Of};
+mod ask;
+
 use crate::provider::Oci;
-use crate::wire::{WorkRequest, WorkRequestError};
-use cloud_core::http::{Answer, HeaderName, Method};
-use cloud_core::{
-    Error, ErrorKind, Fault, ImageId, Instance, InstanceId, InstanceState, Operation, Result,
-};
+use ask::{Progress, Told, ask};
+use cloud_core::http::{Answer, HeaderName};
+use cloud_core::{Error, ErrorKind, Fault, ImageId, Instance, InstanceId, InstanceState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// Of how many instances one look asks why they are lost: a thousand launches that fail together must
 /// not keep everybody else from being looked at.
 const MOST_ASKED: usize = 50;
+
+/// The same of those that others launched, and that others ask about, too.
+const MOST_OF_OTHERS: usize = 16;
 
 /// What this provider was to do or saw begin, and has not been seen to be done.
 #[derive(Debug, Default)]
@@ -143,15 +144,6 @@ impl Works {
     }
 }
 
-/// What was found out about an instance in doubt.
-struct Told {
-    id: InstanceId,
-    aim: Aim,
-    /// The work request, if one was found.
-    work: Option<String>,
-    progress: Result<Progress>,
-}
-
 /// What is to be said of instances in doubt.
 #[derive(Default)]
 struct Sayings {
@@ -180,8 +172,9 @@ impl Oci {
             return;
         }
         let mut sayings = Sayings::default();
+        let mut open = BTreeMap::new();
         let mut asked = JoinSet::new();
-        for (id, Work { aim, known }) in doubtful {
+        for (id, Work { aim, known }) in self.works.most_urgent(doubtful) {
             let work = match known {
                 Known::Failed(fault) => {
                     sayings.faults.insert(id, fault);
@@ -190,17 +183,24 @@ impl Oci {
                 Known::Accepted(work) => Some(work),
                 Known::Seen | Known::Removed => None,
             };
-            if asked.len() >= MOST_ASKED {
-                sayings.put_off(id, &aim);
-                continue;
+            if asked.len() < MOST_ASKED {
+                let question = (id.clone(), aim.clone(), work);
+                asked.spawn(ask(Arc::clone(&self.api), self.site.compartment.clone(), question));
             }
-            asked.spawn(ask(Arc::clone(&self.api), self.site.compartment.clone(), (id, aim, work)));
+            open.insert(id, aim);
         }
-        // A task that was cancelled with the run time has nobody left to tell.
-        while let Some(told) = asked.join_next().await {
-            if let Ok(told) = told {
-                self.works.settle(told, &mut sayings);
+        let hear = async {
+            // A task that was cancelled with the run time has nobody left to tell.
+            while let Some(told) = asked.join_next().await {
+                if let Ok(told) = told {
+                    open.remove(&told.id);
+                    self.works.settle(told, &mut sayings);
+                }
             }
+        };
+        let _ = timeout(self.site.longest_explanation, hear).await;
+        for (id, aim) in open {
+            sayings.put_off(id, &aim);
         }
         for instance in instances {
             instance.fault = sayings.faults.remove(&instance.id);
@@ -212,6 +212,19 @@ impl Oci {
 }
 
 impl Works {
+    /// Those of our own first, and only some of those that others launched: they are asked about now or
+    /// never, so that a process with a few nodes does not ask about the thousand of another.
+    fn most_urgent(&self, doubtful: Vec<(InstanceId, Work)>) -> Vec<(InstanceId, Work)> {
+        let is_ours = |(_, work): &(InstanceId, Work)| !matches!(work.known, Known::Seen);
+        let (mut urgent, mut others): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(is_ours);
+        let left = others.split_off(others.len().min(MOST_OF_OTHERS));
+        for (id, _) in left {
+            self.found(&id, None);
+        }
+        urgent.append(&mut others);
+        urgent
+    }
+
     /// Keeps what was found out, and what of it is to be said.
     fn settle(&self, told: Told, sayings: &mut Sayings) {
         let Told { id, aim, work, progress } = told;
@@ -237,92 +250,12 @@ impl Works {
     }
 }
 
-/// Asks what became of an instance, and before that for the work request that launched it, if that
-/// is not known.
-async fn ask(
-    api: Arc<Api>,
-    compartment: String,
-    (id, aim, work): (InstanceId, Aim, Option<String>),
-) -> Told {
-    let work = match work {
-        Some(work) => Ok(Some(work)),
-        None => launch_of(&api, &compartment, &id).await,
-    };
-    let (work, progress) = match work {
-        Ok(Some(work)) => {
-            let progress = progress(&api, &work).await;
-            (Some(work), progress)
-        }
-        Ok(None) => (None, Ok(Progress::Ended)),
-        Err(error) => (None, Err(error)),
-    };
-    Told { id, aim, work, progress }
-}
-
-/// The work request that launched an instance: the oldest of its launches, as nothing comes before.
-async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Option<String>> {
-    let listing = Listing {
-        operation: Operation::Get,
-        service: Service::Core,
-        path: &["workRequests"],
-        of: Of::WhatMayBeGone,
-        query: &[("compartmentId", compartment), ("resourceId", id.as_str())],
-    };
-    let requests: Vec<WorkRequest> = listing.all(api).await?;
-    let is_launch = |request: &WorkRequest| {
-        let operation = request.operation_type.as_deref().unwrap_or_default();
-        operation.to_ascii_lowercase().contains("launch")
-    };
-    let launches = requests.into_iter().filter(is_launch);
-    let first = launches.min_by(|a, b| a.time_accepted.cmp(&b.time_accepted));
-    Ok(first.and_then(|request| request.id))
-}
-
-/// What a work request says.
-enum Progress {
-    Failed(Fault),
-    Ended,
-    UnderWay,
-}
-
-async fn progress(api: &Api, work: &str) -> Result<Progress> {
-    if let Some(fault) = fault(api, work).await? {
-        return Ok(Progress::Failed(fault));
-    }
-    let place = (Service::Core, &["workRequests", work][..]);
-    let request = api.request(Operation::Get, Method::GET, place, &[])?.on(work);
-    let request: WorkRequest = api.read(&request).await?;
-    Ok(match request.status.as_deref() {
-        Some("FAILED") => {
-            let message = "it failed, and its work request does not say why".to_owned();
-            Progress::Failed(Fault { kind: ErrorKind::Unavailable, message })
-        }
-        Some("SUCCEEDED" | "CANCELED" | "CANCELING") => Progress::Ended,
-        _ => Progress::UnderWay,
-    })
-}
-
-/// The first error of a work request, or the one that says most about what to do.
-async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
-    let path = ["workRequests", work, "errors"];
-    let listing = Listing {
-        operation: Operation::Get,
-        service: Service::Core,
-        path: &path,
-        of: Of::WhatMayBeGone,
-        query: &[],
-    };
-    let errors: Vec<WorkRequestError> = listing.all(api).await?;
-    let faults = errors.into_iter().map(|error| {
-        let message = error.message.unwrap_or_default();
-        Fault { kind: classify_late(error.code.as_deref(), &message), message }
-    });
-    Ok(faults.min_by_key(|fault| fault.kind == ErrorKind::Unavailable))
-}
-
 /// It has failed, and we could not find out why.
 fn unread(error: &Error) -> Fault {
-    let message = format!("lost soon after its launch; why could not be found out: {error}");
+    // Without the id of the request: all that are lost alike are one reason.
+    let why = error.message().map(|why| format!(": {why}")).unwrap_or_default();
+    let kind = error.kind();
+    let message = format!("lost soon after its launch; why could not be found out: {kind}{why}");
     Fault { kind: ErrorKind::Unavailable, message }
 }
 

@@ -59,9 +59,10 @@ fn build(
     // All that can be refused comes first: the address, and after it what is never refused.
     let instance = instance(world, call.object()?, &wish)?;
     let number = world.next_number();
+    let taken_label = world.taken_label(&wish);
     let vnic = world.new_vnic(&wish, number)?;
     let compute_cluster = call.object()?.text("computeClusterId")?;
-    let failure = failure.or_else(|| call.failure());
+    let failure = failure.or(taken_label).or_else(|| call.failure());
     let work = world.open_work(&Work {
         operation: "LaunchInstance",
         compartment: &wish.compartment,

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::error::Error;
-use crate::instance::{Record, Vnic};
+use crate::instance::{Failure, Record, Vnic};
 use crate::page::numbered;
 use crate::query::{Call, Query};
 use crate::settings::Subnet;
@@ -84,6 +84,10 @@ impl Addresses {
         Ok(address.into())
     }
 
+    fn has_label(&self, label: &str) -> bool {
+        self.labels.contains(&label.to_ascii_lowercase())
+    }
+
     /// The next address that nobody has.
     fn free(&mut self) -> Option<u32> {
         let ahead = (self.next..=self.last).chain(self.first..self.next);
@@ -94,23 +98,31 @@ impl Addresses {
 }
 
 impl World {
-    /// A VNIC for a launch, with its address taken.
+    /// Why a launch fails whose host name is taken: OCI accepts it, and finds out when it makes the VNIC.
+    pub(crate) fn taken_label(&self, wish: &Wish) -> Option<Failure> {
+        let (label, subnet) = (wish.label.as_deref()?, &wish.subnet);
+        let taken = self.addresses.get(subnet)?.has_label(label);
+        taken.then(|| Failure {
+            code: "vcn-error".to_owned(),
+            message: format!(
+                "A problem occurred while preparing the instance's VNIC.  (Hostname {label} is already used in subnet {subnet})"
+            ),
+        })
+    }
+
+    /// A VNIC for a launch, with its address taken; it has a host name only if nobody else has that.
     pub(crate) fn new_vnic(&mut self, wish: &Wish, number: u64) -> Result<Vnic, Refusal> {
         let addresses = self.addresses.get_mut(&wish.subnet);
         let addresses = addresses.ok_or_else(|| Refusal::related("subnet", &wish.subnet))?;
-        let label = wish.label.as_deref().map(str::to_ascii_lowercase);
-        if let Some(label) = label.as_ref().filter(|label| addresses.labels.contains(*label)) {
-            let message = format!("hostnameLabel {label} is already in use in the subnet");
-            return Err(Refusal::invalid(message));
-        }
+        let label = wish.label.clone().filter(|label| !addresses.has_label(label));
         let address = addresses.take(wish.address)?;
-        addresses.labels.extend(label);
+        addresses.labels.extend(label.as_deref().map(str::to_ascii_lowercase));
         let [.., a, b, c] = number.to_be_bytes();
         Ok(Vnic {
             id: self.new_id("vnic"),
             subnet: wish.subnet.clone(),
             name: wish.vnic_name.clone().unwrap_or_default(),
-            label: wish.label.clone(),
+            label,
             address,
             mac: format!("02:00:17:{a:02x}:{b:02x}:{c:02x}"),
             groups: wish.groups.clone(),

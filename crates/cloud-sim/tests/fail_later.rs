@@ -50,6 +50,31 @@ async fn a_launch_that_failed_took_the_boot_volume_with_it() {
     scene.get(volume).await.refused(404, "NotAuthorizedOrNotFound");
 }
 
+/// OCI accepts the launch, and finds out when it makes the VNIC.
+#[tokio::test]
+async fn a_host_name_that_is_taken_was_refused_at_once() {
+    let scene = Scene::frozen().await;
+    let named = |label: &str| {
+        let mut body = launch_body("n1");
+        body["createVnicDetails"]["hostnameLabel"] = json!(label);
+        body
+    };
+    let first = scene.launch_with(None, &named("N1")).await.ok().json();
+    for _ in 0..2 {
+        // That one ended which never had it did not free it.
+        let second = scene.launch_with(None, &named("n1")).await.ok();
+        scene.advance(60);
+        let (status, why) = work(&scene, &second).await;
+        assert_eq!(status, "FAILED");
+        let why = why.as_str().unwrap();
+        assert!(why.contains("(Hostname n1 is already used in subnet ocid1.subnet."), "{why}");
+    }
+    let target = format!("/20160918/instances/{}", first["id"].as_str().unwrap());
+    scene.send("DELETE", &target, "").await.ok();
+    scene.advance(60);
+    assert_eq!(scene.fate(&named("n1")).await, "SUCCEEDED");
+}
+
 #[tokio::test]
 async fn only_a_launch_could_fail_later() {
     let scene = Scene::frozen().await;

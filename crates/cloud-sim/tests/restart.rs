@@ -190,10 +190,11 @@ async fn plans_labels_and_addresses_outlive_a_restart() {
     let first = scene.launch_with(None, &body).await.ok();
     drop(scene);
     let scene = Scene::on(state.path()).await;
-    scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
+    let mut other = launch_body("n2");
+    other["createVnicDetails"] = json!({"subnetId": SUBNET, "hostnameLabel": "n1"});
+    assert_eq!(scene.fate(&other).await, "FAILED");
     body["createVnicDetails"]["hostnameLabel"] = json!("n2");
     scene.launch_with(None, &body).await.refused(400, "InvalidParameter");
-    scene.advance(10);
     let id = first.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(scene.state(&id).await, "RUNNING");
     let target = format!("vnicAttachments?compartmentId={COMPARTMENT}&instanceId={id}");

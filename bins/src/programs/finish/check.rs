@@ -62,7 +62,7 @@ pub(super) async fn all(
     points.extend(slurmctld);
     points.extend(cloud(context, inputs).await);
     let nodes = inputs.map(|inputs| &inputs.cluster.nodes[..]).unwrap_or_default();
-    points.extend(fit::homeless(nodes, context).map(Wrong));
+    points.extend(fit::unstartable(nodes, context).map(Wrong));
     if let (Some(inputs), None) = (inputs, &context.away) {
         points.extend(limits(context, inputs).await);
         points.extend(places(context, inputs).await);

@@ -69,12 +69,28 @@ pub(super) fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
     (!new.is_empty()).then(told)
 }
 
-/// What to do about nodes that can never start, as Oracle's cloud launches no machine outside an availability domain.
-pub(super) fn homeless(nodes: &[NodeDef], context: &Context) -> Option<String> {
+/// What to do about nodes that can never start: Oracle's cloud launches no machine outside an availability domain, nor one
+/// whose name its DNS would not take.
+pub(super) fn unstartable(nodes: &[NodeDef], context: &Context) -> Option<String> {
     match &context.settings.cloud {
-        Cloud::Oracle(_) => without_zone(nodes, &context.site),
+        Cloud::Oracle(oracle) => without_zone(nodes, &context.site).or_else(|| {
+            oracle.hostname_label.then(|| without_host_name(nodes, &context.site)).flatten()
+        }),
         Cloud::OpenStack(_) => None,
     }
+}
+
+/// The same of nodes that are machines of ours and whose names are no host names.
+fn without_host_name(nodes: &[NodeDef], site: &provision::Site) -> Option<String> {
+    let ours = nodes.iter().filter(|node| site.places(node).is_some());
+    let names = ours.flat_map(|node| node.names.iter());
+    let nodes: Hostlist = names.filter(|name| !cloud_oci::is_host_name(name.as_str())).collect();
+    (!nodes.is_empty()).then(|| {
+        format!(
+            "{nodes} can never start: on Oracle's cloud the name of a node is the host name of its machine, at most 63 letters, \
+             digits and hyphens, the first a letter; call the group otherwise, or set hostname_label: false"
+        )
+    })
 }
 
 /// The same of nodes none of whose places has a zone.
@@ -161,6 +177,18 @@ mod tests {
         let zone = Some(cloud_core::Zone::new("AD-2"));
         site.fallback = vec![provision::Fallback { zone, ..Default::default() }];
         assert_eq!(without_zone(&nodes.nodes, &site), None, "there is another place");
+    }
+
+    #[test]
+    fn nodes_whose_names_are_no_host_names_were_made_and_never_came() {
+        let site = provision::Site::new(provision::Identity::cluster("c1"));
+        let told = |line: &str| without_host_name(&config(line).nodes, &site);
+        let words = told("NodeName=gpu_big-[1-2],n1 Features=shape=S,ad=1\n").unwrap();
+        assert!(words.starts_with("gpu_big-[1-2] can never start"), "{words}");
+        assert!(words.contains("hostname_label: false"), "{words}");
+        assert!(told("NodeName=1st Features=shape=S,ad=1\n").is_some());
+        assert_eq!(told("NodeName=gpu-big-1 Features=shape=S,ad=1\n"), None);
+        assert_eq!(told("NodeName=login_1\n"), None, "no machine of ours");
     }
 
     #[test]

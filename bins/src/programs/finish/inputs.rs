@@ -74,8 +74,8 @@ impl Inputs {
 
     /// The same, if the cloud could launch all of the nodes.
     pub(in crate::programs) fn launchable(self, context: &Context) -> Result<Self, Trouble> {
-        match super::fit::homeless(&self.cluster.nodes, context) {
-            Some(homeless) => Err(Trouble::new(homeless)),
+        match super::fit::unstartable(&self.cluster.nodes, context) {
+            Some(unstartable) => Err(Trouble::new(unstartable)),
             None => Ok(self),
         }
     }

@@ -6,8 +6,8 @@ use crate::recorder::Answer;
 use crate::stage::{COMPARTMENT, Stage};
 use cloud_core::{
     ErrorKind, ImageFilter, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
-    InstanceSpec, InstanceState, Poll, Provider as _, ProviderExt as _, ShapeName, SubnetId,
-    WaitOutcome, Zone,
+    InstanceSpec, InstanceState, LaunchToken, Poll, Provider as _, ProviderExt as _, ShapeName,
+    SubnetId, WaitOutcome, Zone,
 };
 use cloud_oci::Power;
 use serde_json::{Value, json};
@@ -233,18 +233,36 @@ async fn an_end_that_conflicts_is_done_only_if_the_instance_is_going() {
     }
 }
 
+fn spec() -> InstanceSpec {
+    let (name, shape) = (InstanceName::new("vm-1"), ShapeName::new("VM.Standard2.1"));
+    let mut spec = InstanceSpec::new(name, shape, ImageId::new("img"));
+    spec.zone = Some(Zone::new("AD-1"));
+    spec.subnet = Some(SubnetId::new("s"));
+    spec
+}
+
+/// OCI may answer as it did then, as long as it shows what the token has made.
+#[tokio::test]
+async fn an_instance_that_was_gone_was_taken_for_a_launch() {
+    for state in ["TERMINATING", "TERMINATED"] {
+        let told = with(vec![found(&instance(state))], async |stage: &Stage| {
+            let mut spec = spec();
+            spec.token = LaunchToken::new("c:vm-1:1").ok();
+            stage.oci.launch(&spec).await
+        });
+        let error = told.await.expect_err("gone");
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert_eq!(error.code(), Some("InvalidatedRetryToken"), "{error}");
+    }
+}
+
 async fn launched_and_seen(answers: Vec<Answer>) -> Vec<Instance> {
     let mut accepted = found(&instance("PROVISIONING"));
     accepted.headers.push(("opc-work-request-id".to_owned(), "w".to_owned()));
     let looks = answers.iter().filter(|answer| answer.body.contains("lifecycleState")).count();
     let answers = std::iter::once(accepted).chain(answers).collect();
     with(answers, async |stage: &Stage| {
-        let image = ImageId::new("img");
-        let name = InstanceName::new("vm-1");
-        let mut spec = InstanceSpec::new(name, ShapeName::new("VM.Standard2.1"), image);
-        spec.zone = Some(Zone::new("AD-1"));
-        spec.subnet = Some(SubnetId::new("s"));
-        let id = stage.oci.launch(&spec).await.expect("accepted").id;
+        let id = stage.oci.launch(&spec()).await.expect("accepted").id;
         let mut seen = Vec::new();
         for _ in 0..looks {
             seen.push(stage.oci.get(&id).await.expect("shown"));

@@ -69,8 +69,12 @@ async fn a_host_name_is_taken_only_once_in_a_subnet() {
     site.hostname = true;
     let provider = stage.provider_of(stage.config(), site).await;
     provider.launch(&spec("vm-1")).await.expect("accepted");
-    let error = provider.launch(&spec("vm-1")).await.expect_err("the name is taken");
-    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let second = provider.launch(&spec("vm-1")).await.expect("accepted").id;
+    stage.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
+    let second = provider.get(&second).await.expect("shown for a while");
+    assert!(second.state.is_lost(), "{second:?}");
+    let fault = second.fault.expect("the name is taken");
+    assert_eq!(fault.kind, ErrorKind::Conflict, "{fault:?}");
     let error = provider.launch(&spec("vm_1")).await.expect_err("no host name");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(stage.live_named("vm_1"), 0);
@@ -161,4 +165,60 @@ async fn a_look_asked_why_of_every_launch_that_failed() {
         let pending = all.iter().filter(|it| it.state == InstanceState::Pending).count();
         assert_eq!((told, pending), (known, coming), "the rest is for the next look");
     }
+}
+
+/// Others are up, and wait for Slurm to be told.
+#[tokio::test]
+async fn a_look_waited_for_the_reasons_of_the_lost_as_long_as_they_took() {
+    let stage = SimStage::start(Settings::quick()).await;
+    let mut site = stage.site();
+    site.longest_explanation = Duration::from_secs(1);
+    let hasty = stage.provider_of(stage.config(), site).await;
+    let well = hasty.launch(&spec("vm-1")).await.expect("accepted").id;
+    let admin = stage.cloud.admin();
+    let fail = Fault::FailLater { code: "InternalError".to_owned(), message: "no".to_owned() };
+    admin.add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
+    let lost = hasty.launch(&spec("vm-2")).await.expect("accepted").id;
+    admin.advance(Duration::from_mins(5)).expect("it can be");
+    let slow = Rule::once("ListWorkRequestErrors", Fault::Delay { millis: 600_000 });
+    admin.add_fault(slow).expect("it can happen");
+    let everything = InstanceFilter::default();
+    let look = hasty.list(&everything);
+    let all = tokio::time::timeout(Duration::from_mins(1), look).await.expect("back in time");
+    let shown = |all: &[cloud_core::Instance], id| {
+        let found = all.iter().find(|it| it.id == id).expect("listed");
+        (found.state.clone(), found.fault.as_ref().map(|fault| fault.kind))
+    };
+    let all = all.expect("a listing");
+    assert_eq!(shown(&all, well), (InstanceState::Running, None));
+    assert_eq!(shown(&all, lost.clone()), (InstanceState::Pending, None), "asked again next time");
+    let begin = std::time::Instant::now();
+    let told = loop {
+        let told = shown(&hasty.list(&everything).await.expect("a listing"), lost.clone());
+        if told.1.is_some() || begin.elapsed() > Duration::from_mins(2) {
+            break told;
+        }
+    };
+    assert_eq!(told, (InstanceState::Terminated, Some(ErrorKind::Unavailable)));
+}
+
+#[tokio::test]
+async fn every_process_asked_why_the_launches_of_all_others_failed() {
+    let frozen = Settings { speed: 0.0, ..Settings::quick() };
+    let stage = SimStage::start(frozen).await;
+    let (ours, other) = (stage.provider().await, stage.provider().await);
+    let message = "Out of host capacity.".to_owned();
+    let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
+    stage.cloud.admin().add_fault(Rule::always("LaunchInstance", fail)).expect("it can happen");
+    for number in 0..40 {
+        other.launch(&spec(&format!("vm-{number}"))).await.expect("accepted");
+    }
+    let look = async || ours.list(&InstanceFilter::default()).await.expect("a listing");
+    look().await;
+    stage.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
+    let asked = || stage.cloud.admin().counts().get("ListWorkRequests").copied();
+    let told = |all: &[cloud_core::Instance]| all.iter().filter(|it| it.fault.is_some()).count();
+    assert_eq!(told(&look().await), 16);
+    assert_eq!(told(&look().await), 16, "and nobody asks about the rest later");
+    assert_eq!(asked(), Some(16));
 }

@@ -198,6 +198,15 @@ impl Scene {
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
+    /// How the work of a launch that is accepted has ended a minute later.
+    pub(crate) async fn fate(&self, body: &Value) -> String {
+        let answer = self.launch_with(None, body).await.ok();
+        self.advance(60);
+        let work = answer.header("opc-work-request-id").unwrap();
+        let work = self.get(&format!("/20160918/workRequests/{work}")).await.ok().json();
+        work["status"].as_str().unwrap().to_owned()
+    }
+
     pub(crate) async fn state(&self, id: &str) -> String {
         let answer = self.get(&format!("/20160918/instances/{id}")).await.ok();
         answer.json()["lifecycleState"].as_str().unwrap().to_owned()
