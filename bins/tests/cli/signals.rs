@@ -1,6 +1,6 @@
 //! Told to end: by whoever started us, by slurmctld, or by a terminal that is gone.
 
-use crate::slurm::wait;
+use crate::slurm::{Fake, wait};
 use crate::stage::{Stage, program};
 use cloud_sim::{Fault, Rule, Timing};
 use std::fs;
@@ -144,4 +144,31 @@ fn a_session_that_was_cut_off_left_a_refused_file_in_place() {
     assert_eq!(ended.code(), Some(1));
     assert_eq!(stage.read("etc/slurm.conf"), old);
     assert!(stage.slurm.is_up());
+}
+
+/// The moment at which whoever has seen what changes says no.
+#[test]
+fn a_finish_that_was_told_to_end_during_its_trial_went_on() {
+    let stage = Stage::new().running();
+    let old = stage.read("etc/slurm.conf");
+    stage.slurm.fake(&Fake { scontrol: "exec \"$REAL/scontrol\" \"$@\"", sbatch: "exit 1" });
+    let dir = stage.dir.path().display().to_string();
+    let real = stage.slurm.bin().display().to_string();
+    let slow = format!(
+        "#!/bin/sh\ntouch {dir}/begun\nwhile [ ! -e {dir}/cut ]; do sleep 0.05; done\nexec {real}/../sbin/slurmctld \"$@\"\n"
+    );
+    stage.write("bin/slurmctld", &slow);
+    fs::set_permissions(stage.path("bin/slurmctld"), fs::Permissions::from_mode(0o755)).unwrap();
+    stage.write("startnode.yaml", &stage.configuration().replace(&real, &format!("{dir}/bin")));
+    stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
+    let mut command = stage.command("finish", &[]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let log = || stage.read("log/elastic.log");
+    wait("trial", || stage.path("begun").exists().then_some(()), log);
+    tell(&child, "INT");
+    stage.write("cut", "");
+    let ended = wait("end", || child.try_wait().unwrap(), log);
+    assert_eq!(ended.code(), Some(1), "{}", log());
+    assert!(log().contains("cancelled: nothing is changed"), "{}", log());
+    assert_eq!(stage.read("etc/slurm.conf"), old);
 }

@@ -1,7 +1,7 @@
 //! From the nodes that slurm.conf is to have to a slurmctld that runs with them.
 
 use super::inputs::Marked;
-use super::settle::{rehearse, settle};
+use super::settle::{is_written, rehearse, settle};
 use super::{check, difference, prove};
 use crate::args::Common;
 use crate::context::Context;
@@ -130,7 +130,7 @@ impl Change<'_> {
         report.failures.extend(undone);
         let code = context.tell(common, &report);
         let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
-        if told && code == WELL && written(plan).is_some() && !common.json {
+        if told && code == WELL && is_written(plan, &marked.path) && !common.json {
             // What was said before it was told, as that it did not answer, is past.
             context.output.say("slurmctld runs with the new file");
         }

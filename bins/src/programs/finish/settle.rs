@@ -87,7 +87,7 @@ fn left(plan: &Plan, before: &Config) -> Option<String> {
 }
 
 /// True if the file holds what the plan was to write: neither what was there before, nor what somebody has written since.
-fn is_written(plan: &Plan, path: &Path) -> bool {
+pub(super) fn is_written(plan: &Plan, path: &Path) -> bool {
     let now = std::fs::read(path).ok();
     plan.steps().any(|step| match step {
         Step::WriteFile { which: File::SlurmConf, text, .. } => now.as_ref() == Some(text),

@@ -103,7 +103,7 @@ impl<'a> Executor<'a> {
             if self.tools.cancel.is_cancelled() && stopped {
                 return;
             }
-            if self.tools.cancel.is_cancelled() && number > 0 {
+            if self.tools.cancel.is_cancelled() && number > 0 && !stage.tells_slurm() {
                 self.cancelled(plan.stages.get(number..).unwrap_or_default());
                 self.steps(undo).await;
                 return;
@@ -150,6 +150,9 @@ impl<'a> Executor<'a> {
     fn cancelled(&mut self, stages: &[Stage]) {
         let left: BTreeSet<&NodeName> =
             stages.iter().flat_map(|stage| &stage.steps).flat_map(Step::nodes).collect();
+        if left.is_empty() {
+            self.report.failures.push(format!("{}: not all is done", Cause::Cancelled.words()));
+        }
         for node in left {
             let report = NodeReport::new(Outcome::Failed);
             let report = report.because(Cause::Cancelled, Cause::Cancelled.words());

@@ -180,6 +180,11 @@ impl Stage {
         self.undo = undo;
         self
     }
+
+    /// True if slurmctld is told of what a stage before has written: who ends in between leaves the two at odds.
+    pub(crate) fn tells_slurm(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::TellSlurm(_)))
+    }
 }
 
 /// What becomes of a stage if one before it failed for some nodes.

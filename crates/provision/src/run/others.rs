@@ -217,9 +217,10 @@ async fn under_locks<E>(
             break;
         }
         let look = half.look(run, deadline).await;
-        if half.is_cancelled(run) {
+        if run.tools.cancel.is_cancelled() {
             half.undo(run, &mut report, deadline).await;
             cancelled(&mut report, &nodes);
+            report.failures.extend(nodes.is_empty().then(not_begun));
             break;
         }
         let plan = plan(&look);
@@ -259,6 +260,11 @@ fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
     }
 }
 
+/// The same of a plan without nodes, which is about files alone.
+fn not_begun() -> String {
+    format!("{}: nothing is changed", Cause::Cancelled.words())
+}
+
 /// A change that has got as far as a wait, or has yet to begin.
 #[derive(Default)]
 struct Half {
@@ -289,12 +295,6 @@ impl Half {
             run.ask_slurm_again(&mut look, Asked::NodesAndJobs, deadline).await;
         }
         look
-    }
-
-    /// True if we were told to end, and what has begun is to be undone. What has not is carried out: the
-    /// executor itself ends between two stages.
-    fn is_cancelled(&self, run: &Run<'_>) -> bool {
-        self.waited && run.tools.cancel.is_cancelled()
     }
 
     /// Takes back what was done so far.

@@ -125,3 +125,54 @@ pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
         stage.undo = ours(&stage.undo);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{Cancel, Files, Tools};
+    use crate::plan::{Operation, Stage, TellSlurm};
+    use crate::site::{Identity, Site};
+    use crate::state::MemoryState;
+    use crate::world::Roster;
+    use cloud_core::memory::{MemoryCloud, Settings};
+    use slurmconf::Config;
+    use slurmctl::memory::{MemorySlurm, NodeSpec, Settings as SlurmSettings};
+    use std::time::{Duration, SystemTime};
+
+    #[tokio::test(start_paused = true)]
+    async fn told_to_end_behind_a_file_that_was_written_slurmctld_was_not_told_of_it()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
+        slurm.set_conf_nodes(vec![NodeSpec::cloud("n2".parse()?)]);
+        let (stop, cancel) = Cancel::new();
+        let (config, site) = (Config::default(), Site::new(Identity::cluster("blue")));
+        let run = Run {
+            tools: Tools {
+                cloud: &MemoryCloud::new(Settings::default()),
+                slurm: &slurm,
+                state: &MemoryState::new(),
+                clock: &|| SystemTime::UNIX_EPOCH,
+                progress: &(),
+                files: &Files::default(),
+                run: "test",
+                cancel,
+            },
+            site: &site,
+            conf: &Roster::new(&config),
+        };
+        let (look, deadline) = (run.look().await, Instant::now() + Duration::from_mins(1));
+        stop.cancel();
+        let (which, summary, drops) = (crate::plan::File::SlurmConf, String::new(), Vec::new());
+        let (before, text) = (Vec::new(), Vec::new());
+        let write = Step::WriteFile { which, before, text, summary, drops };
+        let refresh = Step::Refresh { which: crate::plan::File::Hosts };
+        let plan = Plan::new(Operation::Finish)
+            .stage(Stage::new("write", vec![write]))
+            .stage(Stage::new("tell slurm", vec![Step::TellSlurm(TellSlurm::Reconfigure)]))
+            .stage(Stage::new("files", vec![refresh]));
+        let report = run.act(&plan, look, BTreeMap::new(), deadline).await;
+        assert!(slurm.node("n2").is_some(), "{report:?}");
+        assert_eq!(report.failures, ["cancelled: not all is done"], "no node says so");
+        Ok(())
+    }
+}
