@@ -57,17 +57,18 @@ impl Inputs {
         let limits = limits(&sources.limits, context)?;
         let shapes = shapes(sources, context).await?;
         let citc = sources.style == StyleName::Citc;
+        let marked = Marked::find(&context.slurm);
+        let default = || marked.as_ref().ok().and_then(Marked::default_partition);
         let site = Site {
             cluster_id: context.settings.cluster_id.clone(),
             style: sources.style.into(),
             memory: memory(context, citc),
-            default_partition: sources.default_partition.clone(),
+            default_partition: sources.default_partition.clone().or_else(default),
         };
         let cluster =
             generate_all(&limits, &shapes, &site).map_err(|errors| not_generated(&errors))?;
         super::fit::default_partition(sources.default_partition.as_deref(), &cluster)?;
-        let marked = Marked::find(&context.slurm)?;
-        let inputs = Self { cluster, marked, limits: sources.limits.clone() };
+        let inputs = Self { cluster, marked: marked?, limits: sources.limits.clone() };
         super::fit::partitions(&inputs, context)?;
         Ok(inputs)
     }
@@ -202,6 +203,13 @@ impl Marked {
                 Markers::NODES.end
             ))
         }))
+    }
+
+    /// The partition between the markers that is the default now; of several the last, as slurmctld takes it.
+    fn default_partition(&self) -> Option<String> {
+        let section = Config::parse(&self.document.section(Markers::NODES).ok()?).ok()?;
+        let found = section.partitions.into_iter().rfind(|it| it.default == Some(true));
+        found.map(|partition| partition.name)
     }
 }
 

@@ -19,7 +19,7 @@ pub(in crate::programs) struct Sources {
     #[arg(long, value_name = "STYLE", default_value = "folded")]
     pub(super) style: StyleName,
 
-    /// The partition that gets Default=YES, of those that limits.yaml names.
+    /// The partition that gets Default=YES, of those that limits.yaml names [default: the one that has it].
     #[arg(long, value_name = "NAME")]
     pub(super) default_partition: Option<String>,
 }
