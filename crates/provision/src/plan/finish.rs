@@ -8,7 +8,9 @@ use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
-use slurmconf::{Action, Changes, Cluster, Config, Document, Markers, SlurmVersion, diff};
+use slurmconf::{
+    Action, Changes, Cluster, Config, Document, Markers, NodeState, SlurmVersion, diff,
+};
 use std::time::Duration;
 
 /// The nodes that slurm.conf is to have.
@@ -42,8 +44,7 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
         let (version, force) = (request.version, request.force);
         return Ok(if request.tell { untold::tell(plan, version, force, world) } else { plan });
     }
-    let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
-    let removed = by_number(names);
+    let removed = leaving(&changes, &before, world);
     let left = untold::untold(Some(request.version), world).left;
     let busy = untold::busy(&[left, removed.clone()].concat(), world);
     if !busy.is_empty() && !request.force {
@@ -81,6 +82,17 @@ impl Proposed {
         let after = Config::parse(&document.section(Markers::NODES)?)?;
         Ok(Self { document, before, after })
     }
+}
+
+/// The nodes that leave, by number. One in the state `FUTURE` that Slurm does not show, as our own `nonesuch`, is none yet: it
+/// has neither a machine nor a job.
+pub(super) fn leaving(changes: &Changes, before: &Config, world: World<'_>) -> Vec<NodeName> {
+    let index = before.index();
+    let future = |node: &NodeName| {
+        index.get(node.as_str()).is_some_and(|it| it.line.state == Some(NodeState::Future))
+    };
+    let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
+    by_number(names.filter(|node| !future(node) || world.node(node).is_some()))
 }
 
 fn tell(changes: &Changes, version: SlurmVersion, world: World<'_>) -> Vec<Step> {

@@ -1,7 +1,7 @@
 //! As many nodes as limits ask for.
 
 use super::absent::absent;
-use super::finish::{Finish, Proposed};
+use super::finish::{Finish, Proposed, leaving};
 use super::removal::removal;
 use super::resize::{Changed, only_told, refusals, summary};
 use super::{
@@ -29,7 +29,7 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
         return Ok(only_told(request.version, absent, world));
     }
     let changes = diff(&before, &after);
-    let remove = by_number(changes.removed.iter().filter_map(|name| NodeName::new(&name).ok()));
+    let remove = leaving(&changes, &before, world);
     let launches = launches(&old, &planned, world);
     let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let removal = removal(&remove, request.patience, "resize", false, world);
