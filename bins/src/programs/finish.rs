@@ -13,6 +13,7 @@ pub(super) mod turn;
 
 pub(super) use change::{Aim, Change};
 pub(super) use inputs::{Inputs, Marked};
+pub(super) use settle::is_untold;
 pub(super) use sources::Sources;
 
 use crate::args::Common;
@@ -183,6 +184,7 @@ fn request<'a>(arguments: &Arguments, context: &Context, inputs: &'a Inputs) -> 
         version: context.slurm.controller.version(),
         force: arguments.force,
         tell: !arguments.no_restart,
+        untold: is_untold(context, &inputs.marked),
         patience: Duration::ZERO,
     }
 }

@@ -1,6 +1,6 @@
 //! `resize`: more or fewer persistent nodes.
 
-use super::finish::{Aim, Change, Inputs, Marked, Sources, turn};
+use super::finish::{Aim, Change, Inputs, Marked, Sources, is_untold, turn};
 use crate::args::{Common, time};
 use crate::context::Context;
 use crate::trouble::Trouble;
@@ -96,6 +96,7 @@ async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Tr
         version: context.slurm.controller.version(),
         force: false,
         tell: true,
+        untold: is_untold(&context, &inputs.marked),
         patience: arguments.patience,
     };
     change(arguments, context, &inputs.marked, Aim::Limits(request)).await

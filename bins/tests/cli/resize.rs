@@ -185,3 +185,27 @@ fn every_release_takes_nodes_without_a_machine_in_its_trial() {
         assert!(stage.read(CONF).contains("NodeName=c1-general-[0001-0002] "), "{ended:#?}");
     }
 }
+
+/// slurmctld says which nodes it has, and not with which lines.
+#[test]
+fn a_weight_that_was_written_and_not_told_was_nothing_to_change() {
+    let stage = stage(0, 1);
+    let weigh = |weight: &str| {
+        let group = "shape: VM.Standard2.1, zone: '1', max: 1";
+        stage.write("limits.yaml", &format!("general: {{{group}, weight: {weight}}}\n"));
+    };
+    let comes_to = |weight: &str| {
+        let now = || stage.slurm.node("c1-general-0001", "Weight");
+        wait("weight", || (now() == weight).then_some(()), now);
+    };
+    weigh("5");
+    stage.run("finish", &["--no-prove"]).with_code(0);
+    comes_to("5");
+    weigh("7");
+    stage.run("finish", &["--no-prove", "--no-restart"]).with_code(0);
+    comes_to("5");
+    let plan = stage.run("finish", &[]).with_code(0).stdout;
+    assert!(plan.contains("reconfigure slurmctld"), "{plan}");
+    comes_to("7");
+    assert_eq!(stage.run("finish", &[]).with_code(0).stdout, "nothing to change\n");
+}

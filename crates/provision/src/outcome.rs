@@ -130,6 +130,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// What had to be done and was not, besides nodes.
     pub failures: Vec<String>,
+    /// True if slurmctld was told of its configuration and took it up.
+    pub slurm_told: bool,
     /// True if slurmctld was told of its configuration and did not take it up.
     pub slurm_refused: bool,
     /// How long it took.
@@ -146,6 +148,7 @@ impl Report {
             findings: Vec::new(),
             warnings: Vec::new(),
             failures: Vec::new(),
+            slurm_told: false,
             slurm_refused: false,
             took: Duration::ZERO,
         }

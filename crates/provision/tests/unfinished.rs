@@ -38,12 +38,13 @@ fn bed(folder: &Path, limits: &str) -> (Bed, String) {
     (bed, text)
 }
 
-async fn finish(bed: &Bed, text: &str, limits: &str) -> Report {
+async fn finish(bed: &Bed, text: &str, limits: &str, untold: bool) -> Report {
     let (cluster, document) = (cluster(limits), Document::parse(text));
     bed.slurm.set_conf_nodes(specs(&cluster));
     let version = SlurmVersion::new(24, 11);
     let (document, cluster, patience) = (&document, &cluster, Duration::ZERO);
-    let request = Finish { document, cluster, version, force: false, tell: true, patience };
+    let (force, tell) = (false, true);
+    let request = Finish { document, cluster, version, force, tell, untold, patience };
     bed.run(async |run| run::finish(run, &request).await).await.unwrap()
 }
 
@@ -60,10 +61,25 @@ async fn a_finish_that_was_told_to_end_before_it_began_wrote_the_file_and_told_n
         let (signal, cancel) = Cancel::new();
         bed.cancel = cancel;
         signal.cancel();
-        let report = finish(&bed, &text, limits).await;
+        let report = finish(&bed, &text, limits, false).await;
         assert_eq!(report.exit_code(), 1, "{limits}: {report:?}");
         let now = std::fs::read_to_string(folder.path().join("slurm.conf")).unwrap();
         assert_eq!(now, text, "{limits}");
         assert_eq!(bed.slurm.all_nodes().len(), 1, "{limits}");
     }
+}
+
+/// slurmctld says which nodes it has, and not with which lines.
+#[tokio::test(start_paused = true)]
+async fn lines_that_a_run_wrote_and_did_not_come_to_tell_were_never_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = "VM.Standard2.1: 1";
+    let (bed, text) = bed(folder.path(), limits);
+    let known = finish(&bed, &text, limits, false).await;
+    assert!(known.is_success() && !known.slurm_told, "{known:?}");
+    let caught_up = finish(&bed, &text, limits, true).await;
+    assert!(caught_up.is_success() && caught_up.slurm_told, "{caught_up:?}");
+    bed.slurm.set_unreachable(true);
+    let down = finish(&bed, &text, limits, true).await;
+    assert!(down.is_success() && !down.slurm_told, "it will read them when it starts: {down:?}");
 }

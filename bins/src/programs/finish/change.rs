@@ -1,7 +1,7 @@
 //! From the nodes that slurm.conf is to have to a slurmctld that runs with them.
 
 use super::inputs::Marked;
-use super::settle::{is_written, rehearse, settle};
+use super::settle::{is_written, rehearse, remember, settle};
 use super::{check, difference, prove};
 use crate::args::Common;
 use crate::context::Context;
@@ -127,10 +127,13 @@ impl Change<'_> {
         let mut report = self.aim.carry_out(run).await?;
         // Before it is told: a file that was put back is no success.
         let undone = settle(context, marked, (plan, section), &report).await;
+        let taken = report.slurm_told && undone.is_empty();
         report.failures.extend(undone);
         let code = context.tell(common, &report);
-        let told = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
-        if told && code == WELL && is_written(plan, &marked.path) && !common.json {
+        if taken {
+            remember(context, marked, section);
+        }
+        if taken && code == WELL && is_written(plan, &marked.path) && !common.json {
             // What was said before it was told, as that it did not answer, is past.
             context.output.say("slurmctld runs with the new file");
         }

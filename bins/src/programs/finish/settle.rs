@@ -8,7 +8,7 @@ use hostlist::{Hostlist, NodeName};
 use provision::Report;
 use provision::exec::{Expected, Patience};
 use provision::plan::{File, Operation, Plan, Step, TellSlurm};
-use provision::state::{rehearse_whole, replace_whole};
+use provision::state::{Document, rehearse_whole, replace_whole};
 use slurmconf::{Config, Markers};
 use slurmctl::Controller as _;
 use std::path::Path;
@@ -84,6 +84,22 @@ fn left(plan: &Plan, before: &Config) -> Option<String> {
              slurmctld can take the file, or reconcile --apply ends them"
         )
     })
+}
+
+/// True if slurmctld last took up other lines than stand between the markers: whoever wrote these did not come to tell. It does
+/// not say so itself, but for nodes that it has or has not.
+pub(in crate::programs) fn is_untold(context: &Context, marked: &Marked) -> bool {
+    let told = context.state.load(Document::Told).ok().flatten();
+    told.is_some_and(|told| marked.document.section(Markers::NODES).is_ok_and(|now| now != told))
+}
+
+/// Remembers what slurmctld has taken up, if the file still has it; at worst it is told once more.
+pub(super) fn remember(context: &Context, marked: &Marked, section: &str) {
+    let now = std::fs::read(&marked.path).map(slurmconf::Document::parse);
+    let now = now.ok().and_then(|file| file.section(Markers::NODES).ok());
+    if now.as_deref() == Some(section) {
+        let _ = context.state.change(Document::Told, &mut |_| section.to_owned());
+    }
 }
 
 /// True if the file holds what the plan was to write: neither what was there before, nor what somebody has written since.

@@ -214,17 +214,17 @@ impl Executor<'_> {
             TellSlurm::Restart => self.tools.slurm.restart().await,
         };
         if let Err(error) = result {
-            if is_open(how, &error) && self.has_taken().await {
-                self.report.warn(
-                    "slurmctld did not answer when told of its configuration, and has taken it up",
-                );
+            if !(is_open(how, &error) && self.has_taken().await) {
+                self.report.slurm_refused = true;
+                let failure = format!("slurmctld did not take up its configuration: {error}");
+                self.report.failures.push(failure);
                 return;
             }
-            self.report.slurm_refused = true;
-            self.report
-                .failures
-                .push(format!("slurmctld did not take up its configuration: {error}"));
+            self.report.warn(
+                "slurmctld did not answer when told of its configuration, and has taken it up",
+            );
         }
+        self.report.slurm_told = true;
     }
 
     /// True if slurmctld comes to run with what slurm.conf has now.

@@ -26,14 +26,16 @@ pub struct Finish<'a> {
     pub force: bool,
     /// True to tell slurmctld; false to write slurm.conf alone, and leave that to whoever asked.
     pub tell: bool,
+    /// True if slurmctld was last told of other lines than the document has between the markers.
+    pub untold: bool,
     /// How long to wait for jobs that begin in the meantime.
     pub patience: Duration,
 }
 
 /// Plans slurm.conf with other nodes, and what follows from it.
 ///
-/// If nothing changes there is nothing to do, unless slurmctld has other nodes than slurm.conf: then
-/// a run before died between the two, and slurmctld is told. Instances of nodes that are to go are ended and
+/// If nothing changes there is nothing to do, unless slurmctld has other nodes than slurm.conf, or was
+/// told of other lines: then a run before died between the two, and slurmctld is told. Instances of nodes that are to go are ended and
 /// confirmed gone first; a node on which a job is running is not removed unless forced, and then
 /// nothing else is done either.
 pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
@@ -41,8 +43,8 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let changes = diff(&before, &after);
     let plan = Plan::new(Operation::Finish);
     if new.as_bytes() == request.document.as_bytes() {
-        let (version, force) = (request.version, request.force);
-        return Ok(if request.tell { untold::tell(plan, version, force, world) } else { plan });
+        let (version, why) = (request.version, (request.force, request.untold));
+        return Ok(if request.tell { untold::tell(plan, version, why, world) } else { plan });
     }
     let removed = leaving(&changes, &before, world);
     let left = untold::untold(Some(request.version), world).left;

@@ -26,7 +26,7 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
     let (old, planned) = (Roster::new(&before), Roster::new(&after));
     let absent = absent(&kept(&old, &planned), &planned, world);
     if new.as_bytes() == request.document.as_bytes() {
-        return Ok(only_told(request.version, absent, world));
+        return Ok(only_told(request.version, request.untold, absent, world));
     }
     let changes = diff(&before, &after);
     let remove = leaving(&changes, &before, world);

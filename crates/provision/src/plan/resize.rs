@@ -129,7 +129,7 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         .filter(|addition| !addition.nodes.is_empty())
         .collect();
     if launches.is_empty() && remove.is_empty() {
-        return only_told(request.version, absent, world);
+        return only_told(request.version, false, absent, world);
     }
     let gone: Hostlist = remove.iter().collect();
     let text = edited(request.document, request.version, &additions, &gone, world);
@@ -161,8 +161,13 @@ fn written_by_us(mut nodes: Vec<NodeName>, document: &Document) -> Vec<NodeName>
 }
 
 /// The nodes are as many as they should be; slurmctld may have yet to hear of it, and machines may be missing.
-pub(super) fn only_told(version: SlurmVersion, absent: Vec<Step>, world: World<'_>) -> Plan {
-    let plan = untold::tell(Plan::new(Operation::Resize), version, false, world);
+pub(super) fn only_told(
+    version: SlurmVersion,
+    lines: bool,
+    absent: Vec<Step>,
+    world: World<'_>,
+) -> Plan {
+    let plan = untold::tell(Plan::new(Operation::Resize), version, (false, lines), world);
     let plan = plan.stage(Stage::new("bring up", absent));
     let files = if plan.is_idle() { Vec::new() } else { refresh() };
     plan.stage(Stage::new("files", files).begun(Begin::Always))

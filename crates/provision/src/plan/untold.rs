@@ -69,14 +69,21 @@ pub(super) fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
     used.map(|node| Step::Refuse { node: node.clone(), why: why(node) }).collect()
 }
 
-/// The plan that makes good what a run before did not come to; not over a job's head.
-pub(super) fn tell(plan: Plan, version: SlurmVersion, force: bool, world: World<'_>) -> Plan {
+/// The plan that makes good what a run before did not come to; not over a job's head. Which `lines` slurmctld runs with it
+/// does not say, as it does of nodes: whoever asks has to know that it was not told of them.
+pub(super) fn tell(
+    plan: Plan,
+    version: SlurmVersion,
+    (force, lines): (bool, bool),
+    world: World<'_>,
+) -> Plan {
     let untold = untold(Some(version), world);
     let busy = busy(&untold.left, world);
     if !busy.is_empty() && !force {
         return plan.stage(Stage::new("refused", busy));
     }
-    if untold.is_empty() {
+    // One that does not run will read them when it does.
+    if untold.is_empty() && !(lines && world.slurm.is_some()) {
         return plan;
     }
     let nodes = untold.to_address(world);

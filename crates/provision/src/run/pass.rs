@@ -82,6 +82,7 @@ pub(super) fn merge(report: &mut Report, other: Report) {
             report.failures.push(failure);
         }
     }
+    report.slurm_told |= other.slurm_told;
     report.slurm_refused |= other.slurm_refused;
     for warning in other.warnings {
         report.warn(warning);

@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 /// yield/<node>      a wish that whoever works on the node lets go of it, and until when
 /// cooldowns.json    replaced whole, the version before beside it
 /// sightings.json    likewise
+/// told.conf         likewise
 /// events.jsonl      appended to, one write a line
 /// ```
 #[derive(Debug)]

@@ -45,6 +45,8 @@ pub enum Document {
     Cooldowns,
     /// What the last reconcile saw.
     Sightings,
+    /// What stood between the markers of slurm.conf when slurmctld last took it up.
+    Told,
 }
 
 impl Document {
@@ -52,6 +54,7 @@ impl Document {
         match self {
             Self::Cooldowns => "cooldowns.json",
             Self::Sightings => "sightings.json",
+            Self::Told => "told.conf",
         }
     }
 }

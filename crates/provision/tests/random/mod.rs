@@ -315,7 +315,15 @@ impl Chance {
 
     pub(crate) fn finish<'a>(&self, document: &'a Document, cluster: &'a Cluster) -> Finish<'a> {
         let (version, patience) = (SlurmVersion::new(22, 5), Duration::from_mins(1));
-        Finish { document, cluster, version, force: self.switch(15), tell: true, patience }
+        Finish {
+            document,
+            cluster,
+            version,
+            force: self.switch(15),
+            tell: true,
+            untold: false,
+            patience,
+        }
     }
 
     /// All that a run before may have seen of nodes and instances.

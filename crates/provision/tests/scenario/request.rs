@@ -110,6 +110,7 @@ impl Scenario {
             version: version(words),
             force: words.flag("force"),
             tell: !words.flag("silent"),
+            untold: words.flag("untold"),
             patience: Duration::from_mins(1),
         };
         let planner = if words.flag("resize") { plan::resize_to } else { plan::finish };
