@@ -209,3 +209,17 @@ fn a_weight_that_was_written_and_not_told_was_nothing_to_change() {
     comes_to("7");
     assert_eq!(stage.run("finish", &[]).with_code(0).stdout, "nothing to change\n");
 }
+
+/// 22.05 forgets the address that it was told of a node when it starts, and its name is gone with its machine.
+#[test]
+fn the_previous_file_was_put_back_for_a_node_that_it_could_not_bring_back_either() {
+    let stage = Stage::on("22.05", |_| {}, |_| {});
+    limits(&stage, 2, 2);
+    stage.write("hosts", "127.0.0.1 c1-general-0001\n");
+    let stage = stage.running();
+    limits(&stage, 2, 4);
+    let ended = stage.run("finish", &[]).with_code(0);
+    let ended = ended.saying(&["warning: slurmctld runs, but not with c1-general-0002"]);
+    assert!(stage.read(CONF).contains("NodeName=c1-general-[0003-0004] "), "{ended:#?}");
+    assert!(!stage.slurm.node("c1-general-0004", "State").is_empty(), "{ended:#?}");
+}

@@ -118,11 +118,20 @@ async fn amiss(context: &Context, marked: &Marked, section: &str) -> Option<Stri
     let new = Config { nodes, ..Config::default() };
     let wanted: Hostlist = new.nodes.iter().flat_map(|def| def.names.iter()).collect();
     let old = marked.document.section(Markers::NODES).ok();
-    let old = old.and_then(|section| Config::parse(&section).ok());
-    let old = old.iter().flat_map(|config| &config.nodes).flat_map(|def| def.names.iter());
-    let gone = old.filter(|name| !wanted.contains(name)).filter_map(|it| NodeName::new(&it).ok());
-    let expected = Expected::new(&new, gone);
-    match expected.differing(&context.slurm.controller, Patience::USUAL).await {
+    let old = old.and_then(|section| Config::parse(&section).ok()).unwrap_or_default();
+    let names = old.nodes.iter().flat_map(|def| def.names.iter());
+    let gone = names.filter(|name| !wanted.contains(name)).filter_map(|it| NodeName::new(&it).ok());
+    let all = Expected::new(&new, gone);
+    let slurm = &context.slurm.controller;
+    match all.clone().but_for_kept(&old).differing(slurm, Patience::USUAL).await {
+        Ok(differing) if differing.is_empty() => {
+            // What the previous file would not bring back is no reason to go back to it.
+            let left = all.differing_now(slurm).await.unwrap_or_default();
+            if let Some(left) = unlike(&left, &new) {
+                context.warn(&left);
+            }
+            None
+        }
         Ok(differing) => unlike(&differing, &new),
         Err(error) => {
             Some(format!("slurmctld does not answer with the new file: {}", chain(&error)))

@@ -229,8 +229,11 @@ impl Executor<'_> {
 
     /// True if slurmctld comes to run with what slurm.conf has now.
     async fn has_taken(&self) -> bool {
-        let config = self.written.as_ref().unwrap_or(self.conf.config());
-        let expected = Expected::new(config, self.dropped.iter().cloned());
+        let (before, gone) = (self.conf.config(), self.dropped.iter().cloned());
+        let expected = match &self.written {
+            Some(written) => Expected::new(written, gone).but_for_kept(before),
+            None => Expected::new(before, gone),
+        };
         expected.runs(self.tools.slurm, Patience::LONG).await
     }
 

@@ -58,10 +58,26 @@ impl Expected {
             config.nodes.iter().filter(|def| wanted(def)).map(|def| def.names.clone()).collect()
         };
         Self {
-            fixed: of(|def| !def.is_cloud() && def.state != Some(NodeState::Future)),
+            fixed: of(is_fixed),
             elastic: of(NodeDef::is_cloud),
             gone: gone.into_iter().collect(),
         }
+    }
+
+    /// The same without nodes that are always there, and were so before: slurmctld leaves out those whose name it cannot look
+    /// up, whichever of the two files it reads.
+    #[must_use]
+    pub fn but_for_kept(mut self, before: &Config) -> Self {
+        let kept: Hostlist = before
+            .nodes
+            .iter()
+            .filter(|def| is_fixed(def))
+            .flat_map(|def| def.names.iter())
+            .collect();
+        for names in &mut self.fixed {
+            *names = names.difference(&kept);
+        }
+        self
     }
 
     /// True once slurmctld answers with these nodes, twice: it says that it has taken a file before it
@@ -95,6 +111,11 @@ impl Expected {
         }
     }
 
+    /// The same by one look at a slurmctld that has just answered.
+    pub async fn differing_now(&self, slurm: &dyn Controller) -> slurmctl::Result<Hostlist> {
+        self.seen(slurm, &mut Instant::now()).await
+    }
+
     /// What speaks against it now.
     async fn seen(
         &self,
@@ -122,6 +143,11 @@ impl Expected {
         let gone = self.gone.iter().map(NodeName::as_str).filter(|name| names.contains(name));
         lacking.chain(gone.map(str::to_owned)).collect()
     }
+}
+
+/// True of nodes that slurmctld always shows, if it knows where they are.
+fn is_fixed(def: &NodeDef) -> bool {
+    !def.is_cloud() && def.state != Some(NodeState::Future)
 }
 
 #[cfg(test)]
@@ -183,5 +209,15 @@ mod tests {
         assert_eq!(unlike(&none, &["n1"], true), "p1", "it is always there");
         assert_eq!(unlike(&gone, &["p1", "n4"], true), "n4");
         assert_eq!(unlike(&gone, &["p1", "n1", "n2", "n3"], false), "");
+    }
+
+    #[test]
+    fn a_file_was_not_taken_for_a_node_that_nobody_could_look_up_before_either() {
+        let before = Config::parse("NodeName=p[1-2]\nNodeName=n[1-2] State=CLOUD\n").unwrap();
+        let after = Config::parse("NodeName=p[1-3],n1\nNodeName=n2 State=CLOUD\n").unwrap();
+        let none = |expected: Expected| expected.unlike(&[], false).to_string();
+        assert_eq!(none(Expected::new(&after, [])), "p[1-3],n[1-2]");
+        let new = Expected::new(&after, []).but_for_kept(&before);
+        assert_eq!(none(new), "n1,p3,n2", "new, or elastic before");
     }
 }
