@@ -19,7 +19,11 @@ fn cluster(nodes: &str) -> Cluster {
 
 /// The section for `n[1-3]` below what others wrote.
 fn section(others: &str, version: SlurmVersion) -> slurmconf::Result<String> {
-    let text = format!("{POWER}{others}# STARTNODES\n# ENDNODES\n");
+    section_below(&format!("{POWER}{others}"), version)
+}
+
+fn section_below(text: &str, version: SlurmVersion) -> slurmconf::Result<String> {
+    let text = format!("{text}# STARTNODES\n# ENDNODES\n");
     let config = Config::parse(&text).unwrap();
     node_section(&cluster("n[1-3]"), &Document::parse(text), &config, version)
 }
@@ -57,4 +61,18 @@ fn nodes_that_a_default_line_above_spares_were_refused() {
     );
     let (config, document) = (Config::parse(&below).unwrap(), Document::parse(below));
     assert!(node_section(&cluster("n[1-3]"), &document, &config, version).is_err());
+}
+
+/// Whoever switches power saving on later does not come by `finish` again.
+#[test]
+fn nodes_were_not_spared_before_power_saving_was_on_for_a_partition_of_others() {
+    let version = SlurmVersion::new(24, 11);
+    for (parts, ours) in [("login", true), ("main", false), ("login,main", false)] {
+        let others = "NodeName=login1\nPartitionName=login Nodes=login1\n";
+        let text = format!("{others}SuspendExcParts={parts}\n");
+        for text in [text.clone(), format!("{POWER}{text}")] {
+            let section = section_below(&text, version).unwrap();
+            assert_eq!(section.contains("SuspendExcNodes=n[1-3]"), ours, "{text}{section}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use hostlist::Hostlist;
 use slurmconf::{
     Cluster, Config, DefinitionKind, Document, Line, Markers, NodeState, Problem, SlurmVersion,
-    Statement,
+    Statement, SuspendTime,
 };
 use std::fmt::Write as _;
 
@@ -48,7 +48,8 @@ pub(super) fn with_exclusions(
     let theirs = excluded_outside(config, document);
     whole.power.suspend_exc_nodes.clone_from(&theirs);
     let stoppable = whole.stoppable(&always, version);
-    let spared_by_part = !whole.power.suspend_exc_parts.is_empty() && stoppable.is_empty();
+    let spared_by_part = !whole.power.suspend_exc_parts.is_empty()
+        && powered(whole).stoppable(&always, version).is_empty();
     match theirs {
         Some(said) if !stoppable.is_empty() => {
             let line = format!("{said},{stoppable}");
@@ -63,6 +64,17 @@ pub(super) fn with_exclusions(
         Some(_) | None => {}
     }
     Ok(text)
+}
+
+/// The configuration when slurmctld switches nodes off, if it does not yet.
+fn powered(mut config: Config) -> Config {
+    let power = &mut config.power;
+    let _ = power.suspend_program.get_or_insert_default();
+    let _ = power.resume_program.get_or_insert_default();
+    if power.suspend_time == SuspendTime::Never {
+        power.suspend_time = SuspendTime::Seconds(0);
+    }
+    config
 }
 
 /// What `SuspendExcNodes` says outside the section of the document, there or in another file; of several the last.
