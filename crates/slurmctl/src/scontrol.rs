@@ -312,7 +312,9 @@ impl Controller for Scontrol {
             );
         };
         let (program, arguments) = (Path::new(program), arguments.to_vec());
-        let runner = Runner { timeout: self.config.restart_timeout, ..self.runner.clone() };
+        let mut runner = Runner { timeout: self.config.restart_timeout, ..self.runner.clone() };
+        // They are for what we read; where no service manager starts it, slurmctld would run with them.
+        runner.environment.retain(|(name, _)| name != "LC_ALL" && name != "TZ");
         let printed = runner.run(program, &arguments).await?;
         if printed.code != Some(0) {
             // None of Slurm's words: 'not found' is no node here.

@@ -275,6 +275,20 @@ async fn a_restart_command_that_does_not_work_is_no_unknown_node() {
     assert_eq!(error.message(), Some("Node Invalid node name not found"));
 }
 
+/// Its reservations and scrontab then ran by another clock.
+#[tokio::test]
+async fn a_slurmctld_that_a_script_starts_ran_with_the_time_zone_of_what_we_read() {
+    let (dir, mut config) = programs("echo a = b");
+    let (restart, seen) = (dir.path().join("restart"), dir.path().join("seen"));
+    fs::write(&restart, format!("#!/bin/sh\nenv > {}\n", seen.display())).unwrap();
+    fs::set_permissions(&restart, fs::Permissions::from_mode(0o755)).unwrap();
+    config.restart = vec![restart.display().to_string()];
+    connect(config).await.restart().await.unwrap();
+    let seen = fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("PATH=/usr/bin:/bin"), "{seen}");
+    assert!(!seen.contains("TZ=") && !seen.contains("LC_ALL="), "{seen}");
+}
+
 #[tokio::test]
 async fn a_restart_does_not_outlast_its_deadline_by_a_command() {
     let (_dir, mut config) = programs("exec sleep 1000");
