@@ -186,12 +186,16 @@ fn unanswered(trouble: &Trouble) -> String {
 
 /// Whether the cloud would allow all nodes at once.
 async fn limits(context: &Context, inputs: &Inputs) -> Vec<Point> {
-    match context.cloud.limits().await {
-        Ok(limits) => quota::points(&limits, &inputs.cluster.nodes, &context.site),
+    let limits = match context.cloud.limits().await {
+        Ok(limits) => limits,
         Err(error) => {
-            vec![Odd(format!("limits of the cloud cannot be read: {}", chain(&error)))]
+            return vec![Odd(format!("limits of the cloud cannot be read: {}", chain(&error)))];
         }
-    }
+    };
+    let asked = limits.iter().any(|limit| limit.name == quota::MEMORY);
+    let shapes = if asked { context.cloud.shapes().await } else { Ok(Vec::new()) };
+    let (shapes, nodes) = (shapes.unwrap_or_default(), &inputs.cluster.nodes);
+    quota::points(&limits, &shapes, nodes, &context.site)
 }
 
 /// Whether the cloud has what the nodes want where they want it.

@@ -2,7 +2,7 @@
 
 use super::Point::{self, Odd, Well};
 use super::places::first;
-use cloud_core::{Limit, Zone};
+use cloud_core::{Limit, Shape, Zone};
 use provision::Site;
 use slurmconf::NodeDef;
 use std::collections::BTreeMap;
@@ -10,10 +10,18 @@ use std::collections::BTreeMap;
 /// How much of what is needed where, by the cloud's names.
 type Needs = BTreeMap<(String, Option<String>), u64>;
 
-/// What the cloud would not allow.
-pub(super) fn points(limits: &[Limit], nodes: &[NodeDef], site: &Site) -> Vec<Point> {
+/// The limit of memory, where a cloud has one.
+pub(super) const MEMORY: &str = "ram_mib";
+
+/// What the cloud would not allow, where these are its shapes.
+pub(super) fn points(
+    limits: &[Limit],
+    shapes: &[Shape],
+    nodes: &[NodeDef],
+    site: &Site,
+) -> Vec<Point> {
     let count: usize = nodes.iter().map(|node| node.names.len()).sum();
-    let needs = needs(nodes, site);
+    let needs = needs(nodes, shapes, site);
     let mut known = 0;
     let mut points = Vec::new();
     for ((name, zone), need) in &needs {
@@ -40,7 +48,7 @@ pub(super) fn points(limits: &[Limit], nodes: &[NodeDef], site: &Site) -> Vec<Po
     points
 }
 
-fn needs(nodes: &[NodeDef], site: &Site) -> Needs {
+fn needs(nodes: &[NodeDef], shapes: &[Shape], site: &Site) -> Needs {
     let mut needs = Needs::new();
     for node in nodes {
         let count = u64::try_from(node.names.len()).unwrap_or(u64::MAX);
@@ -52,8 +60,13 @@ fn needs(nodes: &[NodeDef], site: &Site) -> Needs {
         };
         need("instances".to_owned(), None, 1);
         need("cores".to_owned(), None, u64::from(topology.cpus));
-        need("ram_mib".to_owned(), None, node.real_memory.unwrap_or_default());
-        let Some(place) = first(node, site) else {
+        let place = first(node, site);
+        let shape =
+            place.as_ref().and_then(|it| shapes.iter().find(|shape| shape.name == it.shape));
+        // The cloud counts all of it; `RealMemory` is what is surely left of it.
+        let memory = shape.map(|shape| shape.memory_mib).or(node.real_memory);
+        need(MEMORY.to_owned(), None, memory.unwrap_or_default());
+        let Some(place) = place else {
             continue;
         };
         if let Some(family) = family(place.shape.as_str()) {
@@ -76,6 +89,7 @@ fn family(shape: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cloud_core::ShapeName;
     use provision::Identity;
     use slurmconf::Config;
 
@@ -84,10 +98,14 @@ mod tests {
     }
 
     fn odd(limits: &[Limit], conf: &str) -> Vec<String> {
+        odd_of(limits, &[], conf)
+    }
+
+    fn odd_of(limits: &[Limit], shapes: &[Shape], conf: &str) -> Vec<String> {
         let nodes = Config::parse(conf).unwrap().nodes;
         let mut site = Site::new(Identity::cluster("c1"));
         site.zone_root = Some("PHX-AD-".to_owned());
-        let points = points(limits, &nodes, &site);
+        let points = points(limits, shapes, &nodes, &site);
         let odd = |point| match point {
             Odd(text) => Some(text),
             Point::Wrong(_) | Well(_) => None,
@@ -128,6 +146,17 @@ mod tests {
             said[0].contains("16 of cores") && said[1].contains("32000 of ram_mib"),
             "{said:?}"
         );
+    }
+
+    /// Nova refused those beyond, as it counts all of a flavor's memory.
+    #[test]
+    fn memory_that_an_openstack_counts_was_taken_for_what_slurm_counts() {
+        let conf = "NodeName=a[1-40] CPUs=4 RealMemory=7463 Features=shape=m1.large\n";
+        let all = [limit("ram_mib", None, Some(300_000))];
+        let shapes = |name: &str| [Shape::new(ShapeName::new(name), 4, 8192)];
+        assert_eq!(odd_of(&all, &shapes("m1.small"), conf), Vec::<String>::new(), "not known");
+        let said = odd_of(&all, &shapes("m1.large"), conf);
+        assert!(said[0].contains("327680 of ram_mib"), "{said:?}");
     }
 
     #[test]
