@@ -227,8 +227,9 @@ async fn proven(context: &Context, marked: &Marked, section: &str) -> bool {
         Err(why) => {
             let what = match why {
                 prove::Failure::Untried(_) => "the new file could not be tried",
-                prove::Failure::Refused(_) | prove::Failure::Silent(_) => {
-                    "slurmctld refuses the new file"
+                prove::Failure::Refused(_) => "slurmctld refuses the new file",
+                prove::Failure::Silent(_) => {
+                    "a throw-away slurmctld does not come up with the new file"
                 }
             };
             let why = chain(&why);

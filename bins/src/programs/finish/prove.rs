@@ -40,7 +40,7 @@ pub(super) enum Failure {
     #[error("{0}")]
     Refused(String),
     /// slurmctld did not answer.
-    #[error("no answer within {PATIENCE:?}: {0}")]
+    #[error("no answer within {PATIENCE:?}: {0}; --no-prove goes on without a trial")]
     Silent(String),
 }
 

@@ -116,6 +116,13 @@ fn rewritten(line: &Line<'_>, statement: &Statement<'_>) -> Option<String> {
         Statement::Parameter(pair) if is_in(&PROGRAMS, &pair.key) => {
             Some(format!("{}=/bin/true", pair.key))
         }
+        Statement::Parameter(pair) if is_in(&["CommunicationParameters"], &pair.key) => {
+            // The trial's own address is of IPv4.
+            let kept =
+                pair.value.split(',').filter(|it| !it.trim().eq_ignore_ascii_case("DisableIPv4"));
+            let kept = kept.collect::<Vec<_>>().join(",");
+            (!kept.is_empty()).then(|| format!("{}={kept}", pair.key))
+        }
         Statement::Definition(node) if node.kind == DefinitionKind::Node => {
             let placed = node.attributes.iter().any(|pair| {
                 let is = |word: &str| pair.key.eq_ignore_ascii_case(word);
@@ -214,6 +221,19 @@ mod tests {
         for word in ["jwt", "token"] {
             assert!(!text.contains(word), "{word}: {text}");
         }
+    }
+
+    #[test]
+    fn a_trial_was_never_reached_where_slurm_speaks_ipv6_alone() {
+        let lines = |value: &str| {
+            let text = trial(&[("slurm.conf", &format!("communicationparameters={value}\n"))]);
+            let lines = text.lines().filter(|line| line.starts_with("communication"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let kept = ["communicationparameters=EnableIPv6,NoAddrCache"];
+        assert_eq!(lines("EnableIPv6,disableipv4,NoAddrCache"), kept);
+        assert_eq!(lines("EnableIPv6,NoAddrCache"), kept);
+        assert!(lines("DisableIPv4").is_empty());
     }
 
     #[test]
