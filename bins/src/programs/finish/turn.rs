@@ -7,6 +7,7 @@ use crate::wiring::Purpose;
 use provision::state::give_to_directory;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -49,7 +50,10 @@ pub(in crate::programs) async fn open(
 }
 
 fn lockable(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    // The directory is another's, and root empties what it locks.
+    let file = options.custom_flags(nix::libc::O_NOFOLLOW).open(path)?;
     give_to_directory(path);
     Ok(file)
 }
@@ -105,5 +109,16 @@ mod tests {
         assert!(taken(&file, "finish"));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("finish, process "), "{text:?}");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_lock_had_root_empty_what_it_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join(LOCK), folder.path().join("other"));
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(lockable(&path).is_err());
+        assert!(!other.exists());
+        std::fs::write(&other, "precious").unwrap();
+        assert!(lockable(&path).is_err());
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 /// they write.
 pub(super) fn points(context: &Context, common: &Common) -> Vec<Point> {
     let config = common.config.as_deref().unwrap_or(Path::new(CONFIG));
-    let mut points: Vec<Point> = others_write(config).into_iter().collect();
+    let mut points = others_write(config);
     let name = context.slurm.config.get("SlurmUser").unwrap_or("root");
     let Some(user) = Whose::named(name) else {
         points.push(Wrong(format!("SlurmUser={name}: there is no such user on this host")));
@@ -40,16 +40,25 @@ pub(super) fn points(context: &Context, common: &Common) -> Vec<Point> {
     points
 }
 
-/// Whoever can write the configuration can have any machine launched.
-fn others_write(path: &Path) -> Option<Point> {
-    let mode = metadata(path).ok()?.mode();
-    (mode & 0o022 != 0).then(|| {
-        let path = path.display();
+/// Whoever can write the configuration can have any machine launched, and whoever calls us runs the commands that it names.
+fn others_write(path: &Path) -> Vec<Point> {
+    let Ok(found) = metadata(path) else { return Vec::new() };
+    let (mode, owner) = (found.mode(), Uid::from_raw(found.uid()));
+    let path = path.display();
+    let by_mode = (mode & 0o022 != 0).then(|| {
+        let mode = mode & 0o7777;
+        Odd(format!("{path} can be written by others (mode {mode:o}): chmod go-w {path}"))
+    });
+    let by_owner = (!owner.is_root() && owner != getuid()).then(|| {
+        let user = User::from_uid(owner).ok().flatten();
+        let group = user.as_ref().map_or(Gid::from_raw(found.gid()), |user| user.gid);
+        let name = user.map_or_else(|| owner.to_string(), |user| user.name);
         Odd(format!(
-            "{path} can be written by others (mode {:o}): chmod go-w {path}",
-            mode & 0o7777
+            "{path} belongs to {name}, who can have you run any command by its restart_command or slurm_bin: chown \
+             root:{group} {path}, and chmod g+r {path}"
         ))
-    })
+    });
+    by_mode.into_iter().chain(by_owner).collect()
 }
 
 /// Whether a file can be replaced as a whole.
@@ -97,5 +106,27 @@ impl Whose {
             0o002
         };
         found.mode() & bit != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    #[test]
+    fn a_configuration_of_slurms_user_whose_commands_root_runs_was_well() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(others_write(file.path()).is_empty());
+        set_permissions(file.path(), Permissions::from_mode(0o664)).unwrap();
+        assert_eq!(others_write(file.path()).len(), 1);
+        set_permissions(file.path(), Permissions::from_mode(0o744)).unwrap();
+        // Only root can give it away.
+        if getuid().is_root() {
+            chown(file.path(), Some(12_345), Some(12_346)).unwrap();
+            let points = others_write(file.path());
+            assert!(matches!(&points[..], [Odd(text)] if text.contains("chown root:12346 ")));
+        }
     }
 }
