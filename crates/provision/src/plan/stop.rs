@@ -68,8 +68,12 @@ pub(super) fn runs_job(state: &NodeState) -> bool {
     state.has_job() && !state.is_down() && !is_going(state)
 }
 
+/// True if Slurm lets go of the node. What has a job, or comes up, and is only to be powered down is not
+/// let go of yet: Slurm waits for that, and calls us then.
 fn is_going(state: &NodeState) -> bool {
-    state.is_powering_down() || state.is_to_power_down() || state.is_powered_down()
+    let in_use = state.has_job() || state.is_powering_up();
+    let to_go = state.is_to_power_down() && !in_use;
+    state.is_powering_down() || state.is_powered_down() || to_go
 }
 
 /// Plans the end of every instance with the cluster's tags, known to slurm.conf or not, and in
