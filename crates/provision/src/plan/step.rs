@@ -31,7 +31,7 @@ pub enum Step {
         node: NodeName,
         /// Its instance.
         id: InstanceId,
-        /// Its address, if the listing has it.
+        /// Its address, if it runs and the listing has it.
         address: Option<IpAddr>,
     },
     /// Start a stopped instance, once it has stopped, and go on as for one that is there.

@@ -52,9 +52,9 @@ pub(super) fn bring_up_as(
         return Ok(Step::Reboot { node, id, how: Reboot::Soft });
     }
     match (&one.state, world.site.policies.stopped) {
-        (InstanceState::Pending | InstanceState::Running, _) => {
-            Ok(Step::Adopt { node, id, address: one.address })
-        }
+        // An address before it runs says nothing: it may fail yet, as Nova's do for lack of room.
+        (InstanceState::Pending, _) => Ok(Step::Adopt { node, id, address: None }),
+        (InstanceState::Running, _) => Ok(Step::Adopt { node, id, address: one.address }),
         (InstanceState::Stopping | InstanceState::Stopped, Stopped::Start) => {
             Ok(Step::StartStopped { node, id })
         }
