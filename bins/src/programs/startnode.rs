@@ -53,7 +53,7 @@ In slurm.conf:
   ResumeFailProgram=/usr/local/bin/startnode-failed
 
 Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage, configuration
-or resume file (nothing done in the cloud; nodes that Slurm waits for go back to it).";
+or resume file (nothing done in the cloud; if Slurm called, the nodes go back to it).";
 
 /// How old a machine may be that slurmctld has called us for: one that is older booted for an earlier wish, and slurmctld
 /// does not believe in it. A minute more than none, as clocks differ and booting takes its time.
@@ -79,15 +79,21 @@ pub async fn run(arguments: Arguments) -> u8 {
             if arguments.failed || arguments.common.dry_run {
                 return code;
             }
-            if !reboot {
+            if !reboot && has_called(&environment) {
                 give_back(&arguments, &environment, &trouble).await;
-            } else if let Ok(names) = arguments.nodes.node_names() {
+            } else if reboot && let Ok(names) = arguments.nodes.node_names() {
                 super::rebuild::tell_unbegun("startnode", &arguments.common, &names, &trouble)
                     .await;
             }
             code
         }
     }
+}
+
+/// True if slurmctld waits for us: by hand, another `startnode` may well have the nodes in hand. A Slurm that was built
+/// without JSON writes no file.
+fn has_called(environment: &Environment) -> bool {
+    environment.get("SLURM_RESUME_FILE").is_some() || environment.is_slurmctlds()
 }
 
 /// By hand, what stands behind the list is no feature, but a node that would not be started.
@@ -101,8 +107,6 @@ async fn give_back(arguments: &Arguments, environment: &Environment, trouble: &T
     let (level, text) = match given_back(arguments, environment, trouble).await {
         Ok(nodes) if nodes.is_empty() => return,
         Ok(nodes) => (Level::Info, format!("given back to Slurm: {nodes}")),
-        // By hand nobody waits for the nodes.
-        Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return,
         Err(why) => (Level::Error, format!("not given back to Slurm, which waits for them: {why}")),
     };
     crate::context::output(common, environment).complain(&text);
@@ -126,8 +130,6 @@ async fn given_back(
             environment = crate::context::own_environment(common, &settings, environment);
             (settings.paths, String::new())
         }
-        // Only slurmctld itself has said which Slurm is meant.
-        Err(_) if environment.get("SLURM_RESUME_FILE").is_none() => return Ok(Hostlist::new()),
         Err(_) => (crate::context::legible_paths(common), "configuration: ".to_owned()),
     };
     let slurm = wiring::slurm(common, &paths, &environment).await?.controller;
@@ -180,7 +182,7 @@ async fn begin(
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;
     }
-    context.site.policies.oldest = file.map(|_by_slurmctld| OLDEST);
+    context.site.policies.oldest = has_called(&context.environment).then_some(OLDEST);
     let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
     let code = context
         .with_run(common, async |run: &Run<'_>| {

@@ -182,17 +182,25 @@ fn machines_ran_on_for_want_of_things_that_their_end_does_not_need() {
 
 #[test]
 fn a_node_waited_for_its_timeout_as_the_cloud_could_not_be_opened() {
-    let stage = Stage::new().running();
-    let name = format!("nodename={NODE}");
-    let _ = stage.slurm.ask("scontrol", &["update", &name, "state=power_up"]);
+    let stage = awaited();
     let said = || stage.slurm.node(NODE, "State");
-    wait("node on its way up", || said().contains("POWERING_UP").then_some(()), said);
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
-    stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config", "given back to Slurm"]);
+    let ended = resumed(&stage, r#"{"jobs":[]}"#).with_code(2);
+    let _ = ended.saying(&[".oci/config", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     // Without the mark, a later timeout of the node was taken for an administrator's word, and it stayed down.
     let node = stage.slurm.ask("scontrol", &["show", "node", NODE]);
     assert!(node.contains("Reason=elastic: "), "{node}");
+}
+
+/// slurmctld's own startnode had the node in hand, and waited for a machine that was well.
+#[test]
+fn a_start_by_hand_that_could_not_open_the_cloud_gave_back_the_node_of_another() {
+    let stage = awaited();
+    fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    let by_hand = stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config"]);
+    assert!(stage.slurm.node(NODE, "State").contains("POWERING_UP"), "{by_hand:?}");
+    assert!(!by_hand.stderr.contains("given back"), "{by_hand:?}");
 }
 
 /// The first listing failed, the next did not, and nobody had been asked.
