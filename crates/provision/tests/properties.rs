@@ -8,6 +8,7 @@
 mod random;
 
 use cloud_core::InstanceId;
+use hostlist::NodeName;
 use proptest::prelude::*;
 use provision::plan::{self, Plan, Step, lint};
 use random::Chance;
@@ -87,8 +88,16 @@ proptest! {
     fn nothing_is_ended_at_first_sight(chance in random::chance()) {
         chance.look(|world| {
             let (plan, seen) = plan::reconcile(&plan::Sightings::default(), world);
+            let asleep = |node: &NodeName| {
+                world.node(node).is_some_and(|known| known.state.is_powered_down())
+                    && !world.is_busy(node)
+            };
             for step in plan.steps() {
-                let mild = matches!(step, Step::SetAddress { .. } | Step::ReturnToService { .. });
+                let mild = match step {
+                    Step::SetAddress { .. } | Step::ReturnToService { .. } => true,
+                    Step::Drain { nodes, .. } => nodes.iter().all(asleep),
+                    _ => false,
+                };
                 prop_assert!(mild, "{plan}");
             }
             if !world.fleet.is_complete() || world.slurm.is_none() {

@@ -4,14 +4,18 @@
 
 mod common;
 
-use common::{Bed, names};
+use cloud_core::memory::{Settings, Span};
+use cloud_core::{InstanceState, Provider as _};
+use common::{Bed, groups, names, node};
 use hostlist::NodeName;
-use provision::run;
 use provision::state::{Document, Event, MemoryState, NodeLock, Result, State};
+use provision::{Outcome, run};
+use slurmctl::memory::Call;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio::time::sleep;
 
 /// A state that counts how often its documents are written.
 #[derive(Debug, Default)]
@@ -67,4 +71,57 @@ async fn the_rests_of_many_nodes_were_written_one_by_one() {
     let stored = state.load(Document::Cooldowns).unwrap().unwrap();
     assert_eq!(stored.matches("\"node\":").count(), 50, "{stored}");
     assert_eq!(written.load(Ordering::Relaxed), 1);
+}
+
+/// What slurmctld asks for in the next four minutes, with a reconcile in each.
+async fn four_minutes(bed: &Bed) -> BTreeSet<NodeName> {
+    let mut called = BTreeSet::new();
+    for second in 0..240 {
+        sleep(Duration::from_secs(1)).await;
+        for call in bed.slurm.tick() {
+            match call {
+                Call::Resume { request, .. } => called.extend(request.all.node_names().unwrap()),
+                Call::Suspend { nodes } => {
+                    let nodes = nodes.node_names().unwrap();
+                    bed.run(async |run| run::stop(run, &nodes).await).await;
+                }
+                _ => {}
+            }
+        }
+        if second % 60 == 0 {
+            bed.run(async |run| run::reconcile(run).await).await;
+        }
+    }
+    called
+}
+
+/// Its machine does not go, or somebody has it in hand: the node was the first in Slurm's order, and the job got no other.
+#[tokio::test(start_paused = true)]
+async fn a_job_was_kept_on_a_node_that_could_not_come_up() {
+    for state in [InstanceState::Terminating, InstanceState::Other("RESCUE".to_owned())] {
+        let mut settings = Settings::default();
+        settings.terminate = Span::millis(36_000_000, 36_000_000);
+        let bed = Bed::with("n[1-2]", settings);
+        bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
+        let old = bed.live().remove(0).id;
+        if state == InstanceState::Terminating {
+            bed.cloud.terminate(&old).await.unwrap();
+        } else {
+            assert!(bed.cloud.force(&old, state.clone()));
+        }
+        // What is listed is a little behind.
+        sleep(Duration::from_secs(5)).await;
+        let (_, request) = bed.job(1).await;
+        let (nodes, jobs) = (names("n1"), groups(&request));
+        let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{state}: {report:?}");
+        assert_eq!(four_minutes(&bed).await, BTreeSet::from([node("n2")]), "{state}");
+        let known = bed.slurm.node("n1").unwrap();
+        assert!(known.state.has_drain(), "{state}: {}", known.state);
+        assert!(known.reason_text().contains("want of a machine"), "{}", known.reason_text());
+        assert!(bed.cloud.force(&old, InstanceState::Terminated));
+        sleep(bed.site.policies.cooldown).await;
+        bed.run(async |run| run::reconcile(run).await).await;
+        assert!(!bed.slurm.node("n1").unwrap().state.has_drain(), "{state}: tried again");
+    }
 }

@@ -6,7 +6,7 @@ use crate::report::Cause;
 use crate::site::Pool;
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Engine<'_> {
     /// Closes a pool at once, for all nodes of this run and for other runs.
@@ -15,6 +15,23 @@ impl Engine<'_> {
         self.change_cooldowns(|all| all.close(pool.clone(), cause, now, pause));
         let event = self.tools.event(EventKind::Cooling);
         self.tools.note(&event.because(format!("{pool}: {}", cause.words())));
+    }
+
+    /// Lets those of the nodes rest that failed by themselves, so that Slurm does not give the same ones to
+    /// the next job: reconciliation keeps them away where there are others.
+    pub(super) fn rest(&mut self, nodes: &BTreeSet<NodeName>) {
+        let (now, pause) = (self.tools.now(), self.site.policies.cooldown);
+        let cause = |node: &NodeName| Some(self.works.get(node)?.failure.as_ref()?.cause);
+        let failed = nodes.iter().filter_map(|node| Some((node.clone(), cause(node)?)));
+        let own: Vec<(NodeName, Cause)> = failed.filter(|(_, cause)| is_own(*cause)).collect();
+        if own.is_empty() || pause.is_zero() {
+            return;
+        }
+        self.change_cooldowns(|all| {
+            for (node, cause) in &own {
+                all.rest(node.clone(), *cause, now, pause);
+            }
+        });
     }
 
     /// Opens the pools that the node was trying: one of them has given it a machine.
@@ -45,5 +62,26 @@ impl Engine<'_> {
         if !cooldowns::change(self.tools.state, change) {
             self.passed.warnings.insert("the cool-downs could not be stored".to_owned());
         }
+    }
+}
+
+/// True if another node may well come up where this one did not. What the cloud has for nobody at the moment
+/// is no node's own, and what we refuse, reconciliation sees by itself.
+fn is_own(cause: Cause) -> bool {
+    match cause {
+        Cause::Timeout | Cause::Conflict | Cause::Invalid | Cause::NotFound => true,
+        Cause::Capacity
+        | Cause::Quota
+        | Cause::Throttled
+        | Cause::Unavailable
+        | Cause::Ambiguous
+        | Cause::Unauthenticated
+        | Cause::Forbidden
+        | Cause::Protocol
+        | Cause::Cooling
+        | Cause::JobIncomplete
+        | Cause::Refused
+        | Cause::Slurm
+        | Cause::Cancelled => false,
     }
 }

@@ -105,6 +105,7 @@ impl<'a> Engine<'a> {
                 for node in &nodes {
                     self.given_back(node, taken.word(node), &reason);
                 }
+                self.rest(&taken.nodes);
                 self.release_groups(&nodes);
             }
             Message::Release(nodes, _) => {

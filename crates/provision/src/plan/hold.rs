@@ -22,9 +22,17 @@ pub(super) fn full_reason(why: &str) -> Reason {
     Reason::new(&format!("{FULL}{why}"))
 }
 
+/// The same for one that is to last until the node may be tried again, which by itself could not be had.
+const UNABLE: &str = "elastic: drained for want of a machine: ";
+
+/// The reason of such a drain.
+pub(super) fn unable_reason(why: &str) -> Reason {
+    Reason::new(&format!("{UNABLE}{why}"))
+}
+
 /// True if we drained the node because it could not be had.
 pub(super) fn is_full(node: &Node) -> bool {
-    ours(node) && node.reason_text().starts_with(FULL)
+    ours(node) && [FULL, UNABLE].iter().any(|words| node.reason_text().starts_with(words))
 }
 
 /// A reason that we know again as ours.

@@ -7,14 +7,15 @@ mod sightings;
 pub use sightings::Sightings;
 
 use super::deploy::with_files;
-use super::hold::full_reason;
 use super::stop::is_theirs;
 use super::untold::untold;
 use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
 use crate::order::by_number;
 use crate::world::World;
 use cloud_core::Instance;
+use full::Shut;
 use hostlist::NodeName;
+use slurmctl::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +32,7 @@ use std::time::{Duration, SystemTime};
 /// | failed instance beside one that works | terminated |
 /// | several instances that could be the node | told |
 /// | node down and powered down, for no lasting reason | returned to service after its rest |
-/// | node asleep whose every place cools down, where its partition has others | drained until that is over |
+/// | node asleep whose every place cools down, that rests after a start, or whose instance somebody has in hand, where its partition has others | drained until that is over |
 /// | address in Slurm not the instance's | told to Slurm, if the node does not answer |
 /// | image not the configured one | told |
 /// | node that we drained, and have let go of | undrained, if it could run a job or is elastic |
@@ -90,9 +91,9 @@ struct Look<'a> {
     world: World<'a>,
     before: &'a Sightings,
     /// Nodes that cannot be had for now, where others can, and why.
-    full: BTreeMap<NodeName, String>,
+    full: BTreeMap<NodeName, Shut>,
     /// Those of them that are to be drained, by the reason.
-    drains: BTreeMap<String, Vec<NodeName>>,
+    drains: BTreeMap<Reason, Vec<NodeName>>,
     seen: Sightings,
     steps: Vec<Step>,
     findings: Vec<Finding>,
@@ -162,8 +163,7 @@ impl Look<'_> {
     /// One step for all nodes with the same reason.
     fn drain_full(&mut self) {
         let drains = std::mem::take(&mut self.drains).into_iter();
-        self.steps
-            .extend(drains.map(|(why, nodes)| Step::Drain { nodes, reason: full_reason(&why) }));
+        self.steps.extend(drains.map(|(reason, nodes)| Step::Drain { nodes, reason }));
     }
 
     /// Instances of ours that are no node's.

@@ -1,5 +1,6 @@
 //! One node compared.
 
+use super::full::{Shut, in_hand};
 use super::{Found, Look};
 use crate::cooldown::Cooldown;
 use crate::plan::hold::{covered, is_full, not_back, ours};
@@ -65,6 +66,9 @@ impl<'a> Look<'a> {
             return;
         }
         if here.iter().any(|instance| is_theirs(instance)) {
+            if state.is_powered_down() && !state.is_powering_up() && !state.is_down() {
+                self.make_way(known, node);
+            }
             self.in_hand(node, here);
             return;
         }
@@ -94,9 +98,7 @@ impl<'a> Look<'a> {
     /// An instance that somebody rescues, or has paused or put on a shelf: theirs, and the node with
     /// it, until it is in a state that we know.
     fn in_hand(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
-        let theirs = here.iter().find(|instance| is_theirs(instance));
-        let text = theirs.map(|instance| format!("{} is {}", instance.id, instance.state));
-        let text = text.unwrap_or_default();
+        let text = in_hand(&here).unwrap_or_default();
         self.tell(Found { kind: FindingKind::Held, node, instances: here, text });
     }
 
@@ -169,21 +171,22 @@ impl<'a> Look<'a> {
 
     /// Keeps jobs away from a node that cannot be had for now, where they can have others.
     fn make_way(&mut self, known: &Node, node: &'a NodeName) {
-        let Some(why) = self.full.get(node).cloned() else {
+        let Some(Shut { text, reason }) = self.full.get(node).cloned() else {
             return;
         };
         if known.state.has_drain() || self.world.is_busy(node) {
             return;
         }
-        self.drains.entry(why.clone()).or_default().push(node.clone());
-        let found = Found { kind: FindingKind::Full, node, instances: Vec::new(), text: why };
+        self.drains.entry(reason).or_default().push(node.clone());
+        let found = Found { kind: FindingKind::Full, node, instances: Vec::new(), text };
         self.note(found, Handling::Mended);
     }
 
     /// Drained because it could not be had: until it can, or until there is no other either.
     fn kept_away(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
-        if let Some(why) = self.full.get(node).filter(|_| here.is_empty()) {
-            let text = why.clone();
+        let may_be_had = here.iter().any(|instance| !is_theirs(instance));
+        if let Some(shut) = self.full.get(node).filter(|_| !may_be_had) {
+            let text = shut.text.clone();
             self.tell(Found { kind: FindingKind::Resting, node, instances: here, text });
         } else {
             let text = "may be had again".to_owned();
