@@ -4,7 +4,7 @@
 
 mod common;
 
-use cloud_core::memory::Trouble;
+use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{ErrorKind, InstanceState, Operation};
 use common::{Bed, groups, names, node};
 use provision::state::StateDir;
@@ -132,6 +132,21 @@ async fn a_machine_that_stopped_on_its_way_up_was_waited_for_to_the_end() {
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
     assert!(Instant::now() - stopped < Duration::from_mins(1), "{report:?}");
     assert!(bed.live().is_empty(), "{report:?}");
+}
+
+/// As bare metal does, with a ResumeTimeout to match.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_takes_minutes_to_go_was_not_waited_for() {
+    let mut settings = Settings::default();
+    settings.terminate = Span::millis(240_000, 240_000);
+    let mut bed = Bed::with("n1", settings);
+    bed.site.policies.deadline = Duration::from_mins(19);
+    let nodes = names("n1");
+    bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    bed.run(async |run| run::stop(run, &nodes).await).await;
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+    assert_eq!(bed.live().len(), 1, "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -100,7 +100,10 @@ impl Engine<'_> {
             Aim::Up(_) => then == Then::Launch,
         };
         if certain && !told.is_empty() {
-            let until = Instant::now() + LEAVING;
+            let now = Instant::now();
+            // Bare metal takes its time to go; half of what is left is for the boot.
+            let half = self.deadline.saturating_duration_since(now) / 2;
+            let until = now + LEAVING.max(half);
             work.goes(Phase::AwaitGone { ids: told, until, then });
             return;
         }
