@@ -8,7 +8,7 @@ use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{ErrorKind, InstanceState, Operation};
 use common::{Bed, groups, names, node};
 use provision::state::StateDir;
-use provision::{Outcome, run};
+use provision::{Outcome, Stopped, run};
 use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -132,6 +132,26 @@ async fn a_machine_that_stopped_on_its_way_up_was_waited_for_to_the_end() {
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
     assert!(Instant::now() - stopped < Duration::from_mins(1), "{report:?}");
     assert!(bed.live().is_empty(), "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_still_stopping_was_never_started() {
+    let mut bed = Bed::new("n1");
+    bed.site.policies.stopped = Stopped::Start;
+    let nodes = names("n1");
+    bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    let old = bed.live().remove(0).id;
+    assert!(bed.cloud.force(&old, InstanceState::Stopping));
+    // What is listed is a little behind.
+    sleep(Duration::from_secs(5)).await;
+    let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
+    let off = async {
+        sleep(Duration::from_secs(30)).await;
+        assert!(bed.cloud.force(&old, InstanceState::Stopped));
+    };
+    let (report, ()) = tokio::join!(start, off);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].instance.as_deref(), Some(old.as_str()));
 }
 
 /// As bare metal does, with a ResumeTimeout to match.

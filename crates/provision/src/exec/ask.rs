@@ -359,10 +359,16 @@ impl Engine<'_> {
             return;
         }
         match result {
-            Ok(()) => work.goes(Phase::Watch(id.clone())),
+            Ok(()) => {
+                work.unstarted = 0;
+                work.goes(Phase::Watch(id.clone()));
+            }
             Err(error) => match error.kind() {
                 // Started by another hand, or not yet stopped: the look tells.
-                ErrorKind::Ambiguous | ErrorKind::Conflict => work.goes(Phase::Watch(id.clone())),
+                ErrorKind::Ambiguous | ErrorKind::Conflict => {
+                    work.unstarted += 1;
+                    work.goes(Phase::Watch(id.clone()));
+                }
                 ErrorKind::Throttled | ErrorKind::Unavailable
                     if work.retries(MOST_TRIES, error.retry_after()) => {}
                 ErrorKind::Throttled

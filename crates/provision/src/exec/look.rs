@@ -21,6 +21,9 @@ use tokio::time::Instant;
 const MISSED: u32 = 2;
 const MISSED_NEW: u32 = 4;
 
+/// How often a stopped instance is told to start.
+const MOST_STARTS: u32 = 3;
+
 /// What a look showed.
 pub(super) struct Look {
     listed: Result<Vec<Instance>, Error>,
@@ -142,7 +145,7 @@ impl<'a> Engine<'a> {
             (InstanceState::Terminating | InstanceState::Terminated, _) => {
                 self.lost(node, instance);
             }
-            (InstanceState::Stopped, _) => self.stopped(node),
+            (InstanceState::Stopped, _) => self.stopped(node, &instance.id),
             (
                 InstanceState::Pending
                 | InstanceState::Running
@@ -153,11 +156,16 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Stopped while it was started: the first looks may show what was before.
-    fn stopped(&mut self, node: &NodeName) {
+    /// Stopped while it was started: the first looks may show what was before, and a start that came while
+    /// it was still stopping is asked for again.
+    fn stopped(&mut self, node: &NodeName, id: &InstanceId) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
+        if (1..MOST_STARTS).contains(&work.unstarted) {
+            work.goes(Phase::Start(id.clone()));
+            return;
+        }
         work.stalled += 1;
         if work.stalled > MISSED_NEW {
             let text = "the instance stopped while it was started";

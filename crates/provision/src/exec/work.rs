@@ -119,6 +119,8 @@ pub(crate) struct Work {
     pub(crate) seen: bool,
     /// Looks that showed it stopped.
     pub(crate) stalled: u32,
+    /// Starts of it that came too early, or may not have arrived.
+    pub(crate) unstarted: u32,
     pub(crate) instance: Option<InstanceId>,
     pub(crate) address: Option<IpAddr>,
     /// Slurm is told of what becomes of it.
@@ -162,6 +164,7 @@ impl Work {
             missed: 0,
             seen: false,
             stalled: 0,
+            unstarted: 0,
             instance: None,
             address: None,
             tells: true,
