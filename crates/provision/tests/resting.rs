@@ -5,11 +5,11 @@
 mod common;
 
 use cloud_core::memory::{Settings, Span};
-use cloud_core::{InstanceState, Provider as _};
+use cloud_core::{InstanceState, Provider as _, ShapeName, Zone};
 use common::{Bed, groups, names, node};
 use hostlist::NodeName;
 use provision::state::{Document, Event, MemoryState, NodeLock, Result, State};
-use provision::{Outcome, run};
+use provision::{Cause, Outcome, run};
 use slurmctl::memory::Call;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,6 +71,21 @@ async fn the_rests_of_many_nodes_were_written_one_by_one() {
     let stored = state.load(Document::Cooldowns).unwrap().unwrap();
     assert_eq!(stored.matches("\"node\":").count(), 50, "{stored}");
     assert_eq!(written.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_refused_many_nodes_at_once_was_written_down_for_each() {
+    let mut bed = Bed::new("n[001-200]");
+    bed.cloud.set_capacity(ShapeName::new("small"), Some(Zone::new("zone-1")), Some(0));
+    bed.cloud.set_late_capacity(true);
+    let counting = Counting::default();
+    let written = Arc::clone(&counting.written);
+    bed.state = Box::new(counting);
+    let nodes = names("n[001-200]");
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert!(report.nodes.values().all(|node| node.cause == Some(Cause::Capacity)), "{report:?}");
+    let written = written.load(Ordering::Relaxed);
+    assert!((1..=20).contains(&written), "{written} times");
 }
 
 /// What slurmctld asks for in the next four minutes, with a reconcile in each.

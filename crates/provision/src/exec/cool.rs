@@ -1,17 +1,31 @@
 //! Pools that said no.
 
 use super::engine::Engine;
-use crate::cooldown::Cooldowns;
+use crate::cooldown::{Cooldown, Cooldowns, Gate};
 use crate::report::Cause;
 use crate::site::Pool;
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long refusals of one pool are one: what is written for each waits for a disk.
+const MOMENT: Duration = Duration::from_secs(5);
 
 impl Engine<'_> {
     /// Closes a pool at once, for all nodes of this run and for other runs.
     pub(super) fn cool(&mut self, pool: &Pool, cause: Cause) {
         let (now, pause) = (self.tools.now(), self.site.policies.cooldown);
+        let is_new = |known: &Cooldown| {
+            let age = now.duration_since(known.opened);
+            known.probed.is_none() && age.is_ok_and(|age| age < MOMENT)
+        };
+        if let Gate::Cooling(known) = self.cooldowns.gate(pool, now)
+            && known.cause == cause
+            && is_new(&known)
+        {
+            return;
+        }
         self.change_cooldowns(|all| all.close(pool.clone(), cause, now, pause));
         let event = self.tools.event(EventKind::Cooling);
         self.tools.note(&event.because(format!("{pool}: {}", cause.words())));
