@@ -6,9 +6,10 @@ mod common;
 
 use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{ErrorKind, InstanceState, Operation};
-use common::{Bed, groups, names, node};
+use common::{Bed, conf, groups, names, node};
 use provision::state::StateDir;
 use provision::{Outcome, Stopped, run};
+use slurmctl::Controller as _;
 use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -190,6 +191,31 @@ async fn one_address_that_slurm_refuses_left_all_nodes_untold() {
     let report = bed.run(async |run| run::start(run, &names("n[1-3]"), &[]).await).await;
     assert_eq!(report.with(Outcome::Up).count(), 2, "{report:?}");
     assert_eq!(report.nodes[&node("n3")].outcome, Outcome::Untold, "{report:?}");
+}
+
+/// The second time when the last machine of the call was up, over what stood there by then.
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_pool_cools_down_was_commented_on_twice() {
+    let mut bed = Bed::new("n[1-2]");
+    bed.config = conf(
+        "NodeName=n1 State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
+         NodeName=n2 State=CLOUD CPUs=2 Features=shape=small,ad=2",
+    );
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
+    let (job, request) = bed.job(1).await;
+    let (nodes, jobs) = (names("n[1-2]"), groups(&request));
+    let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
+    let comment = async {
+        sleep(Duration::from_secs(5)).await;
+        let said = bed.slurm.job(job).unwrap().admin_comment;
+        assert!(said.is_some_and(|text| text.contains("out of capacity")), "at once");
+        bed.slurm.comment(job, "call me").await.unwrap();
+    };
+    let (report, ()) = tokio::join!(start, comment);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Up, "{report:?}");
+    assert_eq!(bed.slurm.job(job).unwrap().admin_comment.as_deref(), Some("call me"));
 }
 
 #[tokio::test(start_paused = true)]

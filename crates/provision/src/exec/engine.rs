@@ -20,6 +20,7 @@ use cloud_core::InstanceId;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::NodeName;
+use slurmctl::JobId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::pending;
 use std::net::IpAddr;
@@ -116,6 +117,14 @@ impl<'a> Engine<'a> {
     /// The jobs whose nodes come whole or not at all.
     pub(crate) fn with_groups(mut self, groups: Vec<JobGroup>) -> Self {
         self.groups = groups;
+        self
+    }
+
+    /// What the owners of jobs are told in any case.
+    pub(crate) fn with_comments(mut self, comments: Vec<(JobId, String)>) -> Self {
+        for (job, text) in comments {
+            self.desk.comment(job, text);
+        }
         self
     }
 

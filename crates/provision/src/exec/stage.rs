@@ -17,7 +17,7 @@ use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use slurmconf::Config;
-use slurmctl::Reason;
+use slurmctl::{JobId, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use tokio::time::Instant;
@@ -174,7 +174,8 @@ impl<'a> Executor<'a> {
             }
         }
         if !works.is_empty() {
-            self.engine(works, &plan.groups, last).await;
+            let comments = take_comments(&mut others);
+            self.engine(works, (&plan.groups, comments), last).await;
         }
         self.steps(others).await;
         let is_new = |node: &NodeName| self.report.has_failed(node) && !before.contains(node);
@@ -184,7 +185,7 @@ impl<'a> Executor<'a> {
     async fn engine(
         &mut self,
         works: Vec<(Work, Option<Failure>)>,
-        groups: &[JobGroup],
+        (groups, comments): (&[JobGroup], Vec<(JobId, String)>),
         last: bool,
     ) {
         let (mut begun, mut refused) = (Vec::new(), Vec::new());
@@ -194,7 +195,8 @@ impl<'a> Executor<'a> {
         }
         let cooldowns = std::mem::take(&mut self.cooldowns);
         let mut engine = Engine::new(self.tools, self.site, begun, cooldowns, self.deadline)
-            .with_groups(groups.to_vec());
+            .with_groups(groups.to_vec())
+            .with_comments(comments);
         for (node, failure) in refused {
             engine.fail(&node, failure);
         }
@@ -328,6 +330,13 @@ fn stops(operation: Operation) -> bool {
         | Operation::Finish
         | Operation::Reconcile => false,
     }
+}
+
+/// Takes out what jobs are told: beside the work, and not when it is done, and by who tells each but once.
+fn take_comments(steps: &mut Vec<Step>) -> Vec<(JobId, String)> {
+    let comments = steps.extract_if(.., |step| matches!(step, Step::Comment { .. }));
+    let told = |step| if let Step::Comment { job, text } = step { Some((job, text)) } else { None };
+    comments.filter_map(told).collect()
 }
 
 /// A reason without what makes it ours, which it gets again when Slurm is told.
