@@ -155,6 +155,29 @@ async fn a_machine_that_was_still_stopping_was_never_started() {
     assert_eq!(report.nodes[&node("n1")].instance.as_deref(), Some(old.as_str()));
 }
 
+/// A stop that took five seconds had the second of the nodes in hand; the first never comes up, or takes its time.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_busy_for_a_moment_waited_for_the_machines_of_others() {
+    let bed = Bed::new("n[1-2]");
+    let nodes = names("n[1-2]");
+    bed.cloud.script(Operation::Launch, Trouble::Delay(Duration::from_mins(4)));
+    let lock = bed.state.try_lock(&node("n2")).unwrap().unwrap();
+    let begun = Instant::now();
+    let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
+    let free = async {
+        sleep(Duration::from_secs(5)).await;
+        drop(lock);
+        while !bed.live().iter().any(|one| one.tags.get("node").is_some_and(|it| it == "n2")) {
+            sleep(Duration::from_millis(100)).await;
+        }
+        begun.elapsed()
+    };
+    let (report, launched) = tokio::join!(start, free);
+    assert!(launched < Duration::from_secs(15), "{launched:?}");
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Up, "{report:?}");
+    assert_eq!(report.nodes.len(), 2, "{report:?}");
+}
+
 /// As bare metal does, with a ResumeTimeout to match.
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_takes_minutes_to_go_was_not_waited_for() {

@@ -1,42 +1,83 @@
 //! Nodes are to come up.
 
-use super::Run;
-use super::locks::Known;
+use super::locks::{Known, Locked};
 use super::pass::{busy, merge, unknown};
+use super::{Look, Run};
 use crate::outcome::Report;
 use crate::plan::{self, JobGroup, Operation};
+use crate::state::NodeLock;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::NodeName;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the first round waits for nodes that another process has in hand, such as one that
-/// stops them, before it goes on with the others.
+/// How long a round waits for nodes that another process has in hand, such as one that stops them,
+/// before it goes on with the others.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the rounds of a start bring: nodes that are ours to work on, and what became of others.
+enum Round {
+    Locked(Locked),
+    Passed(Report),
+}
 
 /// Brings nodes up; those that cannot be had go back to Slurm at once, with the reason.
 ///
 /// `jobs` are the jobs of the resume file. A node that another process starts or stops is waited
-/// for and looked at again, and never given back on account of it.
+/// for beside the work on the others, and never given back on account of it.
 pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Report {
     let begun = run.begun("start");
     let deadline = run.deadline(begun);
     let mut report = Report::new(Operation::Start);
-    let Known { known: mut waiting, strange } = run.known(nodes).await;
+    let Known { known, strange } = run.known(nodes).await;
     unknown(&mut report, strange);
-    let mut locked = run.lock(&waiting, (Instant::now() + PATIENCE).min(deadline)).await;
-    loop {
-        waiting = std::mem::take(&mut locked.busy);
-        let ours: Vec<NodeName> = locked.locks.keys().cloned().collect();
-        if !ours.is_empty() {
-            let passed =
-                run.pass(locked.locks, deadline, |look| plan::start(&ours, jobs, look.world(run)));
-            merge(&mut report, passed.await);
+    let mut rounds: FuturesUnordered<BoxFuture<'_, Round>> = FuturesUnordered::new();
+    rounds.push(Box::pin(async { Round::Locked(run.lock(&known, soon(deadline)).await) }));
+    while let Some(round) = rounds.next().await {
+        let Locked { locks, busy: waiting } = match round {
+            Round::Locked(locked) => locked,
+            Round::Passed(passed) => {
+                merge(&mut report, passed);
+                continue;
+            }
+        };
+        if !locks.is_empty() {
+            rounds.push(Box::pin(bring_up(run, locks, jobs, deadline)));
         }
-        if waiting.is_empty() || Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
-            break;
+        if Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
+            busy(&mut report, waiting);
+        } else if !waiting.is_empty() {
+            rounds.push(Box::pin(wait(run, waiting, deadline)));
         }
-        locked = run.lock_any(&waiting, deadline).await;
     }
-    busy(&mut report, waiting);
     run.ended(report, begun)
+}
+
+/// Until when nodes of one round are waited for once the first is ours: each round looks for itself.
+fn soon(deadline: Instant) -> Instant {
+    (Instant::now() + PATIENCE).min(deadline)
+}
+
+async fn bring_up(
+    run: &Run<'_>,
+    locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    jobs: &[JobGroup],
+    deadline: Instant,
+) -> Round {
+    let ours: Vec<NodeName> = locks.keys().cloned().collect();
+    let plan = |look: &Look| plan::start(&ours, jobs, look.world(run));
+    Round::Passed(run.pass(locks, deadline, plan).await)
+}
+
+/// Waits for nodes that another process has in hand.
+async fn wait(run: &Run<'_>, nodes: Vec<NodeName>, deadline: Instant) -> Round {
+    let mut locked = run.lock_any(&nodes, deadline).await;
+    if !locked.locks.is_empty() {
+        let more = run.lock(&locked.busy, soon(deadline)).await;
+        locked.locks.extend(more.locks);
+        locked.busy = more.busy;
+    }
+    Round::Locked(locked)
 }
