@@ -40,7 +40,10 @@ async fn a_reconcile_that_could_not_remember_what_it_saw_never_said_so() {
 
 /// A machine of a node that Slurm has powered down, seen once.
 async fn orphan() -> Bed {
-    let bed = Bed::new("n1");
+    orphan_in(Bed::new("n1")).await
+}
+
+async fn orphan_in(bed: Bed) -> Bed {
     let image = ImageId::new("image-1");
     let mut spec = InstanceSpec::new(InstanceName::new("n1"), ShapeName::new("small"), image);
     spec.tags = bed.site.identity.tags_of(&node("n1"));
@@ -83,6 +86,27 @@ async fn an_orphan_was_ended_while_slurmctld_was_away() {
     bed.slurm.set_unreachable(false);
     reconcile(&bed).await;
     assert!(bed.live().is_empty(), "the next run ends it");
+}
+
+/// What is ended takes its time, and only then nodes are returned to service.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_an_administrator_came_to_hold_was_returned_to_service() {
+    let bed = Bed::new("n[1-2]");
+    let (n2, timeout) = ("n2".parse().unwrap(), Reason::new("ResumeTimeout reached"));
+    bed.slurm.set_state(&n2, NodeAction::Down, Some(&timeout)).await.unwrap();
+    let bed = orphan_in(bed).await;
+    let trouble = Trouble::Refuse(ErrorKind::Unavailable);
+    bed.cloud.chance(Some(Operation::Terminate), trouble, 1.0);
+    let holds = async {
+        sleep(Duration::from_secs(3)).await;
+        let theirs = Reason::new("bad disk");
+        bed.slurm.set_state(&n2, NodeAction::Drain, Some(&theirs)).await.unwrap();
+        bed.cloud.calm();
+    };
+    let (report, ()) = tokio::join!(reconcile(&bed), holds);
+    assert!(report.is_success() && bed.live().is_empty(), "{report:?}");
+    let held = bed.slurm.node("n2").unwrap();
+    assert!(held.state.has_drain() && held.state.is_down(), "{held:?}");
 }
 
 /// Nodes that a run of ours drained and forgot, seen once.

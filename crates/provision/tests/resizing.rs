@@ -112,6 +112,22 @@ async fn a_cancelled_resize_left_its_nodes_drained() {
     assert_undone(&bed, &report, Outcome::Failed, Some(Cause::Cancelled));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_node_that_an_administrator_came_to_hold_was_undrained() {
+    let (mut bed, document) = persistent(Duration::from_hours(1)).await;
+    let (signal, cancel) = Cancel::new();
+    bed.cancel = cancel;
+    let told = async {
+        sleep(Duration::from_secs(30)).await;
+        set(&bed, NodeAction::Drain, Some("bad disk")).await;
+        signal.cancel();
+    };
+    let (report, ()) = tokio::join!(shrink(&bed, &document), told);
+    assert_eq!(report.nodes[&node("n2")].cause, Some(Cause::Cancelled), "{report:?}");
+    let held = bed.slurm.node("n2").unwrap();
+    assert!(held.state.has_drain() && held.reason_text() == "bad disk", "{held:?}");
+}
+
 /// As Slurm does with `idle_on_node_suspend` when it suspends a node, whose machine `stopnode` is then to end.
 #[tokio::test(start_paused = true)]
 async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {

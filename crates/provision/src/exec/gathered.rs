@@ -5,11 +5,11 @@ use super::steps::list;
 use super::tell::{Taken, take_back};
 use super::tools::Tools;
 use crate::outcome::{NodeReport, Outcome};
-use crate::plan::{FindingKind, Operation, Return, Step};
+use crate::plan::{FindingKind, Operation, Return, Step, held, ours};
 use crate::report::Cause;
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
-use slurmctl::{ErrorKind, NodeAction, NodeAddress, NodeState, Reason};
+use slurmctl::{ErrorKind, Node, NodeAction, NodeAddress, NodeState, Reason};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::slice::from_ref;
@@ -35,9 +35,9 @@ enum Saying {
     GiveBack(Still, Reason),
     /// Where they are.
     Places,
-    /// New jobs again.
+    /// New jobs again, where the drain is still ours.
     Undrain,
-    /// Back in service.
+    /// Back in service, where they are still down and nobody holds them.
     Return,
 }
 
@@ -84,13 +84,10 @@ impl Saying {
                 tools.slurm.set_addresses(&told.collect::<Vec<_>>()).await?;
                 Ok(Taken::default())
             }
-            Self::Undrain => {
-                tools.slurm.set_state(&list(nodes), NodeAction::Undrain, None).await?;
-                Ok(Taken::default())
-            }
+            Self::Undrain => release(tools, nodes, NodeAction::Undrain, ours).await,
             Self::Return => {
-                tools.slurm.set_state(&list(nodes), NodeAction::Resume, None).await?;
-                Ok(Taken::default())
+                let free = |node: &Node| node.state.is_down() && held(node).is_none();
+                release(tools, nodes, NodeAction::Resume, free).await
             }
         }
     }
@@ -103,6 +100,23 @@ impl Saying {
             Self::Return => false,
         }
     }
+}
+
+/// Lets jobs onto those of the nodes again that may still have them: since the look, jobs may have been waited for, and
+/// an administrator may have come to hold a node.
+async fn release(
+    tools: &Tools<'_>,
+    nodes: &[NodeName],
+    to: NodeAction,
+    wanted: fn(&Node) -> bool,
+) -> slurmctl::Result<Taken> {
+    let mut known = tools.slurm.nodes(Some(&list(nodes))).await?;
+    known.retain(wanted);
+    let names: Vec<NodeName> = known.into_iter().map(|node| node.name).collect();
+    if !names.is_empty() {
+        tools.slurm.set_state(&list(&names), to, None).await?;
+    }
+    Ok(Taken { nodes: names.into_iter().collect(), ..Taken::default() })
 }
 
 impl Executor<'_> {
@@ -171,7 +185,7 @@ impl Executor<'_> {
                     self.tools.note_node(EventKind::GivenBack, node, reason.as_str());
                 }
             }
-            (Saying::Return, Ok(_)) => {
+            (Saying::Return, Ok(Taken { nodes, .. })) => {
                 for node in nodes {
                     self.tools.note_node(EventKind::Returned, node, "returned to service");
                     self.cooldowns.wake(node);
