@@ -13,7 +13,7 @@ use provision::state::NodeLock;
 use provision::{Cause, Outcome, Report, run};
 use slurmconf::{Config, Document, SlurmVersion};
 use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
-use slurmctl::{Controller as _, NodeAction, Reason};
+use slurmctl::{Controller as _, JobState, NodeAction, Reason};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -144,6 +144,23 @@ async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {
     let (report, ()) = tokio::join!(shrink(&bed, &document), lifted);
     assert!(report.is_success(), "{report:?}");
     assert_eq!(bed.live().len(), 1);
+}
+
+/// By an administrator, or by Slurm, when it suspends the node.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_got_a_node_while_its_machine_was_ended_was_lost() {
+    let (bed, document) = deployed("n[1-2]").await;
+    bed.slurm.set_conf_nodes(vec![NodeSpec::fixed(node("n1"))]);
+    let lifted = async {
+        while bed.done(Operation::Terminate) == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        set(&bed, NodeAction::Undrain, None).await;
+        bed.slurm.submit_job(JobSpec::new(2, Duration::from_mins(10)))
+    };
+    let (report, job) = tokio::join!(shrink(&bed, &document), lifted);
+    assert!(report.is_success() && bed.slurm.node("n2").is_none(), "{report:?}");
+    assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Completed);
 }
 
 /// What a stop and a start do to a node that a resize has let go of.

@@ -21,6 +21,7 @@ pub(super) struct Removal {
     undrain: Vec<Step>,
     terminate: Vec<Step>,
     gone: Vec<Step>,
+    wait_again: Vec<Step>,
 }
 
 impl Removal {
@@ -38,9 +39,12 @@ impl Removal {
 
     /// Adds the stages to a plan; nothing of them is begun if something before went wrong, and
     /// nothing is ended if the jobs do not. What is launched besides comes when the jobs have ended:
-    /// that may take a day, and may be in vain.
+    /// that may take a day, and may be in vain. Machines take minutes, in which Slurm may suspend a node and lift
+    /// its drain: a job that got it then is waited for as well.
     pub(super) fn stages(self, plan: Plan, launch: Vec<Step>) -> Plan {
-        let Self { drain, wait, requeue, undrain, terminate, gone } = self;
+        let Self { drain, wait, requeue, undrain, terminate, gone, wait_again } = self;
+        let takes_time = !launch.is_empty() || !gone.is_empty();
+        let wait_again = if takes_time { wait_again } else { Vec::new() };
         let stage = |what, steps| Stage::new(what, steps).begun(Begin::IfAllWell);
         plan.stage(stage("drain", drain).or_undo(undrain.clone()))
             .stage(stage("wait for jobs", wait).or_undo(undrain.clone()))
@@ -48,6 +52,7 @@ impl Removal {
             .stage(stage("launch", launch).or_undo(undrain))
             .stage(stage("terminate", terminate))
             .stage(Stage::new("confirm", gone))
+            .stage(stage("wait for jobs again", wait_again))
     }
 }
 
@@ -89,9 +94,10 @@ pub(super) fn removal(
     } else {
         // While one is waited for, all are watched: Slurm lifts the drain of those that it suspends.
         let ready = nodes_where(|node| !node.state.is_drained()).is_empty();
-        let watched = if ready { Vec::new() } else { nodes_where(|_| true) };
         let reason = drain_reason(why);
-        removal.wait = of(watched, |nodes| Step::WaitDrained { nodes, reason, deadline: patience });
+        let wait = |nodes| Step::WaitDrained { nodes, reason, deadline: patience };
+        removal.wait_again = of(nodes_where(|_| true), wait);
+        removal.wait = if ready { Vec::new() } else { removal.wait_again.clone() };
     }
     Ok(removal)
 }
