@@ -9,7 +9,7 @@ use cloud_core::{
 };
 use proptest::prelude::*;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// A cloud without latency, in which everything takes exactly ten seconds.
 fn exact() -> Settings {
@@ -223,6 +223,19 @@ async fn a_launch_can_fail_after_it_was_accepted() {
     assert_eq!(failed.state, InstanceState::Failed);
     assert_eq!(failed.fault.expect("a fault").kind, ErrorKind::Quota);
     assert_eq!(kind(cloud.reboot(&id, Reboot::Hard).await), ErrorKind::Conflict);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_goes_on_when_its_caller_is_gone() {
+    let cloud = MemoryCloud::new(exact());
+    cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(40)));
+    let spec = spec("vm-1");
+    let answer = timeout(Duration::from_secs(2), cloud.launch(&spec)).await;
+    assert!(answer.is_err(), "nobody waits any more");
+    assert_eq!(cloud.instances(), []);
+    seconds(40).await;
+    let names: Vec<_> = cloud.instances().into_iter().map(|instance| instance.name).collect();
+    assert_eq!(names, [InstanceName::new("vm-1")]);
 }
 
 #[tokio::test(start_paused = true)]

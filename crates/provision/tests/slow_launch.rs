@@ -5,20 +5,21 @@
 mod common;
 
 use async_trait::async_trait;
-use cloud_core::memory::{MemoryCloud, Settings};
+use cloud_core::memory::{MemoryCloud, Settings, Trouble};
 use cloud_core::{
     Capabilities, Capability, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec,
     Operation, Provider, Reboot, Result,
 };
 use common::{Bed, groups, names, node};
 use provision::exec::Tools;
+use provision::plan::JobGroup;
 use provision::run::{self, Run};
 use provision::{Outcome, Roster};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long our client waits for an answer.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -81,11 +82,48 @@ impl Provider for Busy {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_launch_that_the_cloud_was_still_at_work_on_was_asked_for_again() {
+/// A node in a cloud that does not know repeats of a launch.
+fn without_tokens() -> Bed {
     let mut settings = Settings::default();
     settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
-    let bed = Bed::with("n1", settings);
+    Bed::with("n1", settings)
+}
+
+/// A start that was killed while the cloud was at work on its launch, which it still is.
+async fn killed(bed: &Bed) -> Vec<JobGroup> {
+    let (_, request) = bed.job(1).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    bed.cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(40)));
+    let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
+    assert!(timeout(Duration::from_secs(2), start).await.is_err(), "killed");
+    assert!(bed.live().is_empty());
+    jobs
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_of_a_killed_start_was_asked_for_again() {
+    let bed = without_tokens();
+    let (nodes, jobs) = (names("n1"), killed(&bed).await);
+    let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    let n1 = &report.nodes[&node("n1")];
+    assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 0), "{report:?}");
+    sleep(TAKES).await;
+    assert_eq!(bed.live().len(), 1, "and no other comes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_of_a_killed_start_came_after_its_node_was_stopped() {
+    let bed = without_tokens();
+    let (nodes, _) = (names("n1"), killed(&bed).await);
+    let report = bed.run(async |run| run::stop_now(run, &nodes).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Down, "{report:?}");
+    sleep(TAKES).await;
+    assert!(bed.live().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_the_cloud_was_still_at_work_on_was_asked_for_again() {
+    let bed = without_tokens();
     let (_, request) = bed.job(1).await;
     let cloud = Busy { cloud: bed.cloud.clone(), asked: Mutex::default() };
     let (roster, clock) = (Roster::new(&bed.config), || bed.now());

@@ -164,6 +164,9 @@ impl MemoryCloud {
             sleep(pause).await;
         }
         let result = self.serve(ask, trouble, work);
+        if let Some(Trouble::DoneLater(pause)) = trouble {
+            sleep(pause).await;
+        }
         sleep(latency / 2).await;
         result.map_err(|error| match subject {
             Some(subject) => error.on(subject),
@@ -177,11 +180,14 @@ impl MemoryCloud {
         trouble: Option<Trouble>,
         work: impl FnOnce(&mut World, Instant, Option<Trouble>) -> Result<T>,
     ) -> Result<T> {
-        let now = Instant::now();
+        let taken = Instant::now();
+        // The world is a function of time: what is to come can be written down now.
+        let now =
+            if let Some(Trouble::DoneLater(pause)) = trouble { after(taken, pause) } else { taken };
         let operation = ask.operation;
         let world = &mut *self.world();
         let before = world.watched(now, ask.subject);
-        let (result, outcome) = match (world.admit(now), trouble) {
+        let (result, outcome) = match (world.admit(taken), trouble) {
             (Err(pause), _) => {
                 let error = Error::new(ErrorKind::Throttled, operation).with_retry_after(pause);
                 (Err(error), Outcome::Refused(ErrorKind::Throttled))
@@ -194,13 +200,16 @@ impl MemoryCloud {
                 Ok(_) => (Err(unanswered(operation)), Outcome::DoneUnheard),
                 Err(error) => (Err(unanswered(operation)), Outcome::Refused(error.kind())),
             },
-            (Ok(()), None | Some(Trouble::Delay(_) | Trouble::FailLater(_) | Trouble::Flap)) => {
-                let result = work(world, now, trouble);
-                let outcome = result
-                    .as_ref()
-                    .map_or_else(|error| Outcome::Refused(error.kind()), |_| Outcome::Done);
-                (result, outcome)
-            }
+            (
+                Ok(()),
+                None
+                | Some(
+                    Trouble::Delay(_)
+                    | Trouble::DoneLater(_)
+                    | Trouble::FailLater(_)
+                    | Trouble::Flap,
+                ),
+            ) => heard(work(world, now, trouble)),
         };
         world.record(now, ask, outcome, before);
         let id = format!("memory-{}", world.history.len());
@@ -247,6 +256,13 @@ impl MemoryCloud {
         }
         Err(Error::unsupported(operation).on(subject))
     }
+}
+
+/// What came of a request whose caller is answered.
+fn heard<T>(result: Result<T>) -> (Result<T>, Outcome) {
+    let outcome =
+        result.as_ref().map_or_else(|error| Outcome::Refused(error.kind()), |_| Outcome::Done);
+    (result, outcome)
 }
 
 /// No answer came: a request that changes something may have been carried out.

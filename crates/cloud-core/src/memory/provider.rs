@@ -53,6 +53,7 @@ impl Provider for MemoryCloud {
                     | Trouble::LoseAnswer
                     | Trouble::LoseRequest
                     | Trouble::Delay(_)
+                    | Trouble::DoneLater(_)
                     | Trouble::Flap,
                 )
                 | None => None,

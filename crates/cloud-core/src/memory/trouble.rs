@@ -15,6 +15,9 @@ pub enum Trouble {
     LoseRequest,
     /// Everything is fine, only later.
     Delay(Duration),
+    /// It is taken at once and carried out so much later, whoever waits for the answer by then: a caller that is gone has
+    /// stopped nothing. Who watches is told when it is taken.
+    DoneLater(Duration),
     /// A launch is accepted, and fails with this kind while booting; other requests are fine.
     FailLater(ErrorKind),
     /// A listing, or a page of it, shows nothing, as eventually consistent ones do now and then;

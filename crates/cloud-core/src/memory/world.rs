@@ -209,7 +209,8 @@ impl World {
                 .because("the token was used with another request"));
         }
         let first = self.machines.iter().find(|machine| machine.id == used.id);
-        match first.and_then(|machine| machine.view(now)) {
+        // One that is still at work is the one that it will be.
+        match first.and_then(|machine| machine.view(now.max(used.at))) {
             Some(instance) if !instance.state.is_leaving() => Ok(Some(instance)),
             Some(_) | None => Err(Error::new(ErrorKind::Conflict, Operation::Launch)
                 .with_code("InvalidatedRetryToken")

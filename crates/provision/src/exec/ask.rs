@@ -30,7 +30,7 @@ const MOST_FOUND: usize = 8;
 pub(crate) const DOUBT: Duration = Duration::from_secs(10);
 
 /// The longest that a launch without an answer is looked for: more than a cloud takes for one, however busy.
-const LONGEST_DOUBT: Duration = Duration::from_secs(90);
+pub(super) const LONGEST_DOUBT: Duration = Duration::from_secs(90);
 
 /// How long an instance on its way out is waited for at least before another is launched.
 pub(crate) use crate::state::LEAVING;

@@ -1,15 +1,17 @@
 //! Launches that may or may not have been carried out.
 
-use super::ask::DOUBT;
+use super::ask::{DOUBT, LONGEST_DOUBT};
 use super::end::remove;
 use super::engine::Engine;
 use super::failure::Failure;
+use super::tools::Tools;
 use super::work::{Aim, Life, Phase, Then, Work};
 use crate::outcome::Outcome;
 use crate::report::Cause;
 use crate::state::EventKind;
-use cloud_core::{Instance, InstanceId};
+use cloud_core::{Capability, Instance, InstanceId};
 use hostlist::NodeName;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Looks that show nothing before a launch in doubt is taken for lost.
@@ -112,20 +114,32 @@ impl Engine<'_> {
 
 impl Work {
     /// What was in the way has gone; an earlier launch may still show up.
-    pub(crate) fn goes_on(&mut self, then: Then) {
+    pub(crate) fn goes_on(&mut self, then: Then, tools: &Tools<'_>) {
         match then {
-            Then::Launch if self.has_open_launch() => self.begins_in_doubt(),
+            Then::Launch if self.has_open_launch() => self.begins_in_doubt(tools),
             Then::Launch => self.goes(Phase::Launch),
             Then::Over(Outcome::Down) if self.sweeps && self.has_open_launch() => {
-                self.begins_in_doubt();
+                self.begins_in_doubt(tools);
             }
             Then::Over(outcome) => self.goes(Phase::Over(outcome)),
         }
     }
 
     /// In doubt from the beginning: what was asked for before may still show up.
-    pub(crate) fn begins_in_doubt(&mut self) {
-        let until = Instant::now() + DOUBT;
+    pub(crate) fn begins_in_doubt(&mut self, tools: &Tools<'_>) {
+        let until = Instant::now() + self.doubt_left(tools);
         self.goes(Phase::Doubt { until, looks: 0, next_generation: false });
+    }
+
+    /// How long it may take to show up. The cloud does not see that nobody waits for its answer any more: it may be
+    /// at work on it yet and, where it knows no repeats, would launch another.
+    fn doubt_left(&self, tools: &Tools<'_>) -> Duration {
+        let knows_repeats = tools.cloud.capabilities().has(Capability::LaunchToken);
+        match &self.record.launch {
+            Some(launch) if launch.id().is_none() && !knows_repeats => {
+                LONGEST_DOUBT.saturating_sub(launch.age(tools.now())).max(DOUBT)
+            }
+            Some(_) | None => DOUBT,
+        }
     }
 }

@@ -107,7 +107,7 @@ impl Engine<'_> {
             work.goes(Phase::AwaitGone { ids: told, until, then });
             return;
         }
-        work.goes_on(then);
+        work.goes_on(then, self.tools);
     }
 }
 

@@ -359,7 +359,7 @@ impl<'a> Engine<'a> {
             && ids.is_empty()
         {
             let then = *then;
-            work.goes_on(then);
+            work.goes_on(then, self.tools);
         }
     }
 }

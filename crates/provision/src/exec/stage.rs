@@ -300,7 +300,7 @@ impl<'a> Executor<'a> {
         if !first.is_empty() {
             work.goes(Phase::Remove { ids, told, then: Then::Launch });
         } else if work.has_open_launch() {
-            work.begins_in_doubt();
+            work.begins_in_doubt(self.tools);
         }
         work
     }
@@ -313,7 +313,7 @@ impl<'a> Executor<'a> {
         }
         let mut work = self.gone(node, Phase::Launch, false);
         work.confirms = self.confirms;
-        work.begins_in_doubt();
+        work.begins_in_doubt(self.tools);
         Some(work)
     }
 }
