@@ -1,5 +1,6 @@
 //! Every program: what it says of itself, and its three exit codes.
 
+use crate::slurm::wait;
 use crate::snapshot;
 use crate::stage::{Ended, PROGRAMS, Stage, answer, program};
 use cloud_sim::Rule;
@@ -250,6 +251,27 @@ fn an_image_of_a_running_node() {
     let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
     assert_eq!(rows[0]["target"], id.trim());
     stage.run("rebuild", &["image", "vm-standard2-1-ad1-0002", "--name", "x"]).with_code(2);
+}
+
+/// OCI shuts a machine down for its image.
+#[test]
+fn an_image_of_a_node_ended_the_job_that_ran_there() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    let list = format!("--nodelist={NODE}");
+    stage.slurm.ask("sbatch", &[&list, "--output=/dev/null", "--wrap", "true"]);
+    let queue = || stage.slurm.ask("squeue", &["--noheader", "--format=%T"]);
+    wait("job with its node", || (queue().trim() == "CONFIGURING").then_some(()), queue);
+    stage.cloud().clear_requests();
+    let image = ["image", NODE, "--name", "golden"];
+    for arguments in [&image[..], &[&image[..], &["--dry-run"]].concat()] {
+        let ended = stage.run("rebuild", arguments).with_code(2);
+        let _ = ended.saying(&[NODE, "job 1 is running there", "state=drain", "--force"]);
+    }
+    stage.silence();
+    stage.run("rebuild", &image).with_code(2).saying(&["slurmctld does not answer", "--force"]);
+    assert_eq!(stage.changes(), Vec::<String>::new());
+    stage.run("rebuild", &[&image[..], &["--force"]].concat()).with_code(0);
 }
 
 /// Without a memory nothing is ever seen twice, and no orphan ended.

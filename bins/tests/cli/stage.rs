@@ -1,6 +1,6 @@
 //! A cloud, the files of a cluster, and the programs that are called on them.
 
-use crate::slurm::Slurm;
+use crate::slurm::{Fake, Slurm};
 use cloud_sim::{Admin, Cloud, Fault, Instance, Settings, Timing};
 use std::collections::BTreeMap;
 use std::fs;
@@ -169,6 +169,15 @@ impl Stage {
     /// The cloud's other side.
     pub(crate) fn cloud(&self) -> Admin {
         self.cloud.admin()
+    }
+
+    /// From now on slurmctld does not answer.
+    pub(crate) fn silence(&self) {
+        let scontrol = "[ \"$1\" = --version ] && exec \"$REAL/scontrol\" --version\nexit 1";
+        self.slurm.fake(&Fake { scontrol, sbatch: "exit 1" });
+        let (real, ours) = (self.slurm.bin(), self.path("bin"));
+        let (real, ours) = (real.display().to_string(), ours.display().to_string());
+        self.write("startnode.yaml", &self.configuration().replace(&real, &ours));
     }
 
     /// Names of the machines that are there.

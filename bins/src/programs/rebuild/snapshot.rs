@@ -8,10 +8,15 @@ use crate::trouble::Trouble;
 use clap::Args;
 use cloud_core::{ImageId, ImageName, Instance};
 use hostlist::{Hostlist, NodeName};
+use provision::World;
+use provision::plan::Refusal;
 use provision::run::Run;
 use serde_json::json;
 
 /// Make an image of a running node.
+///
+/// OCI shuts the machine down for it, for several minutes, and then starts it again. So a node with a job is refused;
+/// drain it first, so that none begins there meanwhile: scontrol update nodename=NODE state=drain reason=image.
 #[derive(Args, Debug)]
 pub(super) struct Snapshot {
     /// The node.
@@ -21,6 +26,10 @@ pub(super) struct Snapshot {
     /// The image's name.
     #[arg(long, value_name = "NAME")]
     name: String,
+
+    /// Also if a job is running there, or slurmctld does not say whether one is.
+    #[arg(long)]
+    force: bool,
 }
 
 pub(super) async fn make(
@@ -42,6 +51,9 @@ pub(super) async fn make(
             let [instance] = here[..] else {
                 return Err(Trouble::new(format!("{node} has {} machines, not one", here.len())));
             };
+            if !snapshot.force {
+                undisturbed(node, look.world(run))?;
+            }
             target::unused(run.tools.cloud, &snapshot.name).await?;
             if common.dry_run {
                 tell(context, common, (snapshot, node, instance), None);
@@ -59,6 +71,20 @@ pub(super) async fn make(
             }
         })
         .await
+}
+
+/// Refuses where a job would be hit: OCI shuts a machine down for its image.
+fn undisturbed(node: &NodeName, world: World<'_>) -> Result<(), Trouble> {
+    let why = match world.job_on(node) {
+        _ if world.slurm.is_none() => Refusal::NoSlurm,
+        Some(job) => Refusal::Job(job.id),
+        None if world.is_busy(node) => Refusal::InUse,
+        None => return Ok(()),
+    };
+    Err(Trouble::new(format!(
+        "{node}: {why}, and the machine may be shut down while its image is made; drain the node (scontrol update \
+         nodename={node} state=drain reason=image) and wait for its jobs, or use --force"
+    )))
 }
 
 /// Says which image there is, or would be.
