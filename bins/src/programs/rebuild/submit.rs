@@ -138,6 +138,7 @@ pub(super) async fn request(
     request.max_unavailable = submit.max_unavailable.map(NonZeroUsize::get);
     request.canary = submit.canary;
     request.stop_after = Some(submit.stop_after.get());
+    request.anew = submit.anew;
     let wanted = match &submit.image {
         Some(name) => Some(image(name, run).await?),
         None => None,

@@ -181,6 +181,7 @@ fn rollout(words: &mut Words, world: World<'_>) -> Outcome {
         |list: String| JobForm { elastic, ..JobForm::new(list.split(',').map(str::to_owned)) };
     request.how = words.value("jobs").map(|list| RolloutHow::Jobs(jobs(list))).unwrap_or_default();
     request.tried = words.value("tried").map(|list| names(&list)).into_iter().flatten().collect();
+    request.anew = words.flag("anew");
     request.last = words.time("last").map(|ago| now() - ago);
     match plan::rollout(&request, world) {
         Ok(plan) => {

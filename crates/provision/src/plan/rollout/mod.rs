@@ -4,7 +4,7 @@ mod request;
 
 pub use request::{JobForm, Rollout, RolloutHow};
 
-use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, table};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, image_in, table};
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceState};
 use hostlist::NodeName;
@@ -21,8 +21,8 @@ enum Stand {
     UnderWay(Step),
     /// Tried, and down, or up on another image.
     Failed(Step, Out),
-    /// To be done.
-    Todo(NodeName),
+    /// To be done, in service or left down by another rebuild.
+    Todo(NodeName, Out),
 }
 
 /// Whether a node counts as out of service.
@@ -37,16 +37,17 @@ enum Out {
 ///
 /// A node that has the image is skipped, and one that is powered down gets its image when it starts.
 /// One that was tried and is up on another image has failed: whatever gave it that image would do so
-/// again. A partition that slurm.conf does not have is an error, and so is a rollout that could never
+/// again. What another image has left down comes first: it is out of service anyway. A partition that slurm.conf does not have is an error, and so is a rollout that could never
 /// begin.
 pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
-    let stands = stands(request, world)?;
+    let mut stands = stands(request, world)?;
+    stands.sort_by_key(|stand| !matches!(stand, Stand::Todo(_, Out::Yes)));
     let (room, wait) = Tally::of(&stands).room(request, world.now);
     let (mut begin, mut rest) = (Vec::new(), Vec::new());
     for stand in stands {
         match stand {
-            Stand::Todo(node) if begin.len() < room => begin.push(node),
-            Stand::Todo(node) => rest.push(Step::Nothing { node, why: wait.clone() }),
+            Stand::Todo(node, _) if begin.len() < room => begin.push(node),
+            Stand::Todo(node, _) => rest.push(Step::Nothing { node, why: wait.clone() }),
             Stand::Apart(step, _)
             | Stand::Proven(step)
             | Stand::UnderWay(step)
@@ -132,7 +133,8 @@ impl Tally {
                 Stand::Proven(_) => (&mut tally.proven, false),
                 Stand::UnderWay(_) => (&mut tally.under_way, true),
                 Stand::Failed(_, out) => (&mut tally.failed, *out == Out::Yes),
-                Stand::Todo(_) => (&mut tally.left, false),
+                // No other is begun before those that are out of service, which thus need no room of their own.
+                Stand::Todo(..) => (&mut tally.left, false),
             };
             *count += 1;
             tally.out += usize::from(out);
@@ -205,7 +207,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     let def = world.conf.get(node).ok_or(Refusal::NotInSlurmConf)?;
     let slurm = world.slurm.ok_or(Refusal::NoSlurm)?;
     let known = slurm.get(node).ok_or(Refusal::NotInSlurmConf)?;
-    if let Some(stand) = in_slurm(node, known, world) {
+    if let Some(stand) = in_slurm(known, request, world) {
         return Ok(stand);
     }
     let nothing = |why| Step::Nothing { node: node.clone(), why };
@@ -220,6 +222,9 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     }
     match &instance.image {
         None => Err(Refusal::ImageUnknown),
+        Some(_) if is_left_down(known, instance, request) => {
+            Ok(Stand::Todo(node.clone(), Out::Yes))
+        }
         Some(image) if image == request.image_of(node) => {
             Ok(on_target(known, nothing(Why::OnTarget)))
         }
@@ -237,7 +242,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
             let why = Refusal::OtherImage(image.clone());
             Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::No))
         }
-        Some(_) => Ok(Stand::Todo(node.clone())),
+        Some(_) => Ok(Stand::Todo(node.clone(), Out::No)),
     }
 }
 
@@ -254,8 +259,25 @@ fn coming(known: &Node, instance: &Instance) -> bool {
     known.state.is_powering_up() || instance.state == InstanceState::Pending
 }
 
+/// True if a rebuild that is not this rollout's has left it down, and Slurm can be asked for another.
+fn is_left_down(known: &Node, instance: &Instance, request: &Rollout) -> bool {
+    // A job would wait until the node is up.
+    let reboots = matches!(request.how, RolloutHow::Reboot);
+    let runs = instance.state == InstanceState::Running;
+    reboots && runs && not_back(known) && !request.tried.contains(&known.name)
+}
+
+/// True if it is this rollout that left the node down: what another image did there says nothing of this one.
+fn failed_here(known: &Node, request: &Rollout) -> bool {
+    let image = request.image_of(&known.name).as_str();
+    let same = image_in(known.reason_text()).is_none_or(|named| named == image);
+    let again = request.anew && !request.tried.contains(&known.name);
+    not_back(known) && same && !again
+}
+
 /// How it stands, where Slurm alone can say.
-fn in_slurm(node: &NodeName, known: &Node, world: World<'_>) -> Option<Stand> {
+fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> {
+    let node = &known.name;
     let nothing = |why| Step::Nothing { node: node.clone(), why };
     if known.state.is_powered_down() || known.state.is_powering_down() {
         // One that we left down is not merely asleep.
@@ -263,7 +285,7 @@ fn in_slurm(node: &NodeName, known: &Node, world: World<'_>) -> Option<Stand> {
             return Some(Stand::Apart(nothing(Why::PoweredDown), Out::No));
         }
     }
-    let failed = not_back(known);
+    let failed = failed_here(known, request);
     if !failed && (known.state.is_reboot_requested() || known.state.is_reboot_issued()) {
         return Some(Stand::UnderWay(nothing(Why::UnderWay)));
     }

@@ -39,6 +39,8 @@ pub struct Rollout {
     /// The nodes that were begun: each is tried once. Who drives the rollout keeps this and `last`
     /// from one plan to the next, see [`note`](Self::note); nothing here stores them.
     pub tried: BTreeSet<NodeName>,
+    /// True to try also those again that the image has left down before.
+    pub anew: bool,
 }
 
 /// How Slurm is made to call our reboot program.
@@ -116,6 +118,7 @@ impl Rollout {
             how: RolloutHow::default(),
             last: None,
             tried: BTreeSet::new(),
+            anew: false,
         }
     }
 
