@@ -4,7 +4,8 @@ mod request;
 
 pub use request::{JobForm, Rollout, RolloutHow};
 
-use super::{Operation, Plan, Refusal, Stage, Step, Why, held, hold::not_back, image_in, table};
+use super::hold::{not_back, ours};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, held, image_in, table};
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceState};
 use hostlist::NodeName;
@@ -19,7 +20,7 @@ enum Stand {
     Proven(Step),
     /// Being rebuilt, or in the queue for it.
     UnderWay(Step),
-    /// Tried, and down, or up on another image.
+    /// Tried, and out of service, or up on another image.
     Failed(Step, Out),
     /// To be done, in service or left down by another rebuild.
     Todo(NodeName, Out),
@@ -217,6 +218,10 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         [instance] => instance,
         _ => return Err(Refusal::Duplicates(table::ids(&here))),
     };
+    if let Some(reason) = taken_out(known, instance, request) {
+        let why = Refusal::NotBack(reason);
+        return Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::Yes));
+    }
     if let Some(reason) = held(known) {
         return Ok(Stand::Apart(nothing(Why::Held(reason)), Out::Yes));
     }
@@ -257,6 +262,17 @@ fn reaches_elastic(request: &Rollout) -> bool {
 /// True if it is on its way up.
 fn coming(known: &Node, instance: &Instance) -> bool {
     known.state.is_powering_up() || instance.state == InstanceState::Pending
+}
+
+/// Why a node that was tried is out of service: it may be a health check that finds fault with the image.
+fn taken_out(known: &Node, instance: &Instance, request: &Rollout) -> Option<String> {
+    let out = known.state.is_down() || known.state.has_drain();
+    let tried = request.tried.contains(&known.name);
+    if !out || !tried || ours(known) || coming(known, instance) {
+        return None;
+    }
+    let reason = known.reason_text();
+    Some(if reason.is_empty() { known.state.to_string() } else { reason.to_owned() })
 }
 
 /// True if a rebuild that is not this rollout's has left it down, and Slurm can be asked for another.
@@ -300,7 +316,8 @@ fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> 
 }
 
 fn on_target(known: &Node, step: Step) -> Stand {
-    if known.state.is_up() { Stand::Proven(step) } else { Stand::Apart(step, Out::Yes) }
+    let in_service = known.state.is_up() && !known.state.has_drain();
+    if in_service { Stand::Proven(step) } else { Stand::Apart(step, Out::Yes) }
 }
 
 /// A rebuild job that has the node or waits for it.
