@@ -1,6 +1,6 @@
 //! Which nodes an administrator holds, and which we, or Slurm itself, took out of service.
 
-use slurmctl::{Node, Reason};
+use slurmctl::{Flag, Node, Reason};
 
 /// What our own reasons begin with, so that we know them again.
 const OUR_PREFIX: &str = "elastic: ";
@@ -110,6 +110,15 @@ pub(super) fn reason_over(text: &str, node: Option<&Node>) -> Reason {
     }
 }
 
+/// What to say of a node that [`is_misfit`].
+pub(super) const MISFIT: &str = "registered with less than slurm.conf says";
+
+/// True if the node came back from a reboot with less than slurm.conf says, as by an image without the driver of its
+/// graphics cards: Slurm does not take it, and never calls the reboot timed out, as it has heard from it.
+pub(super) fn is_misfit(node: &Node) -> bool {
+    node.state.is_reboot_issued() && node.state.has(&Flag::InvalidReg)
+}
+
 /// True if the node did not come back from a rebuild that we asked for.
 ///
 /// The beginning of the reason alone says nothing: 24.11 keeps it after a rebuild that went well.
@@ -117,5 +126,5 @@ pub(super) fn not_back(node: &Node) -> bool {
     let reason = node.reason_text();
     node.state.is_down()
         && REBUILD.iter().any(|beginning| reason.starts_with(beginning))
-        && [NOT_BACK, NOT_REBUILT].iter().any(|words| reason.contains(words))
+        && (is_misfit(node) || [NOT_BACK, NOT_REBUILT].iter().any(|words| reason.contains(words)))
 }

@@ -3,7 +3,7 @@
 use super::full::{Shut, in_hand};
 use super::{Found, Look};
 use crate::cooldown::Cooldown;
-use crate::plan::hold::{covered, is_full, not_back, ours};
+use crate::plan::hold::{MISFIT, covered, is_full, is_misfit, not_back, ours};
 use crate::plan::rebuild::configured;
 use crate::plan::{
     FindingKind, Handling, Return, Step, held, our_reason, stop::is_theirs, table::ids,
@@ -32,6 +32,11 @@ impl<'a> Look<'a> {
         let Some(known) = world.node(node) else {
             return;
         };
+        if is_misfit(known) {
+            let text = format!("{MISFIT}: {}", known.reason_text());
+            self.tell(Found { kind: FindingKind::Stuck, node, instances: here, text });
+            return;
+        }
         // Slurm waits for it, and says so itself if it does not come back.
         if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
             return;

@@ -4,7 +4,7 @@ mod request;
 
 pub use request::{JobForm, Rollout, RolloutHow};
 
-use super::hold::{not_back, ours};
+use super::hold::{MISFIT, is_misfit, not_back, ours};
 use super::{Operation, Plan, Refusal, Stage, Step, Why, held, image_in, table};
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceState};
@@ -302,6 +302,9 @@ fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> 
         }
     }
     let failed = failed_here(known, request);
+    if !failed && is_misfit(known) {
+        return Some(Stand::Apart(nothing(Why::NotUp), Out::Yes));
+    }
     if !failed && (known.state.is_reboot_requested() || known.state.is_reboot_issued()) {
         return Some(Stand::UnderWay(nothing(Why::UnderWay)));
     }
@@ -309,7 +312,10 @@ fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> 
         return Some(Stand::UnderWay(nothing(Why::Queued(job.id))));
     }
     if failed {
-        let why = Refusal::NotBack(known.reason_text().to_owned());
+        let reason = known.reason_text();
+        let reason =
+            if is_misfit(known) { format!("{reason}: {MISFIT}") } else { reason.to_owned() };
+        let why = Refusal::NotBack(reason);
         return Some(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::Yes));
     }
     None
