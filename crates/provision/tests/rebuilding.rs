@@ -166,6 +166,25 @@ async fn slurm_was_not_told_that_a_rebuild_had_failed() {
     assert!(told.state.is_reboot_issued(), "slurm takes it back if it comes after all: {told:?}");
 }
 
+/// A rollout halted for a node that was back a moment later.
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_that_was_merely_late_was_told_as_failed() {
+    let (mut bed, before) = up().await;
+    let targets = reboot_call(&bed).await;
+    bed.site.image = Some(ImageId::new("image-2"));
+    bed.site.policies.deadline = Duration::from_secs(5);
+    let report = rebuild(&bed, &targets, ASKED).await;
+    assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Timeout), "{report:?}");
+    let known = bed.slurm.node("n1").unwrap();
+    assert!(!known.reason_text().contains("not rebuilt"), "{known:?}");
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let after = shown(&bed, &before.id);
+    assert_eq!(after.image, Some(ImageId::new("image-2")));
+    let _ = bed.slurm.register(&node("n1"), &after.address.unwrap().to_string(), Instant::now());
+    let state = bed.slurm.node("n1").unwrap().state;
+    assert!(state.is_up() && !state.has_drain(), "{state}");
+}
+
 /// Slurm waited, and whoever rolled the image out with it.
 #[tokio::test(start_paused = true)]
 async fn slurm_was_not_told_that_a_node_in_another_s_hands_is_not_rebuilt() {

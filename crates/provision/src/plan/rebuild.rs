@@ -147,7 +147,8 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
 /// | for a job with `--reboot`, elastic node | given back: the job goes, the machine ends |
 /// | for a job with `--reboot`, other node | drained: the job goes, the machine stays |
 ///
-/// A machine that is only late, or that another process has in hand, may still come for the job.
+/// A machine that is only late may still come, and one that another process has in hand may for the job: Slurm itself says
+/// so at `ResumeTimeout` if it does not.
 pub(crate) fn not_rebuilt<'a>(
     failed: impl IntoIterator<Item = (&'a NodeName, &'a NodeReport)>,
     world: World<'_>,
@@ -158,14 +159,15 @@ pub(crate) fn not_rebuilt<'a>(
 
 fn told(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> {
     let known = world.node(node)?;
+    if matches!(failed.cause, Some(Cause::Timeout | Cause::Ambiguous)) {
+        return None;
+    }
     let why = failed.reason.as_deref().unwrap_or_default();
     let nodes = vec![node.clone()];
     if known.state.is_reboot_issued() && known.state.has_drain() {
         return Some(Step::Drain { nodes, reason: hold::not_rebuilt(known, why) });
     }
-    let may_come = failed.outcome == Outcome::Busy
-        || matches!(failed.cause, Some(Cause::Timeout | Cause::Ambiguous));
-    if may_come || !is_for_job(known, world) {
+    if failed.outcome == Outcome::Busy || !is_for_job(known, world) {
         return None;
     }
     let reason = hold::reason_over(&format!("not rebuilt: {why}"), Some(known));
