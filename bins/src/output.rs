@@ -81,7 +81,16 @@ impl Output {
 
     /// A line on standard output, whatever the volume: it was asked for.
     pub fn print(&self, line: impl Display) {
-        let written = writeln!(io::stdout(), "{}{line}", self.room(self.terminal));
+        self.printed(writeln!(io::stdout(), "{}{line}", self.room(self.terminal)));
+    }
+
+    /// A file on standard output, byte for byte.
+    pub fn hand_out(&self, file: &[u8]) {
+        let mut stdout = io::stdout();
+        self.printed(stdout.write_all(file).and_then(|()| stdout.flush()));
+    }
+
+    fn printed(self, written: io::Result<()>) {
         if let Err(error) = written
             && is_lost(&error)
             && !LOST.swap(true, Ordering::Relaxed)

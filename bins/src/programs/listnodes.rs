@@ -144,7 +144,7 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
             .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))?;
         let new = plan::hosts(&old, &machines, None);
         let new = new.map_err(|error| Trouble::from_error(&error))?;
-        context.output.print(String::from_utf8_lossy(&new).trim_end());
+        context.output.hand_out(&new);
     } else {
         print(context, arguments, &rows);
     }

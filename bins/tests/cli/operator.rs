@@ -34,6 +34,19 @@ fn keys_of_another_cloud_were_warned_of_only_once_the_cloud_was_there() {
     assert!(place("compartment_id") < place("no clouds.yaml"), "{ended:#?}");
 }
 
+/// It is to be put in the place of the file.
+#[test]
+fn a_hosts_file_was_not_given_back_byte_for_byte() {
+    let stage = Stage::new().running();
+    let old = b"127.0.0.1 localhost # caf\xe9\n\n\n";
+    fs::write(stage.path("hosts"), old).unwrap();
+    let output = stage.command("listnodes", &["--hosts", "hosts"]).output().unwrap();
+    assert_eq!(output.stdout, old, "{output:?}");
+    stage.run("startnode", &[NODE]).with_code(0);
+    let output = stage.command("listnodes", &["--hosts", "hosts"]).output().unwrap();
+    assert!(output.stdout.starts_with(old) && output.stdout.len() > old.len(), "{output:?}");
+}
+
 /// All lines of standard output, each of which is to be a value.
 fn values(ended: &Ended) -> Vec<Value> {
     let value = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{ended:#?}"));
