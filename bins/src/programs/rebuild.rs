@@ -21,6 +21,7 @@ use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, RebuildOptions};
 use provision::run::{self, Run};
 use provision::{Cause, NodeReport, Outcome, Report, Site};
+use std::io::IsTerminal as _;
 use target::Targets;
 use tokio::time::Instant;
 
@@ -158,9 +159,10 @@ pub(super) async fn nodes(
     common: &Common,
     names: &[NodeName],
 ) -> Result<u8, Trouble> {
-    // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared.
-    let options =
-        RebuildOptions { launch_absent: true, slurm_asks: true, ..RebuildOptions::default() };
+    // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared, as it may be
+    // where slurmctld does not say.
+    let slurm_asks = !std::io::stderr().is_terminal();
+    let options = RebuildOptions { launch_absent: true, slurm_asks, ..RebuildOptions::default() };
     context
         .with_run(common, async |run: &Run<'_>| {
             let begun = Instant::now();

@@ -4,6 +4,8 @@ use crate::stage::{Ended, Stage, program};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+const NODE: &str = "vm-standard2-1-ad1-0001";
+
 /// The call on a terminal of its own, which `script` makes; what is drawn is printed.
 fn on_terminal(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
     typing(stage, "", name, arguments)
@@ -58,6 +60,21 @@ fn a_rollout_shows_how_far_it_is() {
     );
     let json = stage.run("rebuild", &[&submit[..], &["--json"]].concat()).with_code(0).stdout;
     assert!(json.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}
+
+/// Jobs run on while slurmctld is away, as for an upgrade.
+#[test]
+fn a_rebuild_by_hand_took_silence_for_a_node_without_a_job() {
+    let stage = Stage::new().running();
+    stage.run("startnode", &[NODE]).with_code(0);
+    stage.silence();
+    stage.cloud().clear_requests();
+    let drawn = on_terminal(&stage, "rebuild", &[NODE]).with_code(1).stdout;
+    assert!(drawn.contains("slurmctld does not answer"), "{drawn:?}");
+    assert_eq!(stage.changes(), Vec::<String>::new());
+    // slurmctld may be away when its program comes to ask it.
+    let plan = stage.run("rebuild", &["--dry-run", NODE]).stdout;
+    assert!(plan.contains(&format!("reboot {NODE}")), "{plan}");
 }
 
 #[test]
