@@ -5,6 +5,14 @@ resource "null_resource" "stop_compute_nodes" {
     host = oci_core_instance.management.public_ip
   }
 
+  # Destroyed before these: Terraform ends what has no order at the same time, and without the policy the management node may end
+  # no machine, without the shared file system it reads no slurm.conf. Leave out what yours has not.
+  depends_on = [
+    oci_identity_policy.slurm,
+    oci_identity_dynamic_group.slurm,
+    oci_file_storage_export.shared,
+  ]
+
   # A changed address would replace this resource, and that would stop the nodes of a cluster that is to go on.
   lifecycle {
     ignore_changes = [triggers]
