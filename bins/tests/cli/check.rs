@@ -377,3 +377,23 @@ fn a_slurm_that_is_too_old_was_all_well() {
     let old = point(&said, "Slurm 20.02.7 is too old");
     assert!(old.starts_with("wrong ") && old.ends_with("22.05 or newer is needed"), "{said:#?}");
 }
+
+/// Each release shows its parameters in its own way.
+#[test]
+fn what_slurmctld_runs_with_is_what_its_file_says() {
+    let action = |conf: &mut String| {
+        let line = "PowerAction=start Location=slurmctld Program=\"/bin/true --fast\"\nResumeProgram=start\n";
+        *conf = conf.replace("ResumeProgram=/bin/true\n", line);
+    };
+    let quiet = |conf: &mut String| *conf = conf.replace("SuspendTime=86400\n", "");
+    let stages = [
+        Stage::on("22.05", |_| {}, quiet),
+        Stage::with(|_| {}, quiet),
+        Stage::on("26.05", |_| {}, action),
+    ];
+    for stage in stages {
+        let said = points(&check(&stage.running()));
+        assert!(point(&said, "slurmctld is up").starts_with("ok "), "{said:#?}");
+        assert!(!said.iter().any(|point| point.contains("does not run with")), "{said:#?}");
+    }
+}

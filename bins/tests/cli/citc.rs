@@ -93,6 +93,26 @@ fn finish_changes_what_is_between_the_markers_of_the_shared_file_and_nothing_els
     assert_eq!(stage.slurm.node(NODE, "RealMemory"), "12700");
 }
 
+/// Whoever switches writes lines outside the markers, and CitC's lines between them stay as they are: `finish` has nothing to
+/// change, and so tells nobody.
+#[test]
+fn lines_that_slurmctld_had_not_read_were_all_well() {
+    let stage = cluster();
+    let check = || stage.run("finish", &["--check", "--style", "citc"]).stdout;
+    let said = check();
+    assert!(!said.contains("slurmctld does not run with"), "{said}");
+    let text = stage.read("etc/shared.conf");
+    let more = "ResumeFailProgram=/bin/false\n# STARTNODES";
+    let text = text.replace("ResumeFailProgram=/bin/true\n", "").replace("# STARTNODES", more);
+    stage.write("etc/shared.conf", &text);
+    let said = check();
+    let odd = "odd   slurmctld does not run with what DIR/etc/slurm.conf says of ResumeFailProgram: scontrol reconfigure";
+    assert!(said.lines().any(|line| line == odd), "{said}");
+    stage.slurm.ask("scontrol", &["reconfigure"]);
+    let said = || check().contains("slurmctld does not run with");
+    wait("slurmctld with the new lines", || (!said()).then_some(()), check);
+}
+
 #[test]
 fn finish_waits_until_the_management_node_is_ready() {
     let stage = management_node();

@@ -6,6 +6,7 @@ mod images;
 mod places;
 mod quota;
 mod rate;
+mod told;
 
 use super::fit;
 use super::inputs::{self, Inputs, Marked};
@@ -73,6 +74,7 @@ pub(super) async fn all(
         Some(_) => points.extend(power(&context.slurm.config)),
         None => points.push(reboot(&context.slurm.config)),
     }
+    points.extend(told::point(&context.slurm).await);
     points.extend(context.hidden().map(Wrong));
     points.extend(calls::configuration(&context.slurm.config, common));
     points.extend(files::points(context, common));
