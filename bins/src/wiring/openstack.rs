@@ -24,6 +24,8 @@ pub(super) async fn connect(
     let variables = environment.variables.clone();
     let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
     sources.cloud.clone_from(&openstack.cloud);
+    // What lies in an operator's current directory would be his alone: slurmctld's programs are called elsewhere.
+    sources.directories.retain(|directory| directory.is_absolute());
     let config = Config::load(&sources).map_err(|error| unusable(&error, settings))?;
     let mut options = cloud_openstack::Settings::default();
     options.http = http(environment, purpose);

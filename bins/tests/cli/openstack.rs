@@ -164,6 +164,21 @@ fn a_check_did_not_look_for_the_networks_groups_and_key_pair_of_new_machines() {
     }
 }
 
+/// slurmctld's programs, which are called elsewhere, would not have found it.
+#[test]
+fn a_check_went_by_a_file_that_slurmctld_s_programs_do_not_read() {
+    let fake = Fake::start(&[]);
+    let stage = stage(&fake, "");
+    stage.write("clouds.yaml", "clouds: {test: {auth: {auth_url: 'http://127.0.0.1:1'}}}\n");
+    let said = stage.run("finish", &["--check"]).stdout;
+    assert!(said.lines().any(|line| line.starts_with("ok    the cloud answers")), "{said}");
+    std::fs::rename(stage.path("home/.config/openstack/clouds.yaml"), stage.path("clouds.yaml"))
+        .unwrap();
+    let said = stage.run("finish", &["--check"]).with_code(1).stdout;
+    let looked = "no clouds.yaml for cloud 'test' in DIR/home/.config/openstack/";
+    assert!(said.contains(looked), "{said}");
+}
+
 #[test]
 fn the_same_image_is_a_soft_reboot_another_a_rebuild_and_a_missing_file_fails_its_node() {
     let ids = ["aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"];
