@@ -97,8 +97,8 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         return Ok(check(arguments, context).await);
     }
     let writes = !(arguments.print || arguments.print_power || arguments.print_gres);
-    let purpose = (Purpose::Other, writes);
-    let (context, _turn) = turn::open("finish", &arguments.common, purpose).await?;
+    let purpose = if writes { Purpose::Other } else { Purpose::Print };
+    let (context, _turn) = turn::open("finish", &arguments.common, (purpose, writes)).await?;
     if !arguments.force
         && let Some(unready) = inputs::unready(&context)
     {

@@ -49,6 +49,8 @@ pub enum Purpose {
     Perhaps,
     /// It only looks, and says what it saw.
     Look,
+    /// It prints what follows from files, and asks at most which shapes there are.
+    Print,
     /// It looks, changes or ends.
     Other,
     /// It ends every machine, whether there is a Slurm or not.
@@ -61,7 +63,7 @@ impl Purpose {
     pub fn launches(self) -> bool {
         match self {
             Self::Launch | Self::Check | Self::Perhaps => true,
-            Self::Look | Self::Other | Self::EndAll => false,
+            Self::Look | Self::Print | Self::Other | Self::EndAll => false,
         }
     }
 
@@ -69,7 +71,7 @@ impl Purpose {
     fn changes(self) -> bool {
         match self {
             Self::Launch | Self::Perhaps | Self::Other | Self::EndAll => true,
-            Self::Check | Self::Look => false,
+            Self::Check | Self::Look | Self::Print => false,
         }
     }
 }
@@ -91,6 +93,8 @@ pub async fn cloud(
         Purpose::Check => true,
         // What Slurm knows is worth showing; a wrong configuration is to be mended first.
         Purpose::Look => trouble.passes(),
+        // Oracle's shapes are built in.
+        Purpose::Print => matches!(settings.cloud, Cloud::Oracle(_)),
         Purpose::Launch | Purpose::Perhaps | Purpose::Other | Purpose::EndAll => false,
     };
     match connected {

@@ -47,9 +47,12 @@ pub(super) async fn connect(
             named(&cloud, &settings.file, &own).await
         }
         // A launch says itself what it misses.
-        Purpose::Launch | Purpose::Perhaps | Purpose::Look | Purpose::Other | Purpose::EndAll => {
-            Vec::new()
-        }
+        Purpose::Launch
+        | Purpose::Perhaps
+        | Purpose::Look
+        | Purpose::Print
+        | Purpose::Other
+        | Purpose::EndAll => Vec::new(),
     };
     Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, away: None })
 }

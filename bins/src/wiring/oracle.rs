@@ -42,7 +42,7 @@ pub(super) async fn connect(
             found.map_err(|trouble| warnings.push(trouble.to_string())).ok()
         }
         (Purpose::Launch | Purpose::Perhaps | Purpose::Check, Some(_))
-        | (Purpose::Look | Purpose::Other | Purpose::EndAll, _) => None,
+        | (Purpose::Look | Purpose::Print | Purpose::Other | Purpose::EndAll, _) => None,
     };
     if purpose == Purpose::Check {
         for found in subnets(oracle, slurm, &cloud).await {

@@ -70,6 +70,17 @@ fn power_actions_are_calls_of_ours() {
     }
 }
 
+/// Whoever switches prints them as himself, and the key is slurmctld's.
+#[test]
+fn lines_for_slurm_conf_were_not_printed_without_the_cloud_s_key() {
+    let stage = Stage::new();
+    let options = ["--print", "--print-power", "--print-gres"];
+    let printed = || options.map(|option| stage.run("finish", &[option]).with_code(0).stdout);
+    let before = printed();
+    std::fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    assert_eq!(printed(), before);
+}
+
 /// slurmctld runs its programs elsewhere.
 #[test]
 fn a_configuration_that_is_named_from_here_was_not_found_from_there() {
