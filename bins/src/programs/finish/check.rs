@@ -1,6 +1,7 @@
 //! Is everything in place? Each point is said with what to do about it; nothing is written.
 
 mod calls;
+mod fallback;
 mod files;
 mod images;
 mod places;
@@ -64,6 +65,9 @@ pub(super) async fn all(
     points.extend(cloud(context, inputs).await);
     let nodes = inputs.map(|inputs| &inputs.cluster.nodes[..]).unwrap_or_default();
     points.extend(fit::unstartable(nodes, context).map(Wrong));
+    if let Some(Inputs { sizes: (shapes, policy), .. }) = inputs {
+        points.extend(fallback::points(nodes, &context.settings.fallback, (shapes, *policy)));
+    }
     if let (Some(inputs), None) = (inputs, &context.away) {
         points.extend(limits(context, inputs).await);
         points.extend(places(context, inputs).await);

@@ -39,6 +39,8 @@ pub(in crate::programs) struct Inputs {
     pub(in crate::programs) marked: Marked,
     /// Where the limits are.
     pub(super) limits: PathBuf,
+    /// All shapes, and how much of their memory slurmd finds.
+    pub(super) sizes: (Shapes, MemoryPolicy),
 }
 
 /// The file that has the markers: slurm.conf, or one that it includes.
@@ -68,7 +70,8 @@ impl Inputs {
         let cluster =
             generate_all(&limits, &shapes, &site).map_err(|errors| not_generated(&errors))?;
         super::fit::default_partition(sources.default_partition.as_deref(), &cluster)?;
-        let inputs = Self { cluster, marked: marked?, limits: sources.limits.clone() };
+        let sizes = (shapes, site.memory);
+        let inputs = Self { cluster, marked: marked?, limits: sources.limits.clone(), sizes };
         super::fit::partitions(&inputs, context)?;
         Ok(inputs)
     }

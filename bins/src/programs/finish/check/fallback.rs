@@ -1,0 +1,131 @@
+//! Whether a machine of another shape is all that slurm.conf says of a node.
+
+use super::Point::{self, Wrong};
+use crate::config::Fallback;
+use hostlist::Hostlist;
+use slurmconf::{GresList, MemoryPolicy, NodeDef, Shape, Shapes};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Shapes that are too small for nodes that may get them.
+///
+/// Slurm drains a node that has less than its line says, when it has come, and nobody gives it back: the reason is not ours.
+pub(super) fn points(
+    nodes: &[NodeDef],
+    fallback: &[Fallback],
+    (shapes, policy): (&Shapes, MemoryPolicy),
+) -> Vec<Point> {
+    let names: BTreeSet<&str> =
+        fallback.iter().filter_map(|other| other.shape.as_deref()).collect();
+    // One that nobody knows is told elsewhere.
+    let known = names.into_iter().filter_map(|name| Some((name, shapes.get(name)?)));
+    let point = |(name, shape): (&str, Shape)| {
+        let offered = Size::of(&shape, policy.real_memory(name, &shape));
+        let mut small = Hostlist::new();
+        for node in nodes.iter().filter(|node| offered.is_less_than(node, shapes)) {
+            small.append(&node.names);
+        }
+        let Size { cpus, memory, .. } = offered;
+        (!small.is_empty()).then(|| {
+            Wrong(format!(
+                "fallback: {name} ({cpus} CPUs, {memory} MiB) has less than slurm.conf is to say of {small}, and Slurm drains a \
+                 node that has less than its line says: name a shape of at least that size, or zones alone"
+            ))
+        })
+    };
+    known.filter_map(point).collect()
+}
+
+/// What Slurm compares when a node registers.
+struct Size {
+    cpus: u64,
+    memory: u64,
+    gres: BTreeMap<String, u64>,
+}
+
+impl Size {
+    fn of(shape: &Shape, memory: u64) -> Self {
+        let parts = [shape.sockets, shape.cores_per_socket, shape.threads_per_core];
+        let gres = counts(&GresList::from(shape.gres.as_str()));
+        Self { cpus: parts.into_iter().map(u64::from).product(), memory, gres }
+    }
+
+    /// True if a node would not have all that its line says.
+    fn is_less_than(&self, node: &NodeDef, shapes: &Shapes) -> bool {
+        let Some(own) = node.shape().and_then(|name| shapes.get(name)) else { return false };
+        let own = Self::of(&own, node.real_memory.unwrap_or_default());
+        let promised = node.gres.as_ref().map(counts).unwrap_or_default();
+        let lacks = |(name, count): (&String, &u64)| {
+            let of = |size: &Self| size.gres.get(name).copied().unwrap_or_default();
+            // Not every cloud says which of its shapes have cards: one that hides those of the node may hide these, too.
+            of(&own) >= *count && of(self) < *count
+        };
+        self.cpus < own.cpus || self.memory < own.memory || promised.iter().any(lacks)
+    }
+}
+
+/// How many of each there are, of whatever type.
+fn counts(list: &GresList) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for gres in list.iter() {
+        *counts.entry(gres.name.to_owned()).or_default() += gres.count;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use slurmconf::{Flavor, Limits, Site, generate};
+
+    /// The nodes that a shape is too small for, of those that limits make.
+    fn small(limits: &str, shapes: &Shapes, fallback: &[Fallback]) -> usize {
+        let limits = Limits::read("limits.yaml", limits).unwrap();
+        let cluster = generate(&limits, shapes, &Site::default()).unwrap();
+        points(&cluster.nodes, fallback, (shapes, MemoryPolicy::default())).len()
+    }
+
+    fn to(shape: &str) -> [Fallback; 1] {
+        [Fallback { shape: Some(shape.to_owned()), ..Fallback::default() }]
+    }
+
+    #[test]
+    fn machines_came_that_slurm_drains_for_being_too_small() {
+        let large = "VM.Standard.E4.Flex.16.256: {1: 4}";
+        let both = format!("VM.Standard2.1: {{1: 1}}\n{large}");
+        for (limits, shape, wrong) in [
+            (large, "VM.Standard.E4.Flex.1.16", true),
+            (large, "VM.Standard.E4.Flex.16.255", true),
+            (large, "VM.Standard.E4.Flex.16.256", false),
+            (large, "VM.Standard.E5.Flex.16.256", false),
+            (&both, "VM.Standard.E4.Flex.1.16", true),
+            ("VM.Standard2.1: {1: 4}", "VM.Standard.E4.Flex.1.16", false),
+            // Told elsewhere.
+            (large, "VM.Nosuch", false),
+            ("VM.GPU2.1: {1: 1}", "VM.Standard2.24", true),
+        ] {
+            assert_eq!(small(limits, &Shapes::oci(), &to(shape)), usize::from(wrong), "{shape}");
+        }
+    }
+
+    #[test]
+    fn cards_that_no_flavor_tells_of_are_not_missed() {
+        for (gres, wrong) in [("gpu:4", true), ("", false)] {
+            let mut shapes = Shapes::new();
+            for (name, gres) in [("g1.a100", gres), ("m1.xlarge", "")] {
+                let (gres, arch) = (gres.to_owned(), "x86_64".to_owned());
+                shapes.insert(name, Flavor { vcpus: 8, memory: 64_000, gres, arch });
+            }
+            let limits = "gpu: {shape: g1.a100, max: 8, gres: 'gpu:a100:4'}";
+            assert_eq!(small(limits, &shapes, &to("m1.xlarge")), usize::from(wrong), "{gres}");
+        }
+    }
+
+    #[test]
+    fn the_example_fell_back_to_a_shape_that_is_too_small() {
+        let settings = include_str!("../../../../../examples/oci/startnode.yaml");
+        let fallback = Settings::read("startnode.yaml", settings).unwrap().settings.fallback;
+        let limits = include_str!("../../../../../examples/oci/limits.yaml");
+        assert_eq!(small(limits, &Shapes::oci(), &fallback), 0);
+    }
+}
