@@ -5,6 +5,7 @@
 use bins::config::Settings;
 use slurmconf::{Config, Document, Limits, Markers, Shapes, Site, generate};
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
@@ -175,6 +176,32 @@ fn a_package_has_the_same() {
         fields.contains("Package: slurm-elastic\n") && fields.contains("libc6 (>= 2."),
         "{fields}"
     );
+}
+
+/// They said to use sudo, and then that there is no Rust.
+#[test]
+fn sudo_hid_the_cargo_of_the_user_who_calls_it() {
+    let root = root();
+    for name in ["install", "demo", "test", "scripts/setup"] {
+        let script = fs::read_to_string(root.join(name)).unwrap();
+        let sourced = |line: &str| line.trim().starts_with(". ") && line.contains("/cargo-path");
+        assert!(script.lines().any(sourced), "{name} calls cargo");
+    }
+    let home = TempDir::new().unwrap();
+    let home = home.path();
+    fs::create_dir_all(home.join(".cargo/bin")).unwrap();
+    fs::create_dir(home.join("bin")).unwrap();
+    let passwd = format!("#!/bin/sh\necho \"$2:x:1000:1000::{}:/bin/sh\"\n", home.display());
+    for (name, script) in [(".cargo/bin/cargo", "#!/bin/sh\n"), ("bin/getent", &passwd)] {
+        fs::write(home.join(name), script).unwrap();
+        fs::set_permissions(home.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    std::os::unix::fs::symlink("/usr/bin/cut", home.join("bin/cut")).unwrap();
+    let mut command = Command::new("/bin/bash");
+    command.args(["-euc", ". scripts/cargo-path; command -v cargo"]).current_dir(&root);
+    command.env_clear().env("PATH", home.join("bin")).env("SUDO_USER", "somebody");
+    let found = text(&well(&mut command));
+    assert_eq!(Path::new(found.trim_end()), home.join(".cargo/bin/cargo"));
 }
 
 #[test]
