@@ -7,4 +7,5 @@ exec >> /root/bootstrap.log 2>&1
 dnf install -y ansible-core git
 printf '[compute]\n%s\n' "$(hostname --fqdn)" > /root/hosts
 ansible-pull --url=https://git.example.org/cluster/site.git --checkout=main --inventory=/root/hosts compute.yml
-systemctl start slurmd
+# Also at the next boot, when none of this runs again.
+systemctl enable --now slurmd

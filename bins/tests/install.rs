@@ -178,6 +178,18 @@ fn a_package_has_the_same() {
     );
 }
 
+/// Neither `runcmd` nor user data that is a program runs at a later boot.
+#[test]
+fn nodes_of_the_examples_did_not_come_back_from_a_reboot() {
+    for name in ["bootstrap-cloud-init.yaml", "bootstrap-ansible-pull.sh"] {
+        let text = fs::read_to_string(root().join("examples").join(name)).unwrap();
+        let starts: Vec<&str> = text.lines().filter(|line| line.contains("systemctl")).collect();
+        assert!(!starts.is_empty(), "{name}");
+        assert!(starts.iter().all(|line| line.contains("enable")), "{name}: {starts:?}");
+        assert!(!text.contains("[mount"), "{name}: what is not in fstab is not mounted again");
+    }
+}
+
 /// They said to use sudo, and then that there is no Rust.
 #[test]
 fn sudo_hid_the_cargo_of_the_user_who_calls_it() {
