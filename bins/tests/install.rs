@@ -154,7 +154,9 @@ fn what_is_not_built_is_said() {
 #[test]
 fn a_package_has_the_same() {
     let folder = TempDir::new().unwrap();
-    let mut command = Command::new(root().join("packaging/deb"));
+    // As hardened systems have it.
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 027; exec \"$@\"", "sh"]).arg(root().join("packaging/deb"));
     command.arg("--built").arg(built(folder.path())).arg(folder.path().join("out"));
     // Nobody keeps it.
     let package = text(&well(command.env("DPKG_DEB_COMPRESSOR_TYPE", "none")));
@@ -170,6 +172,14 @@ fn a_package_has_the_same() {
         "./usr/share/doc/slurm-elastic/copyright",
     ] {
         assert!(listed.lines().any(|line| line.ends_with(path)), "{path}: {listed}");
+    }
+    for line in listed.lines() {
+        let open = ["drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--", "lrwxrwxrwx"];
+        assert!(open.iter().any(|mode| line.starts_with(mode)), "not for all: {line}");
+    }
+    let scripts = text(&well(Command::new("dpkg-deb").arg("--info").arg(package)));
+    for name in ["postinst", "prerm"] {
+        assert!(scripts.contains(name), "{name}: {scripts}");
     }
     let fields = text(&well(Command::new("dpkg-deb").arg("--field").arg(package)));
     assert!(
