@@ -167,14 +167,16 @@ fn body(
     set("name", json!(spec.name.as_str()));
     set("flavorRef", json!(resolved.flavor));
     set("networks", resolved.networks.clone());
-    set("metadata", Value::Object(tags::metadata(&spec.tags)?));
+    let mut metadata = tags::metadata(&spec.tags)?;
     set("tags", json!(tags::nova_tags(&spec.tags, &options.extra_tags)?));
     match &options.boot_volume {
         Some(volume) => {
+            metadata.insert(tags::BOOT_IMAGE.to_owned(), json!(resolved.image));
             set("block_device_mapping_v2", json!([boot_volume(volume, &resolved.image)]))
         }
         None => set("imageRef", json!(resolved.image)),
     };
+    set("metadata", Value::Object(metadata));
     if !resolved.security_groups.is_empty() {
         let groups = resolved.security_groups.iter().map(|id| json!({"name": id}));
         set("security_groups", groups.collect());
@@ -290,6 +292,8 @@ mod tests {
             "destination_type": "volume", "volume_size": 40, "delete_on_termination": true,
             "volume_type": "ssd"}]);
         assert_eq!(body["server"]["block_device_mapping_v2"], mapping);
+        let metadata = json!({"cluster": "blue", "boot_image": "i1"});
+        assert_eq!(body["server"]["metadata"], metadata, "Nova would not tell");
     }
 
     #[test]

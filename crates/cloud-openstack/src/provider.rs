@@ -5,8 +5,8 @@ use crate::create::{self, LaunchOptions, Nic};
 use crate::mark::Mark;
 use crate::resolve::{Kind, Resolver, uuid};
 use crate::server::Primary;
-use crate::wire::{CreatedBody, Server, ServerBody, ServersBody, SnapshotBody};
-use crate::{flavor, image, limits, server};
+use crate::wire::{CreatedBody, Server, ServerBody, ServersBody, SnapshotBody, with};
+use crate::{flavor, image, limits, server, tags};
 use async_trait::async_trait;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
@@ -84,7 +84,7 @@ impl OpenStack {
             }
         })?;
         let mut instance = Instance::launched(InstanceId::new(created.server.id), spec);
-        instance.image = options.boot_volume.is_none().then(|| ImageId::new(image));
+        instance.image = Some(ImageId::new(image));
         Ok(instance)
     }
 
@@ -146,10 +146,11 @@ impl OpenStack {
         operation: Operation,
         ids: impl Iterator<Item = &InstanceId> + Send,
     ) -> Result<Vec<Instance>> {
+        let primary = self.primary().await;
         let mut instances = Vec::new();
         for id in ids {
             match self.shown(operation, id).await {
-                Ok(instance) => instances.extend(instance),
+                Ok(server) => instances.extend(server.map(|it| self.instance(it, &primary))),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -158,7 +159,7 @@ impl OpenStack {
     }
 
     /// One server. That its cell is down is an error: without its tags it would pass for somebody else's.
-    async fn server(&self, operation: Operation, id: &InstanceId) -> Result<Instance> {
+    async fn server(&self, operation: Operation, id: &InstanceId) -> Result<Server> {
         let shown = self.shown(operation, id).await?;
         shown.ok_or_else(|| {
             let why = "its cell does not answer, so Nova shows neither its name nor its tags";
@@ -167,12 +168,10 @@ impl OpenStack {
     }
 
     /// One server; none if there is one and its cell is down.
-    async fn shown(&self, operation: Operation, id: &InstanceId) -> Result<Option<Instance>> {
-        let primary = self.primary().await;
+    async fn shown(&self, operation: Operation, id: &InstanceId) -> Result<Option<Server>> {
         let request = self.api.compute(operation, Method::GET, &["servers", id.as_str()]).on(id);
         let body: ServerBody = self.api.read(&request).await?;
-        let shown = Some(body.server).filter(|server| !server.is_hidden());
-        Ok(shown.map(|server| self.instance(server, &primary)))
+        Ok(Some(body.server).filter(|server| !server.is_hidden()))
     }
 
     /// The network whose address counts.
@@ -232,14 +231,24 @@ impl OpenStack {
         fact("networks", &network, "/network/name").await
     }
 
-    /// An old Nova accepts to rebuild what boots from a volume, and leaves the volume as it is.
-    async fn refuse_volume(&self, id: &InstanceId) -> Result<()> {
-        let before = self.server(Operation::Rebuild, id).await?;
+    /// The action that gives a server its image. Nova does not show which image was written to a volume, and so it is noted
+    /// in the metadata, of which the action takes all or nothing.
+    fn rebuilding(&self, before: Server, image: &ImageId) -> Result<Value> {
+        let action = json!({"imageRef": image.as_str()});
         if before.image.is_some() {
-            return Ok(());
+            return Ok(json!({"rebuild": action}));
         }
-        let why = "it boots from a volume, and this Nova is too old (2.93) to write an image there";
-        Err(Error::unsupported(Operation::Rebuild).on(id).because(why))
+        // An old Nova accepts it, and leaves the volume as it is.
+        if !self.api.versions.rebuild_volumes() {
+            let why =
+                "it boots from a volume, and this Nova is too old (2.93) to write an image there";
+            return Err(Error::unsupported(Operation::Rebuild).on(&before.id).because(why));
+        }
+        let Some(mut metadata) = before.metadata else {
+            return Ok(json!({"rebuild": action}));
+        };
+        metadata.insert(tags::BOOT_IMAGE.to_owned(), image.as_str().to_owned());
+        Ok(json!({"rebuild": with(action, "metadata", json!(metadata))}))
     }
 }
 
@@ -264,7 +273,9 @@ impl Provider for OpenStack {
     }
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
-        self.server(Operation::Get, id).await
+        let primary = self.primary().await;
+        let server = self.server(Operation::Get, id).await?;
+        Ok(self.instance(server, &primary))
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
@@ -286,10 +297,8 @@ impl Provider for OpenStack {
             let why = format!("'{image}' is no id as Glance shows it: look its id up first");
             return Err(Error::new(ErrorKind::Invalid, Operation::Rebuild).on(id).because(why));
         }
-        if !self.api.versions.rebuild_volumes() {
-            self.refuse_volume(id).await?;
-        }
-        let action = json!({"rebuild": {"imageRef": image.as_str()}});
+        let before = self.server(Operation::Rebuild, id).await?;
+        let action = self.rebuilding(before, image)?;
         self.api.accepted(&self.api.rebuild(id.as_str(), &action)?).await
     }
 

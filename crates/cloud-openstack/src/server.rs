@@ -1,5 +1,6 @@
 //! A Nova server as an [`Instance`].
 
+use crate::resolve::uuid;
 use crate::wire::{Address, Server, moment};
 use crate::{fault, tags};
 use cloud_core::{
@@ -48,7 +49,9 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     instance.tags = tags;
     instance.shape = server.flavor.original_name.map(ShapeName::new);
     instance.zone = server.zone.filter(|zone| !zone.is_empty()).map(Zone::new);
-    instance.image = server.image.map(|image| ImageId::new(image.id));
+    // What boots from a volume has none of Nova's own.
+    let noted = || metadata.get(tags::BOOT_IMAGE).and_then(|image| uuid(image));
+    instance.image = server.image.map(|image| image.id).or_else(noted).map(ImageId::new);
     instance.address = address;
     instance.created = server.created.as_deref().and_then(moment);
     instance.fault = fault;
@@ -150,9 +153,20 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_boots_from_a_volume_has_no_image() {
-        let server: Server = serde_json::from_value(json!({"id": "s", "image": ""})).unwrap();
-        assert_eq!(instance(server, &Primary::Any).image, None);
+    fn a_server_that_boots_from_a_volume_has_the_image_that_we_noted() {
+        let (old, new) =
+            ("6b7f2c9e-0a8d-4a51-9a39-0e5f3b1c2d4e", "22222222-2222-4222-8222-222222222222");
+        for (image, metadata, expected) in [
+            (json!(""), json!({}), None),
+            (json!(""), json!({"boot_image": new}), Some(new)),
+            (json!(""), json!({"boot_image": "golden"}), None),
+            (json!({"id": old}), json!({"boot_image": new}), Some(old)),
+        ] {
+            let body = json!({"id": "s", "image": image, "metadata": metadata});
+            let server: Server = serde_json::from_value(body.clone()).unwrap();
+            let seen = instance(server, &Primary::Any).image;
+            assert_eq!(seen.as_ref().map(ImageId::as_str), expected, "{body}");
+        }
     }
 
     #[test]

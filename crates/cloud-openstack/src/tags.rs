@@ -9,6 +9,9 @@ use cloud_core::{Error, ErrorKind, Operation, Result, Tags};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The image of a server that boots from a volume, in its metadata: Nova itself shows none.
+pub(crate) const BOOT_IMAGE: &str = "boot_image";
+
 /// Longest Nova tag, in characters.
 const LONGEST_TAG: usize = 60;
 /// Most Nova tags of a server.

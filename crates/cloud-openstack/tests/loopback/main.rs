@@ -91,6 +91,7 @@ async fn a_rebuild_by_name_never_looked_finished() {
         line if line.contains("/images?name=in%3A%22in%3Ax%22") => {
             (200, json!({"images": [{"id": IMAGE, "name": "in:x"}]}).to_string())
         }
+        line if line.ends_with(SERVER) => (200, json!({"server": server()}).to_string()),
         _ => nothing(),
     })
     .await;
@@ -106,6 +107,30 @@ async fn a_rebuild_by_name_never_looked_finished() {
     let action = fake.asked("POST /compute").pop().expect("a request");
     assert_eq!(action.body, json!({"rebuild": {"imageRef": IMAGE}}));
     assert!(action.head.contains("openstack-api-version: compute 2.93"), "{}", action.head);
+}
+
+/// A reboot without a word about an image wrote the volume anew, and a rebuild that was lost was called done.
+#[tokio::test]
+async fn nobody_knew_the_image_on_a_volume() {
+    let fake = Fake::new("2.95", |asked| {
+        let mut volume = server();
+        volume["image"] = json!("");
+        volume["metadata"] = json!({"cluster": "blue", "boot_image": PORT});
+        let shown = json!({"server": volume}).to_string();
+        match asked.line.as_str() {
+            line if line.ends_with("/action") => (202, String::new()),
+            line if line.ends_with(SERVER) => (200, shown),
+            _ => nothing(),
+        }
+    })
+    .await;
+    let provider = fake.provider(&[]).await;
+    let seen = provider.get(&id()).await.expect("a server");
+    assert_eq!(seen.image, Some(ImageId::new(PORT)));
+    provider.rebuild(&id(), &ImageId::new(IMAGE)).await.expect("a rebuild");
+    let action = fake.asked("POST /compute").pop().expect("a request");
+    let metadata = json!({"cluster": "blue", "boot_image": IMAGE});
+    assert_eq!(action.body, json!({"rebuild": {"imageRef": IMAGE, "metadata": metadata}}));
 }
 
 #[tokio::test]
