@@ -128,18 +128,23 @@ async fn candidates(api: &Api, operation: Operation, kind: Kind, name: &str) -> 
             let flavors = flavor::list(api, operation).await?;
             Ok(flavors
                 .into_iter()
-                .map(|flavor| Named { id: flavor.id, name: flavor.name })
+                .map(|flavor| Named { id: flavor.id, name: flavor.name, ..Named::default() })
                 .collect())
         }
         Kind::Image => {
             let images = image::found(api, operation, &[("name", &image::exactly(name))]).await?;
-            let named =
-                |image: GlanceImage| Named { id: image.id, name: image.name.unwrap_or_default() };
+            let named = |image: GlanceImage| {
+                let name = image.name.unwrap_or_default();
+                Named { id: image.id, name, ..Named::default() }
+            };
             Ok(images.into_iter().map(named).collect())
         }
         Kind::Network => neutron(api, operation, "networks", name).await,
         Kind::Port => neutron(api, operation, "ports", name).await,
-        Kind::SecurityGroup => neutron(api, operation, "security-groups", name).await,
+        Kind::SecurityGroup => {
+            let groups = neutron(api, operation, "security-groups", name).await?;
+            Ok(own_first(groups, api.project.as_deref()))
+        }
         Kind::KeyPair => key_pair(api, operation, name).await,
         Kind::ServerGroup => {
             let request = api.compute(operation, Method::GET, &["os-server-groups"]);
@@ -156,15 +161,23 @@ async fn neutron(
 ) -> Result<Vec<Named>> {
     let key = if uuid(name).is_some() { "id" } else { "name" };
     let url = join(&api.endpoints.network, &["v2.0", collection]);
-    let url = with_query(url, &[(key, name), ("fields", "id"), ("fields", "name")]);
+    let fields = [("fields", "id"), ("fields", "name"), ("fields", "project_id")];
+    let url = with_query(with_query(url, &[(key, name)]), &fields);
     let request = Request::new(operation, Method::GET, url);
     api.read(&request).await.map(only_list)
+}
+
+/// Those of the project, if there are any, as Nova has it with names of groups: who may see other projects sees a `default` in
+/// each. Networks of others are meant to be used.
+fn own_first(groups: Vec<Named>, project: Option<&str>) -> Vec<Named> {
+    let is_own = |group: &Named| project.is_some() && group.project_id.as_deref() == project;
+    if groups.iter().any(is_own) { groups.into_iter().filter(is_own).collect() } else { groups }
 }
 
 async fn key_pair(api: &Api, operation: Operation, name: &str) -> Result<Vec<Named>> {
     let request = api.compute(operation, Method::GET, &["os-keypairs", name]).on(name);
     match api.read::<Value>(&request).await {
-        Ok(_) => Ok(vec![Named { id: String::new(), name: name.to_owned() }]),
+        Ok(_) => Ok(vec![Named { name: name.to_owned(), ..Named::default() }]),
         Err(error) if is_gone(&error) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
@@ -225,8 +238,12 @@ mod tests {
     use super::*;
 
     fn named(pairs: &[(&str, &str)]) -> Vec<Named> {
-        let pairs = pairs.iter();
-        pairs.map(|(id, name)| Named { id: (*id).to_owned(), name: (*name).to_owned() }).collect()
+        let named = |&(id, name): &(&str, &str)| Named {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            project_id: None,
+        };
+        pairs.iter().map(named).collect()
     }
 
     #[test]
@@ -242,6 +259,27 @@ mod tests {
         assert_eq!(picked("twin"), Err(twin.to_owned()));
         assert!(picked("1").is_err(), "the id of one and the name of another");
         assert!(picked("tin").is_err(), "a part of a name");
+    }
+
+    #[test]
+    fn a_group_was_refused_since_other_projects_have_one_of_its_name() {
+        let group = |id: &str, project: &str| Named {
+            id: id.to_owned(),
+            name: "default".to_owned(),
+            project_id: Some(project.to_owned()),
+        };
+        let (mine, again) = (group("1", "p"), group("2", "p"));
+        let (theirs, others) = (group("3", "q"), group("4", "r"));
+        let found = |groups: &[&Named], project| {
+            let groups = groups.iter().map(|&group| group.clone()).collect();
+            let groups = own_first(groups, project);
+            pick(Operation::Launch, Kind::SecurityGroup, "default", &groups).ok()
+        };
+        assert_eq!(found(&[&theirs, &mine, &others], Some("p")).as_deref(), Some("1"));
+        assert_eq!(found(&[&mine, &again, &theirs], Some("p")), None);
+        assert_eq!(found(&[&theirs], Some("p")).as_deref(), Some("3"), "one that is shared");
+        assert_eq!(found(&[&theirs, &others], Some("p")), None);
+        assert_eq!(found(&[&theirs, &mine], None), None);
     }
 
     #[test]

@@ -243,8 +243,10 @@ pub(crate) struct QuotaDetail {
 }
 
 /// Something of Neutron's or Nova's that is looked up by name.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Named {
     pub(crate) id: String,
     pub(crate) name: String,
+    /// Whose it is, as far as Neutron was asked.
+    pub(crate) project_id: Option<String>,
 }
