@@ -3,7 +3,7 @@
 use crate::create::Nic;
 use crate::provider::OpenStack;
 use crate::resolve::{Kind, find};
-use cloud_core::{Operation, Result};
+use cloud_core::{Error, Operation, Result};
 use std::fmt;
 
 /// Something that launches mention, and whether it is there.
@@ -39,8 +39,8 @@ impl OpenStack {
     /// [`Settings::launch`](crate::Settings::launch), the network of addresses, and then what an [`InstanceSpec`](cloud_core::InstanceSpec) will name in
     /// their place, in this order.
     ///
-    /// One request for each, one after the other. A launch looks its names up by itself; this is for whoever wants to know
-    /// before.
+    /// One request for each, one after the other; a Neutron that does not answer is asked once. A launch looks its names up by
+    /// itself; this is for whoever wants to know before.
     pub async fn mentions(&self, own: &[OwnName]) -> Vec<Mention> {
         let options = &self.launch;
         let nics = options.nics.iter().map(|nic| match nic {
@@ -56,9 +56,16 @@ impl OpenStack {
             OwnName::KeyPair(name) => (Kind::KeyPair, name),
         });
         let mut mentions = Vec::new();
+        let mut silent: Option<Error> = None;
         let launches = nics.chain(groups).chain(server_group).chain(key_pair).chain(addresses);
         for (kind, name) in launches.chain(own) {
-            let found = find(&self.api, Operation::Get, kind, name).await;
+            let found = match &silent {
+                // Each name would have to wait as long.
+                Some(error) if kind.is_neutrons() => Err(error.clone()),
+                _ => find(&self.api, Operation::Get, kind, name).await,
+            };
+            let late = found.as_ref().err().filter(|error| error.kind().passes());
+            silent = silent.or_else(|| late.filter(|_| kind.is_neutrons()).cloned());
             let found =
                 found.map(drop).map_err(|error| error.on(format!("{} {name}", kind.word())));
             mentions.push(Mention { what: kind.word(), name: name.clone(), found });

@@ -34,6 +34,14 @@ impl Kind {
             Self::ServerGroup => "server group",
         }
     }
+
+    /// True if Neutron knows it.
+    pub(crate) fn is_neutrons(self) -> bool {
+        match self {
+            Self::Network | Self::Port | Self::SecurityGroup => true,
+            Self::Flavor | Self::Image | Self::KeyPair | Self::ServerGroup => false,
+        }
+    }
 }
 
 /// Ids by name, as far as they were looked up; what was not found is looked up again.

@@ -1,8 +1,8 @@
 //! Which of a server's addresses counts, and a Neutron that cannot tell.
 
-use crate::fake::{NETWORK, PORT, SILENCE, id, with_networks};
+use crate::fake::{Fake, NETWORK, PORT, SILENCE, id, nothing, with_networks};
 use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
-use cloud_openstack::Nic;
+use cloud_openstack::{Nic, OwnName};
 use std::time::Duration;
 use tokio::time::{Instant, pause, timeout};
 
@@ -72,4 +72,23 @@ async fn why_the_address_is_not_known_was_never_said() {
     let provider = fake.provider(&[Nic::network(NETWORK), Nic::network("alpha")]).await;
     let error = provider.addresses(&[id()]).await.expect_err("nobody knows which");
     assert!(error.to_string().contains("gone (NetworkNotFound)"), "{error}");
+}
+
+#[tokio::test]
+async fn each_name_was_asked_of_a_neutron_that_does_not_answer() {
+    let fake = Fake::new("2.95", |asked| match asked.line.as_str() {
+        line if line.starts_with("GET /network/") => (SILENCE, String::new()),
+        _ => nothing(),
+    })
+    .await;
+    let provider = fake.provider(&["alpha", "beta", "gamma"].map(Nic::network)).await;
+    pause();
+    let begun = Instant::now();
+    let mentions = provider.mentions(&[OwnName::Network("delta".to_owned())]).await;
+    assert!(begun.elapsed() < Duration::from_secs(100), "{:?}", begun.elapsed());
+    assert_eq!(fake.asked("GET /network/").len(), 1);
+    let told = mentions.iter().map(|it| it.found.as_ref().expect_err("no answer").to_string());
+    for (told, name) in told.zip(["alpha", "beta", "gamma", "delta"]) {
+        assert!(told.contains(&format!("network {name}: ")), "{told}");
+    }
 }
