@@ -15,6 +15,8 @@ pub use openstack::OpenStack;
 pub use oracle::{Auth, Oracle};
 pub(crate) use reader::duration;
 
+use cloud_core::Secret;
+use cloud_core::http::Proxies;
 use provision::RebuildHow;
 use reader::Reader;
 use slurmconf::{Error, yaml::Source};
@@ -32,6 +34,8 @@ pub struct Settings {
     pub image_id: Option<String>,
     /// Another address for the cloud's API.
     pub endpoint: Option<String>,
+    /// The way to the cloud, in place of what the environment says of it.
+    pub proxies: Proxies,
     /// How a machine gets a new image.
     pub rebuild: RebuildHow,
     /// Where to go when there is no room at a node's own place, in order.
@@ -80,11 +84,13 @@ pub struct Paths {
     pub inventory: Option<String>,
 }
 
-const COMMON: [&str; 23] = [
+const COMMON: [&str; 25] = [
     "csp",
     "cluster_id",
     "image_id",
     "endpoint",
+    "proxy",
+    "no_proxy",
     "rebuild",
     "fallback",
     "elastic",
@@ -153,6 +159,7 @@ impl Settings {
         let cluster_id = reader.text("cluster_id");
         let image_id = reader.text("image_id");
         let endpoint = reader.text("endpoint");
+        let proxies = proxies(reader);
         let rebuild = reader.choice("rebuild", &rebuilds).unwrap_or_default();
         let fallback = fallback::read(reader);
         let elastic = elastic::read(reader);
@@ -164,12 +171,20 @@ impl Settings {
             cluster_id,
             image_id,
             endpoint,
+            proxies,
             rebuild,
             fallback,
             elastic,
             paths,
         }
     }
+}
+
+/// One proxy for all; what is gone to directly is a list, or a text with commas.
+fn proxies(reader: &mut Reader<'_>) -> Proxies {
+    let proxy = reader.text("proxy").map(Secret::new);
+    let direct = Some(reader.texts("no_proxy").join(",")).filter(|text| !text.is_empty());
+    Proxies { http: proxy.clone(), https: proxy, no_proxy: direct }
 }
 
 impl Paths {

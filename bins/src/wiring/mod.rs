@@ -122,14 +122,24 @@ fn pacer(elastic: &Elastic) -> Pacer {
 /// How often an operator who only wants to know is kept waiting for the same question.
 const ATTEMPTS_TO_KNOW: u32 = 3;
 
-/// Timeouts and proxies; proxies as the environment has them, of which slurmctld gives nothing.
-fn http(environment: &Environment, purpose: Purpose) -> http::Config {
+/// Timeouts and proxies.
+fn http(settings: &Settings, environment: &Environment, purpose: Purpose) -> http::Config {
     let mut config = http::Config::default();
     if !purpose.changes() {
         config.retry.attempts = ATTEMPTS_TO_KNOW;
     }
-    config.proxies = Proxies::from_variables(|name| environment.get(name).map(str::to_owned));
+    config.proxies = proxies(settings, environment);
     config
+}
+
+/// The proxies of the configuration, or else of the environment, of which slurmctld gives nothing.
+fn proxies(settings: &Settings, environment: &Environment) -> Proxies {
+    let told = settings.proxies.clone();
+    if told.https.is_some() {
+        return told;
+    }
+    let found = Proxies::from_variables(|name| environment.get(name).map(str::to_owned));
+    Proxies { no_proxy: told.no_proxy.or(found.no_proxy), ..found }
 }
 
 /// The text of a file that should be there.

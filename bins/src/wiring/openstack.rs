@@ -28,7 +28,7 @@ pub(super) async fn connect(
     sources.directories.retain(|directory| directory.is_absolute());
     let config = Config::load(&sources).map_err(|error| unusable(&error, settings))?;
     let mut options = cloud_openstack::Settings::default();
-    options.http = http(environment, purpose);
+    options.http = http(settings, environment, purpose);
     options.launch = launch(openstack);
     options.mark = Some(Mark::new(COMPUTE, ("type", "compute")));
     options.address_network.clone_from(&openstack.network_name);

@@ -25,7 +25,7 @@ pub(super) async fn connect(
     let config = credentials(oracle, settings, environment)?;
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
-    let (http, pacer) = (http(environment, purpose), super::pacer(&settings.elastic));
+    let (http, pacer) = (http(settings, environment, purpose), super::pacer(&settings.elastic));
     let cloud = Oci::connect(config, site, http, pacer, clock).await;
     let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
     let mut warnings = Vec::new();

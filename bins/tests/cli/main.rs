@@ -20,6 +20,7 @@ mod mended;
 mod openstack;
 mod operator;
 mod power;
+mod proxies;
 mod recreate;
 mod refused;
 mod resize;

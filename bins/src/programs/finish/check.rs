@@ -8,6 +8,7 @@ mod places;
 mod quota;
 mod rate;
 mod told;
+mod variables;
 
 use super::fit;
 use super::inputs::{self, Inputs, Marked};
@@ -81,6 +82,7 @@ pub(super) async fn all(
     points.extend(told::point(&context.slurm).await);
     points.extend(context.hidden().map(Wrong));
     points.extend(calls::configuration(&context.slurm.config, common));
+    points.extend(variables::points(&context.settings, &context.environment));
     points.extend(files::points(context, common));
     if let (Some(inputs), Some(Ok(new))) = (inputs, new) {
         points.push(section(&inputs.marked, new));
