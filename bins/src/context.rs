@@ -10,7 +10,7 @@ use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::{self, Connected, Purpose, Traced};
 use cloud_core::Provider;
-use hostlist::NodeName;
+use hostlist::{Hostlist, NodeName};
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Look;
@@ -18,6 +18,8 @@ use provision::state::{MemoryState, State, StateDir};
 use slurmctl::Controller as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 const LOG: &str = "/var/log/slurm/elastic.log";
 const STATE: &str = "/var/lib/slurm-elastic";
@@ -64,6 +66,18 @@ impl Context {
         common: &Common,
         purpose: Purpose,
     ) -> Result<Self, Trouble> {
+        Self::open_for(program, common, purpose, None).await
+    }
+
+    /// The same for nodes that slurmctld may have called us for: a cloud that does not answer is given up before slurmctld
+    /// gives us up.
+    pub async fn open_for(
+        program: &'static str,
+        common: &Common,
+        purpose: Purpose,
+        nodes: Option<&Hostlist>,
+    ) -> Result<Self, Trouble> {
+        let begun = Instant::now();
         let environment = Environment::read();
         let output = output(common, &environment);
         let (settings, warnings) = settings(common)?;
@@ -84,8 +98,10 @@ impl Context {
             found => (found?, None),
         };
         let (mut site, unread) = wiring::site(&settings, &environment, &slurm.config, purpose)?;
-        let connected =
-            Box::pin(wiring::cloud(&settings, &environment, (purpose, &slurm.config))).await?;
+        let connecting = Box::pin(wiring::cloud(&settings, &environment, (purpose, &slurm.config)));
+        let deadline = nodes.map(|nodes| wiring::deadline(&settings, &slurm.config, nodes));
+        let left = deadline.map(|deadline| deadline.saturating_sub(begun.elapsed()));
+        let connected = in_time(left, connecting).await?;
         site.subnet = site.subnet.or(connected.subnet);
         let (state, state_path, lost) = state(common, &settings, &environment);
         connected.warnings.iter().chain(&lost).chain(&missed).for_each(warn);
@@ -116,6 +132,18 @@ impl Context {
             bar: Bar::default(),
         })
     }
+}
+
+/// What the cloud says within this time, if there is one.
+pub async fn in_time<T>(
+    left: Option<Duration>,
+    asked: impl Future<Output = Result<T, Trouble>>,
+) -> Result<T, Trouble> {
+    let Some(left) = left else {
+        return asked.await;
+    };
+    let late = |_elapsed| Trouble::new("the cloud did not answer in time").passing(true);
+    timeout(left, asked).await.map_err(late)?
 }
 
 /// The cloud with a line in the log about each request, and one before them about Slurm.

@@ -11,7 +11,7 @@ mod unbegun;
 pub(super) use unbegun::tell as tell_unbegun;
 
 use crate::args::{Common, nodes as hostlist};
-use crate::context::Context;
+use crate::context::{Context, in_time};
 use crate::environment::Environment;
 use crate::process::SOME_FAILED;
 use crate::trouble::Trouble;
@@ -93,46 +93,56 @@ async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
         return Err(Trouble::new(format!("{nodes} before a command: name nodes behind it")));
     }
-    let names = named(arguments)?;
+    let Some(command) = &arguments.command else {
+        return called(arguments, begun).await;
+    };
     let mut context = Context::open("rebuild", common, Purpose::Perhaps).await?;
-    context.fill(names.as_deref()).await;
-    match context.find_images().await {
-        // Slurm waits, and the nodes whose own files say enough need no list.
+    context.fill(None).await;
+    let found = context.find_images().await;
+    go_on(&mut context, found)?;
+    if let Some(hidden) = context.hidden() {
+        context.warn(&hidden);
+    }
+    match command {
+        Command::Submit(submit) => roll::submit(&context, common, submit).await,
+        Command::Status(status) => status::show(&context, common, status).await,
+        Command::Image(snapshot) => snapshot::make(&context, common, snapshot).await,
+    }
+}
+
+/// A call as RebootProgram, which ends before slurmctld gives it up.
+async fn called(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
+    let common = &arguments.common;
+    let names = meant(arguments, &Environment::read())?;
+    let list: Hostlist = names.iter().collect();
+    let mut context = Context::open_for("rebuild", common, Purpose::Perhaps, Some(&list)).await?;
+    context.fill(Some(&names)).await;
+    let deadline = wiring::deadline(&context.settings, &context.slurm.config, &list);
+    // slurmctld counts from when it called us.
+    let left = || deadline.saturating_sub(begun.elapsed());
+    let found = in_time(Some(left()), async { Ok(context.find_images().await) }).await?;
+    go_on(&mut context, found)?;
+    if let Some(mistyped) = mistyped(&names, &context) {
+        return Err(mistyped);
+    }
+    context.site.policies.deadline = left();
+    nodes(&context, common, &names).await
+}
+
+/// Goes on without the images where that can be: Slurm waits, and nodes whose own files say enough need no list.
+fn go_on(context: &mut Context, found: Result<Option<Trouble>, Trouble>) -> Result<(), Trouble> {
+    match found {
         Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
         Ok(Some(unknown)) => context.without_image(&unknown),
         found => found.map(drop)?,
     }
-    if let Some(hidden) = context.hidden().filter(|_| arguments.command.is_some()) {
-        context.warn(&hidden);
-    }
-    match &arguments.command {
-        Some(Command::Submit(submit)) => roll::submit(&context, common, submit).await,
-        Some(Command::Status(status)) => status::show(&context, common, status).await,
-        Some(Command::Image(snapshot)) => snapshot::make(&context, common, snapshot).await,
-        None => {
-            let names = meant(arguments, &context.environment)?;
-            if let Some(mistyped) = mistyped(&names, &context) {
-                return Err(mistyped);
-            }
-            let list: Hostlist = names.iter().collect();
-            let deadline = wiring::deadline(&context.settings, &context.slurm.config, &list);
-            // slurmctld counts from when it called us.
-            context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
-            nodes(&context, common, &names).await
-        }
-    }
-}
-
-/// The nodes that a call as RebootProgram names, if any.
-fn named(arguments: &Arguments) -> Result<Option<Vec<NodeName>>, Trouble> {
-    let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
-    names.map_err(|error| Trouble::from_error(&error))
+    Ok(())
 }
 
 /// The nodes of a call as RebootProgram.
 fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeName>, Trouble> {
-    match named(arguments)? {
-        Some(names) => Ok(names),
+    match &arguments.nodes {
+        Some(nodes) => nodes.node_names().map_err(|error| Trouble::from_error(&error)),
         None => Ok(vec![this_machine(environment)?]),
     }
 }

@@ -161,7 +161,8 @@ async fn begin(
     };
     // What is left of a node is removed without knowing how to launch one.
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
-    let mut context = Context::open("startnode", common, purpose).await?;
+    let nodes = Some(&arguments.nodes);
+    let mut context = Context::open_for("startnode", common, purpose, nodes).await?;
     context.fill(Some(&names)).await;
     let deadline = wiring::deadline(&context.settings, &context.slurm.config, &arguments.nodes);
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());

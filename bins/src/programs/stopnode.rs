@@ -13,6 +13,7 @@ use provision::run::{self, Run};
 use provision::{NodeReport, Report};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Terminate the machines of nodes.
 ///
@@ -64,15 +65,21 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+    let begun = Instant::now();
     let common = &arguments.common;
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
     let names = names.map_err(|error| Trouble::from_error(&error))?;
     let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
-    let mut context = Context::open("stopnode", common, purpose).await?;
-    if arguments.all {
+    let mut context =
+        Context::open_for("stopnode", common, purpose, arguments.nodes.as_ref()).await?;
+    let deadline = &mut context.site.policies.deadline;
+    *deadline = if arguments.all {
         // Slurm does not wait for it, and nothing is to be left.
-        context.site.policies.deadline = wiring::unhurried(&context.settings);
-    }
+        wiring::unhurried(&context.settings)
+    } else {
+        // slurmctld counts from when it called us.
+        deadline.saturating_sub(begun.elapsed())
+    };
     if let Some(names) = &names {
         // A node that was made at run time has a machine, too.
         context.fill(Some(names)).await;

@@ -5,8 +5,10 @@ use crate::slurm::Fake;
 use crate::stage::{Ended, Stage, program};
 use cloud_sim::{Fault, Rule};
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Three machines, and a Slurm that has all nodes in this state; what it is told is written down.
 fn waiting(flags: &str) -> Stage {
@@ -99,4 +101,28 @@ fn a_rebuild_began_when_slurm_had_long_given_up() {
     stage.run("rebuild", &[NODES[0]]).with_code(1);
     assert_eq!(stage.changes(), Vec::<String>::new());
     let _ = told(&stage);
+}
+
+/// slurmctld would end them before they could say a word.
+#[test]
+fn a_cloud_that_never_answers_kept_programs_beyond_their_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("endpoint: http://{}", silent.local_addr().unwrap());
+    for (program, flags, words) in [
+        ("rebuild", "DOWN+DRAIN+REBOOT_ISSUED", ["state=drain", "not rebuilt: "]),
+        ("startnode", "ALLOCATED+CLOUD+POWERING_UP", ["state=power_down_force", "elastic: "]),
+    ] {
+        let stage = waiting(flags);
+        let text =
+            stage.read("startnode.yaml").replace("cooldown: 5s", "cooldown: 5s, deadline: 2s");
+        let old = text.lines().find(|line| line.starts_with("endpoint: ")).unwrap();
+        stage.write("startnode.yaml", &text.replace(old, &endpoint));
+        let conf = stage.path("etc/slurm.conf").display().to_string();
+        let begun = Instant::now();
+        let ended = called(&stage, program, ("SLURM_CONF", &conf)).with_code(1);
+        let _ = ended.saying(&["the cloud did not answer in time"]);
+        assert!(begun.elapsed() < Duration::from_secs(30), "{program}: {:?}", begun.elapsed());
+        let told = stage.read("updates");
+        assert!(words.iter().all(|word| told.contains(word)), "{program}: {told}");
+    }
 }
