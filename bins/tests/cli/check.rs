@@ -261,6 +261,16 @@ fn any_image_was_good_that_startnode_would_not_take() {
 }
 
 #[test]
+fn an_image_of_another_compartment_was_called_wrong_though_nodes_start_with_it() {
+    let stage = Stage::new();
+    let text = format!("{}image_id: ocid1.image.oc1.phx.elsewhere\n", stage.configuration());
+    stage.write("startnode.yaml", &text);
+    let said = points(&check(&stage).with_code(0));
+    let found = point(&said, "ocid1.image.oc1.phx.elsewhere");
+    assert!(found.starts_with("odd ") && found.contains("not listed"), "{said:#?}");
+}
+
+#[test]
 fn machines_that_are_gone_were_counted() {
     let stage = Stage::new().running();
     let both = "vm-standard2-1-ad1-[0001-0002]";

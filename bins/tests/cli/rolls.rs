@@ -151,3 +151,26 @@ fn a_roll_did_not_see_machines_that_only_files_name() {
     submit(&stage, &[]).with_code(0);
     assert_eq!(rebooted(&stage, NEW), NODES);
 }
+
+/// Those of other compartments are not listed.
+#[test]
+fn an_image_that_is_not_listed_was_refused_though_machines_start_with_it() {
+    let stage = rolling();
+    for node in NODES {
+        fs::remove_file(stage.path(&format!("reboot_vars/{node}.yml"))).unwrap();
+    }
+    let elsewhere = "ocid1.image.oc1.phx.elsewhere";
+    let ended = submit(&stage, &["--dry-run", "--image", elsewhere]).with_code(0);
+    assert!(ended.stdout.contains(elsewhere), "{ended:?}");
+    let _ = ended.saying(&["does not list image ocid1.image.oc1.phx.elsewhere"]);
+    let ended = submit(&stage, &["--dry-run", "--image", OTHER]).with_code(0);
+    assert!(!ended.stderr.contains("does not list"), "{ended:?}");
+    // As RebootProgram, which reads the reason that the roll has given.
+    stage.slurm.fake(&Fake {
+        scontrol: "exec 3>&1; \"$REAL/scontrol\" \"$@\" | sed '/^NodeName=/{s/ State=[^ ]*/ State=DOWN+DRAIN+REBOOT_ISSUED/; \
+                   s/ Reason=.*//; s/ InstanceId=.*//; s/$/ Reason=rebuild image:ocid1.image.oc1.phx.elsewhere : reboot issued [root@2026-11-16T00:00:00]/}' >&3",
+        sbatch: "exit 1",
+    });
+    let plan = stage.run("rebuild", &["--dry-run", NODES[0]]).with_code(0).stdout;
+    assert!(plan.contains("rebuild") && plan.contains(elsewhere), "{plan}");
+}

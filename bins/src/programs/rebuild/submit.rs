@@ -143,6 +143,11 @@ pub(super) async fn request(
         Some(name) => Some(image(name, run).await?),
         None => None,
     };
+    if let Some(image) = &wanted
+        && let Some(text) = target::unlisted(run.tools.cloud, image).await
+    {
+        context.warn(&text);
+    }
     let version = run.tools.slurm.version();
     let form = submit.jobs.form();
     let most = if form.is_some() { usize::MAX } else { 1 };

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::trouble::Trouble;
+use crate::wiring;
 use cloud_core::{Image, ImageFilter, ImageId, ImageName, InstanceId, Provider};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{ImageWish, Target, Vars, image_in};
@@ -147,8 +148,12 @@ impl Files {
     }
 }
 
-/// The image of a name or an id.
+/// The image of a name or an id. What can only be an id is taken as it is, as by a launch: not all images that may be used are
+/// listed, such as those of other compartments or projects.
 pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, Trouble> {
+    if wiring::is_image_id(name) {
+        return Ok(ImageWish::Known(ImageId::new(name)));
+    }
     let named = ImageFilter { name: Some(ImageName::new(name)), ..ImageFilter::default() };
     let images = cloud.images(&named).await.map_err(|error| Trouble::from_cloud(&error))?;
     if let [image] = &images[..] {
@@ -162,6 +167,15 @@ pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, 
     let known = all.into_iter().find(|image| image.id.as_str() == name);
     Ok(known
         .map_or_else(|| ImageWish::Unknown(name.to_owned()), |image| ImageWish::Known(image.id)))
+}
+
+/// What to say of an image that is not listed; it may be mistyped. One that nobody can list is not known to be.
+pub(super) async fn unlisted(cloud: &dyn Provider, image: &ImageId) -> Option<String> {
+    let listed = cloud.images(&ImageFilter::default()).await.ok()?;
+    let known = listed.iter().any(|it| it.id == *image);
+    (!known).then(|| {
+        format!("the cloud does not list image {image}: make sure that it is the one that is meant")
+    })
 }
 
 /// Why a name is not that of one image.

@@ -1,11 +1,11 @@
 //! Whether the image of all nodes is there, and those that nodes have by name.
 
-use super::Point::{self, Well, Wrong};
+use super::Point::{self, Odd, Well, Wrong};
 use crate::context::Context;
 use crate::output::chain;
 use crate::programs::finish::inputs::Inputs;
 use crate::wiring;
-use cloud_core::{Image, ImageFilter};
+use cloud_core::{Image, ImageFilter, ImageId};
 use provision::plan::Refusal;
 use slurmconf::NodeDef;
 use std::collections::BTreeSet;
@@ -21,6 +21,7 @@ pub(super) async fn default(context: &Context, inputs: Option<&Inputs>) -> Optio
         Ok(images) => images,
         Err(error) => return Some(Wrong(format!("images cannot be listed: {}", chain(&error)))),
     };
+    let is_listed = |id: &ImageId| images.iter().any(|image| image.id == *id);
     let mut ready = images.iter().filter(|image| image.available);
     match &context.site.image {
         Some(id) if ready.any(|image| image.id == *id) => {
@@ -29,6 +30,10 @@ pub(super) async fn default(context: &Context, inputs: Option<&Inputs>) -> Optio
                 others.map(|(word, image)| format!(", and for shapes with {word} {image}"));
             Some(Well(format!("image {id}{}", others.collect::<String>())))
         }
+        Some(id) if wiring::is_image_id(id.as_str()) && !is_listed(id) => Some(Odd(format!(
+            "image {id} is not listed, as some of other projects or compartments are not, and cannot be looked at: make sure \
+             that image_id is right"
+        ))),
         Some(id) => {
             Some(Wrong(format!("there is no image {id}, or it is not ready; change image_id")))
         }
@@ -95,7 +100,7 @@ fn points(listed: &[Image], nodes: &[NodeDef]) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::{ImageId, ImageName};
+    use cloud_core::ImageName;
 
     #[test]
     fn a_mistyped_image_of_a_group_was_all_well_until_a_node_started() {
