@@ -24,6 +24,8 @@ use cloud_openstack::OpenStack;
 use proxy::Proxy;
 use scenarios::Scene;
 use stage::{PAGE, RealStage};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -53,6 +55,21 @@ macro_rules! scenarios {
         })+
         failed
     }};
+}
+
+/// The list was made on a Python that has `cgi`, and the next one has not.
+#[test]
+fn another_python_lacked_a_package_that_this_one_does_not_need() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/openstack");
+    let printed = |command: &mut Command| {
+        let output = command.current_dir(&folder).output().expect("a program");
+        assert!(output.status.success(), "{command:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let template = printed(&mut Command::new(folder.join("fetch")));
+    let python = Path::new(template.trim_end()).with_file_name("venv").join("bin/python");
+    let missing = printed(Command::new(python).arg("missing.py"));
+    assert_eq!(missing, "");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
