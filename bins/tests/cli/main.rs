@@ -19,6 +19,7 @@ mod launch;
 mod mended;
 mod openstack;
 mod operator;
+mod partitions;
 mod power;
 mod proxies;
 mod recreate;
