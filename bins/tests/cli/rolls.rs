@@ -160,9 +160,19 @@ fn an_image_that_is_not_listed_was_refused_though_machines_start_with_it() {
         fs::remove_file(stage.path(&format!("reboot_vars/{node}.yml"))).unwrap();
     }
     let elsewhere = "ocid1.image.oc1.phx.elsewhere";
+    let unlisted = ["does not list image ocid1.image.oc1.phx.elsewhere"];
+    // It may be mistyped, unless machines are to start with it.
+    let _ = submit(&stage, &["--image", elsewhere])
+        .with_code(2)
+        .saying(&unlisted)
+        .saying(&["set image_id to it first"]);
+    let text = stage.read("startnode.yaml");
+    let lines = text.lines().filter(|line| !line.starts_with("image_id:"));
+    let lines: Vec<&str> = lines.collect();
+    stage.write("startnode.yaml", &format!("{}\nimage_id: {elsewhere}\n", lines.join("\n")));
     let ended = submit(&stage, &["--dry-run", "--image", elsewhere]).with_code(0);
     assert!(ended.stdout.contains(elsewhere), "{ended:?}");
-    let _ = ended.saying(&["does not list image ocid1.image.oc1.phx.elsewhere"]);
+    let _ = ended.saying(&unlisted);
     let ended = submit(&stage, &["--dry-run", "--image", OTHER]).with_code(0);
     assert!(!ended.stderr.contains("does not list"), "{ended:?}");
     // As RebootProgram, which reads the reason that the roll has given.

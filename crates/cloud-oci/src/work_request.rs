@@ -15,7 +15,8 @@ use tokio::time::timeout;
 /// not keep everybody else from being looked at.
 const MOST_ASKED: usize = 50;
 
-/// The same of those that others launched, and that others ask about, too.
+/// The same of those that others launched: a process with a few nodes does not ask at once about the
+/// thousand of another, who asks about them, too.
 const MOST_OF_OTHERS: usize = 16;
 
 /// What this provider was to do or saw begin, and has not been seen to be done.
@@ -174,7 +175,9 @@ impl Oci {
         let mut sayings = Sayings::default();
         let mut open = BTreeMap::new();
         let mut asked = JoinSet::new();
-        for (id, Work { aim, known }) in self.works.most_urgent(doubtful) {
+        let mut of_others: usize = 0;
+        for (id, Work { aim, known }) in ours_first(doubtful) {
+            let is_other = matches!(known, Known::Seen);
             let work = match known {
                 Known::Failed(fault) => {
                     sayings.faults.insert(id, fault);
@@ -183,7 +186,8 @@ impl Oci {
                 Known::Accepted(work) => Some(work),
                 Known::Seen | Known::Removed => None,
             };
-            if asked.len() < MOST_ASKED {
+            if asked.len() < MOST_ASKED && !(is_other && of_others >= MOST_OF_OTHERS) {
+                of_others += usize::from(is_other);
                 let question = (id.clone(), aim.clone(), work);
                 asked.spawn(ask(Arc::clone(&self.api), self.site.compartment.clone(), question));
             }
@@ -212,19 +216,6 @@ impl Oci {
 }
 
 impl Works {
-    /// Those of our own first, and only some of those that others launched: they are asked about now or
-    /// never, so that a process with a few nodes does not ask about the thousand of another.
-    fn most_urgent(&self, doubtful: Vec<(InstanceId, Work)>) -> Vec<(InstanceId, Work)> {
-        let is_ours = |(_, work): &(InstanceId, Work)| !matches!(work.known, Known::Seen);
-        let (mut urgent, mut others): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(is_ours);
-        let left = others.split_off(others.len().min(MOST_OF_OTHERS));
-        for (id, _) in left {
-            self.found(&id, None);
-        }
-        urgent.append(&mut others);
-        urgent
-    }
-
     /// Keeps what was found out, and what of it is to be said.
     fn settle(&self, told: Told, sayings: &mut Sayings) {
         let Told { id, aim, work, progress } = told;
@@ -248,6 +239,12 @@ impl Works {
             }
         }
     }
+}
+
+/// Those of our own before those that others launched.
+fn ours_first(mut doubtful: Vec<(InstanceId, Work)>) -> Vec<(InstanceId, Work)> {
+    doubtful.sort_by_key(|(_, work)| matches!(work.known, Known::Seen));
+    doubtful
 }
 
 /// It has failed, and we could not find out why.

@@ -9,7 +9,7 @@ use provision::Report;
 use provision::exec::{Expected, Patience};
 use provision::plan::{File, Operation, Plan, Step, TellSlurm};
 use provision::state::{Document, rehearse_whole, replace_whole};
-use slurmconf::{Config, Markers};
+use slurmconf::{Changes, Config, Markers, diff};
 use slurmctl::Controller as _;
 use std::path::Path;
 
@@ -90,7 +90,16 @@ fn left(plan: &Plan, before: &Config) -> Option<String> {
 /// not say so itself, but for nodes that it has or has not.
 pub(in crate::programs) fn is_untold(context: &Context, marked: &Marked) -> bool {
     let told = context.state.load(Document::Told).ok().flatten();
-    told.is_some_and(|told| marked.document.section(Markers::NODES).is_ok_and(|now| now != told))
+    let now = marked.document.section(Markers::NODES).ok();
+    told.zip(now).is_some_and(|(told, now)| !means_the_same(&told, &now))
+}
+
+/// True if slurmctld reads the same in both, be the nodes folded in one of them.
+fn means_the_same(told: &str, now: &str) -> bool {
+    match (Config::parse(told), Config::parse(now)) {
+        (Ok(told), Ok(now)) => diff(&told, &now) == Changes::default(),
+        (Err(_), _) | (_, Err(_)) => told == now,
+    }
 }
 
 /// Remembers what slurmctld has taken up, if the file still has it; at worst it is told once more.

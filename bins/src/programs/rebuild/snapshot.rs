@@ -17,6 +17,7 @@ use serde_json::json;
 ///
 /// OCI shuts the machine down for it, for several minutes, and then starts it again. So a node with a job is refused;
 /// drain it first, so that none begins there meanwhile: scontrol update nodename=NODE state=drain reason=image.
+/// Keep Slurm from suspending an elastic one meanwhile, as it does with idle nodes, drained or not.
 #[derive(Args, Debug)]
 pub(super) struct Snapshot {
     /// The node.

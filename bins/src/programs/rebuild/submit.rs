@@ -146,6 +146,10 @@ pub(super) async fn request(
     if let Some(image) = &wanted
         && let Some(text) = target::unlisted(run.tools.cloud, image).await
     {
+        // Mistyped, it would cost machines that cannot be given another in place.
+        if context.site.image.as_ref() != Some(image) {
+            return Err(Trouble::new(format!("{text}; if it is, set image_id to it first")));
+        }
         context.warn(&text);
     }
     let version = run.tools.slurm.version();

@@ -152,7 +152,9 @@ impl Files {
 /// listed, such as those of other compartments or projects.
 pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, Trouble> {
     if wiring::is_image_id(name) {
-        return Ok(ImageWish::Known(ImageId::new(name)));
+        let listed = cloud.images(&ImageFilter::default()).await.unwrap_or_default();
+        let same = listed.into_iter().find(|image| is_same_id(image.id.as_str(), name));
+        return Ok(ImageWish::Known(same.map_or_else(|| ImageId::new(name), |image| image.id)));
     }
     let named = ImageFilter { name: Some(ImageName::new(name)), ..ImageFilter::default() };
     let images = cloud.images(&named).await.map_err(|error| Trouble::from_cloud(&error))?;
@@ -167,6 +169,13 @@ pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, 
     let known = all.into_iter().find(|image| image.id.as_str() == name);
     Ok(known
         .map_or_else(|| ImageWish::Unknown(name.to_owned()), |image| ImageWish::Known(image.id)))
+}
+
+/// True if two ids are one: UUIDs are written with hyphens or without, in either case.
+fn is_same_id(one: &str, other: &str) -> bool {
+    let is_uuid = !one.starts_with("ocid1.");
+    let plain = |id: &str| id.replace('-', "").to_ascii_lowercase();
+    one == other || (is_uuid && plain(one) == plain(other))
 }
 
 /// What to say of an image that is not listed; it may be mistyped. One that nobody can list is not known to be.

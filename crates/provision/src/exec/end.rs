@@ -101,9 +101,10 @@ impl Engine<'_> {
         };
         if certain && !told.is_empty() {
             let now = Instant::now();
-            // Bare metal takes its time to go; half of what is left is for the boot.
-            let half = self.deadline.saturating_duration_since(now) / 2;
-            let until = now + LEAVING.max(half);
+            // Bare metal takes its time to go; half of what is left is for the boot. A day that jobs are waited for
+            // is not meant for this.
+            let left = self.deadline.saturating_duration_since(now);
+            let until = now + LEAVING.max(left.min(self.site.policies.deadline) / 2);
             work.goes(Phase::AwaitGone { ids: told, until, then });
             return;
         }

@@ -1,6 +1,7 @@
 //! Nodes that never came up.
 
 use super::{Operation, Plan, Refusal, Stage, Step, Why, deploy::with_files, stop};
+use crate::cooldown::Cooldown;
 use crate::order::by_number;
 use crate::report::Cause;
 use crate::world::World;
@@ -60,10 +61,13 @@ fn recovered(node: &NodeName, world: World<'_>) -> Option<Why> {
     (state.is_up() || stop::runs_job(state)).then_some(Why::CameUp)
 }
 
-/// The rest that the node takes, unless it takes one already.
+/// The rest that the node takes, unless it takes one already. One from before Slurm gave up is for what was then.
 fn rest(node: NodeName, world: World<'_>) -> Option<Step> {
     let pause = world.site.policies.cooldown;
-    if world.cooldowns.resting(&node).is_some_and(|rest| rest.lasts(world.now)) {
+    let since = world.node(&node).and_then(|known| known.reason.as_ref()?.at);
+    let is_of_now =
+        |rest: &Cooldown| rest.lasts(world.now) && since.is_none_or(|since| since <= rest.opened);
+    if world.cooldowns.resting(&node).is_some_and(is_of_now) {
         return None;
     }
     let until = world.now.checked_add(pause).unwrap_or(world.now);

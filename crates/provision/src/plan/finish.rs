@@ -59,7 +59,7 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let summary = summary(&changes.added, &changes.removed);
     let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: removed };
-    let tell = if request.tell { tell(&changes, request.version, world) } else { Vec::new() };
+    let tell = if request.tell { tell(&changes, request, world) } else { Vec::new() };
     let plan = removal
         .stages(plan, Vec::new())
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
@@ -97,9 +97,12 @@ pub(super) fn leaving(changes: &Changes, before: &Config, world: World<'_>) -> V
     by_number(names.filter(|node| !future(node) || world.node(node).is_some()))
 }
 
-fn tell(changes: &Changes, version: SlurmVersion, world: World<'_>) -> Vec<Step> {
+fn tell(changes: &Changes, request: &Finish<'_>, world: World<'_>) -> Vec<Step> {
+    let version = request.version;
+    // One that does not run will read the lines when it does.
+    let lines = request.untold && world.slurm.is_some();
     match changes.action(version) {
-        Action::Nothing if untold::untold(Some(version), world).is_empty() => Vec::new(),
+        Action::Nothing if !lines && untold::untold(Some(version), world).is_empty() => Vec::new(),
         Action::Nothing => vec![untold::take_up(version)],
         // One that is down cannot be asked to read its file again: without a node it does not even start.
         Action::Reconfigure | Action::Restart if world.slurm.is_none() => {

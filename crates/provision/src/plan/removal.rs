@@ -11,6 +11,9 @@ use hostlist::NodeName;
 use slurmctl::Node;
 use std::time::Duration;
 
+/// Time to see that a node has no job whose drain Slurm has lifted, and that was drained once more.
+const SETTLE: Duration = Duration::from_secs(30);
+
 /// The steps by which nodes leave; empty if none has an instance and Slurm has none, or has drained
 /// them all.
 #[derive(Default)]
@@ -94,10 +97,12 @@ pub(super) fn removal(
     } else {
         // While one is waited for, all are watched: Slurm lifts the drain of those that it suspends.
         let ready = nodes_where(|node| !node.state.is_drained()).is_empty();
-        let reason = drain_reason(why);
-        let wait = |nodes| Step::WaitDrained { nodes, reason, deadline: patience };
-        removal.wait_again = of(nodes_where(|_| true), wait);
-        removal.wait = if ready { Vec::new() } else { removal.wait_again.clone() };
+        let wait = |deadline| {
+            let reason = drain_reason(why);
+            of(nodes_where(|_| true), |nodes| Step::WaitDrained { nodes, reason, deadline })
+        };
+        removal.wait = if ready { Vec::new() } else { wait(patience) };
+        removal.wait_again = wait(patience.max(SETTLE));
     }
     Ok(removal)
 }

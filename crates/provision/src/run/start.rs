@@ -16,6 +16,7 @@ use tokio::time::Instant;
 /// How long a round waits for nodes that another process has in hand, such as one that stops them,
 /// before it goes on with the others.
 const PATIENCE: Duration = Duration::from_secs(3);
+const LONGEST_PATIENCE: Duration = Duration::from_secs(48);
 
 /// What the rounds of a start bring: nodes that are ours to work on, and what became of others.
 enum Round {
@@ -33,8 +34,10 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
     let mut report = Report::new(Operation::Start);
     let Known { known, strange } = run.known(nodes).await;
     unknown(&mut report, strange);
+    let mut patience = PATIENCE;
+    let first = (Instant::now() + patience).min(deadline);
     let mut rounds: FuturesUnordered<BoxFuture<'_, Round>> = FuturesUnordered::new();
-    rounds.push(Box::pin(async { Round::Locked(run.lock(&known, soon(deadline)).await) }));
+    rounds.push(Box::pin(async { Round::Locked(run.lock(&known, first).await) }));
     while let Some(round) = rounds.next().await {
         let Locked { locks, busy: waiting } = match round {
             Round::Locked(locked) => locked,
@@ -49,15 +52,12 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
         if Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
             busy(&mut report, waiting);
         } else if !waiting.is_empty() {
-            rounds.push(Box::pin(wait(run, waiting, deadline)));
+            rounds.push(Box::pin(wait(run, waiting, patience, deadline)));
+            // Each round looks for itself: where nodes come one by one, there are ever fewer rounds.
+            patience = (patience * 2).min(LONGEST_PATIENCE);
         }
     }
     run.ended(report, begun)
-}
-
-/// Until when nodes of one round are waited for once the first is ours: each round looks for itself.
-fn soon(deadline: Instant) -> Instant {
-    (Instant::now() + PATIENCE).min(deadline)
 }
 
 async fn bring_up(
@@ -71,11 +71,12 @@ async fn bring_up(
     Round::Passed(run.pass(locks, deadline, plan).await)
 }
 
-/// Waits for nodes that another process has in hand.
-async fn wait(run: &Run<'_>, nodes: Vec<NodeName>, deadline: Instant) -> Round {
+/// Waits for nodes that another process has in hand; once the first is ours, a while for others.
+async fn wait(run: &Run<'_>, nodes: Vec<NodeName>, patience: Duration, deadline: Instant) -> Round {
     let mut locked = run.lock_any(&nodes, deadline).await;
     if !locked.locks.is_empty() {
-        let more = run.lock(&locked.busy, soon(deadline)).await;
+        let soon = (Instant::now() + patience).min(deadline);
+        let more = run.lock(&locked.busy, soon).await;
         locked.locks.extend(more.locks);
         locked.busy = more.busy;
     }
