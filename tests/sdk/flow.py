@@ -61,11 +61,19 @@ def clock(endpoint, speed):
     urllib.request.urlopen(urllib.request.Request(url, data=body, method="PUT")).close()
 
 
-def instances(compute, network):
+def same_label(compute, work):
+    """A host name that is taken is found out when the VNIC is made."""
+    other = compute.launch_instance(details("sdk-1")).headers["opc-work-request-id"]
+    failed = oci.wait_until(work, work.get_work_request(other), "status", "FAILED", **WAIT)
+    check("same label", failed.data.status, "FAILED")
+    check("same label, why", work.list_work_request_errors(other).data[0].code, "vcn-error")
+
+
+def instances(compute, network, work):
     launched = compute.launch_instance(details("sdk-1"), opc_retry_token="sdk-1")
     again = compute.launch_instance(details("sdk-1"), opc_retry_token="sdk-1")
     check("same token, same instance", again.data.id, launched.data.id)
-    refused("same label", 400, "InvalidParameter", compute.launch_instance, details("sdk-1"))
+    same_label(compute, work)
     vm = launched.data.id
     running = oci.wait_until(compute, compute.get_instance(vm), "lifecycle_state", "RUNNING", **WAIT)
     check("launch", running.data.lifecycle_state, "RUNNING")
@@ -171,7 +179,7 @@ def main():
     network = oci.core.VirtualNetworkClient(config, service_endpoint=endpoint)
     identity = oci.identity.IdentityClient(config, service_endpoint=endpoint)
     work = oci.work_requests.WorkRequestClient(config, service_endpoint=endpoint)
-    ids = [instances(compute, network)]
+    ids = [instances(compute, network, work)]
     ids += lists(compute)
     limits(config, endpoint, identity)
     terminate(compute, work, ids)
