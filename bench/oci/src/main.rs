@@ -67,8 +67,11 @@ fn report() -> bool {
         let each = |seconds: f64| seconds * 1e3 / f64::from(count);
         bars.check("CPU ms / instance, launching", each(spent.cpu_launching), 3.0);
         let requests = asked.launches() + asked.others();
+        let (name, whole) = ("CPU ms / instance, whole", each(spent.cpu_whole));
         if count > 1 {
-            bars.check("CPU ms / instance, whole", each(spent.cpu_whole), 3.0);
+            bars.check(name, whole, 3.0);
+        } else {
+            println!("{name:>30} {whole:8.3}   no bar: most of its requests are no launches");
         }
         let beside = spent.cpu_whole / spent.signatures(requests);
         bars.check("CPU / signatures, whole", beside, BESIDE_SIGNATURES);
