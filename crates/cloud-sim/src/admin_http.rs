@@ -134,7 +134,9 @@ impl Admin {
     fn show_requests(&self, query: &Query) -> Outcome {
         let after = query.get("after").map_or(Ok(0), str::parse);
         let after = after.map_err(|_| Refusal::invalid("after has to be a number of a request"))?;
-        Ok(Answer::json(&lock(&self.shared.records).after(after)))
+        // Let go of before they are written as JSON: all requests have to be noted there.
+        let requests = lock(&self.shared.records).after(after);
+        Ok(Answer::json(&requests))
     }
 
     fn show_counts(&self) -> Answer {

@@ -46,7 +46,9 @@ impl World {
             "definedTags": {},
             "timeCreated": self.clock.stamp(),
         });
-        let view = view.as_object().cloned().unwrap_or_default();
+        let Value::Object(view) = view else {
+            return;
+        };
         self.boot_volumes.insert(id.to_owned(), BootVolume { view, kept: of.is_none() });
         self.touch(Table::BootVolumes, id);
     }

@@ -172,7 +172,7 @@ pub(crate) fn create_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
     world.check_compartment(&compartment)?;
     let domain = body.required("availabilityDomain")?;
     world.check_domain(&domain)?;
-    let tags = |tags: Option<Map<String, Value>>| Value::Object(tags.unwrap_or_default());
+    let tags = |tags: Option<&Map<String, Value>>| Value::Object(tags.cloned().unwrap_or_default());
     let (freeform, defined) = (tags(body.freeform_tags()?), tags(body.defined_tags()?));
     let name = body.text("displayName")?.unwrap_or_else(|| "computecluster".to_owned());
     let id = world.new_id("computecluster");

@@ -231,7 +231,7 @@ fn wish(world: &World, body: &Map<String, Value>, record: &Record) -> Result<Mak
         name: name.unwrap_or_else(|| format!("image of {}", record.id())),
         system: of_base("operatingSystem"),
         version: of_base("operatingSystemVersion"),
-        tags: Value::Object(body.freeform_tags()?.unwrap_or_default()),
+        tags: Value::Object(body.freeform_tags()?.cloned().unwrap_or_default()),
         base,
         state: "PROVISIONING",
         compartment,

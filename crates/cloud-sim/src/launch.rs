@@ -117,14 +117,15 @@ struct Given<'a>(&'a Map<String, Value>);
 
 impl Given<'_> {
     fn object(&self, name: &str) -> Result<Map<String, Value>, Refusal> {
-        Ok(self.0.object(name)?.unwrap_or_default())
+        Ok(self.0.object(name)?.cloned().unwrap_or_default())
     }
 
     /// The usual fields with those that are given over them.
-    fn over(&self, name: &str, usual: &Value) -> Result<Value, Refusal> {
-        let mut all = usual.as_object().cloned().unwrap_or_default();
-        all.extend(self.object(name)?);
-        Ok(Value::Object(all))
+    fn over(&self, name: &str, mut usual: Value) -> Result<Value, Refusal> {
+        if let (Value::Object(all), Some(given)) = (&mut usual, self.0.object(name)?) {
+            all.extend(given.clone());
+        }
+        Ok(usual)
     }
 
     fn name(&self, stamp: &str) -> Result<String, Refusal> {
@@ -142,8 +143,8 @@ fn instance(world: &World, body: &Map<String, Value>, wish: &Wish) -> Result<Ins
         compartment_id: wish.compartment.clone(),
         display_name: given.name(&stamp)?,
         fault_domain: wish.fault_domain.clone(),
-        freeform_tags: body.freeform_tags()?.unwrap_or_default(),
-        defined_tags: body.defined_tags()?.unwrap_or_default(),
+        freeform_tags: body.freeform_tags()?.cloned().unwrap_or_default(),
+        defined_tags: body.defined_tags()?.cloned().unwrap_or_default(),
         system_tags: Map::new(),
         extended_metadata: given.object("extendedMetadata")?,
         metadata: given.object("metadata")?,
@@ -154,15 +155,18 @@ fn instance(world: &World, body: &Map<String, Value>, wish: &Wish) -> Result<Ins
         image_id: wish.image.clone(),
         time_created: stamp,
         launch_mode: "PARAVIRTUALIZED".to_owned(),
-        launch_options: given.over("launchOptions", &usual_launch_options())?,
-        instance_options: given.over("instanceOptions", &usual_options())?,
-        availability_config: given.over("availabilityConfig", &usual_availability())?,
-        agent_config: given.over("agentConfig", &usual_agent())?,
-        preemptible_instance_config: body.object("preemptibleInstanceConfig")?.map(Value::Object),
+        launch_options: given.over("launchOptions", usual_launch_options())?,
+        instance_options: given.over("instanceOptions", usual_options())?,
+        availability_config: given.over("availabilityConfig", usual_availability())?,
+        agent_config: given.over("agentConfig", usual_agent())?,
+        preemptible_instance_config: body
+            .object("preemptibleInstanceConfig")?
+            .cloned()
+            .map(Value::Object),
         capacity_reservation_id: body.text("capacityReservationId")?,
         dedicated_vm_host_id: body.text("dedicatedVmHostId")?,
         ipxe_script: body.text("ipxeScript")?,
-        platform_config: body.object("platformConfig")?.map(Value::Object),
+        platform_config: body.object("platformConfig")?.cloned().map(Value::Object),
         time_maintenance_reboot_due: None,
         is_cross_numa_node: false,
         lifecycle_state: State::Provisioning,

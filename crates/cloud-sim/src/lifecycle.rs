@@ -237,13 +237,14 @@ impl World {
         if state.is_on() && !was.is_on() {
             record.boots += 1;
         }
-        let order = match (was.is_on(), state.is_on()) {
-            (false, true) => Some(Order::Up(Machine::of(record))),
-            (true, false) => Some(Order::Down(Machine::of(record))),
+        let order: Option<fn(Machine) -> Order> = match (was.is_on(), state.is_on()) {
+            (false, true) => Some(Order::Up),
+            (true, false) => Some(Order::Down),
             (true, true) | (false, false) => None,
         };
-        if let Some(order) = order {
-            self.order(order);
+        if let (Some(order), Some(machines)) = (order, &self.machines) {
+            // Their keeper is gone only when the cloud is.
+            let _ = machines.send(order(Machine::of(record)));
         }
         // What has ended before has nothing left, and others may have got it.
         if state == State::Terminated && was != State::Terminated {

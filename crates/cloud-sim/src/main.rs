@@ -68,8 +68,7 @@ impl Arguments {
     fn settings(self) -> Result<Settings, Error> {
         let mut settings = match &self.script {
             Some(script) => Settings::from_script(script)?,
-            // As many as there are cores.
-            None => Settings { threads: 0, ..Settings::default() },
+            None => Settings::default(),
         };
         let words = |command: String| command.split_whitespace().map(str::to_owned).collect();
         settings.listen = self.listen.unwrap_or(settings.listen);

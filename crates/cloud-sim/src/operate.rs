@@ -129,7 +129,7 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
     check_changes(body)?;
     let changed = change(&record, body)?;
     let source = body.object("sourceDetails")?;
-    let replaced = source.map(|source| replace(world, &record, source)).transpose()?;
+    let replaced = source.map(|source| replace(world, &record, source.clone())).transpose()?;
     let id = record.id().to_owned();
     if let Some(kept) = world.instances.get_mut(&id) {
         kept.instance = changed;
@@ -181,10 +181,10 @@ fn change(record: &Record, body: &Map<String, Value>) -> Result<Instance, Refusa
         instance.display_name = name;
     }
     if let Some(tags) = body.freeform_tags()? {
-        instance.freeform_tags = tags;
+        instance.freeform_tags.clone_from(tags);
     }
     if let Some(tags) = body.defined_tags()? {
-        instance.defined_tags = tags;
+        instance.defined_tags.clone_from(tags);
     }
     if let Some(metadata) = body.object("metadata")? {
         for key in ["user_data", "ssh_authorized_keys"] {
@@ -192,10 +192,10 @@ fn change(record: &Record, body: &Map<String, Value>) -> Result<Instance, Refusa
                 return Err(Refusal::invalid(format!("{key} cannot be changed after launch")));
             }
         }
-        instance.metadata = metadata;
+        instance.metadata.clone_from(metadata);
     }
     if let Some(metadata) = body.object("extendedMetadata")? {
-        instance.extended_metadata = metadata;
+        instance.extended_metadata.clone_from(metadata);
     }
     Ok(instance)
 }

@@ -116,7 +116,7 @@ fn launch_one(
     if let Some(domain) = place.get("availabilityDomain") {
         body.insert("availabilityDomain".to_owned(), domain.clone());
     }
-    let mut card = body.object("createVnicDetails")?.unwrap_or_default();
+    let mut card = body.object("createVnicDetails")?.cloned().unwrap_or_default();
     if let Some(subnet) = place.get("primarySubnetId") {
         card.insert("subnetId".to_owned(), subnet.clone());
     }

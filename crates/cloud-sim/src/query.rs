@@ -123,13 +123,13 @@ pub(crate) trait Fields {
         self.text(name)?.ok_or_else(|| Refusal::missing(name))
     }
     /// An object; absent and null are the same.
-    fn object(&self, name: &str) -> Result<Option<Map<String, Value>>, Refusal>;
+    fn object(&self, name: &str) -> Result<Option<&Map<String, Value>>, Refusal>;
     /// A number.
     fn number(&self, name: &str) -> Result<Option<f64>, Refusal>;
     /// Yes or no.
     fn flag(&self, name: &str) -> Result<Option<bool>, Refusal>;
     /// `freeformTags`, whose values are texts.
-    fn freeform_tags(&self) -> Result<Option<Map<String, Value>>, Refusal> {
+    fn freeform_tags(&self) -> Result<Option<&Map<String, Value>>, Refusal> {
         let tags = self.object("freeformTags")?;
         match tags {
             Some(tags) if !tags.values().all(Value::is_string) => {
@@ -139,7 +139,7 @@ pub(crate) trait Fields {
         }
     }
     /// `definedTags`, whose values are the tags of a namespace.
-    fn defined_tags(&self) -> Result<Option<Map<String, Value>>, Refusal> {
+    fn defined_tags(&self) -> Result<Option<&Map<String, Value>>, Refusal> {
         let tags = self.object("definedTags")?;
         match tags {
             Some(tags) if !tags.values().all(Value::is_object) => {
@@ -159,10 +159,10 @@ impl Fields for Map<String, Value> {
         }
     }
 
-    fn object(&self, name: &str) -> Result<Option<Map<String, Value>>, Refusal> {
+    fn object(&self, name: &str) -> Result<Option<&Map<String, Value>>, Refusal> {
         match self.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::Object(object)) => Ok(Some(object.clone())),
+            Some(Value::Object(object)) => Ok(Some(object)),
             Some(_) => Err(Refusal::unparsable(format!("{name} is not an object"))),
         }
     }

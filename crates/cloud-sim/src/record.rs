@@ -120,7 +120,9 @@ impl Records {
 
     /// Those that are kept and came after the one of this number.
     pub(crate) fn after(&self, number: u64) -> Vec<Recorded> {
-        self.kept.iter().filter(|request| request.number > number).cloned().collect()
+        let first = self.kept.front().map_or(0, |request| request.number);
+        let known = number.saturating_add(1).saturating_sub(first);
+        self.kept.iter().skip(usize::try_from(known).unwrap_or(usize::MAX)).cloned().collect()
     }
 
     pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {

@@ -17,9 +17,8 @@ use std::path::PathBuf;
 pub struct Settings {
     /// Where to listen; port 0 takes a free one.
     pub listen: String,
-    /// How many threads answer; nought for as many as there are cores, as in a script that does
-    /// not say. One is enough for a test.
-    #[serde(default)]
+    /// How many threads answer; nought for as many as there are cores. There is one world, and what changes it is done
+    /// one after the other: with more than one thread, launches take longer, as they wait for each other.
     pub threads: usize,
     /// Where the state is kept; without it, it ends with the cloud.
     #[serde(skip)]

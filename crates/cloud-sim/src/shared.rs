@@ -98,17 +98,21 @@ impl Shared {
         let now = self.date();
         let parsed =
             authorization(request, Cover::Everything, now).map_err(Refusal::unauthenticated)?;
-        let (caller, key) = match parsed.key_id.strip_prefix("ST$") {
+        let session;
+        let known = match parsed.key_id.strip_prefix("ST$") {
             Some(token) => {
                 let federation = lock(&self.federation);
-                let session = federation.session(token, now);
-                session.map(|(key, instance)| (instance.to_owned(), key.clone()))
+                let found = federation.session(token, now);
+                session = found.map(|(key, instance)| (instance.to_owned(), key.clone()));
+                session.as_ref()
             }
-            None => self.users.get(parsed.key_id).cloned(),
-        }
-        .ok_or_else(|| Refusal::unauthenticated("the key or token is not known, or has expired"))?;
-        if matches(request, &parsed, &key) {
-            return Ok(caller);
+            None => self.users.get(parsed.key_id),
+        };
+        let (caller, key) = known.ok_or_else(|| {
+            Refusal::unauthenticated("the key or token is not known, or has expired")
+        })?;
+        if matches(request, &parsed, key) {
+            return Ok(caller.clone());
         }
         Err(Refusal::unauthenticated("the signature is not that of the key"))
     }

@@ -5,7 +5,7 @@ use crate::world::World;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// The kinds of things that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ fn add<T: Serialize>(text: &mut Vec<u8>, table: Table, id: &str, now: Option<&T>
     }
 }
 
+/// The things of one kind, by id; whoever shows several sorts them.
+pub(crate) type Kept<T> = HashMap<String, T>;
+
 /// The things of a table, whatever they are.
 trait Things {
     fn ids(&self) -> Box<dyn Iterator<Item = &str> + '_>;
@@ -72,7 +75,7 @@ trait Things {
     fn put(&mut self, id: String, row: Option<Value>) -> serde_json::Result<()>;
 }
 
-impl<T: Serialize + DeserializeOwned> Things for BTreeMap<String, T> {
+impl<T: Serialize + DeserializeOwned> Things for Kept<T> {
     fn ids(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         Box::new(self.keys().map(String::as_str))
     }

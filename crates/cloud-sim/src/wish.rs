@@ -93,7 +93,9 @@ fn fault_domain(body: &Map<String, Value>) -> Result<String, Refusal> {
 pub(crate) fn check_metadata(body: &Map<String, Value>) -> Result<(), Refusal> {
     let mut bytes = 0;
     for name in ["metadata", "extendedMetadata"] {
-        let object = body.object(name)?.unwrap_or_default();
+        let Some(object) = body.object(name)? else {
+            continue;
+        };
         bytes += object.iter().map(|(key, value)| key.len() + length(value)).sum::<usize>();
         if name == "metadata" && object.values().any(|value| !value.is_string()) {
             return Err(Refusal::unparsable("metadata has a value that is not a string"));
@@ -135,7 +137,8 @@ impl Size {
         if shape.flexible.is_some() && config.is_none() && world.settings.strict_launch {
             return Err(Refusal::missing("shapeConfig of a flexible shape"));
         }
-        let config = config.unwrap_or_default();
+        let none = Map::new();
+        let config = config.unwrap_or(&none);
         let baseline = config.get("baselineOcpuUtilization").cloned().unwrap_or(Value::Null);
         let Some((most, most_memory)) = shape.flexible else {
             return Ok(Self { ocpus: shape.ocpus, memory: shape.memory, shape, baseline });
@@ -176,10 +179,10 @@ impl Source {
             "bootVolume" => (None, Some(details.required("bootVolumeId")?)),
             other => return Err(Refusal::invalid(format!("sourceType {other} is not known"))),
         };
-        check_volume_size(&details)?;
+        check_volume_size(details)?;
         image.as_ref().map_or(Ok(()), |id| world.check_image(id))?;
         boot_volume.as_ref().map_or(Ok(()), |id| world.check_boot_volume(id))?;
-        Ok(Self { details: Some(Value::Object(details)), image, boot_volume })
+        Ok(Self { details: Some(Value::Object(details.clone())), image, boot_volume })
     }
 
     /// The way before there was `sourceDetails`, which still works.
@@ -233,7 +236,8 @@ struct Card {
 
 impl Card {
     fn read(world: &World, body: &Map<String, Value>) -> Result<Self, Refusal> {
-        let details = body.object("createVnicDetails")?.unwrap_or_default();
+        let none = Map::new();
+        let details = body.object("createVnicDetails")?.unwrap_or(&none);
         let subnet = match details.text("subnetId")?.or(body.text("subnetId")?) {
             Some(id) => id,
             None if world.settings.strict_launch => {
@@ -264,7 +268,7 @@ impl Card {
             label,
             address: address.map(parse).transpose()?,
             name: details.text("displayName")?.or(body.text("displayName")?),
-            groups: groups(&details)?,
+            groups: groups(details)?,
         })
     }
 }

@@ -4,7 +4,10 @@ mod support;
 
 use cloud_sim::{Image, Settings, Subnet};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use support::{COMPARTMENT, Scene, launch_body};
+use tokio::task::JoinSet;
 
 const PARSE: (u16, &str) = (400, "CannotParseRequest");
 const INVALID: (u16, &str) = (400, "InvalidParameter");
@@ -70,6 +73,67 @@ async fn launches_that_cannot_be() {
     let id = scene.launch("n1").await;
     let address = scene.cloud.admin().address(&id).unwrap().to_string();
     assert_eq!(address, "10.1.0.2", "no address is left taken");
+}
+
+/// True if all that was said is in what is shown, which may have more.
+fn is_shown(said: &Value, shown: &Value) -> bool {
+    match (said, shown) {
+        (Value::Object(said), Value::Object(shown)) => said
+            .iter()
+            .all(|(name, value)| shown.get(name).is_some_and(|shown| is_shown(value, shown))),
+        (said, shown) => said == shown,
+    }
+}
+
+#[tokio::test]
+async fn what_a_launch_said_could_be_missing_from_the_instance() {
+    let scene = Scene::frozen().await;
+    let mut body = launch_body("n1");
+    let more = json!({
+        "faultDomain": "FAULT-DOMAIN-2",
+        "freeformTags": {"cluster": "c1", "type": "compute"},
+        "definedTags": {"Operations": {"CostCenter": "42"}},
+        "metadata": {"user_data": "IyEvYmluL3No", "ssh_authorized_keys": "ssh-ed25519 AAAA me"},
+        "extendedMetadata": {"site": {"rack": 7}},
+        "agentConfig": {"isMonitoringDisabled": true},
+        "availabilityConfig": {"recoveryAction": "STOP_INSTANCE"},
+        "instanceOptions": {"areLegacyImdsEndpointsDisabled": true},
+        "launchOptions": {"networkType": "VFIO"},
+        "platformConfig": {"type": "AMD_VM"},
+        "preemptibleInstanceConfig": {"preemptionAction": {"type": "TERMINATE", "preserveBootVolume": false}},
+        "shapeConfig": {"ocpus": 2.0, "memoryInGBs": 16.0, "baselineOcpuUtilization": "BASELINE_1_2"},
+    });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let launched = scene.launch_with(None, &body).await.ok().json();
+    let target = format!("/20160918/instances/{}", launched["id"].as_str().unwrap());
+    let got = scene.get(&target).await.ok().json();
+    for (name, said) in body.as_object().unwrap() {
+        if name == "createVnicDetails" {
+            continue;
+        }
+        for shown in [&launched, &got] {
+            assert!(is_shown(said, &shown[name]), "{name}: {said} became {}", shown[name]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_token_on_many_connections_could_make_two_instances() {
+    let scene = Arc::new(Scene::new(Settings { threads: 2, ..Settings::default() }).await);
+    for round in 0..10 {
+        let mut launches = JoinSet::new();
+        for _ in 0..16 {
+            let scene = Arc::clone(&scene);
+            launches.spawn(async move {
+                let token = format!("t{round}");
+                let answer = scene.launch_with(Some(&token), &launch_body("n1")).await.ok();
+                answer.json()["id"].to_string()
+            });
+        }
+        let ids: BTreeSet<String> = launches.join_all().await.into_iter().collect();
+        assert_eq!(ids.len(), 1, "{ids:?}");
+    }
+    assert_eq!(scene.cloud.admin().instances().len(), 10);
 }
 
 #[tokio::test]
