@@ -67,6 +67,10 @@ impl LaunchToken {
     /// Longest token that every cloud takes, in bytes.
     pub const LONGEST: usize = 64;
 
+    /// The code of the [`Conflict`](crate::ErrorKind::Conflict) that says that the instance made with the token is
+    /// gone, and the token with it: look, and launch with another.
+    pub const USED_UP: &str = "InvalidatedRetryToken";
+
     /// Takes the text if it can go into a header: 1 to 64 visible ASCII characters.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidLaunchToken> {
         let text = text.into();

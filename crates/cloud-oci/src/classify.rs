@@ -53,7 +53,7 @@ fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind,
         // What is being removed does not come back by waiting.
         (409, "IncorrectState") => (ErrorKind::Conflict, !names_an_end(message)),
         (409, "LockConflict" | "ExternalServerIncorrectState") => (ErrorKind::Conflict, true),
-        (409, "Conflict") => (ErrorKind::Conflict, message.contains("being modified")),
+        (409, "Conflict") => (ErrorKind::Conflict, names_a_moment(message)),
         // Also `InvalidatedRetryToken`: the instance made with the token is gone, so look, and take
         // a token of a new generation.
         (409 | 412, _) => (ErrorKind::Conflict, false),
@@ -92,6 +92,11 @@ pub(crate) fn classify_late(code: Option<&str>, message: &str) -> ErrorKind {
         _ => None,
     };
     by_message(message).or(by_code).unwrap_or(ErrorKind::Unavailable)
+}
+
+/// True if the message itself says that waiting helps, as for two images of one instance at a time.
+fn names_a_moment(message: &str) -> bool {
+    message.contains("being modified") || message.contains("try again later")
 }
 
 /// States are in capitals: what "cannot be terminated while it is stopping" can be a moment later.
@@ -174,6 +179,14 @@ mod tests {
             (409, "LockConflict", "x", Conflict, true),
             (409, "ExternalServerIncorrectState", "x", Conflict, true),
             (409, "Conflict", "The resource is currently being modified", Conflict, true),
+            (
+                409,
+                "Conflict",
+                "Conflict with another image operation, try again later",
+                Conflict,
+                true,
+            ),
+            (409, "Conflict", "The name is in use", Conflict, false),
             (409, "InvalidatedRetryToken", "x", Conflict, false),
             (412, "NoEtagMatch", "x", Conflict, false),
             // Beyond the reference: what the SDK does not repeat either, and what cannot pass.

@@ -206,8 +206,9 @@ impl InstancePrincipal {
         for (name, value) in
             [("date", date), ("x-content-sha256", hash), ("authorization", authorization)]
         {
-            let value = HeaderValue::from_str(&value)
+            let mut value = HeaderValue::from_str(&value)
                 .map_err(|cause| error(ErrorKind::Invalid).caused_by(cause))?;
+            value.set_sensitive(name == "authorization");
             request = request.with_header(HeaderName::from_static(name), value);
         }
         Ok(request)

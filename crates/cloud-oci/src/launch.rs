@@ -13,7 +13,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::Method;
 use cloud_core::{
-    Error, ErrorKind, FaultDomain, Flex, Instance, InstanceSpec, Operation, Result, Secret,
+    Error, ErrorKind, FaultDomain, Flex, Instance, InstanceSpec, LaunchToken, Operation, Result,
+    Secret,
 };
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ impl Oci {
         if spec.token.is_some() && instance.state.is_leaving() {
             let why = format!("its token made {}, which is {}", instance.id, instance.state);
             let error = request.error(ErrorKind::Conflict).because(why);
-            return Err(error.with_code("InvalidatedRetryToken"));
+            return Err(error.with_code(LaunchToken::USED_UP));
         }
         self.works.began(&instance.id, Aim::Launch, &answer);
         Ok(instance)

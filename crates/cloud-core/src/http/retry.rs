@@ -1,7 +1,7 @@
 //! Whether to send a request again, and when. Pure: nothing is sent and no time passes here.
 
 use super::Effect;
-use crate::{Error, ErrorKind, Operation};
+use crate::{Error, ErrorKind, LaunchToken, Operation};
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use std::time::Duration;
 
@@ -136,14 +136,17 @@ impl Attempts {
             | ErrorKind::Unauthenticated
             | ErrorKind::Protocol => true,
             // The first attempt of a launch may be under way yet, and be why another has no room or
-            // no name. A deletion whose repeat finds nothing is done.
-            ErrorKind::Forbidden
+            // no name, or finds something locked. A deletion whose repeat finds nothing is done.
+            ErrorKind::Conflict
+            | ErrorKind::Forbidden
             | ErrorKind::NotFound
             | ErrorKind::Invalid
             | ErrorKind::Quota
-            | ErrorKind::Capacity => error.operation() == Operation::Launch,
-            // That a token was used says that there is an answer.
-            ErrorKind::Conflict | ErrorKind::Ambiguous | ErrorKind::Unsupported => false,
+            | ErrorKind::Capacity => {
+                let is_answer = error.code() == Some(LaunchToken::USED_UP);
+                error.operation() == Operation::Launch && !is_answer
+            }
+            ErrorKind::Ambiguous | ErrorKind::Unsupported => false,
         };
         // Of an earlier attempt only the cloud can say that it was not carried out.
         if self.perhaps_done && (inconclusive || fate == Fate::Unasked) {
@@ -309,11 +312,30 @@ mod tests {
                 Next::Again(pause) => panic!("again after {pause:?}"),
             }
         };
-        for kind in [Capacity, Forbidden, Invalid, NotFound, Quota] {
+        for kind in [Capacity, Conflict, Forbidden, Invalid, NotFound, Quota] {
             assert_eq!(after_loss(Operation::Launch, kind), ErrorKind::Ambiguous, "{kind}");
             assert_eq!(after_loss(Operation::Terminate, kind), kind);
         }
-        assert_eq!(after_loss(Operation::Launch, Conflict), Conflict, "a token that is used up");
+    }
+
+    #[test]
+    fn a_launch_without_an_answer_got_a_second_token_when_its_repeat_found_a_lock() {
+        let refusal = |code| Error::new(ErrorKind::Conflict, Operation::Launch).with_code(code);
+        for (code, expected) in [
+            ("LockConflict", ErrorKind::Ambiguous),
+            ("IncorrectState", ErrorKind::Ambiguous),
+            // That its token was used says what became of the first.
+            (LaunchToken::USED_UP, ErrorKind::Conflict),
+        ] {
+            let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
+            let lost = failure(Fate::Unknown, ErrorKind::Unavailable, None);
+            assert!(matches!(attempts.after(lost, Duration::ZERO), Next::Again(_)));
+            let refused = Failure { fate: Fate::Refused, error: refusal(code) };
+            match attempts.after(refused, Duration::ZERO) {
+                Next::GiveUp(error) => assert_eq!(error.kind(), expected, "{code}"),
+                Next::Again(pause) => panic!("{code}: again after {pause:?}"),
+            }
+        }
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl World {
         match first.and_then(|machine| machine.view(now.max(used.at))) {
             Some(instance) if !instance.state.is_leaving() => Ok(Some(instance)),
             Some(_) | None => Err(Error::new(ErrorKind::Conflict, Operation::Launch)
-                .with_code("InvalidatedRetryToken")
+                .with_code(LaunchToken::USED_UP)
                 .because("the instance made with the token was deleted")),
         }
     }
