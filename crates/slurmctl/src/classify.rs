@@ -17,13 +17,24 @@ pub(crate) fn classify<'a>(lines: impl Iterator<Item = &'a str>) -> (ErrorKind, 
     }
 }
 
+/// What libslurmfull of 22.05, 24.11 or 26.05 says, and the C library behind it, where the same call a moment later may
+/// well work.
 fn is_unavailable(line: &str) -> bool {
     let phrases = [
         "Unable to contact slurm controller",
         "Zero Bytes were transmitted",
         "Socket timed out",
         "Communication connection failure",
+        "Communication shutdown failure",
+        "Message send failure",
+        "Message receive failure",
+        // Said of a munged that is being restarted, on either side.
+        "Protocol authentication error",
+        "Rate limit exceeded",
         "Connection refused",
+        "Connection reset by peer",
+        // Of 26.05, "establishing", "reading" or "writing".
+        "Connection timed out",
         "standby mode",
         "Transport endpoint is not connected",
     ];
@@ -39,6 +50,42 @@ fn is_unknown(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slurmctld_that_was_away_for_a_moment_had_said_no() {
+        for words in [
+            "Unable to contact slurm controller (send failure)",
+            "Zero Bytes were transmitted or received",
+            "Socket timed out on send/recv operation",
+            "Communication connection failure",
+            "Communication shutdown failure",
+            "Message send failure",
+            "Message receive failure",
+            "Protocol authentication error",
+            "Rate limit exceeded, please retry momentarily",
+            "Rate limit exceeded, please retry later",
+            "Connection refused",
+            "Connection reset by peer",
+            "Connection timed out reading",
+            "Slurm backup controller in standby mode",
+            "Controller is in standby mode, try a different controller",
+            "Transport endpoint is not connected",
+        ] {
+            let line = format!("slurm_update error: {words}");
+            assert_eq!(classify(line.lines()), (ErrorKind::Unavailable, line.as_str()));
+        }
+        // What will not pass, though it sounds like it.
+        for words in [
+            "Requested nodes are busy",
+            "Reboot already in progress",
+            "Unexpected message received",
+            "Access/permission denied",
+            "Incompatible versions of client and server code",
+        ] {
+            let line = format!("slurm_update error: {words}");
+            assert_eq!(classify(line.lines()), (ErrorKind::Refused, line.as_str()));
+        }
+    }
 
     #[test]
     fn a_line_after_the_first_decides_if_it_says_more() {

@@ -1,9 +1,13 @@
 //! Running a program: no shell, no environment but what is given, a deadline, and bounded output.
 
 use crate::{Error, ErrorKind, Result, reason::clean};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, kill_process_group},
+};
 use std::{
     ffi::OsString,
+    io,
     path::Path,
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -98,7 +102,7 @@ impl Runner {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|source| error(ErrorKind::Missing).caused_by(source))?;
+            .map_err(|source| error(unstarted(&source)).caused_by(source))?;
         // Dropped before the child, and let go once that has ended: the group's number is surely its own.
         let leash = Leash::new(&child);
         let mut stdout = Pipe::new(child.stdout.take(), self.longest);
@@ -124,12 +128,25 @@ impl Runner {
     }
 }
 
+/// What it means that a program could not be started. One that is there, but not for this machine, is as good as none.
+fn unstarted(error: &io::Error) -> ErrorKind {
+    let is_foreign = Errno::from_io_error(error) == Some(Errno::NOEXEC);
+    match error.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::NotADirectory => ErrorKind::Missing,
+        _ if is_foreign => ErrorKind::Missing,
+        // Too many processes, too little memory: the machine has both again in a moment.
+        _ => ErrorKind::Unavailable,
+    }
+}
+
 /// Reads until the program has ended; nothing if there is too much output.
 async fn wait(
     child: &mut Child,
     stdout: &mut Pipe<impl AsyncRead + Unpin>,
     stderr: &mut Pipe<impl AsyncRead + Unpin>,
-) -> std::io::Result<Option<ExitStatus>> {
+) -> io::Result<Option<ExitStatus>> {
     while !stdout.is_full() && !stderr.is_full() {
         tokio::select! {
             status = child.wait() => return status.map(Some),
@@ -144,7 +161,7 @@ async fn wait(
 async fn drain(
     stdout: &mut Pipe<impl AsyncRead + Unpin>,
     stderr: &mut Pipe<impl AsyncRead + Unpin>,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     while !(stdout.is_full() || stderr.is_full() || (stdout.is_done() && stderr.is_done())) {
         tokio::select! {
             result = stdout.read(), if !stdout.is_done() => result?,
@@ -174,7 +191,7 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         self.bytes.len() > self.longest
     }
 
-    async fn read(&mut self) -> std::io::Result<()> {
+    async fn read(&mut self) -> io::Result<()> {
         if let Some(reader) = &mut self.reader
             && reader.read_buf(&mut self.bytes).await? == 0
         {
@@ -185,5 +202,29 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
 
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_short_of_processes_was_one_without_scontrol() {
+        for (errno, kind) in [
+            (Errno::NOENT, ErrorKind::Missing),
+            (Errno::ACCESS, ErrorKind::Missing),
+            (Errno::PERM, ErrorKind::Missing),
+            (Errno::NOTDIR, ErrorKind::Missing),
+            (Errno::NOEXEC, ErrorKind::Missing),
+            (Errno::AGAIN, ErrorKind::Unavailable),
+            (Errno::NOMEM, ErrorKind::Unavailable),
+            (Errno::MFILE, ErrorKind::Unavailable),
+            (Errno::NFILE, ErrorKind::Unavailable),
+            // An upgrade is about to replace it.
+            (Errno::TXTBSY, ErrorKind::Unavailable),
+        ] {
+            assert_eq!(unstarted(&errno.into()), kind, "{errno}");
+        }
     }
 }
