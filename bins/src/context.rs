@@ -3,7 +3,7 @@
 use crate::args::{CONFIG, Common};
 use crate::bar::Bar;
 use crate::config::{Paths, Settings};
-use crate::environment::Environment;
+use crate::environment::{Environment, user_called};
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume, chain};
 use crate::process::{SOME_FAILED, WELL};
@@ -11,11 +11,14 @@ use crate::trouble::Trouble;
 use crate::wiring::{self, Connected, Purpose, Traced};
 use cloud_core::Provider;
 use hostlist::{Hostlist, NodeName};
+use nix::unistd::getuid;
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Look;
 use provision::state::{MemoryState, State, StateDir};
+use slurmconf::Config;
 use slurmctl::Controller as _;
+use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,42 +81,21 @@ impl Context {
         nodes: Option<&Hostlist>,
     ) -> Result<Self, Trouble> {
         let begun = Instant::now();
-        let environment = Environment::read();
-        let output = output(common, &environment);
-        let (settings, warnings) = settings(common)?;
-        let environment = own_environment(common, &settings, environment);
-        let log = Arc::new(open_log(program, common, (&settings, &environment), output));
-        let warn = |warning: &String| {
-            output.complain(format_args!("warning: {warning}"));
-            log.write(Entry { level: Level::Warning, node: None, message: warning });
-        };
-        // What cannot be opened may be so for what is odd about the configuration.
-        warnings.iter().for_each(warn);
-        let found = wiring::slurm(common, &settings.paths, &environment).await;
-        let (slurm, missed) = match found {
-            // Without a cluster_id, slurm.conf alone says which machines are ours.
-            Err(trouble) if purpose == Purpose::EndAll && settings.cluster_id.is_some() => {
-                (wiring::no_slurm(common, &settings.paths, &environment), Some(trouble.to_string()))
-            }
-            found => (found?, None),
-        };
+        let Desk { environment, output, log, settings } = Desk::open(program, common)?;
+        let (slurm, missed) = slurm(common, &settings, &environment, purpose).await?;
         let (mut site, unread) = wiring::site(&settings, &environment, &slurm.config, purpose)?;
         let connecting = Box::pin(wiring::cloud(&settings, &environment, (purpose, &slurm.config)));
-        let deadline = nodes.map(|nodes| wiring::deadline(&settings, &slurm.config, nodes));
-        let left = deadline.map(|deadline| deadline.saturating_sub(begun.elapsed()));
+        let deadline = |nodes| wiring::deadline(&settings, &slurm.config, nodes);
+        let left = nodes.map(|nodes| deadline(nodes).saturating_sub(begun.elapsed()));
         let connected = in_time(left, connecting).await?;
         site.subnet = site.subnet.or(connected.subnet);
-        let (state, state_path, lost) = state(common, &settings, &environment);
-        connected.warnings.iter().chain(&lost).chain(&missed).for_each(warn);
-        let kept = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
-        let files = Files {
-            slurm_conf: Some(slurm.path.clone()),
-            hosts: kept(&settings.paths.hosts),
-            inventory: kept(&settings.paths.inventory),
-        };
+        let (state, state_path, lost) = state(common, &settings, &environment, &slurm.config);
+        let warnings = connected.warnings.iter().chain(&lost).chain(&missed);
+        warnings.for_each(|warning| warn(output, &log, warning));
         let Connected { cloud, named, away, .. } = connected;
-        let verbose = common.volume() == Volume::Verbose;
-        let cloud = if verbose { traced(cloud, &slurm, &log) } else { cloud };
+        let cloud = traced(cloud, &slurm, &log, common.volume());
+        let files = files(&settings, &environment, &slurm);
+        let (forgets, bar) = (lost.is_some(), Bar::default());
         Ok(Self {
             environment,
             output,
@@ -124,13 +106,69 @@ impl Context {
             site,
             state,
             state_path,
-            forgets: lost.is_some(),
+            forgets,
             files,
             named,
             away,
             unread,
-            bar: Bar::default(),
+            bar,
         })
+    }
+}
+
+/// What is there before Slurm and the cloud are looked for: what the operator wrote, and where to write.
+struct Desk {
+    environment: Environment,
+    output: Output,
+    log: Arc<Log>,
+    settings: Settings,
+}
+
+impl Desk {
+    fn open(program: &'static str, common: &Common) -> Result<Self, Trouble> {
+        let environment = Environment::read();
+        let output = output(common, &environment);
+        let (settings, warnings) = settings(common)?;
+        let environment = own_environment(common, &settings, environment);
+        let log = Arc::new(open_log(program, common, (&settings, &environment), output));
+        // Said at once: what cannot be opened later may be so for what is odd about the configuration.
+        for warning in &warnings {
+            warn(output, &log, warning);
+        }
+        Ok(Self { environment, output, log, settings })
+    }
+}
+
+/// Says something odd, and logs it.
+fn warn(output: Output, log: &Log, message: &str) {
+    output.complain(format_args!("warning: {message}"));
+    log.write(Entry { level: Level::Warning, node: None, message });
+}
+
+/// Slurm, or what stands for it where every machine is to end: then what was missed of it, too.
+async fn slurm(
+    common: &Common,
+    settings: &Settings,
+    environment: &Environment,
+    purpose: Purpose,
+) -> Result<(wiring::Slurm, Option<String>), Trouble> {
+    match wiring::slurm(common, &settings.paths, environment).await {
+        // Without a cluster_id, slurm.conf alone says which machines are ours.
+        Err(trouble) if purpose == Purpose::EndAll && settings.cluster_id.is_some() => {
+            let nobody = wiring::no_slurm(common, &settings.paths, environment);
+            Ok((nobody, Some(trouble.to_string())))
+        }
+        found => Ok((found?, None)),
+    }
+}
+
+/// What plans write.
+fn files(settings: &Settings, environment: &Environment, slurm: &wiring::Slurm) -> Files {
+    let kept = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
+    Files {
+        slurm_conf: Some(slurm.path.clone()),
+        hosts: kept(&settings.paths.hosts),
+        inventory: kept(&settings.paths.inventory),
     }
 }
 
@@ -146,8 +184,16 @@ pub async fn in_time<T>(
     timeout(left, asked).await.map_err(late)?
 }
 
-/// The cloud with a line in the log about each request, and one before them about Slurm.
-fn traced(cloud: Box<dyn Provider>, slurm: &wiring::Slurm, log: &Arc<Log>) -> Box<dyn Provider> {
+/// The cloud, where much is to be said with a line in the log about each request, and one before them about Slurm.
+fn traced(
+    cloud: Box<dyn Provider>,
+    slurm: &wiring::Slurm,
+    log: &Arc<Log>,
+    volume: Volume,
+) -> Box<dyn Provider> {
+    if volume != Volume::Verbose {
+        return cloud;
+    }
     let (conf, version) = (slurm.path.display(), slurm.controller.version());
     let message = format!("slurm.conf: {conf}, Slurm {version}");
     log.write(Entry { level: Level::Debug, node: None, message: &message });
@@ -235,11 +281,24 @@ fn open_log(
     }
 }
 
-/// A directory that cannot be used stops nothing, as what is in it may be lost; but it is said.
-fn state(
+/// Makes a state directory that is missing where root looks for it, and gives it to the user that slurmctld runs as: in one of
+/// root's, slurmctld's programs could lock nothing. What stands in the way is found when it is opened.
+fn make_for(user: Option<&str>, path: &Path) {
+    let user = user.and_then(user_called).filter(|_| getuid().is_root());
+    if let Some(user) = user.filter(|_| !path.exists())
+        && std::fs::create_dir_all(path).is_ok()
+    {
+        let _ = lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw()));
+    }
+}
+
+/// A directory that cannot be used stops nothing, as what is in it may be lost; but it is said. One that is missing is made for
+/// slurmctld's user.
+pub(crate) fn state(
     common: &Common,
     settings: &Settings,
     environment: &Environment,
+    slurm: &Config,
 ) -> (Box<dyn State>, PathBuf, Option<String>) {
     let configured = || settings.elastic.state_dir.as_deref().map(|path| environment.expand(path));
     let path = common.state_dir.clone().or_else(configured);
@@ -247,6 +306,7 @@ fn state(
     if common.dry_run && !path.exists() {
         return (Box::new(MemoryState::new()), path, None);
     }
+    make_for(slurm.get("SlurmUser"), &path);
     match StateDir::open(&path) {
         Ok(state) => (Box::new(state), path, None),
         Err(error) => {
@@ -293,8 +353,7 @@ impl Context {
 
     /// Something odd, said and logged.
     pub fn warn(&self, message: &str) {
-        self.output.complain(format_args!("warning: {message}"));
-        self.log.write(Entry { level: Level::Warning, node: None, message });
+        warn(self.output, &self.log, message);
     }
 
     /// Something wrong, said and logged.

@@ -1,5 +1,6 @@
-//! What the programs know from outside: variables, home, host name. Read here and nowhere else.
+//! What the programs know from outside: variables, home, host name, who called. Read here and nowhere else.
 
+use crate::caller;
 use nix::unistd::{Uid, User, gethostname, getuid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// The machine's name, without its domain.
     pub hostname: String,
+    /// True if one of Slurm's daemons has called us, be it by a script; and where nobody can say.
+    pub by_slurm: bool,
 }
 
 impl Environment {
@@ -28,7 +31,8 @@ impl Environment {
         let hostname = hostname.unwrap_or_default();
         let hostname = hostname.split('.').next().unwrap_or_default().to_owned();
         // slurmctld gives no HOME; the password database knows.
-        Self { home: home.or_else(home_of_user), hostname, variables }
+        let home = home.or_else(home_of_user);
+        Self { home, hostname, variables, by_slurm: caller::is_slurm() }
     }
 
     /// The same for root, with the home of the user that slurmctld runs as: what is in it is that user's, whoever calls.
@@ -39,9 +43,7 @@ impl Environment {
         let Some(user) = user.filter(|user| getuid().is_root() && *user != "root") else {
             return self;
         };
-        let by_number =
-            || user.parse().ok().and_then(|id| User::from_uid(Uid::from_raw(id)).ok()?);
-        let home = User::from_name(user).ok().flatten().or_else(by_number).map(|user| user.dir);
+        let home = user_called(user).map(|user| user.dir);
         Self { home: home.or(self.home), ..self }
     }
 
@@ -65,6 +67,13 @@ impl Environment {
             _ => PathBuf::from(path),
         }
     }
+}
+
+/// The user of that name or number.
+#[must_use]
+pub fn user_called(name: &str) -> Option<User> {
+    let by_number = || User::from_uid(Uid::from_raw(name.parse().ok()?)).ok().flatten();
+    User::from_name(name).ok().flatten().or_else(by_number)
 }
 
 fn home_of_user() -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 pub mod alias;
 pub mod args;
 pub mod bar;
+pub mod caller;
 pub mod config;
 pub mod context;
 pub mod drive;

@@ -22,8 +22,9 @@ use crate::drive::told_to_end;
 use crate::process::{SOME_FAILED, WELL};
 use crate::trouble::Trouble;
 use crate::wiring::Purpose;
+use check::New;
 use clap::Parser;
-use provision::plan::{self, Finish};
+use provision::plan::{self, Finish, Step};
 use provision::run::Run;
 use slurmctl::Controller as _;
 use std::time::Duration;
@@ -160,19 +161,21 @@ async fn points(arguments: &Arguments, mut context: Context) -> u8 {
     check::all(&context, &arguments.common, (inputs.as_ref().ok(), new), slurmctld).await
 }
 
-/// What would stand between the markers.
+/// What would stand between the markers, and whether slurmctld is yet to be told of it.
 async fn planned(
     arguments: &Arguments,
     context: &Context,
     inputs: &Inputs,
-) -> Result<String, Trouble> {
+) -> Result<New, Trouble> {
     let request = request(arguments, context, inputs);
     context
         .with_run(&arguments.common, async |run: &Run<'_>| {
             let look = run.look().await;
             let plan = plan::finish(&request, look.world(run));
             let plan = plan.map_err(|error| Trouble::from_error(&error))?;
-            change::section(&inputs.marked, Some(&inputs.cluster), &plan)
+            let section = change::section(&inputs.marked, Some(&inputs.cluster), &plan)?;
+            let tells = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
+            Ok(New { section, tells })
         })
         .await
 }

@@ -21,6 +21,7 @@ use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, RebuildOptions};
 use provision::run::{self, Run};
 use provision::{Cause, NodeReport, Outcome, Report, Site};
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use target::Targets;
 use tokio::time::Instant;
@@ -170,8 +171,9 @@ pub(super) async fn nodes(
     names: &[NodeName],
 ) -> Result<u8, Trouble> {
     // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared, as it may be
-    // where slurmctld does not say.
-    let slurm_asks = !std::io::stderr().is_terminal();
+    // where slurmctld does not say. So it is from Ansible or cron, where nobody sits there either.
+    let attended = std::io::stderr().is_terminal();
+    let slurm_asks = !attended && context.environment.by_slurm;
     let options = RebuildOptions { launch_absent: true, slurm_asks, ..RebuildOptions::default() };
     context
         .with_run(common, async |run: &Run<'_>| {
@@ -193,18 +195,27 @@ pub(super) async fn nodes(
                 [] => Report::new(plan::Operation::Rebuild),
                 _ => run::rebuild(run, &known, options).await,
             };
-            if !failed.is_empty() {
-                let mut untried = Report::new(plan::Operation::Rebuild);
-                untried.nodes.extend(failed.into_iter().map(|(node, why)| {
-                    (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
-                }));
-                run::tell_not_rebuilt(run, &mut untried).await;
-                report.nodes.extend(untried.nodes);
-                report.warnings.extend(untried.warnings);
+            if !attended && !slurm_asks {
+                // A script that has cut itself loose from slurmctld may still be waited for by it.
+                run::tell_not_rebuilt(run, &mut report).await;
             }
+            untried(run, failed, &mut report).await;
             Ok(context.tell(common, &report))
         })
         .await
+}
+
+/// Adds nodes of which it is not known what they are to get, and tells Slurm of them.
+async fn untried(run: &Run<'_>, failed: BTreeMap<NodeName, String>, report: &mut Report) {
+    let mut untried = Report::new(plan::Operation::Rebuild);
+    untried.nodes.extend(
+        failed.into_iter().map(|(node, why)| {
+            (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
+        }),
+    );
+    run::tell_not_rebuilt(run, &mut untried).await;
+    report.nodes.extend(untried.nodes);
+    report.warnings.extend(untried.warnings);
 }
 
 #[cfg(test)]

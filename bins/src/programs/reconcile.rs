@@ -10,7 +10,7 @@ use crate::wiring::Purpose;
 use clap::Parser;
 use provision::plan::{Finding, FindingKind, Handling};
 use provision::run::{self, Run};
-use provision::state::replace_whole;
+use provision::state::replace_whole_ours;
 use std::time::Duration;
 
 /// Compare the cloud, Slurm and slurm.conf, and put right what does not fit.
@@ -148,7 +148,7 @@ fn note(context: &Context, findings: &[Finding]) {
     let text = now.join("\n");
     if text != before {
         // Losing it costs some lines that are said twice.
-        let _ = replace_whole(&path, text.as_bytes());
+        let _ = replace_whole_ours(&path, text.as_bytes());
     }
 }
 

@@ -1,9 +1,10 @@
 //! `startnode`: Slurm wants these nodes.
 
+mod unbegun;
+
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::log::Level;
 use crate::output::chain;
 use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
@@ -11,7 +12,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{Controller as _, Illegible, NodeAction, ResumeRequest, Warning};
+use slurmctl::{Illegible, ResumeRequest, Warning};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -80,7 +81,7 @@ pub async fn run(arguments: Arguments) -> u8 {
                 return code;
             }
             if !reboot && has_called(&environment) {
-                give_back(&arguments, &environment, &trouble).await;
+                unbegun::give_back(&arguments, &environment, &trouble, begun).await;
             } else if reboot && let Ok(names) = arguments.nodes.node_names() {
                 super::rebuild::tell_unbegun("startnode", &arguments.common, &names, &trouble)
                     .await;
@@ -99,52 +100,6 @@ fn has_called(environment: &Environment) -> bool {
 /// By hand, what stands behind the list is no feature, but a node that would not be started.
 fn stray(word: &str, nodes: &Hostlist) -> Trouble {
     Trouble::new(format!("{word} behind {nodes}: name all nodes in one list, with commas"))
-}
-
-/// Gives the nodes back to Slurm where nothing could be begun: their jobs need not wait for ResumeTimeout.
-async fn give_back(arguments: &Arguments, environment: &Environment, trouble: &Trouble) {
-    let common = &arguments.common;
-    let (level, text) = match given_back(arguments, environment, trouble).await {
-        Ok(nodes) if nodes.is_empty() => return,
-        Ok(nodes) => (Level::Info, format!("given back to Slurm: {nodes}")),
-        Err(why) => (Level::Error, format!("not given back to Slurm, which waits for them: {why}")),
-    };
-    crate::context::output(common, environment).complain(&text);
-    super::note("startnode", common, level, &[text]);
-}
-
-/// The nodes that Slurm waited for, and does no more.
-async fn given_back(
-    arguments: &Arguments,
-    environment: &Environment,
-    trouble: &Trouble,
-) -> Result<Hostlist, Trouble> {
-    // No node has such a name, and Slurm is not asked for it.
-    if arguments.nodes.node_names().is_err() {
-        return Ok(Hostlist::new());
-    }
-    let common = &arguments.common;
-    let mut environment = environment.clone();
-    let (paths, mut why) = match crate::context::settings(common) {
-        Ok((settings, _)) => {
-            environment = crate::context::own_environment(common, &settings, environment);
-            (settings.paths, String::new())
-        }
-        Err(_) => (crate::context::legible_paths(common), "configuration: ".to_owned()),
-    };
-    let slurm = wiring::slurm(common, &paths, &environment).await?.controller;
-    let known = slurm.nodes(Some(&arguments.nodes)).await;
-    let known = known.map_err(|error| Trouble::from_error(&error))?;
-    let waiting: Hostlist =
-        known.iter().filter(|node| node.state.is_powering_up()).map(|node| &node.name).collect();
-    if !waiting.is_empty() {
-        why.push_str(trouble.points().first().map_or("", String::as_str));
-        // By our mark reconcile knows that no administrator has said so, and returns the node to service.
-        let reason = plan::our_reason(&why);
-        let done = slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&reason)).await;
-        done.map_err(|error| Trouble::from_error(&error))?;
-    }
-    Ok(waiting)
 }
 
 async fn begin(

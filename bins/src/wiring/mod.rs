@@ -9,8 +9,8 @@ mod traced;
 
 pub(crate) use away::Away;
 pub use site::{
-    all_need_image, deadline, images, is_image_id, keypairs, needs_image, preferred, site,
-    unhurried,
+    all_need_image, before_timeout, deadline, images, is_image_id, keypairs, needs_image,
+    preferred, site, unhurried,
 };
 pub use slurm::{Slurm, fill, no_slurm, nobody, slurm, slurm_user};
 pub(crate) use traced::Traced;

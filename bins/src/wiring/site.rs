@@ -33,11 +33,16 @@ pub fn unhurried(settings: &Settings) -> Duration {
 /// and for what is not, Slurm has us called again.
 #[must_use]
 pub fn deadline(settings: &Settings, slurm: &Config, nodes: &Hostlist) -> Duration {
-    let times = slurm.resume_timeouts(nodes);
-    let timeout = *times.end();
-    // With a short timeout, half of it is better than nothing.
-    let before = timeout.saturating_sub(MARGIN).max(timeout / 2);
+    let before = before_timeout(slurm, nodes);
     settings.elastic.deadline.map_or(before, |deadline| deadline.min(before))
+}
+
+/// The time that slurmctld itself leaves a program which it has called for these nodes.
+#[must_use]
+pub fn before_timeout(slurm: &Config, nodes: &Hostlist) -> Duration {
+    let timeout = *slurm.resume_timeouts(nodes).end();
+    // With a short timeout, half of it is better than nothing.
+    timeout.saturating_sub(MARGIN).max(timeout / 2)
 }
 
 /// What the operator decided, with what slurm.conf says; what only a launch needs is read only for one.

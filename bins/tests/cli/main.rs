@@ -8,6 +8,7 @@
 )]
 
 mod broken;
+mod caller;
 mod check;
 mod citc;
 mod codes;

@@ -269,10 +269,29 @@ fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
 }
 
+/// A resume file goes with its slurmctld, which is back in a moment.
+#[test]
+fn jobs_waited_for_their_timeout_as_slurmctld_did_not_answer_at_once() {
+    let stage = awaited();
+    let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
+    let away = "for word in show update; do case \" $* \" in *\" $word \"*) [ -e \"$DIR/$word.tried\" ] || {\n\
+                : > \"$DIR/$word.tried\"; echo 'Message receive failure' >&2; exit 1; };; esac; done\n\
+                exec \"$REAL/scontrol\" \"$@\"";
+    stage.slurm.fake(&Fake { scontrol: away, sbatch: "exit 1" });
+    let real = stage.slurm.bin().display().to_string();
+    let bin = stage.path("bin").display().to_string();
+    stage.write("startnode.yaml", &stage.configuration().replace(&real, &bin));
+    let _ = resumed(&stage, "{").with_code(2).saying(&["given back to Slurm: ", NODE]);
+    assert!(stage.path("show.tried").exists() && stage.path("update.tried").exists());
+    wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
+}
+
 /// A resume file goes with its slurmctld, which then cannot be told either.
 #[test]
 fn that_nodes_could_not_be_given_back_was_told_to_nobody() {
-    let stage = Stage::new();
+    // Longer it would be tried for a minute.
+    let hurry = |conf: &mut String| *conf = conf.replace("ResumeTimeout=600", "ResumeTimeout=2");
+    let stage = Stage::with(|_| {}, hurry);
     let mut command = stage.command("startnode", &[NODE]);
     let output = command.env("SLURM_RESUME_FILE", stage.path("gone")).output().unwrap();
     let _ = Ended::of(&output, stage.dir.path()).with_code(2);

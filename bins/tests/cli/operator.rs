@@ -3,6 +3,7 @@
 use crate::stage::{Ended, Stage};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -253,4 +254,29 @@ fn a_mistyped_command_was_a_node_that_slurm_conf_lacks() {
     // A word that is like no command is a node.
     let ended = stage.run("rebuild", &["n77"]).with_code(1);
     let _ = ended.saying(&["n77", "not in slurm.conf"]);
+}
+
+/// After `sudo listnodes` slurmctld's programs had no locks, and two of them could work on one node.
+#[test]
+fn a_state_directory_that_root_made_anew_was_of_no_use_to_slurmctld() {
+    let daemon = |conf: &mut String| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon");
+    let stage = Stage::with(|_| {}, daemon);
+    assert!(stage.read("etc/slurm.conf").contains("SlurmUser=daemon"), "these tests run as root");
+    stage.silence();
+    let keys = format!("config_file: {}\n", stage.path("home/.oci/config").display());
+    let text = stage.read("startnode.yaml").replace("/state,", "/var/elastic,");
+    stage.write("startnode.yaml", &format!("{text}{keys}"));
+    let owner = |name: &str| fs::metadata(stage.path(name)).unwrap().uid();
+    for (program, arguments) in [("listnodes", &[][..]), ("reconcile", &[]), ("stopnode", &[NODE])]
+    {
+        let ended = stage.run(program, arguments);
+        for name in ["var/elastic", "var/elastic/nodes", "var/elastic/yield"] {
+            assert_eq!(owner(name), 1, "{name}: {ended:#?}");
+        }
+        fs::remove_dir_all(stage.path("var/elastic")).unwrap();
+    }
+    // One that is there already is somebody's choice.
+    fs::create_dir(stage.path("var/elastic")).unwrap();
+    let ended = stage.run("listnodes", &[]);
+    assert_eq!(owner("var/elastic"), 0, "{ended:#?}");
 }

@@ -204,10 +204,30 @@ fn a_weight_that_was_written_and_not_told_was_nothing_to_change() {
     weigh("7");
     stage.run("finish", &["--no-prove", "--no-restart"]).with_code(0);
     comes_to("5");
+    assert!(checked(&stage).starts_with("odd "), "{}", checked(&stage));
     let plan = stage.run("finish", &[]).with_code(0).stdout;
     assert!(plan.contains("reconfigure slurmctld"), "{plan}");
     comes_to("7");
     assert_eq!(stage.run("finish", &[]).with_code(0).stdout, "nothing to change\n");
+    assert!(checked(&stage).starts_with("ok "), "{}", checked(&stage));
+}
+
+/// What a check says of slurm.conf.
+fn checked(stage: &Stage) -> String {
+    let said = stage.run("finish", &["--check"]).stdout;
+    said.lines().find(|line| line.contains("is up to date")).unwrap_or(&said).to_owned()
+}
+
+#[test]
+fn nodes_that_slurmctld_was_not_told_of_were_up_to_date() {
+    let stage = stage(0, 1);
+    assert!(checked(&stage).ends_with("slurm.conf is up to date"), "{}", checked(&stage));
+    limits(&stage, 0, 2);
+    stage.run("finish", &["--no-prove", "--no-restart"]).with_code(0);
+    let said = checked(&stage);
+    assert!(said.starts_with("odd ") && said.contains("slurmctld was not told"), "{said}");
+    stage.run("finish", &[]).with_code(0);
+    assert!(checked(&stage).ends_with("slurm.conf is up to date"), "{}", checked(&stage));
 }
 
 /// 22.05 forgets the address that it was told of a node when it starts, and its name is gone with its machine.

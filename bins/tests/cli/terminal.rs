@@ -1,5 +1,6 @@
 //! What is drawn and asked on a terminal, and only there.
 
+use crate::caller::by_daemon;
 use crate::stage::{Ended, Stage, program};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -73,7 +74,7 @@ fn a_rebuild_by_hand_took_silence_for_a_node_without_a_job() {
     assert!(drawn.contains("slurmctld does not answer"), "{drawn:?}");
     assert_eq!(stage.changes(), Vec::<String>::new());
     // slurmctld may be away when its program comes to ask it.
-    let plan = stage.run("rebuild", &["--dry-run", NODE]).stdout;
+    let plan = by_daemon(&stage, "slurmctld", &["--dry-run", NODE]).stdout;
     assert!(plan.contains(&format!("reboot {NODE}")), "{plan}");
 }
 

@@ -1,6 +1,6 @@
 //! Pools that said no, and nodes that never came up: when they may be tried again.
 
-use crate::report::Cause;
+use crate::cause::Cause;
 use crate::site::Pool;
 use crate::time::{Utc, is_ahead};
 use hostlist::NodeName;

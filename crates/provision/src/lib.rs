@@ -1,10 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 mod addresses;
+mod cause;
 mod cooldown;
 pub mod exec;
 mod order;
-mod outcome;
 pub mod plan;
 mod policies;
 mod report;
@@ -15,10 +15,10 @@ mod time;
 mod token;
 mod world;
 
+pub use cause::Cause;
 pub use cooldown::{Cooldown, Cooldowns, Gate};
-pub use outcome::{NodeReport, Outcome, Report};
 pub use policies::{OnPartial, Policies, RebuildHow, Stopped};
-pub use report::Cause;
+pub use report::{NodeReport, Outcome, Report};
 pub use site::{Fallback, Identity, Place, Pool, Site, Wanted};
 pub use time::Utc;
 pub use world::{Fleet, Roster, Standing, World};

@@ -1,8 +1,8 @@
-//! What to do when in doubt.
+//! Choices and bounds of a run.
 
 use std::time::Duration;
 
-/// What to do when in doubt.
+/// Choices and bounds of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policies {

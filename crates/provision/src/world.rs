@@ -22,8 +22,8 @@ pub struct World<'a> {
     pub fleet: &'a Fleet,
     /// Slurm's nodes; `None` if slurmctld did not answer.
     pub slurm: Option<&'a BTreeMap<NodeName, Node>>,
-    /// Slurm's jobs; none if slurmctld did not answer.
-    pub jobs: &'a [Job],
+    /// Slurm's jobs; `None` if slurmctld did not answer, or the queue could not be read.
+    pub jobs: Option<&'a [Job]>,
     /// What cools down.
     pub cooldowns: &'a Cooldowns,
     /// When all this was looked at.
@@ -46,7 +46,7 @@ impl<'a> World<'a> {
     /// The jobs that run, or are being started or cleaned up, on the node.
     pub fn jobs_on(&self, name: &NodeName) -> impl Iterator<Item = &'a Job> {
         let has = |job: &&Job| !job.state.is_finished() && job.nodes.contains(name.as_str());
-        self.jobs.iter().filter(has)
+        self.jobs.into_iter().flatten().filter(has)
     }
 
     /// The first of them.
@@ -55,10 +55,13 @@ impl<'a> World<'a> {
         self.jobs_on(name).next()
     }
 
-    /// True if a job has the node, by its own state or by the list of jobs.
+    /// True if a job has the node, by its own state or by the list of jobs; also if it may have one that only the
+    /// list would show, and that could not be read.
     #[must_use]
     pub fn is_busy(&self, name: &NodeName) -> bool {
-        self.node(name).is_some_and(|node| node.state.has_job()) || self.job_on(name).is_some()
+        let unlisted = self.jobs.is_none();
+        self.node(name).is_some_and(|node| node.state.has_job() || unlisted)
+            || self.job_on(name).is_some()
     }
 }
 

@@ -45,7 +45,7 @@ fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Vi
         conf: &conf,
         fleet: &fleet,
         slurm: None,
-        jobs: &[],
+        jobs: Some(&[]),
         cooldowns: &cooldowns,
         now: UNIX_EPOCH,
     };

@@ -164,7 +164,7 @@ fn addresses_are_compared_as_addresses() {
             conf: &roster,
             fleet: &fleet,
             slurm: Some(&slurm),
-            jobs: &[],
+            jobs: Some(&[]),
             cooldowns: &cooldowns,
             now: std::time::SystemTime::UNIX_EPOCH,
         };

@@ -88,6 +88,21 @@ async fn an_orphan_was_ended_while_slurmctld_was_away() {
     assert!(bed.live().is_empty(), "the next run ends it");
 }
 
+/// Killed before it could launch anything, as by a reboot; Slurm waits for five minutes, and the next boot as long.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_start_had_died_was_given_back_later_than_slurm_gave_it_up() {
+    let bed = Bed::new("n1");
+    let (job, _) = bed.job(1).await;
+    for _ in 0..7 {
+        reconcile(&bed).await;
+        sleep(Duration::from_mins(1)).await;
+        let _ = bed.slurm.tick();
+    }
+    let state = bed.slurm.node("n1").unwrap().state;
+    assert!(!state.is_powering_up() && !state.is_down(), "{state}");
+    assert_eq!(bed.slurm.job(job).unwrap().restarts, 1);
+}
+
 /// What is ended takes its time, and only then nodes are returned to service.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_an_administrator_came_to_hold_was_returned_to_service() {

@@ -125,7 +125,7 @@ fn what_cloud_init_gets_shows_in_no_plan() {
         conf: &conf,
         fleet: &fleet,
         slurm: None,
-        jobs: &[],
+        jobs: Some(&[]),
         cooldowns: &cooldowns,
         now: UNIX_EPOCH,
     };
@@ -155,7 +155,7 @@ fn a_plan_for_machines_has_lists_where_there_may_be_several() {
         conf: &conf,
         fleet: &fleet,
         slurm: None,
-        jobs: &[],
+        jobs: Some(&[]),
         cooldowns: &cooldowns,
         now: UNIX_EPOCH,
     };

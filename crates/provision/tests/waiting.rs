@@ -5,7 +5,7 @@
 mod common;
 
 use cloud_core::memory::{Settings, Span, Trouble};
-use cloud_core::{ErrorKind, InstanceState, Operation};
+use cloud_core::{ErrorKind, InstanceState, Operation, Provider as _};
 use common::{Bed, conf, groups, names, node};
 use provision::state::StateDir;
 use provision::{Outcome, Stopped, run};
@@ -178,6 +178,27 @@ async fn a_node_that_was_busy_for_a_moment_waited_for_the_machines_of_others() {
     assert_eq!(report.nodes.len(), 2, "{report:?}");
 }
 
+/// A stop of many, most of which have no machine any more, and one of those is wanted again.
+#[tokio::test(start_paused = true)]
+async fn a_node_with_nothing_to_end_was_held_until_the_machines_of_others_had_ended() {
+    let bed = Bed::new("n[1-2]");
+    let nodes = names("n[1-2]");
+    bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
+    bed.cloud.script(Operation::Terminate, Trouble::Delay(Duration::from_mins(3)));
+    let stop = bed.run(async |run| run::stop(run, &nodes).await);
+    let start = async {
+        sleep(Duration::from_secs(5)).await;
+        let begun = Instant::now();
+        let report = bed.run(async |run| run::start(run, &names("n2"), &[]).await).await;
+        (report, begun.elapsed())
+    };
+    let (stopped, (started, took)) = tokio::join!(stop, start);
+    assert_eq!(stopped.nodes[&node("n1")].outcome, Outcome::Down, "{stopped:?}");
+    assert_eq!(stopped.nodes[&node("n2")].outcome, Outcome::Nothing, "{stopped:?}");
+    assert_eq!(started.nodes[&node("n2")].outcome, Outcome::Up, "{started:?}");
+    assert!(took < Duration::from_mins(2), "{took:?}");
+}
+
 /// As bare metal does, with a ResumeTimeout to match.
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_takes_minutes_to_go_was_not_waited_for() {
@@ -191,6 +212,26 @@ async fn a_machine_that_takes_minutes_to_go_was_not_waited_for() {
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
     assert_eq!(bed.live().len(), 1, "{report:?}");
+}
+
+/// By an administrator, say; gone it is still listed for a while, or not at all.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_another_hand_ended_left_its_node_without_one() {
+    for linger in [Duration::from_hours(1), Duration::ZERO] {
+        let mut settings = Settings::default();
+        settings.terminate = Span::millis(60_000, 60_000);
+        settings.linger = linger;
+        let bed = Bed::with("n1", settings);
+        let nodes = names("n1");
+        bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+        let theirs = bed.live().remove(0).id;
+        bed.cloud.terminate(&theirs).await.unwrap();
+        sleep(Duration::from_secs(5)).await;
+        let begun = Instant::now();
+        let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{linger:?}: {report:?}");
+        assert!(begun.elapsed() < Duration::from_mins(2), "{linger:?}: {report:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,6 +44,13 @@ pub(super) enum Point {
 
 use Point::{Odd, Well, Wrong};
 
+/// What would stand between the markers.
+pub(super) struct New {
+    pub(super) section: String,
+    /// True if slurmctld would be told.
+    pub(super) tells: bool,
+}
+
 /// True where Slurm starts and stops no nodes, and nobody wants it to: it has nodes rebuilt, as StackHPC's appliance does.
 pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
     let power = &context.slurm.config.power;
@@ -58,7 +65,7 @@ pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
 pub(super) async fn all(
     context: &Context,
     common: &Common,
-    (inputs, new): (Option<&Inputs>, Option<&Result<String, Trouble>>),
+    (inputs, new): (Option<&Inputs>, Option<&Result<New, Trouble>>),
     slurmctld: Option<Point>,
 ) -> u8 {
     let mut points = configuration(context, new);
@@ -113,7 +120,7 @@ pub(super) async fn slurmctld(context: &mut Context) -> Option<Point> {
 }
 
 /// What can be read, and what is wrong with what cannot.
-fn configuration(context: &Context, new: Option<&Result<String, Trouble>>) -> Vec<Point> {
+fn configuration(context: &Context, new: Option<&Result<New, Trouble>>) -> Vec<Point> {
     let unready = inputs::unready(context);
     let mut points: Vec<Point> = context.unread.iter().cloned().chain(unready).map(Wrong).collect();
     match new {
@@ -328,15 +335,19 @@ fn program(key: &str, command: &str) -> Point {
     }
 }
 
-fn section(marked: &Marked, new: &str) -> Point {
+fn section(marked: &Marked, new: &New) -> Point {
     let path = marked.path.display();
     let old = marked.document.section(Markers::NODES).unwrap_or_default();
-    let will = if old == new {
+    let is_same = old == new.section;
+    let will = if is_same && new.tells {
+        format!("{path} is up to date, but slurmctld was not told of what it says: finish tells it")
+    } else if is_same {
         format!("{path} is up to date")
     } else {
         format!("{path} will change; finish --dry-run shows how")
     };
     match files::writable(&marked.path) {
+        Ok(()) if is_same && new.tells => Odd(will),
         Ok(()) => Well(will),
         Err(error) if error.kind() == ErrorKind::PermissionDenied && !getuid().is_root() => {
             Odd(format!("{will}; it is not ours to write, so finish is for root: sudo finish"))

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use trial::Files;
 
 /// How long slurmctld may take to answer; with many nodes written one by one it takes seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TRIAL_WAIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where slurmctld is, if it is not beside scontrol.
@@ -40,7 +40,7 @@ pub(super) enum Failure {
     #[error("{0}")]
     Refused(String),
     /// slurmctld did not answer.
-    #[error("no answer within {PATIENCE:?}: {0}; --no-prove goes on without a trial")]
+    #[error("no answer within {TRIAL_WAIT:?}: {0}; --no-prove goes on without a trial")]
     Silent(String),
 }
 
@@ -98,7 +98,7 @@ async fn answers(programs: &Programs, conf: &Path, child: &mut Child) -> Answere
     let mut config = ScontrolConfig::new(programs.clone());
     config.slurm_conf = Some(conf.to_owned());
     config.timeout = Duration::from_secs(5);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TRIAL_WAIT;
     while Instant::now() < until {
         if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
             return Answered::Ended;

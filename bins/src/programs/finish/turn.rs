@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 const LOCK: &str = "slurm.conf.lock";
 
 /// How long another is waited for; one that waits for jobs takes longer than anybody wants to wait.
-const PATIENCE: Duration = Duration::from_mins(2);
+const LOCK_WAIT: Duration = Duration::from_mins(2);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// The right to work on slurm.conf, until it is dropped or the process ends; nothing where there is no lock to be had.
@@ -76,12 +76,12 @@ fn taken(file: &File, program: &str) -> bool {
 }
 
 async fn wait(context: &Context, file: &File, program: &str) -> Result<(), Trouble> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + LOCK_WAIT;
     let mut other = String::new();
     let mut reader = file;
     let _ = reader.read_to_string(&mut other);
     let other = if other.is_empty() { "another program" } else { other.trim() };
-    let most = PATIENCE.as_secs();
+    let most = LOCK_WAIT.as_secs();
     context.warn(&format!("slurm.conf is being changed by {other}: waiting for at most {most} s"));
     while Instant::now() < until {
         sleep(PAUSE).await;

@@ -4,7 +4,7 @@ use crate::output::chain;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::Rollout;
-use provision::state::replace_whole;
+use provision::state::replace_whole_ours;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -145,7 +145,7 @@ impl Begun {
         let tried: Hostlist = self.tried.iter().collect();
         let last = self.last.map(|at| at.as_secs());
         let value = json!({"images": images, "last": last, "tried": tried.to_string()});
-        replace_whole(path, format!("{value}\n").as_bytes()).map_err(|error| chain(&error))
+        replace_whole_ours(path, format!("{value}\n").as_bytes()).map_err(|error| chain(&error))
     }
 
     fn parse(text: &str) -> Option<Self> {

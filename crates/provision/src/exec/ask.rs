@@ -4,36 +4,23 @@ use super::end::remove;
 use super::engine::Engine;
 use super::failure::Failure;
 use super::work::{Life, Phase, Then, Work};
+use crate::cause::Cause;
 use crate::cooldown::Gate;
-use crate::outcome::Outcome;
-use crate::report::Cause;
+use crate::report::Outcome;
 use crate::site::{Place, Pool};
 use crate::state::EventKind;
-use cloud_core::{Capability, Error, ErrorKind, Instance, InstanceId, InstanceSpec};
+use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchToken};
 use hostlist::NodeName;
-use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often a request that had no effect is repeated, besides what the cloud's client has done.
 pub(super) const MOST_TRIES: u32 = 4;
-
-/// How often a launch may be in doubt before the node is given up.
-const MOST_DOUBTS: u32 = 3;
 
 /// How often a launch may turn out to be a repeat of one whose instance is gone.
 const MOST_GENERATIONS: u32 = 24;
 
 /// Most instances that are asked for by themselves at a time.
 const MOST_FOUND: usize = 8;
-
-/// How long a listing may be behind a launch.
-pub(crate) const DOUBT: Duration = Duration::from_secs(10);
-
-/// The longest that a launch without an answer is looked for: more than a cloud takes for one, however busy.
-pub(super) const LONGEST_DOUBT: Duration = Duration::from_secs(90);
-
-/// How long an instance on its way out is waited for at least before another is launched.
-pub(crate) use crate::state::LEAVING;
 
 /// A request that has ended.
 pub(super) struct Answer {
@@ -305,13 +292,10 @@ impl Engine<'_> {
                 self.elsewhere(node, failure);
             }
             ErrorKind::Ambiguous => self.doubt(node, failure, false),
-            ErrorKind::Conflict if work.launches <= MOST_GENERATIONS => {
-                match error.code() {
-                    // The instance that was made with the token is gone; so is the token.
-                    Some("InvalidatedRetryToken") => work.next_generation(),
-                    Some(_) | None => self.doubt(node, failure, true),
-                }
-            }
+            ErrorKind::Conflict if work.launches <= MOST_GENERATIONS => match error.code() {
+                Some(LaunchToken::USED_UP) => self.used_up(node),
+                Some(_) | None => self.doubt(node, failure, true),
+            },
             ErrorKind::Conflict
             | ErrorKind::Unauthenticated
             | ErrorKind::Forbidden
@@ -320,26 +304,6 @@ impl Engine<'_> {
             | ErrorKind::Protocol
             | ErrorKind::Unsupported => self.fail(node, failure),
         }
-    }
-
-    /// Looks before it launches again.
-    fn doubt(&mut self, node: &NodeName, failure: Failure, next_generation: bool) {
-        let now = self.tools.now();
-        let knows_repeats = self.tools.cloud.capabilities().has(Capability::LaunchToken);
-        let Some(work) = self.works.get_mut(node) else {
-            return;
-        };
-        work.doubts += 1;
-        if work.doubts > MOST_DOUBTS {
-            self.fail(node, failure);
-            return;
-        }
-        work.failure = Some(failure);
-        let waited = work.record.launch.as_ref().map(|launch| launch.age(now)).unwrap_or_default();
-        // Who kept us waiting may be at work on it yet, and would launch another.
-        let length = if knows_repeats { DOUBT } else { waited.clamp(DOUBT, LONGEST_DOUBT) };
-        let until = Instant::now() + length;
-        work.goes(Phase::Doubt { until, looks: 0, next_generation });
     }
 
     /// The next of the node's places.

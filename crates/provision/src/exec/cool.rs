@@ -1,8 +1,8 @@
 //! Pools that said no.
 
 use super::engine::Engine;
+use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Cooldowns, Gate};
-use crate::report::Cause;
 use crate::site::Pool;
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;

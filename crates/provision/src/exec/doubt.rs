@@ -1,23 +1,68 @@
 //! Launches that may or may not have been carried out.
 
-use super::ask::{DOUBT, LONGEST_DOUBT};
 use super::end::remove;
 use super::engine::Engine;
 use super::failure::Failure;
 use super::tools::Tools;
 use super::work::{Aim, Life, Phase, Then, Work};
-use crate::outcome::Outcome;
-use crate::report::Cause;
+use crate::cause::Cause;
+use crate::report::Outcome;
 use crate::state::EventKind;
 use cloud_core::{Capability, Instance, InstanceId};
 use hostlist::NodeName;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// How often a launch may be in doubt before the node is given up.
+const MOST_DOUBTS: u32 = 3;
+
+/// How long a listing may be behind a launch.
+const DOUBT: Duration = Duration::from_secs(10);
+
+/// The longest that a launch without an answer is looked for: more than a cloud takes for one, however busy.
+const LONGEST_DOUBT: Duration = Duration::from_secs(90);
 
 /// Looks that show nothing before a launch in doubt is taken for lost.
 const ENOUGH_LOOKS: u32 = 4;
 
+/// Who asked for a launch that is in doubt.
+#[derive(Clone, Copy)]
+enum Asker {
+    /// This run, which has waited for the answer.
+    Us,
+    /// A run before, of which is only known when it asked.
+    Before,
+}
+
 impl Engine<'_> {
+    /// Looks before it launches again.
+    pub(super) fn doubt(&mut self, node: &NodeName, failure: Failure, next_generation: bool) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.doubts += 1;
+        if work.doubts > MOST_DOUBTS {
+            self.fail(node, failure);
+            return;
+        }
+        work.failure = Some(failure);
+        let until = Instant::now() + work.doubt_lasts(Asker::Us, self.tools);
+        work.goes(Phase::Doubt { until, looks: 0, next_generation });
+    }
+
+    /// The instance that was made with the token is gone, and so is the token: the next launch has another, and might come
+    /// beside a machine of whoever ended that one. Of two looks, one at least begins after the answer.
+    pub(super) fn used_up(&mut self, node: &NodeName) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.next_generation();
+        let (until, looks) = (Instant::now(), ENOUGH_LOOKS - 2);
+        work.goes(Phase::Doubt { until, looks, next_generation: false });
+        self.look_soon();
+    }
+
     /// A launch that may or may not have been carried out.
     pub(super) fn judge_doubt(&mut self, node: &NodeName, shown: &[Instance]) {
         let now = self.tools.now();
@@ -30,7 +75,11 @@ impl Engine<'_> {
             .filter(|instance| !work.record.is_terminated(&instance.id, now))
             .collect();
         match here[..] {
-            [] => self.nothing_found(node),
+            [] => {
+                let leaving = shown.iter().filter(|instance| instance.state.is_live());
+                let leaving = leaving.map(|instance| instance.id.clone()).collect();
+                self.nothing_found(node, leaving);
+            }
             [one] => {
                 work.notes_instance(now, &one.id);
                 // Whatever was launched before it: jobs may run on this one.
@@ -55,11 +104,12 @@ impl Engine<'_> {
         }
     }
 
-    fn nothing_found(&mut self, node: &NodeName) {
+    /// Nothing but what is on its way out, if anything.
+    fn nothing_found(&mut self, node: &NodeName, leaving: BTreeSet<InstanceId>) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
-        let Phase::Doubt { until, looks, next_generation } = &mut work.phase else {
+        let Phase::Doubt { until, looks, .. } = &mut work.phase else {
             return;
         };
         // What was shown at once may be what was there before: listings are behind.
@@ -67,8 +117,8 @@ impl Engine<'_> {
         *looks += u32::from(settled);
         let (late, enough) = (Instant::now() >= *until, *looks >= ENOUGH_LOOKS);
         if let Some(id) = work.record.instance() {
-            // Known by its id, and to ask for that is surer than a listing.
-            if late {
+            // Known by its id, and to ask for that is surer than a listing: once at least, however late the first look is.
+            if late && *looks > 1 {
                 work.instance = Some(id);
                 let text = "it is not known what has become of an earlier launch";
                 self.fail(node, Failure::new(Cause::Ambiguous, text));
@@ -80,20 +130,41 @@ impl Engine<'_> {
         if !late || !enough {
             return;
         }
-        let next_generation = *next_generation;
         match work.aim {
-            Aim::Up(_) => {
-                // The intent stays on record until the next launch replaces it.
-                if next_generation {
-                    work.next_generation();
-                }
-                work.goes(Phase::Launch);
-            }
+            Aim::Up(_) => self.launch_after(node, leaving),
             Aim::Gone { .. } => {
                 work.forgets_launch();
                 let outcome = if work.ended { Outcome::Down } else { Outcome::Nothing };
                 work.goes(Phase::Over(outcome));
             }
+        }
+    }
+
+    /// The doubt is over: launches when these are gone, and not beside them.
+    fn launch_after(&mut self, node: &NodeName, leaving: BTreeSet<InstanceId>) {
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        // The intent stays on record until the next launch replaces it.
+        if let Phase::Doubt { next_generation: true, .. } = work.phase {
+            work.next_generation();
+        }
+        if leaving.is_empty() {
+            work.goes(Phase::Launch);
+        } else {
+            self.await_gone(node, leaving, Then::Launch);
+        }
+    }
+
+    /// What a launch has made that was in doubt is on its way out, if it is not gone.
+    pub(super) fn found_leaving(&mut self, node: &NodeName, id: &InstanceId, gone: bool) {
+        let now = self.tools.now();
+        let Some(work) = self.works.get_mut(node) else {
+            return;
+        };
+        work.notes_termination(id, now);
+        if work.is_up_wanted() && !gone {
+            self.launch_after(node, BTreeSet::from([id.clone()]));
         }
     }
 
@@ -127,19 +198,23 @@ impl Work {
 
     /// In doubt from the beginning: what was asked for before may still show up.
     pub(crate) fn begins_in_doubt(&mut self, tools: &Tools<'_>) {
-        let until = Instant::now() + self.doubt_left(tools);
+        let until = Instant::now() + self.doubt_lasts(Asker::Before, tools);
         self.goes(Phase::Doubt { until, looks: 0, next_generation: false });
     }
 
-    /// How long it may take to show up. The cloud does not see that nobody waits for its answer any more: it may be
-    /// at work on it yet and, where it knows no repeats, would launch another.
-    fn doubt_left(&self, tools: &Tools<'_>) -> Duration {
+    /// How long a launch may take to show up. The cloud does not see that nobody waits for its answer any more: it may be
+    /// at work on it yet and, where it knows no repeats, would launch another. Who kept us waiting may take as long again.
+    fn doubt_lasts(&self, asker: Asker, tools: &Tools<'_>) -> Duration {
         let knows_repeats = tools.cloud.capabilities().has(Capability::LaunchToken);
-        match &self.record.launch {
-            Some(launch) if launch.id().is_none() && !knows_repeats => {
-                LONGEST_DOUBT.saturating_sub(launch.age(tools.now())).max(DOUBT)
-            }
-            Some(_) | None => DOUBT,
-        }
+        let unanswered = self.record.launch.as_ref().filter(|launch| launch.id().is_none());
+        let Some(launch) = unanswered.filter(|_| !knows_repeats) else {
+            return DOUBT;
+        };
+        let age = launch.age(tools.now());
+        let left = match asker {
+            Asker::Us => age,
+            Asker::Before => LONGEST_DOUBT.saturating_sub(age),
+        };
+        left.clamp(DOUBT, LONGEST_DOUBT)
     }
 }

@@ -1,8 +1,8 @@
 //! Waiting for nodes to have no jobs left, which may take a day.
 
 use super::stage::Executor;
-use crate::outcome::{NodeReport, Outcome};
-use crate::report::Cause;
+use crate::cause::Cause;
+use crate::report::{NodeReport, Outcome};
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{Node, NodeAction, Reason};
 use std::collections::BTreeSet;

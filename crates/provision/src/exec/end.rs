@@ -1,11 +1,11 @@
 //! Instances that are told to go.
 
-use super::ask::{LEAVING, MOST_TRIES};
+use super::ask::MOST_TRIES;
 use super::engine::Engine;
 use super::failure::Failure;
 use super::work::{Aim, Phase, Then};
-use crate::outcome::Outcome;
-use crate::state::EventKind;
+use crate::report::Outcome;
+use crate::state::{EventKind, LEAVING};
 use cloud_core::{Error, InstanceId};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
@@ -100,15 +100,20 @@ impl Engine<'_> {
             Aim::Up(_) => then == Then::Launch,
         };
         if certain && !told.is_empty() {
-            let now = Instant::now();
-            // Bare metal takes its time to go; half of what is left is for the boot. A day that jobs are waited for
-            // is not meant for this.
-            let left = self.deadline.saturating_duration_since(now);
-            let until = now + LEAVING.max(left.min(self.site.policies.deadline) / 2);
-            work.goes(Phase::AwaitGone { ids: told, until, then });
-            return;
+            return self.await_gone(node, told, then);
         }
         work.goes_on(then, self.tools);
+    }
+
+    /// Waits until these are gone, in bounds: bare metal takes its time, and half of what is left is for the boot. A
+    /// day that jobs are waited for is not meant for this.
+    pub(super) fn await_gone(&mut self, node: &NodeName, ids: BTreeSet<InstanceId>, then: Then) {
+        let now = Instant::now();
+        let left = self.deadline.saturating_duration_since(now).min(self.site.policies.deadline);
+        let until = now + LEAVING.max(left / 2);
+        if let Some(work) = self.works.get_mut(node) {
+            work.goes(Phase::AwaitGone { ids, until, then });
+        }
     }
 }
 

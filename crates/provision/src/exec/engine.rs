@@ -10,10 +10,10 @@ use super::look::Look;
 use super::tell::Told;
 use super::tools::Tools;
 use super::work::{Phase, Work};
+use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
-use crate::outcome::{NodeReport, Outcome};
 use crate::plan::JobGroup;
-use crate::report::Cause;
+use crate::report::{NodeReport, Outcome};
 use crate::site::{Pool, Site};
 use crate::state::{NodeLock, WISH};
 use cloud_core::InstanceId;
@@ -134,7 +134,7 @@ impl<'a> Engine<'a> {
         self
     }
 
-    /// Works until every node is over.
+    /// Works until every node is over, and what was to be said to Slurm is said, or has been tried often enough.
     pub(crate) async fn run(mut self) -> (Passed, Cooldowns) {
         let mut cancel = self.tools.cancel.clone();
         self.adopt_known();
@@ -149,7 +149,7 @@ impl<'a> Engine<'a> {
             self.collect();
             self.begin_look();
             self.begin_call();
-            if self.works.is_empty() && self.call.is_none() {
+            if self.works.is_empty() && self.call.is_none() && self.desk.is_empty() {
                 return (self.passed, self.cooldowns);
             }
             if self.is_late() {
@@ -237,6 +237,11 @@ impl<'a> Engine<'a> {
         let longest = if doubtful { DOUBTFUL_PAUSE } else { LONGEST_PAUSE };
         self.next_look = Instant::now() + self.pause.min(longest);
         self.pause = (self.pause * 3 / 2).min(LONGEST_PAUSE);
+    }
+
+    /// Has the next look come soon, if it would not anyway.
+    pub(super) fn look_soon(&mut self) {
+        self.next_look = self.next_look.min(Instant::now() + DOUBTFUL_PAUSE);
     }
 
     /// When there is something to do even if nobody answers.

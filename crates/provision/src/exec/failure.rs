@@ -1,6 +1,6 @@
 //! Why a node did not get what was asked for, in words for Slurm.
 
-use crate::report::Cause;
+use crate::cause::Cause;
 use crate::site::Place;
 use cloud_core::{Error, Fault};
 use hostlist::NodeName;

@@ -93,7 +93,7 @@ impl Executor<'_> {
             conf,
             fleet: &fleet,
             slurm: None,
-            jobs: &[],
+            jobs: None,
             cooldowns: &Cooldowns::new(),
             now: self.tools.now(),
         };

@@ -4,9 +4,9 @@ use super::stage::Executor;
 use super::steps::list;
 use super::tell::{Taken, take_back};
 use super::tools::Tools;
-use crate::outcome::{NodeReport, Outcome};
+use crate::cause::Cause;
 use crate::plan::{FindingKind, Operation, Return, Step, held, ours};
-use crate::report::Cause;
+use crate::report::{NodeReport, Outcome};
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
 use slurmctl::{ErrorKind, Node, NodeAction, NodeAddress, NodeState, Reason};
@@ -77,7 +77,11 @@ impl Saying {
         places: &BTreeMap<NodeName, IpAddr>,
     ) -> slurmctl::Result<Taken> {
         match self {
-            Self::GiveBack(still, reason) => take_back(tools, nodes, reason, still.test()).await,
+            Self::GiveBack(still, reason) => {
+                let stands = still.test();
+                let how = |state: &NodeState| stands(state).then_some(NodeAction::PowerDownForce);
+                take_back(tools, nodes, reason, how).await
+            }
             Self::Places => {
                 let known = nodes.iter().filter_map(|node| Some((node, *places.get(node)?)));
                 let told = known.map(|(node, place)| NodeAddress::new(node.clone(), place));

@@ -2,19 +2,23 @@
 
 use super::engine::Engine;
 use super::work::Phase;
-use crate::outcome::Outcome;
+use crate::cause::Cause;
 use crate::policies::OnPartial;
-use crate::report::Cause;
+use crate::report::Outcome;
 use hostlist::NodeName;
-use slurmctl::NodeState;
+use slurmctl::{NodeAction, NodeState};
 use std::collections::BTreeSet;
 
-/// True if no job has the node, and it is up or on its way.
+/// How a node is released that no job has, if it is up or on its way.
 ///
 /// When one node of a job is given back, Slurm requeues the job, which then has no node any more. A
-/// node that still has a job has another one.
-pub(super) fn is_free(state: &NodeState) -> bool {
-    !state.has_job() && (state.is_powering_up() || state.is_up())
+/// node that still has a job has another one. One that is up may have got another just now, which ends first.
+pub(super) fn release(state: &NodeState) -> Option<NodeAction> {
+    match (state.has_job(), state.is_powering_up(), state.is_up()) {
+        (false, true, _) => Some(NodeAction::PowerDownForce),
+        (false, false, true) => Some(NodeAction::PowerDown),
+        (true, _, _) | (false, false, false) => None,
+    }
 }
 
 impl Engine<'_> {

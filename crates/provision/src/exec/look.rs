@@ -5,8 +5,8 @@ use super::failure::Failure;
 use super::work::{Life, Phase, Then};
 use super::{end::remove, tools::Tools};
 use crate::addresses;
-use crate::outcome::Outcome;
-use crate::report::Cause;
+use crate::cause::Cause;
+use crate::report::Outcome;
 use crate::state::EventKind;
 use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState};
 use futures_util::future::BoxFuture;
@@ -257,7 +257,7 @@ impl<'a> Engine<'a> {
         let leaving = matches!(&result, Ok(instance) if instance.state.is_leaving());
         match &mut work.phase {
             // It may be there all the same: a cloud also says so of what it does not show.
-            Phase::Doubt { .. } if leaving => work.notes_termination(id, self.tools.now()),
+            Phase::Doubt { .. } if leaving => self.found_leaving(node, id, gone),
             Phase::Doubt { .. } if gone => work.disowns(id),
             Phase::Doubt { .. } => {
                 if let Ok(instance) = result {
@@ -275,6 +275,7 @@ impl<'a> Engine<'a> {
             },
             Phase::AwaitGone { ids, .. } if gone => {
                 ids.remove(id);
+                work.notes_gone(id, self.tools.now());
                 self.all_gone(node);
             }
             Phase::Watch(_)
@@ -323,9 +324,8 @@ impl<'a> Engine<'a> {
                 && !ids.contains(&one.id)
                 && !work.record.is_terminated(&one.id, self.tools.now())
         };
-        // A launch from before has come to light: no other one is needed.
-        if *then == Then::Launch && work.record.is_open() && shown.iter().any(|one| is_other(&one))
-        {
+        // A launch from before, or another's, has come to light: no other one is needed.
+        if *then == Then::Launch && shown.iter().any(|one| is_other(&one)) {
             let others: Vec<Instance> = shown.iter().filter(is_other).cloned().collect();
             return self.judge_doubt(node, &others);
         }
@@ -333,13 +333,17 @@ impl<'a> Engine<'a> {
         let gone = |id: &InstanceId| {
             shown.iter().any(|instance| instance.id == *id && !instance.state.is_live())
         };
-        ids.retain(|id| !gone(id));
+        let went: Vec<InstanceId> = ids.extract_if(.., |id| gone(id)).collect();
         let hidden: Vec<InstanceId> = ids
             .iter()
             .filter(|id| !shown.iter().any(|instance| instance.id == **id))
             .cloned()
             .collect();
-        if ids.is_empty() {
+        let none_left = ids.is_empty();
+        for id in went {
+            work.notes_gone(&id, self.tools.now());
+        }
+        if none_left {
             self.all_gone(node);
         } else if late {
             let text = "an instance on its way out did not go";

@@ -1,9 +1,9 @@
 //! Instances that get another image, or a reboot, and come back.
 
 use super::stage::Executor;
-use crate::outcome::{NodeReport, Outcome};
+use crate::cause::Cause;
 use crate::plan::Step;
-use crate::report::Cause;
+use crate::report::{NodeReport, Outcome};
 use crate::state::EventKind;
 use cloud_core::{
     Error, ErrorKind, ImageId, InstanceId, Poll, ProviderExt as _, WaitOutcome, Waited,

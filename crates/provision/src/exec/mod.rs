@@ -8,6 +8,7 @@ mod doubt;
 mod drained;
 mod end;
 mod engine;
+mod expected;
 mod failure;
 mod files;
 mod gathered;
@@ -16,12 +17,11 @@ mod look;
 mod machines;
 mod stage;
 mod steps;
-mod taken;
 mod tell;
 mod tools;
 mod work;
 
-pub use taken::{Expected, Patience};
+pub use expected::{Expected, Patience};
 pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
 
 pub(crate) use engine::LAST_ANSWERS;

@@ -5,12 +5,12 @@ use super::engine::{Engine, Passed};
 use super::failure::Failure;
 use super::tools::Tools;
 use super::work::{Aim, Phase, Then, Work};
+use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
-use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{
     Begin, Clear, FindingKind, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason,
 };
-use crate::report::Cause;
+use crate::report::{NodeReport, Outcome, Report};
 use crate::site::{Site, Wanted};
 use crate::state::{EventKind, NodeLock};
 use crate::world::Roster;
@@ -174,12 +174,30 @@ impl<'a> Executor<'a> {
             }
         }
         if !works.is_empty() {
+            self.let_go_of_idle(plan, &mut others).await;
             let comments = take_comments(&mut others);
             self.engine(works, (&plan.groups, comments), last).await;
         }
         self.steps(others).await;
         let is_new = |node: &NodeName| self.report.has_failed(node) && !before.contains(node);
         self.report.failures.len() > failures || self.report.nodes.keys().any(is_new)
+    }
+
+    /// Lets go of nodes to which nothing is done: machines of others take minutes, and Slurm may want one of these again.
+    /// Who plans anew under the same locks keeps them.
+    async fn let_go_of_idle(&mut self, plan: &Plan, steps: &mut Vec<Step>) {
+        if !stops(plan.operation) && plan.operation != Operation::Start {
+            return;
+        }
+        let busy = plan.steps().filter(|step| !step.is_idle()).flat_map(Step::nodes);
+        let busy: BTreeSet<&NodeName> = busy.collect();
+        let is_over =
+            |step: &mut Step| step.is_idle() && !step.nodes().iter().any(|it| busy.contains(it));
+        let idle: Vec<Step> = steps.extract_if(.., is_over).collect();
+        for node in idle.iter().flat_map(Step::nodes) {
+            self.locks.remove(node);
+        }
+        self.steps(idle).await;
     }
 
     async fn engine(
@@ -332,7 +350,7 @@ fn stops(operation: Operation) -> bool {
     }
 }
 
-/// Takes out what jobs are told: beside the work, and not when it is done, and by who tells each but once.
+/// Removes the comments for jobs from the steps; the engine sends each once, while it works.
 fn take_comments(steps: &mut Vec<Step>) -> Vec<(JobId, String)> {
     let comments = steps.extract_if(.., |step| matches!(step, Step::Comment { .. }));
     let told = |step| if let Step::Comment { job, text } = step { Some((job, text)) } else { None };

@@ -1,12 +1,12 @@
 //! The steps that are not the engine's: Slurm, files, and what is remembered.
 
 use super::engine::LAST_ANSWERS;
+use super::expected::{Expected, Patience};
 use super::gathered::Gathered;
 use super::stage::Executor;
-use super::taken::{Expected, Patience};
-use crate::outcome::{NodeReport, Outcome};
+use crate::cause::Cause;
 use crate::plan::{Operation, Return, Step, TellSlurm};
-use crate::report::Cause;
+use crate::report::{NodeReport, Outcome};
 use crate::state::{EventKind, cooldowns};
 use crate::world::Roster;
 use cloud_core::{Error as CloudError, ErrorKind, InstanceId};

@@ -7,14 +7,14 @@ use super::failure::Failure;
 use super::tools::Tools;
 use super::work::{Aim, Life, Phase, Then, Word, Work};
 use super::{end::remove, groups};
-use crate::outcome::Outcome;
+use crate::cause::Cause;
 use crate::plan::{our_reason, ours};
-use crate::report::Cause;
+use crate::report::Outcome;
 use crate::state::EventKind;
 use futures_util::future::BoxFuture;
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{NodeAction, NodeAddress, NodeState, Reason};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 /// A call that has ended; with the nodes that Slurm took back.
@@ -27,6 +27,8 @@ pub(super) struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) nodes: BTreeSet<NodeName>,
+    /// Those of them that it may yet have a job on: it calls our stop program when that has ended.
+    pub(super) later: BTreeSet<NodeName>,
     pub(super) in_use: BTreeSet<NodeName>,
 }
 
@@ -80,20 +82,7 @@ impl<'a> Engine<'a> {
                 self.desk.tries = 0;
                 taken
             }
-            Err(error) => {
-                let passes = error.kind() == slurmctl::ErrorKind::Unavailable;
-                if passes && self.desk.retries() {
-                    self.desk.again(message);
-                    return;
-                }
-                self.passed.warnings.insert(format!("slurm could not be told: {error}"));
-                let refused = error.kind() != slurmctl::ErrorKind::Unavailable;
-                let left = if refused { self.desk.one_by_one(message) } else { Some(message) };
-                if let Some(message) = left {
-                    self.untold(&message);
-                }
-                return;
-            }
+            Err(error) => return self.unanswered(message, &error),
         };
         match message {
             Message::Addresses(addresses) => {
@@ -110,7 +99,7 @@ impl<'a> Engine<'a> {
             }
             Message::Release(nodes, _) => {
                 for node in &nodes {
-                    self.released(node, taken.nodes.contains(node));
+                    self.released(node, &taken);
                 }
             }
             Message::Comment(..) => {}
@@ -119,6 +108,22 @@ impl<'a> Engine<'a> {
                     self.confirmed(node, taken.nodes.contains(node));
                 }
             }
+        }
+    }
+
+    /// Says it again, or lets it be.
+    fn unanswered(&mut self, message: Message, error: &slurmctl::Error) {
+        let refused = error.kind() != slurmctl::ErrorKind::Unavailable;
+        if !refused && self.desk.retries() {
+            return self.desk.again(message);
+        }
+        self.passed.warnings.insert(format!("slurm could not be told: {error}"));
+        if !refused && matches!(message, Message::Comment(..)) {
+            self.desk.drop_comments();
+        }
+        let left = if refused { self.desk.one_by_one(message) } else { Some(message) };
+        if let Some(message) = left {
+            self.untold(&message);
         }
     }
 
@@ -140,7 +145,8 @@ impl<'a> Engine<'a> {
     }
 
     /// Slurm has taken the node back, or another job uses it.
-    fn released(&mut self, node: &NodeName, taken: bool) {
+    fn released(&mut self, node: &NodeName, all: &Taken) {
+        let taken = all.nodes.contains(node);
         if taken {
             self.ends_probes(node);
         }
@@ -150,8 +156,8 @@ impl<'a> Engine<'a> {
                 work.failure =
                     Some(Failure::new(Cause::JobIncomplete, Cause::JobIncomplete.words()));
                 (work.telling, work.unheard) = (false, false);
-                let ids = work.instance.clone().into_iter().collect();
-                work.goes(remove(ids, Then::Over(Outcome::Released)));
+                let ours = work.instance.clone().filter(|_| !all.later.contains(node));
+                work.goes(remove(ours.into_iter().collect(), Then::Over(Outcome::Released)));
             }
         } else if taken && let Some(report) = self.passed.reports.get_mut(node) {
             // Our stop program is called for it.
@@ -248,10 +254,12 @@ async fn say(tools: &Tools<'_>, message: &Message) -> slurmctl::Result<Taken> {
             Ok(Taken::default())
         }
         Message::GiveBack(nodes, reason) => {
-            take_back(tools, nodes, &our_reason(reason), NodeState::is_powering_up).await
+            let how =
+                |state: &NodeState| state.is_powering_up().then_some(NodeAction::PowerDownForce);
+            take_back(tools, nodes, &our_reason(reason), how).await
         }
         Message::Release(nodes, reason) => {
-            take_back(tools, nodes, &our_reason(reason), groups::is_free).await
+            take_back(tools, nodes, &our_reason(reason), groups::release).await
         }
         Message::Comment(job, text) => {
             tools.slurm.comment(*job, text).await?;
@@ -266,25 +274,29 @@ pub(super) async fn take_back(
     tools: &Tools<'_>,
     nodes: &[NodeName],
     reason: &Reason,
-    wanted: fn(&NodeState) -> bool,
+    how: impl Fn(&NodeState) -> Option<NodeAction>,
 ) -> slurmctl::Result<Taken> {
     let list: Hostlist = nodes.iter().collect();
-    let known = tools.slurm.nodes(Some(&list)).await?;
-    let (taken, left): (Vec<_>, Vec<_>) = known.into_iter().partition(|node| wanted(&node.state));
-    // The reason of a drain of ours stays, so that it is known again as ours.
-    let names = |drained: bool| -> Hostlist {
-        taken.iter().filter(|node| ours(node) == drained).map(|node| &node.name).collect()
-    };
-    let told = [(names(false), Some(reason)), (names(true), None)];
-    let in_use = |node: &slurmctl::Node| node.state.is_up() || node.state.has_job();
-    let taken = Taken {
-        nodes: taken.into_iter().map(|node| node.name).collect(),
-        in_use: left.into_iter().filter(in_use).map(|node| node.name).collect(),
-    };
-    for (nodes, reason) in told {
-        if !nodes.is_empty() {
-            tools.slurm.set_state(&nodes, NodeAction::PowerDownForce, reason).await?;
+    let mut taken = Taken::default();
+    let mut told: BTreeMap<(NodeAction, bool), Hostlist> = BTreeMap::new();
+    for node in tools.slurm.nodes(Some(&list)).await? {
+        let Some(action) = how(&node.state) else {
+            if node.state.is_up() || node.state.has_job() {
+                taken.in_use.insert(node.name);
+            }
+            continue;
+        };
+        told.entry((action, ours(&node))).or_default().push(node.name.as_str());
+        if action != NodeAction::PowerDownForce {
+            taken.later.insert(node.name.clone());
         }
+        taken.nodes.insert(node.name);
+    }
+    // What waits for jobs first: if it gets no answer, nothing is done yet, and all of it is said again.
+    for ((action, drained), nodes) in told.into_iter().rev() {
+        // The reason of a drain of ours stays, so that it is known again as ours.
+        let reason = Some(reason).filter(|_| !drained);
+        tools.slurm.set_state(&nodes, action, reason).await?;
     }
     Ok(taken)
 }

@@ -1,7 +1,7 @@
 //! One node in the hands of the executor.
 
 use super::failure::Failure;
-use crate::outcome::{NodeReport, Outcome};
+use crate::report::{NodeReport, Outcome};
 use crate::site::{Place, Wanted};
 use crate::state::{Launch, NodeLock, NodeRecord};
 use cloud_core::InstanceId;
@@ -277,6 +277,13 @@ impl Work {
         self.keep();
     }
 
+    /// Writes down that an instance is gone: where another has ended what our last launch made, there is nothing in doubt.
+    pub(crate) fn notes_gone(&mut self, id: &InstanceId, now: SystemTime) {
+        if self.record.instance().as_ref() == Some(id) {
+            self.notes_termination(id, now);
+        }
+    }
+
     /// Writes down that the launch made nothing.
     pub(crate) fn forgets_launch(&mut self) {
         self.record.launch = None;
@@ -301,8 +308,7 @@ impl Work {
 
     /// The next launch is another one, and not a repeat.
     ///
-    /// In growing steps, and always the same ones: who has lost count finds a number that was never
-    /// used in a few tries, and finds it again after a kill.
+    /// Generations run 0, 1, 3, 7 …, so a process that lost its record reaches an unused one in a few tries.
     pub(crate) fn next_generation(&mut self) {
         self.record.generation = self.record.generation.saturating_mul(2).saturating_add(1);
         self.record.launch = None;

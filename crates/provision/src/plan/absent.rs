@@ -1,6 +1,6 @@
 //! Nodes that are to be there always, and whose machine is not.
 
-use super::{Refusal, Step, Why, hold::held, table::bring_up_as};
+use super::{Refusal, Step, Why, bring_up::bring_up_as, reasons::held};
 use crate::world::{Roster, World};
 use hostlist::NodeName;
 

@@ -1,6 +1,6 @@
 //! Persistent nodes that are to be there.
 
-use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, table::bring_up};
+use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, bring_up::bring_up};
 use crate::order::by_number;
 use crate::world::{Roster, World};
 use hostlist::NodeName;

@@ -23,7 +23,7 @@ pub fn node_section(
 
 /// The section with the nodes that slurmctld must never switch off: those of it that are not elastic.
 ///
-/// Also where it switches no nodes off yet: whoever has it begin to does not come by here. Where somebody says
+/// Written even while power saving is off: whoever turns it on later does not run `finish`. Where somebody says
 /// outside the section which ones it must not, that counts; an error if it leaves one out.
 pub(super) fn with_exclusions(
     section: &str,

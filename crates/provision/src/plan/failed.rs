@@ -1,9 +1,9 @@
 //! Nodes that never came up.
 
 use super::{Operation, Plan, Refusal, Stage, Step, Why, deploy::with_files, stop};
+use crate::cause::Cause;
 use crate::cooldown::Cooldown;
 use crate::order::by_number;
-use crate::report::Cause;
 use crate::world::World;
 use hostlist::NodeName;
 

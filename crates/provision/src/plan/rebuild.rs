@@ -2,11 +2,11 @@
 
 use super::deploy::with_files;
 use super::start::{all_cooling, back, hindrance};
-use super::{Operation, Plan, Refusal, Return, Stage, Step, Why, hold, table};
+use super::{Operation, Plan, Refusal, Return, Stage, Step, Why, bring_up, reasons};
+use crate::cause::Cause;
 use crate::order;
-use crate::outcome::{NodeReport, Outcome};
 use crate::policies::RebuildHow;
-use crate::report::Cause;
+use crate::report::{NodeReport, Outcome};
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceId, InstanceState, Reboot};
 use hostlist::NodeName;
@@ -165,12 +165,12 @@ fn told(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> 
     let why = failed.reason.as_deref().unwrap_or_default();
     let nodes = vec![node.clone()];
     if known.state.is_reboot_issued() && known.state.has_drain() {
-        return Some(Step::Drain { nodes, reason: hold::not_rebuilt(known, why) });
+        return Some(Step::Drain { nodes, reason: reasons::not_rebuilt(known, why) });
     }
     if failed.outcome == Outcome::Busy || !is_for_job(known, world) {
         return None;
     }
-    let reason = hold::reason_over(&format!("not rebuilt: {why}"), Some(known));
+    let reason = reasons::reason_over(&format!("not rebuilt: {why}"), Some(known));
     let elastic = world.conf.get(node).is_some_and(NodeDef::is_cloud);
     // Slurm would have a machine ended that it powers down.
     if !elastic {
@@ -205,7 +205,7 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
         ([], None) => return Err(busy(leaving.first())),
         ([], Some(named)) => named,
         ([instance], _) => instance,
-        (_, _) => return Err(Refusal::Duplicates(table::ids(&here))),
+        (_, _) => return Err(Refusal::Duplicates(bring_up::ids(&here))),
     };
     let image = image(target, instance, world)?;
     if !options.force {
@@ -227,7 +227,7 @@ fn named<'a>(target: &Target, world: World<'a>) -> Option<&'a Instance> {
 
 /// The launch of a node that has no instance, with the image that it is to have.
 fn launch(target: &Target, world: World<'_>) -> Result<Step, Refusal> {
-    let mut step = table::bring_up(&target.node, world)?;
+    let mut step = bring_up::bring_up(&target.node, world)?;
     if let Step::Launch { wanted, .. } = &mut step {
         wanted.image = target.image(world)?;
     }
@@ -258,7 +258,7 @@ pub(super) fn configured(node: &NodeName, world: World<'_>) -> Result<ImageId, R
 
 /// Refuses where a job would be hit, unless Slurm itself has asked for the reboot.
 fn undisturbed(node: &NodeName, slurm_asks: bool, world: World<'_>) -> Result<(), Refusal> {
-    if world.slurm.is_none() {
+    if world.slurm.is_none() || world.jobs.is_none() {
         return if slurm_asks { Ok(()) } else { Err(Refusal::NoSlurm) };
     }
     let known = world.node(node);

@@ -2,10 +2,10 @@
 
 use super::{
     Begin, Plan, Refusal, Return, Stage, Step,
-    hold::{drain_reason, ours},
-    table::ids,
+    bring_up::ids,
+    reasons::{drain_reason, ours},
 };
-use crate::report::Cause;
+use crate::cause::Cause;
 use crate::world::{Standing, World};
 use hostlist::NodeName;
 use slurmctl::Node;

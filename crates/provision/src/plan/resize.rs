@@ -1,9 +1,9 @@
 //! More or fewer persistent nodes.
 
 use super::absent::absent;
+use super::bring_up::bring_up_as;
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
-use super::table::bring_up_as;
 use super::{
     Begin, File, Operation, Plan, Refusal, Stage, Step,
     deploy::{persistent, refresh},

@@ -2,12 +2,13 @@
 
 use super::deploy::with_files;
 use super::{
-    JobGroup, Operation, Plan, Refusal, Return, Stage, Step, hold::reason_over, table::bring_up,
+    JobGroup, Operation, Plan, Refusal, Return, Stage, Step, bring_up::bring_up,
+    reasons::reason_over,
 };
+use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Gate};
 use crate::order::by_number;
 use crate::policies::OnPartial;
-use crate::report::Cause;
 use crate::site::{Place, Pool};
 use crate::world::World;
 use hostlist::NodeName;

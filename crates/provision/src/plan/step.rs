@@ -1,7 +1,7 @@
 //! The steps of a plan.
 
 use super::{Refusal, Why};
-use crate::report::Cause;
+use crate::cause::Cause;
 use crate::site::Wanted;
 use cloud_core::{ImageId, InstanceId, Reboot};
 use hostlist::NodeName;

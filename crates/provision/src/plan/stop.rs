@@ -1,7 +1,7 @@
 //! Nodes that are to go away.
 
 use super::deploy::with_files;
-use super::{Operation, Plan, Refusal, Stage, Step, Why, table::ids};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, bring_up::ids};
 use crate::order::by_number;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};

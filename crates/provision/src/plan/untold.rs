@@ -69,8 +69,10 @@ pub(super) fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
     used.map(|node| Step::Refuse { node: node.clone(), why: why(node) }).collect()
 }
 
-/// The plan that makes good what a run before did not come to; not over a job's head. Which `lines` slurmctld runs with it
-/// does not say, as it does of nodes: whoever asks has to know that it was not told of them.
+/// The plan that makes good what a run before did not come to.
+///
+/// slurmctld can list its nodes but not other lines, so the caller says (`lines`) whether those were never announced. Refused
+/// while a job runs on a node that would go.
 pub(super) fn tell(
     plan: Plan,
     version: SlurmVersion,

@@ -13,6 +13,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How long a node that another process has in hand is waited for where only an operator waits.
+pub(super) const HAND_WAIT: Duration = Duration::from_mins(2);
+
 /// How often a wish for a lock is renewed.
 const RENEWAL: Duration = Duration::from_secs(3);
 

@@ -33,6 +33,16 @@ pub(super) enum Asked {
     /// must not make them blind.
     Nodes,
     NodesAndJobs,
+    /// The nodes in any case: for who can do without the queue, and would be blind for as long as it cannot be read.
+    NodesAndPerhapsJobs,
+}
+
+/// What Slurm has answered.
+struct Answer {
+    nodes: BTreeMap<NodeName, Node>,
+    jobs: Option<Vec<Job>>,
+    /// Why the queue could not be read.
+    trouble: Option<slurmctl::Error>,
 }
 
 /// Everything that a planner looks at, at one moment.
@@ -43,7 +53,7 @@ pub struct Look {
     /// Slurm's nodes, if slurmctld answered.
     pub slurm: Option<BTreeMap<NodeName, Node>>,
     /// Slurm's jobs, if slurmctld answered and somebody wanted to know.
-    pub jobs: Vec<Job>,
+    pub jobs: Option<Vec<Job>>,
     /// What cools down.
     pub cooldowns: Cooldowns,
     /// When it was looked.
@@ -61,7 +71,7 @@ impl Look {
             conf: run.conf,
             fleet: &self.fleet,
             slurm: self.slurm.as_ref(),
-            jobs: &self.jobs,
+            jobs: self.jobs.as_deref(),
             cooldowns: &self.cooldowns,
             now: self.now,
         }
@@ -71,8 +81,13 @@ impl Look {
 impl Run<'_> {
     /// Looks at the cloud and at Slurm.
     pub async fn look(&self) -> Look {
+        self.look_at(Asked::NodesAndJobs).await
+    }
+
+    /// The same for what is asked.
+    pub(super) async fn look_at(&self, asked: Asked) -> Look {
         let until = Instant::now() + Duration::from_mins(1);
-        self.look_for(&mut BTreeMap::new(), Asked::NodesAndJobs, until).await
+        self.look_for(&mut BTreeMap::new(), asked, until).await
     }
 
     /// The same, and asks by itself for every instance that we remember to have launched for one of
@@ -239,16 +254,18 @@ impl Run<'_> {
         Err(last.unwrap_or_else(|| unavailable("no answer in time")))
     }
 
-    async fn ask_slurm(
-        &self,
-        asked: Asked,
-    ) -> slurmctl::Result<(BTreeMap<NodeName, Node>, Vec<Job>)> {
+    async fn ask_slurm(&self, asked: Asked) -> slurmctl::Result<Answer> {
         let nodes = self.tools.slurm.nodes(None).await?;
-        let jobs = match asked {
-            Asked::Nodes => Vec::new(),
-            Asked::NodesAndJobs => self.tools.slurm.jobs(Jobs::All).await?,
+        let nodes = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
+        let (jobs, trouble) = match asked {
+            Asked::Nodes => (None, None),
+            Asked::NodesAndJobs => (Some(self.tools.slurm.jobs(Jobs::All).await?), None),
+            Asked::NodesAndPerhapsJobs => match self.tools.slurm.jobs(Jobs::All).await {
+                Ok(jobs) => (Some(jobs), None),
+                Err(error) => (None, Some(error)),
+            },
         };
-        Ok((nodes.into_iter().map(|node| (node.name.clone(), node)).collect(), jobs))
+        Ok(Answer { nodes, jobs, trouble })
     }
 
     /// Asks Slurm again if it did not answer, a few times.
@@ -260,7 +277,7 @@ impl Run<'_> {
             let Ok(answer) = timeout_at(until, self.ask_slurm(asked)).await else {
                 return;
             };
-            if let Ok((nodes, jobs)) = answer {
+            if let Ok(Answer { nodes, jobs, .. }) = answer {
                 (look.slurm, look.jobs) = (Some(nodes), jobs);
             }
         }
@@ -302,14 +319,17 @@ impl Run<'_> {
 
 /// What Slurm has answered, if it has.
 fn seen(
-    answer: slurmctl::Result<(BTreeMap<NodeName, Node>, Vec<Job>)>,
+    answer: slurmctl::Result<Answer>,
     warnings: &mut Vec<String>,
-) -> (Option<BTreeMap<NodeName, Node>>, Vec<Job>) {
+) -> (Option<BTreeMap<NodeName, Node>>, Option<Vec<Job>>) {
     match answer {
-        Ok((nodes, jobs)) => (Some(nodes), jobs),
+        Ok(Answer { nodes, jobs, trouble }) => {
+            warnings.extend(trouble.map(|error| format!("the jobs could not be listed: {error}")));
+            (Some(nodes), jobs)
+        }
         Err(error) => {
             warnings.push(format!("slurmctld does not answer: {error}"));
-            (None, Vec::new())
+            (None, None)
         }
     }
 }

@@ -6,20 +6,24 @@
 
 mod locks;
 mod look;
-mod others;
+mod node_set;
 mod pass;
+mod rebuild;
 mod reconcile;
+mod rollout;
 mod start;
 mod stop;
 
 pub use look::Look;
-pub use others::{deploy, finish, rebuild, resize, resize_to, rollout, tell_not_rebuilt};
+pub use node_set::{deploy, finish, resize, resize_to};
+pub use rebuild::{rebuild, tell_not_rebuilt};
 pub use reconcile::{preview_reconcile, reconcile};
+pub use rollout::rollout;
 pub use start::start;
 pub use stop::{failed, stop, stop_all, stop_now};
 
 use crate::exec::{LAST_ANSWERS, Tools};
-use crate::outcome::Report;
+use crate::report::Report;
 use crate::site::Site;
 use crate::state::EventKind;
 use crate::world::Roster;

@@ -2,10 +2,10 @@
 
 use super::Run;
 use super::look::{Asked, Look};
+use crate::cause::Cause;
 use crate::exec::Executor;
-use crate::outcome::{NodeReport, Outcome, Report};
 use crate::plan::{Plan, Refusal, Step, Why};
-use crate::report::Cause;
+use crate::report::{NodeReport, Outcome, Report};
 use crate::state::NodeLock;
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +124,14 @@ pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
     for stage in &mut plan.stages {
         stage.steps = ours(&stage.steps);
         stage.undo = ours(&stage.undo);
+    }
+}
+
+/// Says of nodes that nothing more was done to them because we were told to end.
+pub(super) fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
+    for node in nodes {
+        let failed = NodeReport::new(Outcome::Failed);
+        report.note(node.clone(), failed.because(Cause::Cancelled, Cause::Cancelled.words()));
     }
 }
 

@@ -4,8 +4,8 @@ use super::Run;
 use super::look::{Asked, Look};
 use super::pass::without;
 use crate::exec::chain;
-use crate::outcome::Report;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step};
+use crate::report::Report;
 use crate::state::{Document, change_soon};
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
 }
 
 async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
-    let mut look = run.look().await;
+    let mut look = run.look_at(Asked::NodesAndPerhapsJobs).await;
     run.look_up_silent(&mut look).await;
     let (first, seen) = plan::reconcile(&memory.before, look.world(run));
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
@@ -35,7 +35,7 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
         return run.act(&first, look, BTreeMap::new(), deadline).await;
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
-    let mut look = run.look_for(&mut locked.locks, Asked::NodesAndJobs, deadline).await;
+    let mut look = run.look_for(&mut locked.locks, Asked::NodesAndPerhapsJobs, deadline).await;
     run.look_up_silent(&mut look).await;
     let (mut plan, seen) = plan::reconcile(&memory.before, look.world(run));
     memory.store(run, &seen);
@@ -48,7 +48,7 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
 
 /// What reconcile would do now, and remembers nothing.
 pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Look) {
-    let mut look = run.look().await;
+    let mut look = run.look_at(Asked::NodesAndPerhapsJobs).await;
     run.look_up_silent(&mut look).await;
     let memory = Memory::load(run);
     let (plan, _) = plan::reconcile(&memory.before, look.world(run));

@@ -3,8 +3,8 @@
 use super::locks::{Known, Locked};
 use super::pass::{busy, merge, unknown};
 use super::{Look, Run};
-use crate::outcome::Report;
 use crate::plan::{self, JobGroup, Operation};
+use crate::report::Report;
 use crate::state::NodeLock;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};

@@ -1,8 +1,8 @@
 //! The cool-downs as text.
 
 use super::{Document, State, change_soon};
+use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Cooldowns};
-use crate::report::Cause;
 use crate::site::Pool;
 use cloud_core::{ShapeName, Zone};
 use hostlist::NodeName;

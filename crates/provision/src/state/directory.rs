@@ -2,11 +2,12 @@
 
 use super::error::{Error, Result};
 use super::lock::{self, FileLock};
-use super::{Document, Event, NodeLock, State, owner, whole};
+use super::{Document, Event, NodeLock, State, ours, owner, whole};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +33,7 @@ impl StateDir {
         for part in ["nodes", "yield"] {
             let path = root.join(part);
             fs::create_dir_all(&path).map_err(Error::on("make", &path))?;
+            ours::directory(&path).map_err(Error::on("use", &path))?;
             owner::give_to_directory(&path);
         }
         Ok(Self { root })
@@ -77,14 +79,14 @@ impl State for StateDir {
         let before = whole::read(&path)?;
         let after = change(before.as_deref());
         if before.as_deref() != Some(after.as_str()) {
-            whole::replace(&path, after.as_bytes())?;
+            whole::replace_ours(&path, after.as_bytes())?;
         }
         Ok(true)
     }
 
     fn note(&self, event: &Event) -> Result<()> {
         let path = self.root.join("events.jsonl");
-        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = ours::open(&path, OpenOptions::new().append(true));
         owner::give_to_directory(&path);
         let written = file.and_then(|mut file| file.write_all(event.to_line().as_bytes()));
         written.map_err(Error::on("append to", path))
@@ -95,9 +97,14 @@ impl State for StateDir {
         let text = until.as_millis().to_string();
         let write = |node: &NodeName| {
             let path = self.wish(node);
-            fs::write(&path, &text).map_err(Error::on("write", &path))?;
+            let file = ours::open(&path, OpenOptions::new().write(true));
             owner::give_to_directory(&path);
-            Ok(())
+            // All of one length for centuries, so that a reader finds a whole one at any moment.
+            let written = file.and_then(|file| {
+                file.write_all_at(text.as_bytes(), 0)?;
+                file.set_len(u64::try_from(text.len()).unwrap_or_default())
+            });
+            written.map_err(Error::on("write", &path))
         };
         all(nodes, write)
     }

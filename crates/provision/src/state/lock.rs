@@ -1,7 +1,7 @@
 //! A node's lock: a file that is never removed, locked with `flock`, with the node's record in it.
 
 use super::error::{Error, Result};
-use super::{NodeLock, NodeRecord, owner};
+use super::{NodeLock, NodeRecord, ours, owner};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
@@ -20,7 +20,7 @@ pub(super) struct FileLock {
 /// Opens a file for locking, and makes it if need be. Never truncated, never removed: two processes
 /// that lock two files of one name would both have the lock.
 pub(super) fn open(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let file = ours::open(path, OpenOptions::new().read(true).write(true));
     owner::give_to_directory(path);
     file.map_err(Error::on("open", path))
 }

@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod lock;
 mod memory;
+mod ours;
 mod owner;
 mod record;
 pub(crate) mod whole;
@@ -22,7 +23,9 @@ pub use memory::MemoryState;
 pub use owner::give_to_directory;
 pub(crate) use record::LEAVING;
 pub use record::{Launch, NodeRecord};
-pub use whole::{rehearse as rehearse_whole, replace as replace_whole};
+pub use whole::{
+    rehearse as rehearse_whole, replace as replace_whole, replace_ours as replace_whole_ours,
+};
 
 use crate::time::is_ahead;
 use hostlist::NodeName;
@@ -61,7 +64,7 @@ impl Document {
 
 /// How long a document is tried that another process is about: it writes a small file, and waits for
 /// a disk.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DOCUMENT_WAIT: Duration = Duration::from_millis(500);
 
 /// Replaces a document, and tries it for a moment while another is about it; false if that lasts.
 pub(crate) fn change_soon(
@@ -72,7 +75,7 @@ pub(crate) fn change_soon(
     let begun = Instant::now();
     loop {
         let changed = state.change(document, change)?;
-        if changed || begun.elapsed() >= PATIENCE {
+        if changed || begun.elapsed() >= DOCUMENT_WAIT {
             return Ok(changed);
         }
         std::thread::yield_now();

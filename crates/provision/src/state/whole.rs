@@ -1,10 +1,11 @@
 //! Files that are written whole: a temporary file beside them, fsync, rename.
 
 use super::error::{Error, Result};
+use super::ours;
 use super::owner::give_to_directory;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 /// The name of the version before.
@@ -22,11 +23,24 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 ///
 /// A reader sees the old text or the new one, at any moment and after any crash.
 pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
-    let path = &real(path);
+    put(&real(path), text, keep_previous)
+}
+
+/// The same for a file of the state directory, which is another's: a link there is not followed, as that could lead anywhere.
+pub fn replace_ours(path: &Path, text: &[u8]) -> Result<()> {
+    match ours::plain(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(Error::on("replace", path)(source))
+        }
+        _ => put(path, text, link_previous),
+    }
+}
+
+fn put(path: &Path, text: &[u8], keep: fn(&Path) -> io::Result<()>) -> Result<()> {
     let temporary = temporary(path);
     let put = || {
         write_new(&temporary, path, text)?;
-        keep_previous(path).map_err(Error::on("keep the version before of", path))?;
+        keep(path).map_err(Error::on("keep the version before of", path))?;
         fs::rename(&temporary, path).map_err(Error::on("replace", path))
     };
     put().inspect_err(|_| {
@@ -62,8 +76,9 @@ fn write_new(temporary: &Path, path: &Path, text: &[u8]) -> Result<()> {
     let mode = before.as_ref().map_or(0o644, |before| before.mode() & 0o7777);
     let file = create(temporary, mode, text).map_err(Error::on("write", path))?;
     match before {
-        Some(before) => make_alike(&file, temporary, &before)
-            .map_err(Error::on("keep owner and mode of", path))?,
+        Some(before) => {
+            make_alike(&file, &before).map_err(Error::on("keep owner and mode of", path))?;
+        }
         None => give_to_directory(temporary),
     }
     file.sync_all().map_err(Error::on("write", path))
@@ -77,26 +92,30 @@ fn create(temporary: &Path, mode: u32, text: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-fn make_alike(file: &File, temporary: &Path, before: &Metadata) -> io::Result<()> {
+fn make_alike(file: &File, before: &Metadata) -> io::Result<()> {
     file.set_permissions(before.permissions())?;
     // Only root may give files away; a file of our own needs no giving.
     let now = file.metadata()?;
     if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
-        chown(temporary, Some(before.uid()), Some(before.gid()))?;
+        fchown(file, Some(before.uid()), Some(before.gid()))?;
     }
     Ok(())
 }
 
-/// A second name for what is there now, so that the file itself is there at every moment.
+/// Keeps the version before under its name.
 fn keep_previous(path: &Path) -> io::Result<()> {
-    let kept = previous(path);
+    // A file system without hard links.
+    link_previous(path).or_else(|_| fs::copy(path, previous(path)).map(|_| ()))
+}
+
+/// The same, or nothing at all: a second name for what is there now, so that the file itself is there at every moment.
+fn link_previous(path: &Path) -> io::Result<()> {
     let link = beside(path, &format!(".{}.old", std::process::id()));
     let _ = fs::remove_file(&link);
     match fs::hard_link(path, &link) {
-        Ok(()) => fs::rename(&link, kept),
+        Ok(()) => fs::rename(&link, previous(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // A file system without hard links.
-        Err(_) => fs::copy(path, kept).map(|_| ()),
+        Err(error) => Err(error),
     }
 }
 

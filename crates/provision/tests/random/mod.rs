@@ -157,7 +157,7 @@ impl Chance {
             conf: &conf,
             fleet: &fleet,
             slurm: slurm.as_ref(),
-            jobs: &jobs,
+            jobs: Some(&jobs),
             cooldowns: &cooldowns,
             now: now(),
         })

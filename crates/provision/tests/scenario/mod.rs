@@ -54,7 +54,7 @@ impl Scenario {
             conf: &conf,
             fleet: &fleet,
             slurm: self.slurm.as_ref(),
-            jobs: &self.jobs,
+            jobs: Some(&self.jobs),
             cooldowns: &self.cooldowns,
             now: now(),
         };

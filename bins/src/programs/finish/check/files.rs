@@ -3,6 +3,7 @@
 use super::Point::{self, Odd, Well, Wrong};
 use crate::args::{CONFIG, Common};
 use crate::context::{Context, log_path};
+use crate::environment::user_called;
 use nix::unistd::{Gid, Uid, User, getgrouplist, getuid};
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions, metadata};
@@ -82,8 +83,7 @@ struct Whose {
 
 impl Whose {
     fn named(name: &str) -> Option<Self> {
-        let by_number = || User::from_uid(Uid::from_raw(name.parse().ok()?)).ok().flatten();
-        User::from_name(name).ok().flatten().or_else(by_number).map(Self::of)
+        user_called(name).map(Self::of)
     }
 
     fn of(user: User) -> Self {

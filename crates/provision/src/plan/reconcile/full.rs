@@ -4,7 +4,7 @@
 //! would choose the same nodes for a job again and again, as often as they are given back. Drained until
 //! that is over, they leave the job to the others.
 
-use crate::plan::hold::{full_reason, unable_reason};
+use crate::plan::reasons::{full_reason, unable_reason};
 use crate::plan::start::all_cooling;
 use crate::plan::{held, stop::is_theirs};
 use crate::site::Place;

@@ -9,7 +9,7 @@ pub use sightings::Sightings;
 use super::deploy::with_files;
 use super::stop::is_theirs;
 use super::untold::untold;
-use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, table::ids};
+use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, bring_up::ids};
 use crate::order::by_number;
 use crate::world::World;
 use cloud_core::Instance;
@@ -27,7 +27,7 @@ use std::time::{Duration, SystemTime};
 /// | node that slurmctld has and slurm.conf has not, or the other way round | told |
 /// | node that does not answer, without an instance that could be it | given back to Slurm |
 /// | node that answers, without one | told |
-/// | node on its way up without one, for longer than a start may take | given back |
+/// | node on its way up without one, for five minutes, or for longer than a start may take if one is on its way out or broken | given back |
 /// | node down because it does not answer, its instance running | given back; told if it is persistent |
 /// | failed instance beside one that works | terminated |
 /// | several instances that could be the node | told |

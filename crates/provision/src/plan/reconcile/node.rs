@@ -2,13 +2,13 @@
 
 use super::full::{Shut, in_hand};
 use super::{Found, Look};
+use crate::cause::Cause;
 use crate::cooldown::Cooldown;
-use crate::plan::hold::{MISFIT, covered, is_full, is_misfit, not_back, ours};
+use crate::plan::reasons::{MISFIT, covered, is_full, is_misfit, not_back, ours};
 use crate::plan::rebuild::configured;
 use crate::plan::{
-    FindingKind, Handling, Return, Step, held, our_reason, stop::is_theirs, table::ids,
+    FindingKind, Handling, Return, Step, bring_up::ids, held, our_reason, stop::is_theirs,
 };
-use crate::report::Cause;
 use crate::time::Utc;
 use crate::world::Standing;
 use cloud_core::{Instance, InstanceState};
@@ -19,6 +19,11 @@ use std::time::Duration;
 
 /// How long a node is left alone that did not come back from its rebuild.
 const LEFT_BY_ROLLOUT: Duration = Duration::from_hours(24);
+
+/// How long a node on its way up may be without a machine. A start at work holds its lock, and the node is left alone
+/// then; but two controllers whose state directories are not shared do not see each other's locks, and the last of a
+/// thousand launches, or one in doubt, takes minutes.
+const STUCK: Duration = Duration::from_mins(5);
 
 impl<'a> Look<'a> {
     pub(super) fn node(&mut self, node: &'a NodeName) {
@@ -240,9 +245,8 @@ impl<'a> Look<'a> {
 
     /// A node that Slurm waits for in vain: it gets it back, and calls our stop for what is left.
     fn lost(&mut self, kind: FindingKind, node: &'a NodeName, here: Vec<&'a Instance>) {
-        // A start may still be at work; one that is not after its deadline never will be.
-        let stuck = kind == FindingKind::Stuck;
-        let patience = if stuck { self.world.site.policies.deadline } else { Duration::ZERO };
+        let patience =
+            if kind == FindingKind::Stuck { self.patience(node, &here) } else { Duration::ZERO };
         let text = match here[..] {
             [] => "no instance".to_owned(),
             [one, ..] => format!("its instance is {}", one.state),
@@ -254,6 +258,14 @@ impl<'a> Look<'a> {
             how: Return::PowerDown,
         };
         self.mend_if_seen(Found { kind, node, instances: here, text }, patience, step);
+    }
+
+    /// How long a start may be at work on a node: what is to go before a launch takes its time, and after the deadline
+    /// no start is at work. Without a machine, Slurm would give up before that, and the job wait in vain.
+    fn patience(&self, node: &NodeName, here: &[&Instance]) -> Duration {
+        let deadline = self.world.site.policies.deadline;
+        let bare = here.is_empty() && self.world.fleet.standing(node).leaving.is_empty();
+        if bare { STUCK.min(deadline) } else { deadline }
     }
 
     /// Down because it does not answer, with an instance that runs. One that did not come back from a

@@ -4,8 +4,8 @@ mod request;
 
 pub use request::{JobForm, Rollout, RolloutHow};
 
-use super::hold::{MISFIT, is_misfit, not_back, ours};
-use super::{Operation, Plan, Refusal, Stage, Step, Why, held, image_in, table};
+use super::reasons::{MISFIT, is_misfit, not_back, ours};
+use super::{Operation, Plan, Refusal, Stage, Step, Why, bring_up, held, image_in};
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceState};
 use hostlist::NodeName;
@@ -206,7 +206,8 @@ fn stand(node: NodeName, request: &Rollout, world: World<'_>) -> Stand {
 
 fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand, Refusal> {
     let def = world.conf.get(node).ok_or(Refusal::NotInSlurmConf)?;
-    let slurm = world.slurm.ok_or(Refusal::NoSlurm)?;
+    // A job that waits for the node may be one of ours.
+    let (slurm, _) = world.slurm.zip(world.jobs).ok_or(Refusal::NoSlurm)?;
     let known = slurm.get(node).ok_or(Refusal::NotInSlurmConf)?;
     if let Some(stand) = in_slurm(known, request, world) {
         return Ok(stand);
@@ -216,7 +217,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     let instance = match here[..] {
         [] => world.fleet.named(node).ok_or(Refusal::NoInstance)?,
         [instance] => instance,
-        _ => return Err(Refusal::Duplicates(table::ids(&here))),
+        _ => return Err(Refusal::Duplicates(bring_up::ids(&here))),
     };
     if let Some(reason) = taken_out(known, instance, request) {
         let why = Refusal::NotBack(reason);
@@ -308,7 +309,7 @@ fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> 
     if !failed && (known.state.is_reboot_requested() || known.state.is_reboot_issued()) {
         return Some(Stand::UnderWay(nothing(Why::UnderWay)));
     }
-    if let Some(job) = queued(node, world.jobs) {
+    if let Some(job) = queued(node, world.jobs.unwrap_or_default()) {
         return Some(Stand::UnderWay(nothing(Why::Queued(job.id))));
     }
     if failed {

@@ -5,7 +5,7 @@ use super::finish::{Finish, Proposed, leaving};
 use super::removal::removal;
 use super::resize::{Changed, only_told, refusals, summary};
 use super::{
-    Operation, Plan, Refusal, Stage, Step, deploy::persistent, table::bring_up_as, untold,
+    Operation, Plan, Refusal, Stage, Step, bring_up::bring_up_as, deploy::persistent, untold,
 };
 use crate::order::by_number;
 use crate::world::{Roster, World};

@@ -1,0 +1,118 @@
+//! Nodes that get their image, or a reboot.
+
+use super::Run;
+use super::locks::{HAND_WAIT, Known};
+use super::look::Asked;
+use super::pass::{busy, merge, unknown};
+use crate::cause::Cause;
+use crate::plan::{self, Operation, RebuildOptions, Target};
+use crate::report::{NodeReport, Outcome, Report};
+use crate::state::NodeLock;
+use cloud_core::InstanceId;
+use hostlist::NodeName;
+use std::collections::BTreeMap;
+use tokio::time::Instant;
+
+/// How often it is looked, planned and acted: once more after the cloud has refused to replace images
+/// in place, and for those nodes alone.
+const ROUNDS: usize = 2;
+
+/// Gives nodes their image, or a reboot.
+///
+/// An instance that a node's file names is looked for by its id, so that one without our tags can be
+/// rebuilt, too. What cannot be looked at fails for its node, and for no other. Where the cloud cannot
+/// replace an image in place, which is so for bare metal, the next round plans another instance.
+pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions) -> Report {
+    let begun = run.begun("rebuild");
+    let deadline = run.deadline(begun);
+    let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
+    let Known { known, strange } = run.known(&nodes).await;
+    let locked = run.lock(&known, (begun + HAND_WAIT).min(deadline)).await;
+    let mut report = Report::new(Operation::Rebuild);
+    let mut left = Left { locks: locked.locks, fixed: BTreeMap::new() };
+    for _ in 0..ROUNDS {
+        let ours: Vec<Target> = targets
+            .iter()
+            .filter(|target| left.locks.contains_key(&target.node))
+            .cloned()
+            .collect();
+        let mut round;
+        (round, left) = rebuild_round(run, ours, options, left, deadline).await;
+        keep_words(&report, &mut round);
+        merge(&mut report, round);
+        if left.locks.is_empty() || run.tools.cancel.is_cancelled() {
+            break;
+        }
+    }
+    busy(&mut report, locked.busy);
+    unknown(&mut report, strange);
+    if options.slurm_asks {
+        tell_not_rebuilt(run, &mut report).await;
+    }
+    run.ended(report, begun)
+}
+
+/// Tells Slurm why nodes that it waits for will not come.
+///
+/// [`rebuild`] does so by itself; this is for nodes that never got that far. The cloud is not asked: it may be why.
+pub async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
+    let mut failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success()).peekable();
+    if failed.peek().is_none() {
+        return;
+    }
+    let (look, deadline) = (run.look_at_slurm().await, run.deadline(Instant::now()));
+    let plan = plan::not_rebuilt(failed, look.world(run));
+    let told = run.act(&plan, look, BTreeMap::new(), deadline).await;
+    told.warnings.into_iter().for_each(|warning| report.warn(warning));
+    for (node, untold) in told.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success()) {
+        let why = untold.reason.unwrap_or_default();
+        report.warn(format!("Slurm could not be told why {node} is not rebuilt: {why}"));
+    }
+}
+
+/// What the next round is about: nodes in hand whose instances cannot get another image.
+struct Left {
+    locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    fixed: BTreeMap<NodeName, InstanceId>,
+}
+
+/// Keeps what the cloud has said to a rebuild in place, where we refuse to recreate the node.
+fn keep_words(before: &Report, round: &mut Report) {
+    for (node, refused) in &mut round.nodes {
+        let Some(failed) = before.nodes.get(node) else {
+            continue;
+        };
+        if refused.outcome == Outcome::Refused {
+            let words = |report: &NodeReport| report.reason.clone().unwrap_or_default();
+            let reason = format!("{}; it is not recreated: {}", words(failed), words(refused));
+            *refused = NodeReport { reason: Some(reason), ..failed.clone() };
+        }
+    }
+}
+
+async fn rebuild_round(
+    run: &Run<'_>,
+    mut targets: Vec<Target>,
+    options: RebuildOptions,
+    mut left: Left,
+    deadline: Instant,
+) -> (Report, Left) {
+    let mut look = run.look_for(&mut left.locks, Asked::NodesAndJobs, deadline).await;
+    // The record says so, too, where it could be kept.
+    look.fleet = look.fleet.with_fixed(left.fixed.into_values());
+    let named = targets.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
+    let unseen = run.look_for_named(named.collect(), &mut look, deadline).await;
+    targets.retain(|target| !unseen.contains_key(&target.node));
+    let plan = plan::rebuild(&targets, options, look.world(run));
+    let mut executor = run.executor(&plan, look, left.locks, deadline);
+    executor.carry_out(&plan).await;
+    let (mut report, fixed, mut locks) = (executor.report, executor.fixed, executor.locks);
+    for (node, error) in unseen {
+        let mut failed =
+            NodeReport::new(Outcome::Failed).because(Cause::from(error.kind()), error.to_string());
+        failed.request_id = error.request_id().map(str::to_owned);
+        report.note(node, failed);
+    }
+    locks.retain(|node, _| fixed.contains_key(node));
+    (report, Left { locks, fixed })
+}

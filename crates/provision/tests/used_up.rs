@@ -1,0 +1,86 @@
+//! Launches whose token another launch has used up, and launches in doubt beside a machine on its way out.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+mod common;
+
+use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::{
+    ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
+};
+use common::{Bed, names, node};
+use provision::state::MemoryState;
+use provision::{Outcome, run};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long the cloud takes for the first launch of a start: longer than listings are behind.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// A machine of the node by another's hand, such as a controller that does not share our state.
+async fn machine(bed: &Bed) -> InstanceId {
+    let image = ImageId::new("image-1");
+    let mut spec = InstanceSpec::new(InstanceName::new("n1"), ShapeName::new("small"), image);
+    spec.tags = bed.site.identity.tags_of(&node("n1"));
+    bed.cloud.launch(&spec).await.unwrap().id
+}
+
+/// A node that had machines before, of which nothing is remembered: the first tokens are used up.
+async fn forgotten(settings: Settings) -> Bed {
+    let mut bed = Bed::with("n1", settings);
+    let nodes = names("n1");
+    for _ in 0..2 {
+        bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+        bed.run(async |run| run::stop(run, &nodes).await).await;
+        sleep(Duration::from_mins(10)).await;
+    }
+    bed.state = Box::new(MemoryState::new());
+    bed
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_with_the_next_token_came_beside_the_machine_of_another() {
+    let bed = forgotten(Settings::default()).await;
+    // The listing of the plan is too far behind to show it.
+    let other = machine(&bed).await;
+    bed.cloud.script(Operation::Launch, Trouble::Delay(SLOW));
+    let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
+    let n1 = &report.nodes[&node("n1")];
+    assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 1), "{report:?}");
+    assert_eq!(n1.instance.as_deref(), Some(other.as_str()), "adopted");
+    assert_eq!(bed.live().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_that_are_used_up_take_seconds() {
+    let bed = forgotten(Settings::default()).await;
+    let (nodes, begun) = (names("n1"), Instant::now());
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    let n1 = &report.nodes[&node("n1")];
+    assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 3), "{report:?}");
+    let launch = bed.cloud.history().iter().rfind(|it| it.operation == Operation::Launch).cloned();
+    let took = launch.unwrap().at.saturating_sub(begun - bed.begun);
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+/// The machine that another has ended still has the node's name.
+#[tokio::test(start_paused = true)]
+async fn a_launch_in_doubt_came_beside_a_machine_on_its_way_out() {
+    let takes = Duration::from_mins(1);
+    for lost in [false, true] {
+        let mut settings = Settings::default();
+        settings.terminate = Span { least: takes, most: takes };
+        let bed = forgotten(settings).await;
+        let id = machine(&bed).await;
+        bed.cloud.terminate(&id).await.unwrap();
+        let gone = bed.begun.elapsed() + takes;
+        let trouble = if lost { Trouble::LoseRequest } else { Trouble::Delay(SLOW) };
+        bed.cloud.script(Operation::Launch, trouble);
+        let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{lost}: {report:?}");
+        let history = bed.cloud.history();
+        let last = history.iter().rfind(|it| it.operation == Operation::Launch).unwrap().at;
+        // But for half of the latency of the answer.
+        assert!(last + Duration::from_millis(50) >= gone, "{lost}: {last:?}, {gone:?}");
+    }
+}
