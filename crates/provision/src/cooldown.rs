@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// How long a probe keeps others from trying the same pool.
+/// The longest that a probe keeps others from trying the same pool.
 ///
 /// A process that dies in the middle of its probe must not close the pool for good.
 const PROBE: Duration = Duration::from_mins(5);
@@ -29,7 +29,7 @@ const PROBE: Duration = Duration::from_mins(5);
 /// let after = |minutes| UNIX_EPOCH + Duration::from_mins(minutes);
 /// assert!(matches!(all.gate(&pool, after(9)), Gate::Cooling(_)));
 /// assert_eq!(all.gate(&pool, after(10)), Gate::Probe);
-/// all.probe(&pool, after(10));
+/// all.probe(&pool, after(10), Duration::from_mins(2));
 /// assert!(matches!(all.gate(&pool, after(11)), Gate::Cooling(_)));
 /// all.open(&pool);
 /// assert_eq!(all.gate(&pool, after(11)), Gate::Open);
@@ -49,7 +49,7 @@ pub struct Cooldown {
     pub opened: SystemTime,
     /// Until when.
     pub until: SystemTime,
-    /// When the launch began that tries it now, if one does.
+    /// Until when the launch that tries it now may take, if one does.
     pub probed: Option<SystemTime>,
 }
 
@@ -68,16 +68,16 @@ impl Cooldown {
     /// From when on it may be tried again; a probe under way counts as cooling.
     #[must_use]
     pub fn ends(&self) -> SystemTime {
-        let probe = self.probed.and_then(|since| since.checked_add(PROBE));
-        probe.map_or(self.until, |end| self.until.max(end))
+        self.probed.map_or(self.until, |end| self.until.max(end))
     }
 
     /// True while it may not be tried; what was opened by a clock that was ahead is over.
     #[must_use]
     pub fn lasts(&self, now: SystemTime) -> bool {
         let pause = now < self.until && !is_ahead(self.opened, now);
-        let probe = self.probed.filter(|since| !is_ahead(*since, now));
-        pause || probe.and_then(|since| since.checked_add(PROBE)).is_some_and(|end| now < end)
+        let begun = |end: SystemTime| end.checked_sub(PROBE);
+        let probe = self.probed.filter(|end| begun(*end).is_none_or(|begun| !is_ahead(begun, now)));
+        pause || probe.is_some_and(|end| now < end)
     }
 }
 
@@ -109,10 +109,11 @@ impl Cooldowns {
         self.pools.insert(pool, cooling(cause, now, pause));
     }
 
-    /// Notes that a launch tries the pool from now on.
-    pub fn probe(&mut self, pool: &Pool, now: SystemTime) {
+    /// Notes that a launch tries the pool from now on, by a run that has this long for it. What comes of it may never be
+    /// heard: the run may die, or not be able to store it.
+    pub fn probe(&mut self, pool: &Pool, now: SystemTime, patience: Duration) {
         if let Some(entry) = self.pools.get_mut(pool) {
-            entry.probed = Some(now);
+            entry.probed = now.checked_add(patience.min(PROBE));
         }
     }
 
@@ -198,16 +199,27 @@ mod tests {
     fn a_probe_that_died_does_not_close_the_pool_for_good() {
         let mut all = Cooldowns::new();
         all.close(pool("1"), Cause::Capacity, at(0), Duration::from_mins(1));
-        all.probe(&pool("1"), at(100));
+        all.probe(&pool("1"), at(100), Duration::MAX);
         assert!(matches!(all.gate(&pool("1"), at(399)), Gate::Cooling(_)));
         assert_eq!(all.gate(&pool("1"), at(400)), Gate::Probe);
+    }
+
+    #[test]
+    fn a_probe_kept_a_pool_shut_for_longer_than_its_run_had() {
+        let mut all = Cooldowns::new();
+        all.close(pool("1"), Cause::Capacity, at(0), Duration::from_secs(2));
+        all.probe(&pool("1"), at(100), Duration::from_secs(15));
+        assert!(
+            matches!(all.gate(&pool("1"), at(114)), Gate::Cooling(entry) if entry.ends() == at(115))
+        );
+        assert_eq!(all.gate(&pool("1"), at(115)), Gate::Probe);
     }
 
     #[test]
     fn a_probe_that_fails_closes_the_pool_again() {
         let mut all = Cooldowns::new();
         all.close(pool("1"), Cause::Capacity, at(0), Duration::from_mins(1));
-        all.probe(&pool("1"), at(60));
+        all.probe(&pool("1"), at(60), PROBE);
         all.close(pool("1"), Cause::Capacity, at(61), Duration::from_mins(1));
         assert!(
             matches!(all.gate(&pool("1"), at(120)), Gate::Cooling(entry) if entry.probed.is_none())
@@ -222,7 +234,7 @@ mod tests {
         all.close(pool("1"), Cause::Capacity, at(year), Duration::from_mins(1));
         assert_eq!(all.gate(&pool("1"), at(0)), Gate::Probe);
         all.close(pool("1"), Cause::Capacity, at(0), Duration::from_mins(1));
-        all.probe(&pool("1"), at(year));
+        all.probe(&pool("1"), at(year), PROBE);
         assert_eq!(all.gate(&pool("1"), at(61)), Gate::Probe);
         all.close(pool("1"), Cause::Capacity, at(30), Duration::from_mins(1));
         assert!(matches!(all.gate(&pool("1"), at(0)), Gate::Cooling(_)), "clocks are never equal");
@@ -231,7 +243,7 @@ mod tests {
     #[test]
     fn a_probe_of_an_open_pool_closes_nothing() {
         let mut all = Cooldowns::new();
-        all.probe(&pool("1"), at(0));
+        all.probe(&pool("1"), at(0), PROBE);
         assert_eq!(all.gate(&pool("1"), at(0)), Gate::Open);
     }
 }

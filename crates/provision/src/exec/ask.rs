@@ -1,9 +1,9 @@
 //! What is asked of the cloud, and what its answers mean.
 
 use super::end::remove;
-use super::engine::Engine;
+use super::engine::{Engine, LAST_ANSWERS};
 use super::failure::Failure;
-use super::work::{Life, Phase, Then, Work};
+use super::work::{Life, Phase, Then, Vain, Work};
 use crate::cause::Cause;
 use crate::cooldown::Gate;
 use crate::report::Outcome;
@@ -124,7 +124,9 @@ impl Engine<'_> {
                 (Some(prober), _) if prober != node => return None,
                 (Some(_), _) | (None, Gate::Open) => return self.launch(node, pool),
                 (None, Gate::Probe) => {
-                    self.change_cooldowns(|all| all.probe(&pool, now));
+                    let left = self.deadline.saturating_duration_since(Instant::now());
+                    let patience = left + LAST_ANSWERS;
+                    self.change_cooldowns(|all| all.probe(&pool, now, patience));
                     self.probing.insert(pool.clone(), node.clone());
                     return self.launch(node, pool);
                 }
@@ -137,15 +139,22 @@ impl Engine<'_> {
         }
     }
 
-    /// The launch, written down before it is asked for.
+    /// The launch, written down before it is asked for; none if one without an answer is to be looked for before.
     fn launch(&mut self, node: &NodeName, pool: Pool) -> Option<Next> {
         let now = self.tools.now();
         let work = self.works.get_mut(node)?;
         let (wanted, place) = work.wanted().zip(work.place())?;
         let spec = self.site.spec(wanted, place, work.record.generation);
+        let token = spec.token.as_ref();
+        work.repeats = work.can_repeat(self.tools);
+        if work.repeats && work.open_token() != token.map(LaunchToken::as_str) {
+            // In another place, say: this one would come beside it.
+            work.doubts_fully(self.tools);
+            return None;
+        }
         work.launches += 1;
         work.launched.get_or_insert_with(Instant::now);
-        work.notes_launch(now);
+        work.notes_launch(now, token);
         Some(Next::Launch(Box::new(spec), pool))
     }
 
@@ -273,8 +282,9 @@ impl Engine<'_> {
             return;
         };
         let failure = Failure::of(error, work.place(), Some(node));
-        // What had no effect leaves no launch to look for.
-        if !matches!(error.kind(), ErrorKind::Ambiguous) {
+        // What had no effect leaves no launch to look for, but for the one that it repeats.
+        let repeats = work.repeats;
+        if error.kind() != ErrorKind::Ambiguous && !repeats {
             work.forgets_launch();
         }
         if work.is_given_up() {
@@ -289,12 +299,20 @@ impl Engine<'_> {
             ErrorKind::Capacity | ErrorKind::Quota => {
                 self.probing.remove(pool);
                 self.cool(pool, failure.cause);
-                self.elsewhere(node, failure);
+                if repeats {
+                    self.doubt(node, failure, Vain::Launch);
+                } else {
+                    self.elsewhere(node, failure);
+                }
             }
-            ErrorKind::Ambiguous => self.doubt(node, failure, false),
+            ErrorKind::Ambiguous => {
+                let then = work.may_repeat(self.tools);
+                self.doubt(node, failure, then);
+            }
             ErrorKind::Conflict if work.launches <= MOST_GENERATIONS => match error.code() {
                 Some(LaunchToken::USED_UP) => self.used_up(node),
-                Some(_) | None => self.doubt(node, failure, true),
+                _ if repeats => self.doubt(node, failure, Vain::Launch),
+                Some(_) | None => self.doubt(node, failure, Vain::NextToken),
             },
             ErrorKind::Conflict
             | ErrorKind::Unauthenticated

@@ -4,10 +4,10 @@ use super::end::remove;
 use super::engine::Engine;
 use super::failure::Failure;
 use super::tools::Tools;
-use super::work::{Aim, Life, Phase, Then, Work};
+use super::work::{Aim, Life, Phase, Then, Vain, Work};
 use crate::cause::Cause;
 use crate::report::Outcome;
-use crate::state::EventKind;
+use crate::state::{EventKind, Launch};
 use cloud_core::{Capability, Instance, InstanceId};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ enum Asker {
 
 impl Engine<'_> {
     /// Looks before it launches again.
-    pub(super) fn doubt(&mut self, node: &NodeName, failure: Failure, next_generation: bool) {
+    pub(super) fn doubt(&mut self, node: &NodeName, failure: Failure, then: Vain) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
@@ -47,19 +47,18 @@ impl Engine<'_> {
             return;
         }
         work.failure = Some(failure);
-        let until = Instant::now() + work.doubt_lasts(Asker::Us, self.tools);
-        work.goes(Phase::Doubt { until, looks: 0, next_generation });
+        work.goes_in_doubt(then, Asker::Us, self.tools);
+        self.look_soon();
     }
 
     /// The instance that was made with the token is gone, and so is the token: the next launch has another, and might come
-    /// beside a machine of whoever ended that one. Of two looks, one at least begins after the answer.
+    /// beside a machine of whoever ended that one.
     pub(super) fn used_up(&mut self, node: &NodeName) {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
         work.next_generation();
-        let (until, looks) = (Instant::now(), ENOUGH_LOOKS - 2);
-        work.goes(Phase::Doubt { until, looks, next_generation: false });
+        work.goes_in_doubt(Vain::Soon, Asker::Us, self.tools);
         self.look_soon();
     }
 
@@ -145,13 +144,17 @@ impl Engine<'_> {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
-        // The intent stays on record until the next launch replaces it.
-        if let Phase::Doubt { next_generation: true, .. } = work.phase {
-            work.next_generation();
+        match work.phase {
+            Phase::Doubt { then: Vain::NextToken, .. } => work.next_generation(),
+            Phase::Doubt { then: Vain::Launch, .. } => work.forgets_launch(),
+            // The intent stays on record until the repeat replaces it.
+            _ => {}
         }
         if leaving.is_empty() {
             work.goes(Phase::Launch);
         } else {
+            // Others need not wait for what this one tries when they are gone.
+            self.ends_probes(node);
             self.await_gone(node, leaving, Then::Launch);
         }
     }
@@ -198,8 +201,38 @@ impl Work {
 
     /// In doubt from the beginning: what was asked for before may still show up.
     pub(crate) fn begins_in_doubt(&mut self, tools: &Tools<'_>) {
-        let until = Instant::now() + self.doubt_lasts(Asker::Before, tools);
-        self.goes(Phase::Doubt { until, looks: 0, next_generation: false });
+        self.goes_in_doubt(self.may_repeat(tools), Asker::Before, tools);
+    }
+
+    /// As long as it may take to show up, whatever comes after it.
+    pub(super) fn doubts_fully(&mut self, tools: &Tools<'_>) {
+        self.goes_in_doubt(Vain::Launch, Asker::Before, tools);
+    }
+
+    fn goes_in_doubt(&mut self, then: Vain, asker: Asker, tools: &Tools<'_>) {
+        let now = Instant::now();
+        let (until, looks) = match then {
+            // Of two looks, one at least begins after the answer.
+            Vain::Soon => (now, ENOUGH_LOOKS - 2),
+            Vain::Launch | Vain::NextToken => (now + self.doubt_lasts(asker, tools), 0),
+        };
+        self.goes(Phase::Doubt { until, looks, then });
+    }
+
+    /// What comes after a launch without an answer: its repeat, where the cloud knows it as one.
+    pub(super) fn may_repeat(&self, tools: &Tools<'_>) -> Vain {
+        if self.can_repeat(tools) { Vain::Soon } else { Vain::Launch }
+    }
+
+    /// True if the last launch had no answer, and can be asked for again without making a second instance.
+    pub(super) fn can_repeat(&self, tools: &Tools<'_>) -> bool {
+        let knows_repeats = tools.cloud.capabilities().has(Capability::LaunchToken);
+        knows_repeats && self.is_up_wanted() && self.open_token().is_some()
+    }
+
+    /// The token of the last launch, if that had no answer.
+    pub(super) fn open_token(&self) -> Option<&str> {
+        self.record.launch.as_ref().and_then(Launch::open_token)
     }
 
     /// How long a launch may take to show up. The cloud does not see that nobody waits for its answer any more: it may be

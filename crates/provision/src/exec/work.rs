@@ -4,7 +4,7 @@ use super::failure::Failure;
 use crate::report::{NodeReport, Outcome};
 use crate::site::{Place, Wanted};
 use crate::state::{Launch, NodeLock, NodeRecord};
-use cloud_core::InstanceId;
+use cloud_core::{InstanceId, LaunchToken};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -25,6 +25,18 @@ pub(crate) enum Aim {
 pub(crate) enum Then {
     Launch,
     Over(Outcome),
+}
+
+/// What comes after a launch in doubt was looked for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vain {
+    /// A launch after a look or two: the same once more, which makes no second instance, or one with nothing in doubt but
+    /// what others do.
+    Soon,
+    /// Any launch: it was looked for as long as it may take to show up.
+    Launch,
+    /// The same with the next token.
+    NextToken,
 }
 
 /// What is known of the instance that a start has in hand, and of what runs on it.
@@ -72,7 +84,7 @@ pub(crate) enum Phase {
     /// These have been told to go, and are waited for.
     AwaitGone { ids: BTreeSet<InstanceId>, until: Instant, then: Then },
     /// A launch may or may not have been carried out: look before anything else.
-    Doubt { until: Instant, looks: u32, next_generation: bool },
+    Doubt { until: Instant, looks: u32, then: Vain },
     /// A launch is to be asked for.
     Launch,
     /// A stopped instance is to be started.
@@ -99,6 +111,9 @@ pub(crate) struct Work {
     /// How often it was not known what a launch had done.
     pub(crate) doubts: u32,
     pub(crate) launches: u32,
+    /// The launch that is asked for repeats one without an answer, which may be under way yet: a refusal says nothing of
+    /// that one.
+    pub(crate) repeats: bool,
     /// Nothing is asked before.
     pub(crate) not_before: Instant,
     /// Nothing is ended before Slurm has said whether the node is in use.
@@ -154,6 +169,7 @@ impl Work {
             tries: 0,
             doubts: 0,
             launches: 0,
+            repeats: false,
             not_before: now,
             unheard: false,
             confirms: false,
@@ -244,8 +260,8 @@ impl Work {
     }
 
     /// Writes down that a launch is about to be asked for.
-    pub(crate) fn notes_launch(&mut self, now: SystemTime) {
-        self.record.launch = Some(Launch::asked(now));
+    pub(crate) fn notes_launch(&mut self, now: SystemTime, token: Option<&LaunchToken>) {
+        self.record.launch = Some(Launch::asked(now).with_token(token));
         self.keep();
     }
 

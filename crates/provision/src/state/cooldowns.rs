@@ -127,7 +127,7 @@ mod tests {
         let pool = Pool { shape: ShapeName::new("a"), zone: Some(Zone::new("1")) };
         let minute = Duration::from_mins(1);
         all.close(pool.clone(), Cause::Quota, time(5), minute);
-        all.probe(&pool, time(6));
+        all.probe(&pool, time(6), minute);
         all.rest(NodeName::new("n1").unwrap(), Cause::Timeout, time(7), minute);
         assert_eq!(read(Some(&write(&all))), all);
     }

@@ -63,8 +63,11 @@ impl Document {
 }
 
 /// How long a document is tried that another process is about: it writes a small file, and waits for
-/// a disk.
-const DOCUMENT_WAIT: Duration = Duration::from_millis(500);
+/// a disk, which others may keep busy.
+const DOCUMENT_WAIT: Duration = Duration::from_secs(2);
+
+/// Between two tries.
+const DOCUMENT_PAUSE: Duration = Duration::from_millis(2);
 
 /// Replaces a document, and tries it for a moment while another is about it; false if that lasts.
 pub(crate) fn change_soon(
@@ -78,7 +81,7 @@ pub(crate) fn change_soon(
         if changed || begun.elapsed() >= DOCUMENT_WAIT {
             return Ok(changed);
         }
-        std::thread::yield_now();
+        std::thread::park_timeout(DOCUMENT_PAUSE);
     }
 }
 

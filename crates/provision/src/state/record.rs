@@ -1,7 +1,7 @@
 //! What was last asked of the cloud for one node.
 
 use crate::time::is_ahead;
-use cloud_core::InstanceId;
+use cloud_core::{InstanceId, LaunchToken};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
@@ -46,19 +46,35 @@ pub struct Launch {
     /// What came of it; nothing while no answer has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<String>,
+    /// The token that it was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
 }
 
 impl Launch {
     /// A launch that is about to be asked for.
     #[must_use]
     pub fn asked(at: SystemTime) -> Self {
-        Self { at: millis(at), id: None }
+        Self { at: millis(at), id: None, token: None }
+    }
+
+    /// The same with its token.
+    #[must_use]
+    pub fn with_token(mut self, token: Option<&LaunchToken>) -> Self {
+        self.token = token.map(|token| token.as_str().to_owned());
+        self
     }
 
     /// A launch with its answer.
     #[must_use]
     pub fn answered(at: SystemTime, id: &InstanceId) -> Self {
-        Self { at: millis(at), id: Some(id.as_str().to_owned()) }
+        Self { at: millis(at), id: Some(id.as_str().to_owned()), token: None }
+    }
+
+    /// The token that it was asked with, if it has not been answered.
+    #[must_use]
+    pub fn open_token(&self) -> Option<&str> {
+        self.token.as_deref().filter(|_| self.id.is_none())
     }
 
     /// The instance, if the answer came.

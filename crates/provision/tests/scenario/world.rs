@@ -215,7 +215,7 @@ impl Scenario {
         let pool = Pool { shape: ShapeName::new(what), zone };
         self.cooldowns.close(pool.clone(), cause, since, pause);
         if let Some(ago) = words.time("probed") {
-            self.cooldowns.probe(&pool, now() - ago);
+            self.cooldowns.probe(&pool, now() - ago, Duration::MAX);
         }
     }
 

@@ -1,0 +1,92 @@
+//! Launches without an answer, by runs that have less time than it takes to be sure of them.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+mod common;
+
+use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::{ErrorKind, Operation, Zone};
+use common::{Bed, conf, names, node};
+use provision::{Fallback, Outcome, Report, run};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// As with a ResumeTimeout of half a minute, in a cloud that is quick enough for it.
+fn hurried() -> Bed {
+    let mut settings = Settings::default();
+    settings.boot = Span::millis(300, 300);
+    settings.address = Span::millis(100, 100);
+    settings.terminate = Span::millis(300, 300);
+    let mut bed = Bed::with("n1", settings);
+    bed.site.policies.deadline = Duration::from_secs(15);
+    bed
+}
+
+async fn start(bed: &Bed) -> Report {
+    bed.run(async |run| run::start(run, &names("n1"), &[]).await).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_without_an_answer_spoiled_its_node_for_good() {
+    for trouble in [Trouble::LoseRequest, Trouble::LoseAnswer] {
+        let bed = hurried();
+        bed.cloud.script(Operation::Launch, trouble);
+        let report = start(&bed).await;
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{trouble:?}: {report:?}");
+        assert_eq!(bed.live().len(), 1, "{trouble:?}");
+    }
+}
+
+/// The run before had no time to repeat it.
+#[tokio::test(start_paused = true)]
+async fn a_launch_of_a_run_before_spoiled_its_node_for_good() {
+    let bed = hurried();
+    for _ in 0..3 {
+        bed.cloud.script(Operation::Launch, Trouble::LoseRequest);
+    }
+    bed.cloud.script(Operation::Launch, Trouble::LoseAnswer);
+    let report = start(&bed).await;
+    assert_ne!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+    bed.run(async |run| run::stop(run, &names("n1")).await).await;
+    let report = start(&bed).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+}
+
+/// What is refused may be so for the launch that had no answer, and is under way yet.
+#[tokio::test(start_paused = true)]
+async fn a_refused_repeat_was_taken_for_the_answer_of_the_first() {
+    for kind in [ErrorKind::Capacity, ErrorKind::Conflict] {
+        let mut bed = hurried();
+        bed.site.policies.deadline = Duration::from_mins(5);
+        bed.site.fallback =
+            vec![Fallback { zone: Some(Zone::new("zone-2")), ..Fallback::default() }];
+        bed.cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(8)));
+        let dies = tokio::time::timeout(Duration::from_secs(1), start(&bed)).await;
+        assert!(dies.is_err(), "killed");
+        bed.cloud.script(Operation::Launch, Trouble::Refuse(kind));
+        let report = start(&bed).await;
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{kind}: {report:?}");
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(bed.live().len(), 1, "{kind}: {report:?}");
+    }
+}
+
+/// A token says nothing of a launch with another, and listings are behind.
+#[tokio::test(start_paused = true)]
+async fn a_launch_elsewhere_came_beside_one_without_an_answer() {
+    let mut settings = Settings::default();
+    settings.lag = Duration::from_secs(6);
+    let mut bed = Bed::with("n1", settings);
+    bed.cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(2)));
+    let dies = tokio::time::timeout(Duration::from_secs(1), start(&bed)).await;
+    assert!(dies.is_err(), "killed");
+    // Somebody has changed the zone of the node since.
+    bed.config = conf("NodeName=n1 State=CLOUD CPUs=2 Features=shape=small,ad=2");
+    let begun = Instant::now();
+    let report = start(&bed).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].launches, 0, "the first was found: {report:?}");
+    assert!(begun.elapsed() < Duration::from_mins(2));
+    assert_eq!(bed.live().len(), 1);
+}
