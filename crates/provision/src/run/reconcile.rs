@@ -35,7 +35,13 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
         return run.act(&first, look, BTreeMap::new(), deadline).await;
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
-    let mut look = run.look_for(&mut locked.locks, Asked::NodesAndPerhapsJobs, deadline).await;
+    // A squeue that does not answer is not waited for once more while a start may want one of the nodes.
+    let (asked, warnings) = match &look.jobs {
+        Some(_) => (Asked::NodesAndPerhapsJobs, Vec::new()),
+        None => (Asked::Nodes, look.warnings),
+    };
+    let mut look = run.look_for(&mut locked.locks, asked, deadline).await;
+    look.warnings.extend(warnings);
     run.look_up_silent(&mut look).await;
     let (mut plan, seen) = plan::reconcile(&memory.before, look.world(run));
     memory.store(run, &seen);
