@@ -41,8 +41,8 @@ pub fn deadline(settings: &Settings, slurm: &Config, nodes: &Hostlist) -> Durati
 #[must_use]
 pub fn before_timeout(slurm: &Config, nodes: &Hostlist) -> Duration {
     let timeout = *slurm.resume_timeouts(nodes).end();
-    // With a short timeout, half of it is better than nothing.
-    timeout.saturating_sub(MARGIN).max(timeout / 2)
+    // Of a short one, most: less would be no time to start a node in.
+    timeout.saturating_sub(MARGIN.min(timeout / 4))
 }
 
 /// What the operator decided, with what slurm.conf says; what only a launch needs is read only for one.
@@ -280,7 +280,7 @@ mod tests {
             deadline(&settings, &config, &nodes.parse().unwrap_or_default()).as_secs()
         };
         assert_eq!(of("n1"), 870);
-        assert_eq!(of("n2"), 30);
+        assert_eq!(of("n2"), 45, "of a minute");
         assert_eq!(of("n[1-2]"), 870);
     }
 

@@ -61,9 +61,9 @@ impl Run<'_> {
     }
 }
 
-/// How much of the time is used; of a short one half, as with nothing left no node could ever start.
+/// How much of the time is used; of a short one most, as with nothing left no node could ever start.
 fn usable(deadline: Duration) -> Duration {
-    deadline.saturating_sub(LAST_ANSWERS.min(deadline / 2))
+    deadline.saturating_sub(LAST_ANSWERS.min(deadline / 3))
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
     fn a_short_deadline_leaves_time_to_start_a_node() {
         let seconds = Duration::from_secs;
         assert_eq!(usable(seconds(300)), seconds(290));
-        assert_eq!(usable(seconds(20)), seconds(10));
-        assert_eq!(usable(seconds(8)), seconds(4));
+        assert_eq!(usable(seconds(30)), seconds(20));
+        assert_eq!(usable(seconds(9)), seconds(6));
     }
 }
