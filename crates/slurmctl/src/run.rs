@@ -130,14 +130,12 @@ impl Runner {
 
 /// What it means that a program could not be started. One that is there, but not for this machine, is as good as none.
 fn unstarted(error: &io::Error) -> ErrorKind {
-    let is_foreign = Errno::from_io_error(error) == Some(Errno::NOEXEC);
-    match error.kind() {
-        io::ErrorKind::NotFound
-        | io::ErrorKind::PermissionDenied
-        | io::ErrorKind::NotADirectory => ErrorKind::Missing,
-        _ if is_foreign => ErrorKind::Missing,
-        // Too many processes, too little memory: the machine has both again in a moment.
-        _ => ErrorKind::Unavailable,
+    match Errno::from_io_error(error) {
+        // Too many processes or files, too little memory, an upgrade about to replace it: over in a moment.
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::TXTBSY) => {
+            ErrorKind::Unavailable
+        }
+        Some(_) | None => ErrorKind::Missing,
     }
 }
 
@@ -217,11 +215,11 @@ mod tests {
             (Errno::PERM, ErrorKind::Missing),
             (Errno::NOTDIR, ErrorKind::Missing),
             (Errno::NOEXEC, ErrorKind::Missing),
+            (Errno::LOOP, ErrorKind::Missing),
             (Errno::AGAIN, ErrorKind::Unavailable),
             (Errno::NOMEM, ErrorKind::Unavailable),
             (Errno::MFILE, ErrorKind::Unavailable),
             (Errno::NFILE, ErrorKind::Unavailable),
-            // An upgrade is about to replace it.
             (Errno::TXTBSY, ErrorKind::Unavailable),
         ] {
             assert_eq!(unstarted(&errno.into()), kind, "{errno}");
