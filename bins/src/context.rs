@@ -15,10 +15,11 @@ use nix::unistd::getuid;
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Look;
-use provision::state::{MemoryState, State, StateDir};
+use provision::state::{MemoryState, State, StateDir, give_to_directory};
 use slurmconf::Config;
 use slurmctl::Controller as _;
-use std::os::unix::fs::lchown;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -284,11 +285,19 @@ fn open_log(
 /// Makes a state directory that is missing where root looks for it, and gives it to the user that slurmctld runs as: in one of
 /// root's, slurmctld's programs could lock nothing. What stands in the way is found when it is opened.
 fn make_for(user: Option<&str>, path: &Path) {
-    let user = user.and_then(user_called).filter(|_| getuid().is_root());
-    if let Some(user) = user.filter(|_| !path.exists())
-        && std::fs::create_dir_all(path).is_ok()
-    {
+    let user = user.and_then(user_called).filter(|_| getuid().is_root() && !path.exists());
+    let (Some(user), Some(parent)) = (user, path.parent()) else {
+        return;
+    };
+    let made = fs::create_dir_all(parent).and_then(|()| fs::create_dir(path));
+    if made.is_err() {
+        return;
+    }
+    if fs::metadata(parent).is_ok_and(|parent| parent.uid() == 0) {
         let _ = lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw()));
+    } else {
+        // Whoever has the directory around it may put anything in the place of this one: it is not for root to give away.
+        give_to_directory(path);
     }
 }
 

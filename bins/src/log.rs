@@ -3,8 +3,10 @@
 //! Several programs append to one file at a time; a line written with one call is never mixed with another's.
 
 use crate::args::LogFormat;
-use std::fs::{File, OpenOptions};
+use nix::unistd::getuid;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -77,7 +79,7 @@ impl Log {
         if path == Path::new("-") {
             return Ok(Self::with(Sink::StandardError, format, program));
         }
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let file = appendable(path, getuid().is_root())?;
         // So that slurmctld's user can go on with a log that root began.
         provision::state::give_to_directory(path);
         Ok(Self::with(Sink::File(file), format, program))
@@ -155,6 +157,25 @@ impl Log {
     }
 }
 
+/// Opens a file for appending, and makes it if need be. It is often in a directory of slurmctld's user, who may put a link into
+/// it: root follows none but root's own.
+fn appendable(path: &Path, is_root: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    if !is_root {
+        return options.open(path);
+    }
+    let real = match fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() && link.uid() != 0 => {
+            let why = "it is a link of another's, which root does not follow: name the file itself";
+            return Err(io::Error::other(why));
+        }
+        Ok(link) if link.is_symlink() => path.with_file_name(fs::read_link(path)?),
+        Ok(_) | Err(_) => path.to_owned(),
+    };
+    options.custom_flags(nix::libc::O_NOFOLLOW).open(real)
+}
+
 fn one_line(text: &str) -> String {
     text.split(['\n', '\r'])
         .map(str::trim)
@@ -166,4 +187,29 @@ fn one_line(text: &str) -> String {
 fn seconds() -> u32 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| since.subsec_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{lchown, symlink};
+
+    #[test]
+    fn a_link_of_another_in_the_place_of_the_log_had_root_write_where_it_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("elastic.log"), folder.path().join("profile"));
+        symlink("profile", &link).unwrap();
+        // Others than root can only be themselves.
+        if getuid().is_root() {
+            lchown(&link, Some(12_345), None).unwrap();
+        }
+        assert!(appendable(&link, true).is_err());
+        assert!(!target.exists());
+        assert!(appendable(&link, false).is_ok(), "its own user may well follow it");
+        if getuid().is_root() {
+            lchown(&link, Some(0), None).unwrap();
+            writeln!(appendable(&link, true).unwrap(), "line").unwrap();
+            assert_eq!(fs::read_to_string(&target).unwrap(), "line\n", "root's own is followed");
+        }
+    }
 }

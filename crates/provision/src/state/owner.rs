@@ -6,13 +6,14 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, lchown};
 use std::path::Path;
 
-/// Gives a file to the owner of the directory it is in; only root can, and nobody else has to.
+/// Gives a file of root's to the owner of the directory it is in; only root can, and nobody else has to. What is another's
+/// already stays so, whoever the directory belongs to; and so does a link, which root follows only where it is root's.
 pub fn give_to_directory(path: &Path) {
     let Some(directory) = path.parent().and_then(|directory| fs::metadata(directory).ok()) else {
         return;
     };
     let Ok(file) = fs::symlink_metadata(path) else { return };
-    if (file.uid(), file.gid()) != (directory.uid(), directory.gid()) {
+    if file.uid() == 0 && directory.uid() != 0 && !file.is_symlink() {
         let _ = lchown(path, Some(directory.uid()), Some(directory.gid()));
     }
 }
@@ -59,5 +60,18 @@ mod tests {
         for path in found {
             assert_eq!(fs::metadata(&path).unwrap().uid(), owner, "{}", path.display());
         }
+    }
+
+    /// In a directory of root's with room for others, as `/var/log/slurm` often is.
+    #[test]
+    fn what_slurms_user_had_was_taken_away_by_root() {
+        let directory = tempfile::tempdir().unwrap();
+        let us = fs::metadata(directory.path()).unwrap().uid();
+        let owner = if us == 0 { 12_345 } else { us };
+        let path = directory.path().join("elastic.log");
+        fs::write(&path, "").unwrap();
+        chown(&path, Some(owner), None).unwrap();
+        super::give_to_directory(&path);
+        assert_eq!(fs::metadata(&path).unwrap().uid(), owner);
     }
 }

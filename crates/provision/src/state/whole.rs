@@ -23,7 +23,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 ///
 /// A reader sees the old text or the new one, at any moment and after any crash.
 pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
-    put(&real(path), text, keep_previous)
+    put(&real(path), text)
 }
 
 /// The same for a file of the state directory, which is another's: a link there is not followed, as that could lead anywhere.
@@ -32,15 +32,15 @@ pub fn replace_ours(path: &Path, text: &[u8]) -> Result<()> {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(Error::on("replace", path)(source))
         }
-        _ => put(path, text, link_previous),
+        _ => put(path, text),
     }
 }
 
-fn put(path: &Path, text: &[u8], keep: fn(&Path) -> io::Result<()>) -> Result<()> {
+fn put(path: &Path, text: &[u8]) -> Result<()> {
     let temporary = temporary(path);
     let put = || {
         write_new(&temporary, path, text)?;
-        keep(path).map_err(Error::on("keep the version before of", path))?;
+        keep_previous(path).map_err(Error::on("keep the version before of", path))?;
         fs::rename(&temporary, path).map_err(Error::on("replace", path))
     };
     put().inspect_err(|_| {
@@ -102,21 +102,21 @@ fn make_alike(file: &File, before: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps the version before under its name.
+/// Keeps the version before under its name: by a second name for what is there now, so that the file itself is there at
+/// every moment, or by a copy where the file system has no such names. Neither follows a link.
 fn keep_previous(path: &Path) -> io::Result<()> {
-    // A file system without hard links.
-    link_previous(path).or_else(|_| fs::copy(path, previous(path)).map(|_| ()))
-}
-
-/// The same, or nothing at all: a second name for what is there now, so that the file itself is there at every moment.
-fn link_previous(path: &Path) -> io::Result<()> {
-    let link = beside(path, &format!(".{}.old", std::process::id()));
-    let _ = fs::remove_file(&link);
-    match fs::hard_link(path, &link) {
-        Ok(()) => fs::rename(&link, previous(path)),
+    let old = beside(path, &format!(".{}.old", std::process::id()));
+    let _ = fs::remove_file(&old);
+    match fs::hard_link(path, &old).or_else(|_| copy(path, &old)) {
+        Ok(()) => fs::rename(&old, previous(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+fn copy(path: &Path, to: &Path) -> io::Result<()> {
+    let (text, before) = (fs::read(path)?, fs::metadata(path)?);
+    make_alike(&create(to, before.mode() & 0o7777, &text)?, &before)
 }
 
 /// The text of a file, or none if there is no such file.
@@ -145,6 +145,25 @@ mod tests {
             replace(&file, b"new")?;
             assert_eq!(fs::metadata(&file)?.mode() & 0o7777, mode, "{mode:o}");
         }
+        Ok(())
+    }
+
+    /// As on some network file systems, where hard links are refused.
+    #[test]
+    fn a_version_before_that_is_copied_is_like_the_file()
+    -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let directory = tempfile::tempdir()?;
+        let (file, old) = (directory.path().join("file"), directory.path().join("old"));
+        let elsewhere = directory.path().join("elsewhere");
+        fs::write(&file, "text")?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640))?;
+        std::os::unix::fs::symlink(&elsewhere, &old)?;
+        copy(&file, &old)?;
+        assert_eq!(fs::read_to_string(&old)?, "text");
+        assert_eq!(fs::metadata(&old)?.mode() & 0o7777, 0o640);
+        assert!(!elsewhere.exists(), "a link is replaced, not followed");
+        let missing = copy(&directory.path().join("missing"), &old).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         Ok(())
     }
 
