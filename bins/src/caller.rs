@@ -1,12 +1,15 @@
 //! Who has called us: one of Slurm's daemons, or anybody else.
 
 /// Those that call a program of ours only when its nodes may go down.
-const DAEMONS: [&str; 4] = ["slurmctld", "slurmscriptd", "slurmd", "slurmstepd"];
+const DAEMONS: [&str; 3] = ["slurmctld", "slurmscriptd", "slurmd"];
+
+/// What runs jobs, whose scripts may call anything: slurmd, behind it, has asked for nothing.
+const OF_JOBS: &str = "slurmstepd";
 
 /// How many ancestors are looked at: a site's own script or two may stand between a daemon and us.
 const MOST_ANCESTORS: usize = 6;
 
-/// True if one of Slurm's daemons has called us, be it by a script; and where nobody can say.
+/// True if one of Slurm's daemons has called us, be it by a script; and where there is no /proc to say so.
 #[must_use]
 pub fn is_slurm() -> bool {
     descends_from_slurm(|process| std::fs::read_to_string(format!("/proc/{process}/status")).ok())
@@ -18,26 +21,24 @@ fn descends_from_slurm(status: impl Fn(&str) -> Option<String>) -> bool {
     let Some(mut process) = status("self").map(|text| parent(&text)) else {
         return true;
     };
-    for generation in 0..MOST_ANCESTORS {
-        // The parent of the first process, and of one that was started from outside of its container.
-        if process == "0" {
+    for _ in 0..MOST_ANCESTORS {
+        // One that has ended, or is hidden from us, is no daemon that waits for us: those are of our own user. So is
+        // the parent of the first process, and of one that was started from outside of its container.
+        let Some(text) = status(&process).filter(|_| process != "0") else {
             return false;
-        }
-        let Some(text) = status(&process) else {
-            // An ancestor farther away that has ended, or is hidden from us, is no daemon that waits for us.
-            return generation == 0;
         };
-        if field(&text, "Name:").is_some_and(is_daemon) {
+        let name = field(&text, "Name:").unwrap_or_default();
+        // Debian calls the files so, and links to them: after a reconfiguration slurmctld runs the file itself.
+        let name = name.strip_suffix("-wlm").unwrap_or(name);
+        if DAEMONS.contains(&name) {
             return true;
+        }
+        if name == OF_JOBS {
+            return false;
         }
         process = parent(&text);
     }
     false
-}
-
-/// Debian calls the files so, and links to them: after a reconfiguration slurmctld runs the file itself.
-fn is_daemon(name: &str) -> bool {
-    DAEMONS.contains(&name.strip_suffix("-wlm").unwrap_or(name))
 }
 
 fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
@@ -60,7 +61,6 @@ mod tests {
             (&["sh", "slurmd-wlm", "systemd"], true),
             // RebootProgram is a script, which calls another.
             (&["rebuild.sh", "sh", "slurmscriptd"], true),
-            (&["bash", "slurmstepd", "slurmd"], true),
             (&["python3", "sh", "sshd", "sshd", "systemd"], false),
             (&["cron", "cron", "systemd"], false),
             (&["sshd", "sshd", "systemd"], false),
@@ -68,6 +68,9 @@ mod tests {
             // Left behind by its parent, and taken in by the first process.
             (&["systemd"], false),
             (&["slurmrestd", "systemd"], false),
+            // The script of a job.
+            (&["bash", "slurmstepd", "slurmd"], false),
+            (&["slurm_script", "slurmstepd-wlm", "slurmd", "systemd"], false),
             (&["slurmctld-helper", "systemd"], false),
             (&["a", "b", "c", "d", "e", "f", "slurmctld"], false),
             (&[], false),
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_say_it_may_be_slurm() {
+    fn a_parent_that_is_hidden_was_taken_for_slurm() {
         let known = |all: &'static [(&str, &str)]| {
             move |process: &str| {
                 let (_, parent) = all.iter().find(|(id, _)| *id == process)?;
@@ -94,7 +97,7 @@ mod tests {
             }
         };
         assert!(descends_from_slurm(known(&[])), "no /proc");
-        assert!(descends_from_slurm(known(&[("self", "7")])), "a hidden parent");
+        assert!(!descends_from_slurm(known(&[("self", "7")])), "a hidden parent");
         assert!(!descends_from_slurm(known(&[("self", "7"), ("7", "6")])), "a hidden ancestor");
         assert!(!descends_from_slurm(known(&[("self", "0")])));
     }

@@ -237,7 +237,7 @@ pub(crate) fn fails(plan: &Plan) -> bool {
     plan.steps().any(|step| match step {
         Step::Refuse { .. } => true,
         // Elsewhere it is what was asked for.
-        Step::GiveBack { .. } => plan.operation == Operation::Start,
+        Step::GiveBack { .. } => matches!(plan.operation, Operation::Start | Operation::Rebuild),
         _ => false,
     })
 }
@@ -302,6 +302,7 @@ mod tests {
         let refuse = Step::Refuse { node: node(), why: Refusal::NoShape };
         assert!(fails(&plan(Operation::Resize, refuse)));
         assert!(fails(&give_back(Operation::Start)));
+        assert!(fails(&give_back(Operation::Rebuild)));
         assert!(!fails(&give_back(Operation::Reconcile)));
         assert!(!fails(&Plan::new(Operation::Start)));
     }

@@ -14,7 +14,7 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// The machine's name, without its domain.
     pub hostname: String,
-    /// True if one of Slurm's daemons has called us, be it by a script; and where nobody can say.
+    /// True if one of Slurm's daemons has called us, be it by a script; and where there is no /proc to say so.
     pub by_slurm: bool,
 }
 

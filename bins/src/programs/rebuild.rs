@@ -196,8 +196,12 @@ pub(super) async fn nodes(
                 _ => run::rebuild(run, &known, options).await,
             };
             if !attended && !slurm_asks {
-                // A script that has cut itself loose from slurmctld may still be waited for by it.
+                // A script that has cut itself loose from slurmctld may still be waited for by it. Nodes that another
+                // process has in hand are that one's to speak of: it may be slurmctld's own.
+                let busy = |_: &NodeName, node: &mut NodeReport| node.outcome == Outcome::Busy;
+                let theirs: BTreeMap<_, _> = report.nodes.extract_if(.., busy).collect();
                 run::tell_not_rebuilt(run, &mut report).await;
+                report.nodes.extend(theirs);
             }
             untried(run, failed, &mut report).await;
             Ok(context.tell(common, &report))

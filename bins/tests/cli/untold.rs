@@ -1,5 +1,6 @@
 //! Nodes that Slurm waits for, as it has asked for a rebuild, and that will not come.
 
+use crate::caller::by_daemon;
 use crate::jobs::{NODES, OLD, appliance};
 use crate::slurm::Fake;
 use crate::stage::{Ended, Stage, program};
@@ -98,9 +99,22 @@ fn a_rebuild_began_when_slurm_had_long_given_up() {
     stage.write("startnode.yaml", &text.replace("cooldown: 5s", "cooldown: 5s, deadline: 1s"));
     let slow = Fault::Delay { millis: 2000 };
     stage.cloud().add_fault(Rule::always("ListImages", slow)).unwrap();
-    stage.run("rebuild", &[NODES[0]]).with_code(1);
+    let conf = stage.path("etc/slurm.conf").display().to_string();
+    called(&stage, "rebuild", ("SLURM_CONF", &conf)).with_code(1);
     assert_eq!(stage.changes(), Vec::<String>::new());
     let _ = told(&stage);
+}
+
+/// Whoever calls it so has made a mistake, and the rebuild that Slurm waits for may be on its way.
+#[test]
+fn a_mistake_in_a_call_from_cron_failed_the_rebuild_that_slurm_waits_for() {
+    let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
+    fs::remove_file(stage.path("home/.oci/config")).unwrap();
+    let ended = by_daemon(&stage, "cron", &[NODES[0]]).with_code(2);
+    let _ = ended.saying(&[".oci/config"]);
+    assert_eq!(stage.read("updates"), "");
+    by_daemon(&stage, "slurmctld", &[NODES[0]]).with_code(2);
+    assert!(told(&stage).contains(": not rebuilt: "), "{}", told(&stage));
 }
 
 /// slurmctld would end them before they could say a word.
@@ -114,7 +128,7 @@ fn a_cloud_that_never_answers_kept_programs_beyond_their_time() {
     ] {
         let stage = waiting(flags);
         let text =
-            stage.read("startnode.yaml").replace("cooldown: 5s", "cooldown: 5s, deadline: 2s");
+            stage.read("startnode.yaml").replace("cooldown: 5s", "cooldown: 5s, deadline: 5s");
         let old = text.lines().find(|line| line.starts_with("endpoint: ")).unwrap();
         stage.write("startnode.yaml", &text.replace(old, &endpoint));
         let conf = stage.path("etc/slurm.conf").display().to_string();

@@ -21,12 +21,13 @@ pub(in crate::programs) async fn tell(
     names: &[NodeName],
     trouble: &Trouble,
 ) {
-    // Whoever sits there has made a mistake, and a rebuild that Slurm waits for may be on its way.
-    if std::io::stderr().is_terminal() {
-        return;
-    }
     let environment = Environment::read();
     let called = ["SLURM_CONF", "SLURM_JOB_ID"].iter().any(|name| environment.get(name).is_some());
+    // Whoever sits there, or has it called by Ansible or cron, has made a mistake, and a rebuild that Slurm waits for may
+    // be on its way.
+    if std::io::stderr().is_terminal() || !(called || environment.by_slurm) {
+        return;
+    }
     let untold = match told(common, &environment, names, trouble).await {
         Ok(warnings) => warnings,
         Err(why) => vec![format!("Slurm could not be told why nodes are not rebuilt: {why}")],

@@ -258,12 +258,12 @@ pub(super) fn configured(node: &NodeName, world: World<'_>) -> Result<ImageId, R
 
 /// Refuses where a job would be hit, unless Slurm itself has asked for the reboot.
 fn undisturbed(node: &NodeName, slurm_asks: bool, world: World<'_>) -> Result<(), Refusal> {
-    if world.slurm.is_none() || world.jobs.is_none() {
-        return if slurm_asks { Ok(()) } else { Err(Refusal::NoSlurm) };
-    }
     let known = world.node(node);
     if known.is_some_and(|known| known.state.is_reboot_issued()) {
         return Ok(());
+    }
+    if world.slurm.is_none() || world.jobs.is_none() {
+        return if slurm_asks { Ok(()) } else { Err(Refusal::NoSlurm) };
     }
     let mut jobs = world.jobs_on(node).peekable();
     // A job may be there that the list does not have; the one that comes with a reboot may not be
