@@ -174,8 +174,9 @@ async fn planned(
             let plan = plan::finish(&request, look.world(run));
             let plan = plan.map_err(|error| Trouble::from_error(&error))?;
             let section = change::section(&inputs.marked, Some(&inputs.cluster), &plan)?;
-            let tells = plan.steps().any(|step| matches!(step, Step::TellSlurm(_)));
-            Ok(New { section, tells })
+            // Refused where what slurmctld is yet to be told would hit a job.
+            let tells = |step: &Step| matches!(step, Step::TellSlurm(_) | Step::Refuse { .. });
+            Ok(New { section, tells: plan.steps().any(tells) })
         })
         .await
 }

@@ -4,6 +4,7 @@ mod calls;
 mod fallback;
 mod files;
 mod images;
+mod names;
 mod places;
 mod quota;
 mod rate;
@@ -73,6 +74,7 @@ pub(super) async fn all(
     points.extend(cloud(context, inputs).await);
     let nodes = inputs.map(|inputs| &inputs.cluster.nodes[..]).unwrap_or_default();
     points.extend(fit::unstartable(nodes, context).map(Wrong));
+    points.extend(names::point(&context.settings, nodes));
     if let Some(Inputs { sizes: (shapes, policy), .. }) = inputs {
         points.extend(fallback::points(nodes, &context.settings.fallback, (shapes, *policy)));
     }
