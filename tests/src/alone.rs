@@ -3,7 +3,9 @@
 use crate::folder::Folder;
 use crate::network;
 use crate::release::Release;
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::panic::{resume_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::{env, fs};
@@ -11,19 +13,22 @@ use std::{env, fs};
 /// Names the scenario's directory, and says to a program that it is inside.
 const INSIDE: &str = "SLURM_ELASTIC_SCENARIO";
 
+/// The file of a scenario that says in short what went wrong.
+const FAILURE: &str = "failure";
+
 /// Runs a test's scenario in process and network namespaces of its own.
 ///
 /// The test runs itself again there. When either ends, also by a kill, the kernel ends everything that the scenario has
 /// started, and nothing else: process numbers and ports are the scenario's own. Needs root, or a kernel that lets ordinary
 /// users make user namespaces.
 pub fn alone<F: FnOnce()>(scenario: F) {
-    if directory().is_some() {
+    if let Some(dir) = directory() {
         enter();
+        note_failure(dir.join(FAILURE));
         return scenario();
     }
     let name = test_name(std::any::type_name::<F>());
-    let status = inside(&[name, "--exact", "--nocapture", "--include-ignored"]);
-    assert!(status.success(), "{name}: {status}; what went wrong stands above");
+    well(name, inside(&[name, "--exact", "--nocapture", "--include-ignored"]));
 }
 
 /// The same, and never as root: root runs the test again as the user `daemon`.
@@ -32,8 +37,32 @@ pub fn alone_as_user<F: FnOnce()>(scenario: F) {
         return alone(scenario);
     }
     let name = test_name(std::any::type_name::<F>());
-    let status = as_user(&[name, "--exact", "--nocapture", "--include-ignored"]);
-    assert!(status.success(), "{name}: {status}; what went wrong stands above");
+    well(name, as_user(&[name, "--exact", "--nocapture", "--include-ignored"]));
+}
+
+/// Ends the test here, too, if it did not go well inside.
+fn well(name: &str, status: ExitStatus) {
+    if !status.success() {
+        say(&format!("{name}: {status}"));
+        // Without a trace of calls, which would hide what was said of the scenario.
+        resume_unwind(Box::new("what went wrong stands above"));
+    }
+}
+
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Has the beginning of what goes wrong be written down, too: it is said once more at the end of the whole story.
+fn note_failure(path: PathBuf) {
+    let usual = take_hook();
+    set_hook(Box::new(move |panic| {
+        let words = panic.payload_as_str().unwrap_or_default();
+        let begin: String = words.lines().next().unwrap_or_default().chars().take(400).collect();
+        let at = panic.location().map(|at| format!("{}:{}: ", at.file(), at.line()));
+        let _ = fs::write(&path, format!("in short: {}{begin}", at.unwrap_or_default()));
+        usual(panic);
+    }));
 }
 
 /// True if we are root, who needs no user namespace to make the others.
@@ -91,6 +120,9 @@ pub fn inside(arguments: &[&str]) -> ExitStatus {
     let mut child = command.spawn().expect("util-linux is installed");
     write_enter(dir.path(), child.id());
     let status = child.wait().expect("our own child");
+    if let Ok(short) = fs::read_to_string(dir.path().join(FAILURE)) {
+        say(&short);
+    }
     if env::var_os("SLURM_ELASTIC_KEEP").is_some() {
         dir.keep();
     }

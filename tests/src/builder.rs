@@ -89,7 +89,7 @@ impl Builder {
         self
     }
 
-    /// How many seconds a node may take to come.
+    /// How many seconds a node may take to come. Our programs have half of them: with 20, ten on a busy machine.
     #[must_use]
     pub fn resume_timeout(mut self, seconds: u32) -> Self {
         self.wishes.resume_timeout = seconds;

@@ -7,7 +7,7 @@ use crate::release::Release;
 use crate::site::{Machine, Site};
 use cloud_sim::{Instance, State};
 use serde_json::Value;
-use slurm_testbed::Guard;
+use slurm_testbed::{Guard, answer};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -116,14 +116,7 @@ impl<C: Site> Cluster<C> {
     /// What one of Slurm's programs prints; it is asked again while slurmctld is too busy to answer.
     #[must_use]
     pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
-        let mut output = self.slurm(program, arguments);
-        let _ = wait(|| {
-            let late = is_busy(&output);
-            if late {
-                output = self.slurm(program, arguments);
-            }
-            (!late).then_some(())
-        });
+        let output = answer(|| self.slurm(program, arguments));
         let log = || self.log("slurmctld.log");
         assert!(output.status.success(), "{program} {arguments:?}: {output:?}\n{}", log());
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -312,13 +305,6 @@ impl<C: Site> Cluster<C> {
         let _ = Command::new("sh").args(["-c", &kill]).status();
         self.until("slurmctld has ended", || !Path::new("/proc").join(&pid).exists());
     }
-}
-
-/// True if slurmctld was too busy to answer, or between its end and its next start.
-pub(crate) fn is_busy(output: &Output) -> bool {
-    let words = String::from_utf8_lossy(&output.stderr);
-    let excuses = ["Socket timed out", "Unable to contact slurm controller", "Zero Bytes were"];
-    !output.status.success() && excuses.iter().any(|excuse| words.contains(excuse))
 }
 
 /// Puts a value behind the beginning of a line.

@@ -41,7 +41,7 @@ impl Default for Wishes {
             resume_timeout: 600,
             slurmd_timeout: 300,
             slurmctld_timeout: 10,
-            credential: 5,
+            credential: 10,
             addresses: Addresses::Registered,
             reboot_on_the_node: false,
             partitions: "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"

@@ -1,8 +1,9 @@
 //! Jobs of a test's cluster.
 
-use crate::cluster::{Cluster, is_busy, value};
+use crate::cluster::{Cluster, value};
 use crate::patience::{wait, wait_for};
 use crate::site::Site;
+use slurm_testbed::is_busy;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};

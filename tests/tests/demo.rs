@@ -1,6 +1,7 @@
 //! The demo, as whoever runs `./demo` sees it.
 
 use e2e::wait;
+use slurm_testbed::answer;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -49,7 +50,7 @@ fn stays_with_keep_until_it_is_interrupted() {
     let mut commands = shown.lines().map_while(Result::ok).filter(|line| line.contains("/enter "));
     let first = commands.next().expect("it shows how to use the cluster");
     let enter = Path::new(first.split_whitespace().next().unwrap()).to_owned();
-    let queue = Command::new(&enter).args(["squeue", "--noheader"]).output().unwrap();
+    let queue = answer(|| Command::new(&enter).args(["squeue", "--noheader"]).output().unwrap());
     assert!(queue.status.success(), "{queue:?}");
     let nodes = Command::new(&enter).arg("listnodes").output().unwrap();
     let table = String::from_utf8_lossy(&nodes.stdout).into_owned();

@@ -35,7 +35,7 @@ fn asked(cluster: &Cluster, operation: &str) -> bool {
 #[test]
 fn startnode_killed_at_five_points() {
     alone(|| {
-        let cluster = Cluster::builder(USUAL).nodes(5).resume_timeout(20).start();
+        let cluster = Cluster::builder(USUAL).nodes(5).resume_timeout(60).start();
         let mut jobs = Vec::new();
         let mut submit =
             || jobs.push(cluster.submit(&["--nodes=1", "--exclusive"], "srun hostname"));

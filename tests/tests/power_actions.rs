@@ -25,7 +25,7 @@ fn nodes_come_reboot_fail_and_go_by_power_actions() {
         cluster.suspend_after(1);
         cluster.wait_empty();
 
-        cluster.set("ResumeTimeout", 10);
+        cluster.set("ResumeTimeout", 20);
         cluster.fate(NODE, "never");
         let job = cluster.submit(&["--nodes=1"], "srun hostname");
         cluster.until("startnode has started it", || cluster.live() == [NODE]);

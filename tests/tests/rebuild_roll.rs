@@ -52,7 +52,7 @@ fn rolls(series: &str) {
 
 fn stops(series: &str) {
     let cluster = cluster(series, 3);
-    cluster.set("ResumeTimeout", 10);
+    cluster.set("ResumeTimeout", 40);
     for number in 1..=3 {
         cluster.fate(&format!("vm-standard2-1-ad1-000{number}"), "never");
     }

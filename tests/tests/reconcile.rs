@@ -57,7 +57,7 @@ fn an_orphan_machine_is_ended() {
 fn a_machine_that_vanished_under_a_job_is_given_back() {
     alone(|| {
         // Slurm doubts a node some seconds before it gives it up.
-        let cluster = cluster_with(1, 40);
+        let cluster = cluster_with(1, 90);
         let end = cluster.dir().join("end");
         let script = format!("until [ -e {} ]; do sleep 0.1; done", end.display());
         let job = cluster.submit(&["--nodes=1", "--nodelist", &node(1)], &script);
@@ -108,7 +108,7 @@ fn a_node_down_and_powered_down_is_returned() {
 fn a_wrong_address_is_set_right() {
     alone(|| {
         // Not so soon down that Slurm is first: what it does then is another scenario's.
-        let cluster = cluster_with(1, 30);
+        let cluster = cluster_with(1, 90);
         let (name, right) = (node(1), cluster.machines().remove(0));
         let right = cluster.cloud().address(&right.id);
         cluster.scontrol(&format!("update nodename={name} nodeaddr=10.77.99.99"));

@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 fn never_boots(series: &str) {
-    let cluster = Cluster::builder(series).nodes(1).resume_timeout(6).start();
+    let cluster = Cluster::builder(series).nodes(1).resume_timeout(20).start();
     cluster.fate(NODE, "never");
     let job = cluster.submit(&["--nodes=1"], "srun hostname");
-    cluster.until("the machine is there", || cluster.live() == [NODE]);
-    let first = cluster.machines().remove(0).id;
+    let mut first = String::new();
+    cluster.until("the machine is there", || {
+        first = cluster.machines().pop().map(|machine| machine.id).unwrap_or_default();
+        !first.is_empty()
+    });
     cluster.until("ResumeTimeout", || cluster.log("slurmctld.log").contains("ResumeTimeout"));
     cluster.clear_fates();
     cluster.until("the machine that never booted is gone", || {

@@ -1,6 +1,6 @@
 //! A slurmctld of the test's own, from the cache that `tests/slurm/fetch` fills.
 
-use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, munged, own_port};
+use slurm_testbed::{Guard, PATIENCE, Release, answer, cgroup, daemons, munged, own_port};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ impl Slurm {
 
     /// What one of Slurm's programs prints; it has to succeed, or to say that there is no such thing.
     pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
-        let output = self.output(program, arguments);
+        let output = answer(|| self.output(program, arguments));
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let well = output.status.success() || printed.contains(" not found");
         assert!(well, "{program} {arguments:?}: {output:?}");

@@ -11,12 +11,14 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod busy;
 mod conf;
 mod munge;
 mod port;
 mod process;
 mod release;
 
+pub use busy::{answer, is_busy};
 pub use conf::{cgroup, daemons, hostname};
 pub use munge::munged;
 pub use port::own_port;

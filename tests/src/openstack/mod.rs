@@ -5,6 +5,7 @@ mod start;
 mod watch;
 
 use crate::network;
+use crate::patience::wait;
 use crate::site::{Machine, Site};
 use client::Client;
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ impl OpenStack {
 
 impl Site for OpenStack {
     fn present(&self) -> Vec<Machine> {
-        self.admin.servers().expect("Nova answers")
+        wait(|| self.admin.servers().ok()).expect("Nova answers")
     }
 
     fn patience(&self) -> Duration {

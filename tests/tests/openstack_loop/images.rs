@@ -137,7 +137,7 @@ fn fails(cluster: &Cluster<OpenStack>) {
 
 fn does_not_come_back(cluster: &Cluster<OpenStack>) {
     // Soon, as all that are to come have come.
-    cluster.set("ResumeTimeout", 10);
+    cluster.set("ResumeTimeout", 40);
     for node in [3, 4] {
         cluster.fate(&name(node), "never");
     }

@@ -1,6 +1,6 @@
 //! A private slurmctld, started from the cache that `tests/slurm/fetch` fills.
 
-use slurm_testbed::{Guard, PATIENCE, Release, cgroup, daemons, munged, own_port};
+use slurm_testbed::{Guard, PATIENCE, Release, answer, cgroup, daemons, munged, own_port};
 use slurmconf::SlurmVersion;
 use std::{
     fs,
@@ -107,7 +107,7 @@ impl Testbed {
 
     /// What a client command prints.
     pub(crate) fn ask(&self, program: &str, arguments: &[&str]) -> String {
-        let output = self.command(program, arguments);
+        let output = answer(|| self.command(program, arguments));
         assert!(output.status.success(), "{program} {arguments:?}: {output:?}\n{}", self.log());
         String::from_utf8(output.stdout).unwrap()
     }
