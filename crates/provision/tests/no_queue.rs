@@ -6,11 +6,12 @@ mod common;
 
 use async_trait::async_trait;
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
-use common::{Bed, conf, node};
+use common::{Bed, conf, groups, names, node};
 use hostlist::Hostlist;
 use provision::exec::Tools;
+use provision::plan::{RebuildOptions, Target};
 use provision::run::{self, Run};
-use provision::{Report, Roster};
+use provision::{Outcome, Report, Roster};
 use slurmconf::SlurmVersion;
 use slurmctl::memory::MemorySlurm;
 use slurmctl::{
@@ -18,7 +19,7 @@ use slurmctl::{
     NodeAddress, Reason, Result,
 };
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 #[derive(Debug)]
 struct NoQueue(MemorySlurm);
@@ -79,8 +80,8 @@ impl Controller for NoQueue {
     }
 }
 
-/// Two runs, a minute apart.
-async fn reconcile_twice(bed: &Bed, slurm: &dyn Controller) -> Report {
+/// Runs with this controller in the place of the bed's.
+async fn with(bed: &Bed, slurm: &dyn Controller, work: impl AsyncFn(&Run<'_>) -> Report) -> Report {
     let (roster, clock) = (Roster::new(&bed.config), || bed.now());
     let tools = Tools {
         cloud: &bed.cloud,
@@ -92,10 +93,41 @@ async fn reconcile_twice(bed: &Bed, slurm: &dyn Controller) -> Report {
         run: "test",
         cancel: bed.cancel.clone(),
     };
-    let run = Run { tools, site: &bed.site, conf: &roster };
-    let _ = run::reconcile(&run).await;
+    work(&Run { tools, site: &bed.site, conf: &roster }).await
+}
+
+/// Two runs, a minute apart.
+async fn reconcile_twice(bed: &Bed, slurm: &dyn Controller) -> Report {
+    let _ = with(bed, slurm, async |run| run::reconcile(run).await).await;
     sleep(Duration::from_mins(1)).await;
-    run::reconcile(&run).await
+    with(bed, slurm, async |run| run::reconcile(run).await).await
+}
+
+/// By a script that has cut itself loose from slurmctld, so that nothing but the node's state says that Slurm has asked.
+#[tokio::test(start_paused = true)]
+async fn a_reboot_that_slurm_had_issued_was_refused_as_the_queue_could_not_be_read() {
+    let bed = Bed::new("n1");
+    let (_, request) = bed.job(1).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
+    let machine = bed.live().remove(0);
+    let _ = bed.slurm.register(&node("n1"), &machine.address.unwrap().to_string(), Instant::now());
+    bed.slurm.reboot(&"n1".parse().unwrap(), &Reason::new("new kernel")).await.unwrap();
+    let rebuild = async || {
+        let (slurm, targets) = (NoQueue(bed.slurm.clone()), [Target::new(node("n1"))]);
+        let options = RebuildOptions::default();
+        let report = with(&bed, &slurm, async |run| run::rebuild(run, &targets, options).await);
+        report.await.nodes.remove(&node("n1")).unwrap()
+    };
+    let early = rebuild().await;
+    assert_eq!(early.outcome, Outcome::Refused, "a job may run there yet: {early:?}");
+    while !bed.slurm.node("n1").unwrap().state.is_reboot_issued() {
+        sleep(Duration::from_secs(1)).await;
+        let _ = bed.slurm.tick();
+    }
+    let done = rebuild().await;
+    assert_eq!(done.outcome, Outcome::Done, "{done:?}");
+    assert_eq!(bed.cloud.boots(&machine.id), Some(2));
 }
 
 /// A machine of a node that Slurm has powered down.

@@ -97,7 +97,8 @@ async fn rebuild_round(
     mut left: Left,
     deadline: Instant,
 ) -> (Report, Left) {
-    let mut look = run.look_for(&mut left.locks, Asked::NodesAndJobs, deadline).await;
+    // A node for which Slurm has issued a reboot may go down, whatever the queue says.
+    let mut look = run.look_for(&mut left.locks, Asked::NodesAndPerhapsJobs, deadline).await;
     // The record says so, too, where it could be kept.
     look.fleet = look.fleet.with_fixed(left.fixed.into_values());
     let named = targets.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
