@@ -90,3 +90,18 @@ async fn a_launch_elsewhere_came_beside_one_without_an_answer() {
     assert!(begun.elapsed() < Duration::from_mins(2));
     assert_eq!(bed.live().len(), 1);
 }
+
+/// Its machine is there, and would be ended just when there is no room for another.
+#[tokio::test(start_paused = true)]
+async fn a_launch_in_doubt_was_given_up_as_its_pool_had_no_room_for_others() {
+    let mut settings = Settings::default();
+    settings.lag = Duration::from_secs(6);
+    let bed = Bed::with("n[1-2]", settings);
+    bed.cloud.script(Operation::Launch, Trouble::LoseAnswer);
+    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    let nodes = names("n[1-2]");
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    let up: Vec<_> = report.with(Outcome::Up).collect();
+    assert_eq!(up, [&node("n1")], "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+}

@@ -130,6 +130,11 @@ impl Engine<'_> {
                     self.probing.insert(pool.clone(), node.clone());
                     return self.launch(node, pool);
                 }
+                (None, Gate::Cooling(_)) if work.can_repeat(self.tools) => {
+                    // Others had no room there; but it may have made its machine before, which is not to be left for that.
+                    work.doubts_fully(self.tools);
+                    return None;
+                }
                 (None, Gate::Cooling(entry)) => {
                     let failure = Failure::new(entry.cause, format!("{pool}: {entry}"));
                     work.failure.get_or_insert(failure);
@@ -150,6 +155,7 @@ impl Engine<'_> {
         if work.repeats && work.open_token() != token.map(LaunchToken::as_str) {
             // In another place, say: this one would come beside it.
             work.doubts_fully(self.tools);
+            self.ends_probes(node);
             return None;
         }
         work.launches += 1;

@@ -146,8 +146,7 @@ impl Engine<'_> {
         };
         match work.phase {
             Phase::Doubt { then: Vain::NextToken, .. } => work.next_generation(),
-            Phase::Doubt { then: Vain::Launch, .. } => work.forgets_launch(),
-            // The intent stays on record until the repeat replaces it.
+            Phase::Doubt { then: Vain::Launch, .. } => work.settled = true,
             _ => {}
         }
         if leaving.is_empty() {
@@ -166,7 +165,8 @@ impl Engine<'_> {
             return;
         };
         work.notes_termination(id, now);
-        if work.is_up_wanted() && !gone {
+        // An answer of before, when another launch is in doubt by now, says nothing of that one.
+        if work.is_up_wanted() && !gone && !work.has_open_launch() {
             self.launch_after(node, BTreeSet::from([id.clone()]));
         }
     }
@@ -190,7 +190,7 @@ impl Work {
     /// What was in the way has gone; an earlier launch may still show up.
     pub(crate) fn goes_on(&mut self, then: Then, tools: &Tools<'_>) {
         match then {
-            Then::Launch if self.has_open_launch() => self.begins_in_doubt(tools),
+            Then::Launch if self.has_open_launch() && !self.settled => self.begins_in_doubt(tools),
             Then::Launch => self.goes(Phase::Launch),
             Then::Over(Outcome::Down) if self.sweeps && self.has_open_launch() => {
                 self.begins_in_doubt(tools);
@@ -227,7 +227,7 @@ impl Work {
     /// True if the last launch had no answer, and can be asked for again without making a second instance.
     pub(super) fn can_repeat(&self, tools: &Tools<'_>) -> bool {
         let knows_repeats = tools.cloud.capabilities().has(Capability::LaunchToken);
-        knows_repeats && self.is_up_wanted() && self.open_token().is_some()
+        knows_repeats && self.is_up_wanted() && !self.settled && self.open_token().is_some()
     }
 
     /// The token of the last launch, if that had no answer.

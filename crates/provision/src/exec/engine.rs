@@ -27,7 +27,8 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep_until};
 
-/// How long requests under way may take to end once time is up; a run leaves as much of its time.
+/// How long requests under way may take to end once time is up; a run of half a minute or more
+/// leaves as much of its time.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
 /// The pauses between looks.

@@ -114,6 +114,9 @@ pub(crate) struct Work {
     /// The launch that is asked for repeats one without an answer, which may be under way yet: a refusal says nothing of
     /// that one.
     pub(crate) repeats: bool,
+    /// The last launch, if it had no answer, was looked for as long as it may take to show up. It stays on record until the
+    /// next replaces it: who comes after us looks again.
+    pub(crate) settled: bool,
     /// Nothing is asked before.
     pub(crate) not_before: Instant,
     /// Nothing is ended before Slurm has said whether the node is in use.
@@ -170,6 +173,7 @@ impl Work {
             doubts: 0,
             launches: 0,
             repeats: false,
+            settled: false,
             not_before: now,
             unheard: false,
             confirms: false,
@@ -262,6 +266,7 @@ impl Work {
     /// Writes down that a launch is about to be asked for.
     pub(crate) fn notes_launch(&mut self, now: SystemTime, token: Option<&LaunchToken>) {
         self.record.launch = Some(Launch::asked(now).with_token(token));
+        self.settled = false;
         self.keep();
     }
 

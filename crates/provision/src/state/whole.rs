@@ -103,14 +103,17 @@ fn make_alike(file: &File, before: &Metadata) -> io::Result<()> {
 }
 
 /// Keeps the version before under its name: by a second name for what is there now, so that the file itself is there at
-/// every moment, or by a copy where the file system has no such names. Neither follows a link.
+/// every moment, or by a copy where the file system has no such names. Neither writes where a link leads.
 fn keep_previous(path: &Path) -> io::Result<()> {
     let old = beside(path, &format!(".{}.old", std::process::id()));
     let _ = fs::remove_file(&old);
     match fs::hard_link(path, &old).or_else(|_| copy(path, &old)) {
         Ok(()) => fs::rename(&old, previous(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+        Err(error) => {
+            let _ = fs::remove_file(&old);
+            Err(error)
+        }
     }
 }
 
