@@ -157,12 +157,18 @@ impl Log {
     }
 }
 
+/// True for a directory in which nobody else can put anything, such as `/dev`.
+fn only_root_writes(directory: Option<&Path>) -> bool {
+    let found = directory.and_then(|directory| fs::metadata(directory).ok());
+    found.is_some_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
+}
+
 /// Opens a file for appending, and makes it if need be. It is often in a directory of slurmctld's user, who may put a link into
 /// it: root follows none but root's own.
 fn appendable(path: &Path, is_root: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
-    if !is_root {
+    if !is_root || only_root_writes(path.parent()) {
         return options.open(path);
     }
     let real = match fs::symlink_metadata(path) {
@@ -199,8 +205,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (link, target) = (folder.path().join("elastic.log"), folder.path().join("profile"));
         symlink("profile", &link).unwrap();
+        assert!(appendable(Path::new("/dev/stderr"), true).is_ok(), "only root can link there");
         // Others than root can only be themselves.
         if getuid().is_root() {
+            lchown(folder.path(), Some(12_345), None).unwrap();
             lchown(&link, Some(12_345), None).unwrap();
         }
         assert!(appendable(&link, true).is_err());
