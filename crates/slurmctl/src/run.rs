@@ -131,10 +131,18 @@ impl Runner {
 /// What it means that a program could not be started. One that is there, but not for this machine, is as good as none.
 fn unstarted(error: &io::Error) -> ErrorKind {
     match Errno::from_io_error(error) {
-        // Too many processes or files, too little memory, an upgrade about to replace it: over in a moment.
-        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::TXTBSY) => {
-            ErrorKind::Unavailable
-        }
+        // Too many processes or files, too little memory, an upgrade about to replace it, be it on another host: over in
+        // a moment.
+        Some(
+            Errno::AGAIN
+            | Errno::NOMEM
+            | Errno::MFILE
+            | Errno::NFILE
+            | Errno::TXTBSY
+            | Errno::STALE
+            | Errno::IO
+            | Errno::INTR,
+        ) => ErrorKind::Unavailable,
         Some(_) | None => ErrorKind::Missing,
     }
 }
@@ -221,6 +229,7 @@ mod tests {
             (Errno::MFILE, ErrorKind::Unavailable),
             (Errno::NFILE, ErrorKind::Unavailable),
             (Errno::TXTBSY, ErrorKind::Unavailable),
+            (Errno::STALE, ErrorKind::Unavailable),
         ] {
             assert_eq!(unstarted(&errno.into()), kind, "{errno}");
         }
