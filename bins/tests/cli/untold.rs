@@ -47,8 +47,7 @@ fn a_rebuild_that_could_not_begin_left_slurm_waiting() {
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     stage.run("rebuild", &["--dry-run", NODES[0]]).with_code(2);
     assert_eq!(stage.read("updates"), "");
-    let conf = stage.path("etc/slurm.conf").display().to_string();
-    called(&stage, "rebuild", ("SLURM_CONF", &conf)).with_code(2).saying(&[".oci/config"]);
+    by_daemon(&stage, "slurmctld", &[NODES[0]]).with_code(2).saying(&[".oci/config"]);
     let text = told(&stage);
     assert!(text.contains(": not rebuilt: ") && text.contains(".oci/config"), "{text}");
 }
@@ -57,8 +56,7 @@ fn a_rebuild_that_could_not_begin_left_slurm_waiting() {
 fn a_rebuild_with_a_wrong_configuration_left_slurm_waiting() {
     let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
     stage.write("startnode.yaml", &format!("{}rebuild: perhaps\n", stage.read("startnode.yaml")));
-    let conf = stage.path("etc/slurm.conf").display().to_string();
-    called(&stage, "rebuild", ("SLURM_CONF", &conf)).with_code(2).saying(&["perhaps"]);
+    by_daemon(&stage, "slurmctld", &[NODES[0]]).with_code(2).saying(&["perhaps"]);
     assert!(told(&stage).contains(": not rebuilt: configuration: "), "{}", told(&stage));
 }
 
@@ -99,8 +97,7 @@ fn a_rebuild_began_when_slurm_had_long_given_up() {
     stage.write("startnode.yaml", &text.replace("cooldown: 5s", "cooldown: 5s, deadline: 1s"));
     let slow = Fault::Delay { millis: 2000 };
     stage.cloud().add_fault(Rule::always("ListImages", slow)).unwrap();
-    let conf = stage.path("etc/slurm.conf").display().to_string();
-    called(&stage, "rebuild", ("SLURM_CONF", &conf)).with_code(1);
+    by_daemon(&stage, "slurmctld", &[NODES[0]]).with_code(1);
     assert_eq!(stage.changes(), Vec::<String>::new());
     let _ = told(&stage);
 }
@@ -133,7 +130,11 @@ fn a_cloud_that_never_answers_kept_programs_beyond_their_time() {
         stage.write("startnode.yaml", &text.replace(old, &endpoint));
         let conf = stage.path("etc/slurm.conf").display().to_string();
         let begun = Instant::now();
-        let ended = called(&stage, program, ("SLURM_CONF", &conf)).with_code(1);
+        let ended = match program {
+            "rebuild" => by_daemon(&stage, "slurmctld", &[NODES[0]]),
+            _ => called(&stage, program, ("SLURM_CONF", &conf)),
+        };
+        let ended = ended.with_code(1);
         let _ = ended.saying(&["the cloud did not answer in time"]);
         assert!(begun.elapsed() < Duration::from_secs(30), "{program}: {:?}", begun.elapsed());
         let told = stage.read("updates");

@@ -23,9 +23,11 @@ pub(in crate::programs) async fn tell(
 ) {
     let environment = Environment::read();
     let called = ["SLURM_CONF", "SLURM_JOB_ID"].iter().any(|name| environment.get(name).is_some());
+    // slurmctld's RebootProgram has none of these variables, and a site's own shells may; its ResumeProgram has them.
+    let asked = environment.by_slurm || (program == "startnode" && called);
     // Whoever sits there, or has it called by Ansible or cron, has made a mistake, and a rebuild that Slurm waits for may
     // be on its way.
-    if std::io::stderr().is_terminal() || !(called || environment.by_slurm) {
+    if std::io::stderr().is_terminal() || !asked {
         return;
     }
     let untold = match told(common, &environment, names, trouble).await {
@@ -38,7 +40,6 @@ pub(in crate::programs) async fn tell(
             output.complain(text);
         }
     }
-    // slurmctld's RebootProgram has none of these variables.
     crate::programs::note(program, common, Level::Error, &untold);
 }
 
