@@ -60,7 +60,9 @@ fn note_failure(path: PathBuf) {
         let words = panic.payload_as_str().unwrap_or_default();
         let begin: String = words.lines().next().unwrap_or_default().chars().take(400).collect();
         let at = panic.location().map(|at| format!("{}:{}: ", at.file(), at.line()));
-        let _ = fs::write(&path, format!("in short: {}{begin}", at.unwrap_or_default()));
+        // The first is why others come.
+        let _ = fs::File::create_new(&path)
+            .and_then(|mut file| write!(file, "in short: {}{begin}", at.unwrap_or_default()));
         usual(panic);
     }));
 }
@@ -120,7 +122,7 @@ pub fn inside(arguments: &[&str]) -> ExitStatus {
     let mut child = command.spawn().expect("util-linux is installed");
     write_enter(dir.path(), child.id());
     let status = child.wait().expect("our own child");
-    if let Ok(short) = fs::read_to_string(dir.path().join(FAILURE)) {
+    if let (false, Ok(short)) = (status.success(), fs::read_to_string(dir.path().join(FAILURE))) {
         say(&short);
     }
     if env::var_os("SLURM_ELASTIC_KEEP").is_some() {
