@@ -57,7 +57,7 @@ fn an_orphan_machine_is_ended() {
 fn a_machine_that_vanished_under_a_job_is_given_back() {
     alone(|| {
         // Slurm doubts a node some seconds before it gives it up.
-        let cluster = cluster_with(1, 90);
+        let cluster = cluster_with(1, 60);
         let end = cluster.dir().join("end");
         let script = format!("until [ -e {} ]; do sleep 0.1; done", end.display());
         let job = cluster.submit(&["--nodes=1", "--nodelist", &node(1)], &script);
