@@ -8,10 +8,9 @@ use async_trait::async_trait;
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
 use common::{Bed, conf, groups, names, node};
 use hostlist::Hostlist;
-use provision::exec::Tools;
 use provision::plan::{RebuildOptions, Target};
 use provision::run::{self, Run};
-use provision::{Outcome, Report, Roster};
+use provision::{Outcome, Report};
 use slurmconf::SlurmVersion;
 use slurmctl::memory::MemorySlurm;
 use slurmctl::{
@@ -80,27 +79,11 @@ impl Controller for NoQueue {
     }
 }
 
-/// Runs with this controller in the place of the bed's.
-async fn with(bed: &Bed, slurm: &dyn Controller, work: impl AsyncFn(&Run<'_>) -> Report) -> Report {
-    let (roster, clock) = (Roster::new(&bed.config), || bed.now());
-    let tools = Tools {
-        cloud: &bed.cloud,
-        slurm,
-        state: &*bed.state,
-        clock: &clock,
-        progress: &(),
-        files: &bed.files,
-        run: "test",
-        cancel: bed.cancel.clone(),
-    };
-    work(&Run { tools, site: &bed.site, conf: &roster }).await
-}
-
 /// Two runs, a minute apart.
 async fn reconcile_twice(bed: &Bed, slurm: &dyn Controller) -> Report {
-    let _ = with(bed, slurm, async |run| run::reconcile(run).await).await;
+    let _ = bed.run_on(&bed.cloud, slurm, async |run| run::reconcile(run).await).await;
     sleep(Duration::from_mins(1)).await;
-    with(bed, slurm, async |run| run::reconcile(run).await).await
+    bed.run_on(&bed.cloud, slurm, async |run| run::reconcile(run).await).await
 }
 
 /// By a script that has cut itself loose from slurmctld, so that nothing but the node's state says that Slurm has asked.
@@ -116,8 +99,8 @@ async fn a_reboot_that_slurm_had_issued_was_refused_as_the_queue_could_not_be_re
     let rebuild = async || {
         let (slurm, targets) = (NoQueue(bed.slurm.clone()), [Target::new(node("n1"))]);
         let options = RebuildOptions::default();
-        let report = with(&bed, &slurm, async |run| run::rebuild(run, &targets, options).await);
-        report.await.nodes.remove(&node("n1")).unwrap()
+        let rebuild = async |run: &Run<'_>| run::rebuild(run, &targets, options).await;
+        bed.run_on(&bed.cloud, &slurm, rebuild).await.nodes.remove(&node("n1")).unwrap()
     };
     let early = rebuild().await;
     assert_eq!(early.outcome, Outcome::Refused, "a job may run there yet: {early:?}");

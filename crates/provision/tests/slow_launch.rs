@@ -11,10 +11,9 @@ use cloud_core::{
     Operation, Provider, Reboot, Result,
 };
 use common::{Bed, groups, names, node};
-use provision::exec::Tools;
+use provision::Outcome;
 use provision::plan::JobGroup;
 use provision::run::{self, Run};
-use provision::{Outcome, Roster};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -126,19 +125,9 @@ async fn a_launch_that_the_cloud_was_still_at_work_on_was_asked_for_again() {
     let bed = without_tokens();
     let (_, request) = bed.job(1).await;
     let cloud = Busy { cloud: bed.cloud.clone(), asked: Mutex::default() };
-    let (roster, clock) = (Roster::new(&bed.config), || bed.now());
-    let tools = Tools {
-        cloud: &cloud,
-        slurm: &bed.slurm,
-        state: &*bed.state,
-        clock: &clock,
-        progress: &(),
-        files: &bed.files,
-        run: "test",
-        cancel: bed.cancel.clone(),
-    };
-    let run = Run { tools, site: &bed.site, conf: &roster };
-    let report = run::start(&run, &names("n1"), &groups(&request)).await;
+    let (nodes, jobs) = (names("n1"), groups(&request));
+    let start = async |run: &Run<'_>| run::start(run, &nodes, &jobs).await;
+    let report = bed.run_on(&cloud, &bed.slurm, start).await;
     let n1 = &report.nodes[&node("n1")];
     assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 1), "{report:?}");
     sleep(TAKES).await;

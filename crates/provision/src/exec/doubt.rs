@@ -144,10 +144,12 @@ impl Engine<'_> {
         let Some(work) = self.works.get_mut(node) else {
             return;
         };
-        match work.phase {
-            Phase::Doubt { then: Vain::NextToken, .. } => work.next_generation(),
-            Phase::Doubt { then: Vain::Launch, .. } => work.settled = true,
-            _ => {}
+        if let Phase::Doubt { then, .. } = work.phase {
+            match then {
+                Vain::NextToken => work.next_generation(),
+                Vain::Launch => work.settled = true,
+                Vain::Soon => {}
+            }
         }
         if leaving.is_empty() {
             work.goes(Phase::Launch);

@@ -3,7 +3,7 @@
 #![expect(dead_code, reason = "not every test needs all of it")]
 
 use cloud_core::memory::{MemoryCloud, Outcome, Settings as CloudSettings};
-use cloud_core::{ImageId, Instance, Operation};
+use cloud_core::{ImageId, Instance, Operation, Provider};
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, Files, Tools};
 use provision::plan::JobGroup;
@@ -11,8 +11,8 @@ use provision::run::Run;
 use provision::state::{MemoryState, State};
 use provision::{Identity, Roster, Site};
 use slurmconf::Config;
-use slurmctl::ResumeRequest;
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, Settings as SlurmSettings};
+use slurmctl::{Controller, ResumeRequest};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, advance};
 
@@ -62,11 +62,21 @@ impl Bed {
     }
 
     pub(crate) async fn run<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+        self.run_on(&self.cloud, &self.slurm, work).await
+    }
+
+    /// The same with another cloud or controller in the place of ours.
+    pub(crate) async fn run_on<T>(
+        &self,
+        cloud: &dyn Provider,
+        slurm: &dyn Controller,
+        work: impl AsyncFnOnce(&Run<'_>) -> T,
+    ) -> T {
         let roster = Roster::new(&self.config);
         let clock = || self.now();
         let tools = Tools {
-            cloud: &self.cloud,
-            slurm: &self.slurm,
+            cloud,
+            slurm,
             state: &*self.state,
             clock: &clock,
             progress: &(),
