@@ -1,7 +1,5 @@
 //! What the cloud refuses, loses or answers late: every job completes, or waits with a reason that its owner can read.
 
-#![expect(clippy::print_stdout, reason = "helpers of tests")]
-
 use cloud_sim::{Capacity, Fault, Limit, Recorded, Rule, Throttle};
 use e2e::{Cluster, on_each_release};
 use std::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! `finish` on a cluster that works.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use cloud_sim::{Fault, Rule};
 use e2e::{Cluster, on_each_release};
 use std::fs;

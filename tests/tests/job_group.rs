@@ -1,7 +1,5 @@
 //! A job of four nodes of which one cannot be had.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use cloud_sim::Capacity;
 use e2e::{Cluster, USUAL, alone};
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! The dependency diagram of ARCHITECTURE.md is the truth: an edge that it does not have fails here, and
 //! so does one that only it has.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests")]
-
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,5 @@
 //! `scontrol reboot` on the node and from the controller, and what a job with `--reboot` does.
 
-#![expect(clippy::panic, reason = "helpers of tests")]
-
 use e2e::{Builder, Cluster, on_each_release};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";

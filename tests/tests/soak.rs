@@ -1,7 +1,5 @@
 //! Two hundred jobs over sixteen nodes, with a cloud that answers one request in seven wrongly.
 
-#![expect(clippy::print_stdout, reason = "helpers of tests")]
-
 use cloud_sim::{Fault, Rule};
 use e2e::{Cluster, PATIENCE, USUAL, alone, wait_for};
 use std::collections::BTreeMap;

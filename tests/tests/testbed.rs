@@ -1,7 +1,5 @@
 //! What the scenarios rely on.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use e2e::alone;
 use std::process::Command;
 

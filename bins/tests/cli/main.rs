@@ -15,6 +15,7 @@ mod codes;
 mod credentials;
 mod features;
 mod fit;
+mod install;
 mod jobs;
 mod launch;
 mod mended;

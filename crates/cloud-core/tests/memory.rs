@@ -1,5 +1,4 @@
 //! The cloud in memory is as strict as the real ones.
-#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
 use cloud_core::memory::{Event, MemoryCloud, Outcome, Settings, Span, Throttle, Trouble};
 use cloud_core::{

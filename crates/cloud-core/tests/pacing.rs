@@ -1,5 +1,4 @@
 //! The pacer against a limiter, in virtual time.
-#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
 use cloud_core::pace::{Lane, Pace, Pacer};
 use proptest::prelude::*;

@@ -1,5 +1,4 @@
 //! The HTTP client over TLS, with certificates of our own.
-#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
 use cloud_core::http::{Client, Config, Method, Request, Roots, Unsigned, Url, by_status};
 use cloud_core::pace::{Pace, Pacer};

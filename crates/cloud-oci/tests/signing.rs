@@ -1,5 +1,4 @@
 //! Signatures byte for byte as Oracle's SDK makes them, and keys in every form.
-#![expect(clippy::expect_used, reason = "helpers of tests")]
 
 use cloud_core::Secret;
 use cloud_oci::sign::{Signed, SignedBody, sha256};

@@ -1,5 +1,4 @@
 //! Configurations, good and bad: where they are looked for, what they say, and what is said about them.
-#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
 use cloud_core::http::{Retry, Roots};
 use cloud_core::pace::{Pace, Pacer};

@@ -12,6 +12,7 @@
     reason = "a measurement"
 )]
 
+#[expect(dead_code, reason = "a part of the helpers is for tests alone")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 

@@ -1,12 +1,8 @@
 //! The admin side over HTTP, and what it tells of the requests that came in.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{COMPARTMENT, Scene, eventually, launch_body};
 use cloud_sim::{Fault, Rule};
 use serde_json::{Value, json};
-use support::{COMPARTMENT, Scene, eventually, launch_body};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

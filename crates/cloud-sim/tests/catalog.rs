@@ -1,10 +1,8 @@
 //! What there is beside instances, each asked for once.
 
-mod support;
-
+use crate::support::{COMPARTMENT, DOMAIN, SUBNET, Scene};
 use cloud_sim::{Limit, Settings, Subnet};
 use serde_json::{Value, json};
-use support::{COMPARTMENT, DOMAIN, SUBNET, Scene};
 
 #[tokio::test]
 async fn every_reading_operation_answers() {

@@ -1,12 +1,8 @@
 //! Work that fails after it was accepted, for every operation that has a work request.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{Answered, COMPARTMENT, IMAGE, Scene, launch_body};
 use cloud_sim::{Capacity, Fault, Rule, State};
 use serde_json::{Value, json};
-use support::{Answered, COMPARTMENT, IMAGE, Scene, launch_body};
 
 fn doom(operation: &str) -> Rule {
     let (code, message) = ("InternalError".to_owned(), "it went wrong".to_owned());

@@ -1,12 +1,8 @@
 //! Everything that a journal has to keep, looked at after a restart.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{COMPARTMENT, SUBNET, Scene, launch_body};
 use cloud_sim::Capacity;
 use serde_json::{Value, json};
-use support::{COMPARTMENT, SUBNET, Scene, launch_body};
 use tempfile::TempDir;
 
 /// Makes things that stay as they are, and gives where each can be got.

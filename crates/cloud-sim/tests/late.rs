@@ -1,10 +1,8 @@
 //! Answers that are late, and clients that do not wait for them.
 
-mod support;
-
+use crate::support::{Scene, eventually, launch_body};
 use cloud_sim::{Fault, Rule};
 use std::time::Duration;
-use support::{Scene, eventually, launch_body};
 
 /// Launches, and gives up when the cloud has done the work and not answered.
 async fn give_up(scene: &Scene, token: Option<&str>, instances: usize) {

@@ -1,12 +1,10 @@
 //! Launches and lists that cannot be: the fields of a body, and the filters of a query.
 
-mod support;
-
+use crate::support::{COMPARTMENT, Scene, launch_body};
 use cloud_sim::{Image, Settings, Subnet};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use support::{COMPARTMENT, Scene, launch_body};
 use tokio::task::JoinSet;
 
 const PARSE: (u16, &str) = (400, "CannotParseRequest");

@@ -1,12 +1,8 @@
 //! Instances from launch to the end, on a clock that the test moves.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{Answered, COMPARTMENT, Scene, launch_body};
 use cloud_sim::{Capacity, Fault, Rule, State};
 use serde_json::json;
-use support::{Answered, COMPARTMENT, Scene, launch_body};
 
 #[tokio::test]
 async fn an_instance_lives() {
@@ -53,7 +49,7 @@ async fn a_vnic_is_late() {
     let vnic = there[0]["vnicId"].as_str().unwrap();
     let vnic = scene.get(&format!("/20160918/vnics/{vnic}")).await.ok().json();
     assert_eq!(vnic["privateIp"], "10.1.0.2");
-    let ips = format!("/20160918/privateIps?subnetId={}", support::SUBNET);
+    let ips = format!("/20160918/privateIps?subnetId={}", crate::support::SUBNET);
     assert_eq!(scene.get(&ips).await.ok().json()[0]["vnicId"], there[0]["vnicId"]);
 }
 

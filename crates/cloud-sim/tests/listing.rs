@@ -1,11 +1,7 @@
 //! Lists of instances: their order, their pages, and that they show what is now.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{COMPARTMENT, DOMAIN, Scene, escaped, launch_body};
 use serde_json::json;
-use support::{COMPARTMENT, DOMAIN, Scene, escaped, launch_body};
 
 /// The names on all pages of a list, with two on each.
 async fn names(scene: &Scene, query: &str) -> Vec<String> {

@@ -1,13 +1,9 @@
 //! Machines that outlive what started them.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{Scene, eventually, script};
 use cloud_sim::Settings;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Scene, eventually, script};
 use tempfile::TempDir;
 
 /// The processes that machines wrote down, in the order in which they started.

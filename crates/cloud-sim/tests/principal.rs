@@ -1,9 +1,6 @@
 //! Instance principals: the metadata service, the exchange, and sessions that end.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{Answered, Scene, Signer, pem};
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use aws_lc_rs::encoding::AsDer as _;
 use aws_lc_rs::rsa::KeySize;
@@ -12,7 +9,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use support::{Answered, Scene, Signer, pem};
 
 const LIST: &str = "/20160918/instances?compartmentId=ocid1.compartment.oc1..aaaacomp";
 
@@ -149,7 +145,7 @@ async fn a_public_key_of_the_older_form_got_a_token() {
 #[tokio::test]
 async fn every_instance_was_told_that_it_is_in_the_first_domain() {
     let scene = Scene::frozen().await;
-    let mut body = support::launch_body("n1");
+    let mut body = crate::support::launch_body("n1");
     body["availabilityDomain"] = json!("Uocm:PHX-AD-2");
     let id = scene.launch_with(None, &body).await.ok().json()["id"].clone();
     scene.advance(10);

@@ -1,9 +1,6 @@
 //! The program: its files, machines that are processes, and state that outlives it.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{Scene, eventually, launch_body, script};
 use cloud_sim::{Settings, Subnet};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +8,6 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Scene, eventually, launch_body, script};
 use tempfile::TempDir;
 
 /// The program while it runs.
@@ -71,7 +67,7 @@ async fn launch(running: &Running, state: &Path, name: &str, token: &str) -> ser
     let scene = Scene::frozen().await;
     let mut credentials = scene.cloud.credentials().clone();
     credentials.private_key_pem = std::fs::read_to_string(state.join("oci/key.pem")).unwrap();
-    let signer = support::Signer::new(&credentials);
+    let signer = crate::support::Signer::new(&credentials);
     let host = running.endpoint.trim_start_matches("http://");
     let mut body = launch_body(name);
     body["metadata"] = serde_json::json!({"user_data": "aGVsbG8=", "role-name": "compute"});

@@ -1,13 +1,11 @@
 //! What the cloud refuses, and what it forgets on purpose: tokens, limits, faults, wrong keys.
 
-mod support;
-
+use crate::support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, escaped, launch_body};
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::RsaKeyPair;
 use cloud_sim::{Capacity, Fault, Limit, Mismatch, Rule, Settings, Throttle};
 use serde_json::json;
 use std::time::{Duration, SystemTime};
-use support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, escaped, launch_body};
 
 const LIST: &str = "/20160918/instances?compartmentId=ocid1.compartment.oc1..aaaacomp";
 
@@ -15,7 +13,7 @@ const LIST: &str = "/20160918/instances?compartmentId=ocid1.compartment.oc1..aaa
 async fn retry_tokens() {
     let scene = Scene::frozen().await;
     let body = launch_body("n1");
-    let id = |answer: support::Answered| answer.ok().json()["id"].clone();
+    let id = |answer: crate::support::Answered| answer.ok().json()["id"].clone();
     let first = scene.launch_with(Some("t1"), &body).await.ok();
     let again = scene.launch_with(Some("t1"), &body).await.ok();
     for header in ["etag", "opc-work-request-id"] {

@@ -1,20 +1,11 @@
 //! What the SDK sent for each recorded operation is accepted, with the status and the fields of
 //! the recording.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "helpers of tests"
-)]
-
-mod support;
-
+use crate::support::{Answered, Scene, launch_body};
 use cloud_sim::{Fault, Rule, Settings, State};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use support::{Answered, Scene, launch_body};
 
 /// What has to be so before a recording can be replayed.
 enum Before {
@@ -166,8 +157,10 @@ async fn in_state(scene: &Scene, state: State) -> (String, String) {
     let id = scene.launch("c1-compute-0001").await;
     scene.launch("c1-compute-0001").await;
     scene.advance(10);
-    let attachments =
-        format!("/20160918/vnicAttachments?compartmentId={}&instanceId={id}", support::COMPARTMENT);
+    let attachments = format!(
+        "/20160918/vnicAttachments?compartmentId={}&instanceId={id}",
+        crate::support::COMPARTMENT
+    );
     let attachments = scene.get(&attachments).await.ok().json();
     scene.cloud.admin().set_state(&id, state).unwrap();
     (id, attachments[0]["vnicId"].as_str().unwrap().to_owned())
@@ -248,10 +241,11 @@ async fn replay(path: &Path) {
     let scene = Scene::new(settings).await;
     let mut ids = prepare(&scene, name, &exchanges[0]).await;
     if name.starts_with("10") {
-        let first = format!("/20160918/instances?compartmentId={}&limit=2", support::COMPARTMENT);
+        let first =
+            format!("/20160918/instances?compartmentId={}&limit=2", crate::support::COMPARTMENT);
         let first = scene.get(&first);
         let next = first.await.ok().header("opc-next-page").unwrap();
-        ids.insert("Mg%3D%3D".to_owned(), support::escaped(&next));
+        ids.insert("Mg%3D%3D".to_owned(), crate::support::escaped(&next));
     }
     if name.starts_with("33") {
         let before = path.with_file_name("32-CreateInstanceConfiguration.json");

@@ -1,13 +1,9 @@
 //! What a cloud remembers when it is started again on the same state.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
-
-mod support;
-
+use crate::support::{COMPARTMENT, IMAGE, SUBNET, Scene, escaped, launch_body};
 use cloud_sim::{Settings, Timing};
 use serde_json::{Value, json};
 use std::io::Write as _;
-use support::{COMPARTMENT, IMAGE, SUBNET, Scene, escaped, launch_body};
 use tempfile::TempDir;
 
 async fn images(scene: &Scene) -> Vec<String> {

@@ -1,11 +1,9 @@
 //! Rules and bounds that are misspelt, by which a test would pass for nothing.
 
-mod support;
-
+use crate::support::Scene;
 use cloud_sim::{Cloud, Limit, Mismatch, Settings, Shape};
 use serde_json::{Value, json};
 use std::time::Duration;
-use support::Scene;
 
 /// What the admin side is told, as method, path and body, and the word that the refusal names.
 const MISSPELT: [(&str, &str, &str, &str); 18] = [

@@ -1,9 +1,7 @@
 //! VNICs, looked up by what a caller knows of them.
 
-mod support;
-
+use crate::support::{COMPARTMENT, SUBNET, Scene};
 use serde_json::Value;
-use support::{COMPARTMENT, SUBNET, Scene};
 
 async fn attachments(scene: &Scene, query: &str) -> Vec<Value> {
     let target = format!("/20160918/vnicAttachments?compartmentId={COMPARTMENT}&{query}");

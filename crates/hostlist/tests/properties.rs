@@ -1,7 +1,5 @@
 //! What must hold for every list.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use hostlist::{Dialect, Hostlist, Parser};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -3,8 +3,6 @@
 //! `data/truth.json` holds chosen expressions, `data/fuzz.jsonl` random ones; rows with a `note` are
 //! Slurm's own defects.
 
-#![expect(clippy::indexing_slicing, clippy::print_stdout, reason = "helpers of tests")]
-
 use hostlist::{Dialect, Hostlist, Parser};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

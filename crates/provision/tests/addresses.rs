@@ -1,11 +1,7 @@
 //! A cloud that lists instances without their addresses, as OCI does.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::Settings;
-use common::{Bed, conf, groups, names, node};
 use provision::plan::FindingKind;
 use provision::run;
 use slurmctl::{Controller as _, NodeAddress};

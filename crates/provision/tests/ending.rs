@@ -1,15 +1,11 @@
 //! What is ended, and what is left alone.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{Capability, Provider as _};
 use cloud_core::{
     ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, ShapeName, Zone,
 };
-use common::{Bed, conf, groups, names, node};
 use provision::exec::Cancel;
 use provision::state::Launch;
 use provision::{Cause, Fallback, Identity, Outcome, run};

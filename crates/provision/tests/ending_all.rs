@@ -1,12 +1,8 @@
 //! The end of everything.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, names, node};
 use cloud_core::memory::{Settings, Span};
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
-use common::{Bed, names, node};
 use provision::{Outcome, run};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

@@ -1,7 +1,5 @@
 //! Which nodes that are always there slurmctld would stop, by what others wrote.
 
-#![expect(clippy::unwrap_used, reason = "a test may")]
-
 use provision::plan::node_section;
 use slurmconf::{Cluster, Config, Document, Limits, Shapes, SlurmVersion, generate};
 

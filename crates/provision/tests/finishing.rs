@@ -1,12 +1,8 @@
 //! slurm.conf with other nodes, and what follows from that.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, groups, names, node};
 use cloud_core::Operation;
 use cloud_core::memory::Trouble;
-use common::{Bed, groups, names, node};
 use hostlist::Hostlist;
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
 use provision::{Outcome, Report, run};

@@ -1,5 +1,4 @@
 //! Every rule of the linter catches the bug it is there for.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;

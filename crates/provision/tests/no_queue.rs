@@ -1,12 +1,8 @@
 //! A slurmctld that tells of its nodes, and not of its jobs, as with a queue that is too long for squeue's time.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use async_trait::async_trait;
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
-use common::{Bed, conf, groups, names, node};
 use hostlist::Hostlist;
 use provision::plan::{RebuildOptions, Target};
 use provision::run::{self, Run};

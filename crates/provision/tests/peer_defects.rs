@@ -1,12 +1,8 @@
 //! What went wrong with others: a test for each, named after it.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::Trouble;
 use cloud_core::{ErrorKind, ImageId, InstanceState, Operation, ShapeName, Zone};
-use common::{Bed, conf, groups, names, node};
 use hostlist::Hostlist;
 use provision::plan::{
     FindingKind, Finish, Gaps, RebuildOptions, Resize, Rollout, Target, reconcile,

@@ -1,11 +1,8 @@
 //! Printed plans: each file of `tests/plans` has a world and a request above the line, and the plan below.
 //!
-//! `PLANS=write cargo test -p provision --test plans` writes the plans anew; read what changed before it is kept.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
+//! `PLANS=write cargo test -p provision --test it plans::` writes the plans anew; read what changed before it is kept.
 
-mod scenario;
-
-use scenario::Scenario;
+use crate::scenario::Scenario;
 use std::{
     env, fs,
     path::{Path, PathBuf},

@@ -1,7 +1,5 @@
 //! One state directory, and processes that contend for it, or are killed.
 
-#![expect(clippy::unwrap_used, reason = "a test may")]
-
 use hostlist::NodeName;
 use provision::state::{Document, Launch, NodeLock, NodeRecord, State as _, StateDir};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -22,7 +20,7 @@ fn n1() -> NodeName {
 /// This very program as another process, which does one of the two things below.
 fn child(directory: &Path, what: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", what, "--ignored", "--nocapture"])
+        .args(["--exact", &format!("processes::{what}"), "--ignored", "--nocapture"])
         .env(DIRECTORY, directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,17 +1,10 @@
 //! Whatever the world is like, plans are sound, the same twice, and touch nobody else's instances.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a helper that fails fails its test"
-)]
 
-mod random;
-
+use crate::random::Chance;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use proptest::prelude::*;
 use provision::plan::{self, Plan, Step, lint};
-use random::Chance;
 use std::collections::BTreeSet;
 
 /// Every planner's plan for this world and request.
@@ -29,7 +22,7 @@ fn plans(chance: &Chance, world: provision::World<'_>) -> Vec<Plan> {
         plan::reconcile(&chance.sightings(), world).0,
     ];
     plans.extend(plan::rollout(&chance.rollout(), world));
-    let document = random::document();
+    let document = crate::random::document();
     let groups = chance.groups_to_resize();
     plans.push(plan::resize(&chance.resize(&document, &groups), world));
     let cluster = chance.cluster();
@@ -41,7 +34,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_plan_is_sound_and_the_same_twice(chance in random::chance()) {
+    fn every_plan_is_sound_and_the_same_twice(chance in crate::random::chance()) {
         chance.look(|world| {
             let all = plans(&chance, world);
             prop_assert!(all.len() >= 10);
@@ -66,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn every_asked_node_has_an_outcome(chance in random::chance()) {
+    fn every_asked_node_has_an_outcome(chance in crate::random::chance()) {
         chance.look(|world| {
             let nodes = chance.asked();
             let named = |plan: &Plan| plan.steps().flat_map(Step::nodes).cloned().collect();
@@ -85,7 +78,7 @@ proptest! {
 
     /// Two runs are needed before anything is ended, and complete listings.
     #[test]
-    fn nothing_is_ended_at_first_sight(chance in random::chance()) {
+    fn nothing_is_ended_at_first_sight(chance in crate::random::chance()) {
         chance.look(|world| {
             let (plan, seen) = plan::reconcile(&plan::Sightings::default(), world);
             let asleep = |node: &NodeName| {
@@ -109,7 +102,7 @@ proptest! {
 
     /// However often it was seen, and whatever became of its machine.
     #[test]
-    fn reconciliation_does_nothing_to_a_node_that_slurm_reboots(chance in random::chance()) {
+    fn reconciliation_does_nothing_to_a_node_that_slurm_reboots(chance in crate::random::chance()) {
         chance.look(|world| {
             let (plan, _) = plan::reconcile(&chance.sightings(), world);
             for node in plan.steps().flat_map(Step::nodes) {
@@ -122,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn hosts_keep_every_other_byte_and_settle(old in proptest::collection::vec(any::<u8>(), 0..200), chance in random::chance()) {
+    fn hosts_keep_every_other_byte_and_settle(old in proptest::collection::vec(any::<u8>(), 0..200), chance in crate::random::chance()) {
         chance.look(|world| {
             let machines = plan::machines(world);
             let Ok(new) = plan::hosts(&old, &machines, None) else {

@@ -1,14 +1,10 @@
 //! Nodes that are to be rebuilt for a job with `--reboot`, and are not.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::Trouble;
 use cloud_core::{
     ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
-use common::{Bed, conf, groups, names, node};
 use provision::plan::{RebuildOptions, Target};
 use provision::{Outcome, Report, run};
 use slurmconf::SlurmVersion;

@@ -1,15 +1,11 @@
 //! Machines that get another image, or a reboot.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{
     ErrorKind, Image, ImageId, ImageName, Instance, InstanceId, InstanceName, InstanceSpec,
     Operation, Provider as _, ShapeName, Tags,
 };
-use common::{Bed, conf, groups, names, node};
 use provision::plan::{RebuildOptions, Rollout, Target, Vars};
 use provision::{Cause, Outcome, RebuildHow, Report, run};
 use slurmctl::memory::{Call, JobSpec};

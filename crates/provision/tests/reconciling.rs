@@ -1,14 +1,10 @@
 //! What a reconcile puts right, and what it says when it cannot.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::Trouble;
 use cloud_core::{
     ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
-use common::{Bed, conf, groups, names, node};
 use provision::exec::Cancel;
 use provision::state::StateDir;
 use provision::{Cause, Outcome, Report, run};

@@ -1,12 +1,8 @@
 //! How much is asked of the cloud, and how fast it answers Slurm.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, groups, names};
 use cloud_core::memory::{Outcome as Answer, Settings, Trouble};
 use cloud_core::{ErrorKind, Operation, ShapeName, Zone};
-use common::{Bed, groups, names};
 use provision::{Cause, Fallback, Outcome, run};
 use slurmctl::JobState;
 use slurmctl::memory::Call;

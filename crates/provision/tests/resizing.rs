@@ -1,12 +1,8 @@
 //! A resize and the jobs that it waits for.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, names, node};
 use cloud_core::memory::Trouble;
 use cloud_core::{ErrorKind, InstanceState, Operation};
-use common::{Bed, names, node};
 use provision::exec::Cancel;
 use provision::plan::{Gaps, GroupSize, Resize};
 use provision::state::NodeLock;

@@ -1,12 +1,8 @@
 //! What is left when a run is killed, cancelled, or not obeyed.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::{Settings, Trouble};
 use cloud_core::{Capability, ErrorKind, Operation};
-use common::{Bed, groups, names, node};
 use provision::exec::Cancel;
 use provision::plan::{Gaps, GroupSize, JobGroup, Resize};
 use provision::state::{Document, Event, EventKind, NodeRecord, State, StateDir};

@@ -1,12 +1,8 @@
 //! Nodes that never came up, and rest.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::{Settings, Span};
 use cloud_core::{InstanceState, Provider as _, ShapeName, Zone};
-use common::{Bed, groups, names, node};
 use hostlist::NodeName;
 use provision::state::{Document, Event, MemoryState, NodeLock, Result, State};
 use provision::{Cause, Outcome, run};

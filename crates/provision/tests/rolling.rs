@@ -1,11 +1,7 @@
 //! Batches of a rollout.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, names, node};
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
-use common::{Bed, conf, names, node};
 use provision::exec::Cancel;
 use provision::plan::Rollout;
 use provision::{Outcome, Report, run};

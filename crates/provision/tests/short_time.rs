@@ -1,12 +1,8 @@
 //! Launches without an answer, by runs that have less time than it takes to be sure of them.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, names, node};
 use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{ErrorKind, Operation, Zone};
-use common::{Bed, conf, names, node};
 use provision::{Fallback, Outcome, Report, run};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

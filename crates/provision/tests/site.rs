@@ -1,5 +1,4 @@
 //! What a launch asks for, and what never shows.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Secret, Tags, Zone};
 use hostlist::NodeName;

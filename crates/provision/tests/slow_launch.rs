@@ -1,16 +1,12 @@
 //! A cloud that is still at work on a launch when nobody waits for its answer any more.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, groups, names, node};
 use async_trait::async_trait;
 use cloud_core::memory::{MemoryCloud, Settings, Trouble};
 use cloud_core::{
     Capabilities, Capability, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec,
     Operation, Provider, Reboot, Result,
 };
-use common::{Bed, groups, names, node};
 use provision::Outcome;
 use provision::plan::JobGroup;
 use provision::run::{self, Run};

@@ -1,12 +1,8 @@
 //! What Slurm is told when a start ends, and does not answer just then.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::Trouble;
 use cloud_core::{ErrorKind, Operation};
-use common::{Bed, groups, names, node};
 use provision::{Outcome, run};
 use slurmctl::JobState;
 use slurmctl::memory::{Call, JobSpec, Registration};

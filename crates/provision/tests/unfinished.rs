@@ -1,10 +1,6 @@
 //! A finish that ends before it is done, and what the next one makes of it.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
-use common::Bed;
+use crate::common::Bed;
 use provision::exec::Cancel;
 use provision::plan::Finish;
 use provision::{Report, run};

@@ -1,14 +1,10 @@
 //! Launches whose token another launch has used up, and launches in doubt beside a machine on its way out.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, names, node};
 use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{
     ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
-use common::{Bed, names, node};
 use provision::state::MemoryState;
 use provision::{Outcome, run};
 use std::time::Duration;

@@ -1,12 +1,8 @@
 //! Who waits for whom, and for how long.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may")]
-
-mod common;
-
+use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::{Settings, Span, Trouble};
 use cloud_core::{ErrorKind, InstanceState, Operation, Provider as _};
-use common::{Bed, conf, groups, names, node};
 use provision::state::StateDir;
 use provision::{Outcome, Stopped, run};
 use slurmctl::Controller as _;

@@ -1,5 +1,4 @@
 //! What changed, and what slurmctld needs for it.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use Action::{Nothing, Reconfigure, Restart};
 use slurmconf::{Action, Change, Changes, Config, SlurmVersion, diff};

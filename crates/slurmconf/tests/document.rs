@@ -1,5 +1,4 @@
 //! Round trips: on files as people write them, and on anything at all.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use proptest::prelude::*;
 use slurmconf::{Config, Document, Markers, Problem, SlurmVersion, Statement};

@@ -1,5 +1,4 @@
 //! Generated text in its three styles, and that it reads back as the nodes it was made from.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use proptest::prelude::*;
 use slurmconf::{

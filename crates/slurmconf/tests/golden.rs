@@ -1,9 +1,4 @@
 //! The reference outputs of Cluster in the Cloud, whose files and nodes operators bring along.
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a helper that fails fails its test"
-)]
 
 use serde_json::Value;
 use slurmconf::{

@@ -1,5 +1,4 @@
 //! Types that print themselves as lines, and read lines back as themselves.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use proptest::{option, prelude::*};
 use slurmconf::{

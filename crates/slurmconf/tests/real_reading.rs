@@ -1,5 +1,4 @@
 //! Lines of every kind of disorder: refused here if and only if Slurm refuses them.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use slurm_testbed::Release;

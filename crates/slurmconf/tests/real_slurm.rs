@@ -1,14 +1,6 @@
 //! What this crate writes and reads, judged by real slurmctlds.
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a helper that fails fails its test"
-)]
 
-mod common;
-
-use common::{Testbed, wait};
+use crate::common::{Testbed, wait};
 use hostlist::Hostlist;
 use slurm_testbed::Release;
 use slurmconf::{

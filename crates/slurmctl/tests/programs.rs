@@ -1,7 +1,5 @@
 //! How Slurm's programs are run, with programs of our own in their place.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use slurmconf::SlurmVersion;
 use slurmctl::{Controller as _, ErrorKind, NodeAddress, Programs, Scontrol, ScontrolConfig};
 use std::{

@@ -1,7 +1,5 @@
 //! Resume files of three versions, and what is none.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use hostlist::Hostlist;
 use proptest::prelude::*;
 use serde_json::Value;

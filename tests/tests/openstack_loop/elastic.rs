@@ -1,8 +1,6 @@
 //! sbatch, nodes come, the job runs on all of them, nodes go.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
-use crate::steps::{part, runs_on};
+use crate::openstack_loop::steps::{part, runs_on};
 use e2e::{Addresses, Cluster, OpenStack, alone};
 use std::collections::BTreeMap;
 use std::fs;

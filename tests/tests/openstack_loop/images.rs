@@ -1,8 +1,6 @@
 //! Elastic nodes get another image, or a reboot, while jobs run.
 
-#![expect(clippy::panic, reason = "helpers of tests")]
-
-use crate::steps::{
+use crate::openstack_loop::steps::{
     ask_reboot, back, booted, completes, configure, expect, name, part, reboot, runs_on,
 };
 use e2e::{Cluster, Machine, OpenStack, USUAL, alone};

@@ -1,6 +1,6 @@
 //! Nodes that are always there, and nodes that reboot themselves.
 
-use crate::steps::{completes, configure, expect, part, reboot};
+use crate::openstack_loop::steps::{completes, configure, expect, part, reboot};
 use e2e::{Cluster, OpenStack, RebuildJobs, USUAL, alone};
 
 const LIMITS: &str = "standard: {shape: m1.tiny, min: 2, max: 2, partition: standard}

@@ -1,7 +1,7 @@
 //! What the client tells the pacer, and how long it waits for it.
 
-use crate::server::{Server, Step};
-use crate::{config, request};
+use crate::loopback::server::{Server, Step};
+use crate::loopback::{config, request};
 use cloud_core::ErrorKind;
 use cloud_core::http::{Client, Config, Method, Retry, Unsigned, by_status};
 use cloud_core::pace::{Lane, Pace, Pacer};

@@ -1,7 +1,7 @@
 //! Through a proxy, and around it.
 
-use crate::server::{Server, Step};
-use crate::{client, config, request, send_by, witness};
+use crate::loopback::server::{Server, Step};
+use crate::loopback::{client, config, request, send_by, witness};
 use cloud_core::http::{Method, Proxies, Request, Url};
 use cloud_core::{ErrorKind, Operation, Secret};
 use std::process::Command;
@@ -51,7 +51,7 @@ async fn hosts_in_no_proxy_are_reached_directly() {
 #[test]
 fn the_environment_is_not_read() {
     let mut child = Command::new(std::env::current_exe().expect("this program"));
-    child.args(["--exact", "a_plain_exchange"]);
+    child.args(["--exact", "loopback::a_plain_exchange"]);
     for name in ["http_proxy", "https_proxy", "all_proxy"] {
         child.env(name, "http://127.0.0.1:1").env(name.to_uppercase(), "http://127.0.0.1:1");
     }

@@ -1,7 +1,7 @@
 //! Whatever a server does, a request is not carried out twice that must not be.
 
-use crate::server::{Server, Step};
-use crate::{client, config, request, send_by};
+use crate::loopback::server::{Server, Step};
+use crate::loopback::{client, config, request, send_by};
 use cloud_core::ErrorKind;
 use cloud_core::http::{Effect, Method};
 use proptest::prelude::*;

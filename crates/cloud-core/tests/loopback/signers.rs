@@ -1,7 +1,7 @@
 //! Signers, and what can go wrong with them.
 
-use crate::server::{Server, Step};
-use crate::{config, pacer, request, witness};
+use crate::loopback::server::{Server, Step};
+use crate::loopback::{config, pacer, request, witness};
 use cloud_core::http::{
     Authorize, Client, Effect, HeaderName, Method, Outgoing, Request, Unsigned, by_status,
 };

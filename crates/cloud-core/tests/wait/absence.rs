@@ -1,6 +1,6 @@
 //! Who is missing in a listing, and what that means.
 
-use crate::{launch, listings, ours, poll, reached};
+use crate::wait::{launch, listings, ours, poll, reached};
 use cloud_core::memory::{MemoryCloud, Settings, Span, Trouble};
 use cloud_core::{InstanceId, Operation, Poll, Provider as _, ProviderExt as _, WaitOutcome};
 use std::time::Duration;

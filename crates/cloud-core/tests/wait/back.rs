@@ -1,6 +1,6 @@
 //! Waiting for those who come back after a rebuild or a reboot.
 
-use crate::{launch, poll, reached};
+use crate::wait::{launch, poll, reached};
 use cloud_core::memory::{MemoryCloud, Settings, Span, Trouble};
 use cloud_core::{
     ErrorKind, ImageId, InstanceState, Operation, Poll, Provider as _, ProviderExt as _, Reboot,

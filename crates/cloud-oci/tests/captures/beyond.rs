@@ -1,9 +1,9 @@
 //! What the captures do not show.
 
-use crate::bare_site;
-use crate::listings::page;
-use crate::recorder::Answer;
-use crate::stage::{COMPARTMENT, Stage};
+use crate::captures::bare_site;
+use crate::captures::listings::page;
+use crate::captures::recorder::Answer;
+use crate::captures::stage::{COMPARTMENT, Stage};
 use cloud_core::{
     ErrorKind, ImageFilter, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
     InstanceSpec, InstanceState, LaunchToken, Poll, Provider as _, ProviderExt as _, ShapeName,

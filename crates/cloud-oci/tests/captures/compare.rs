@@ -1,6 +1,6 @@
 //! A request of ours beside the one that Oracle's SDK sent for the same.
 
-use crate::recorder::Asked;
+use crate::captures::recorder::Asked;
 use cloud_oci::PrivateKey;
 use cloud_oci::sign::sha256;
 use serde_json::Value;

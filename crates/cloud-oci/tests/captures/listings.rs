@@ -1,8 +1,8 @@
 //! Listings that the captures do not show: odd pages, and what their order means.
 
-use crate::beyond::{found, instance, with};
-use crate::recorder::Answer;
-use crate::stage::Stage;
+use crate::captures::beyond::{found, instance, with};
+use crate::captures::recorder::Answer;
+use crate::captures::stage::Stage;
 use cloud_core::{ErrorKind, ImageFilter, InstanceFilter, Provider as _};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! A provider that talks to the recorder, and the captures.
 
-use crate::compare::{Differences, compare};
-use crate::recorder::{Answer, Asked, Recorder};
+use crate::captures::compare::{Differences, compare};
+use crate::captures::recorder::{Answer, Asked, Recorder};
 use cloud_core::http::Retry;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{InstanceId, Secret, http};

@@ -1,6 +1,6 @@
 //! What is wrong is told in one sentence with place and remedy.
 
-use crate::world::{FINGERPRINT, TENANCY, USER, World, profile};
+use crate::config::world::{FINGERPRINT, TENANCY, USER, World, profile};
 use cloud_oci::{Config, File, Sources, Wish};
 use std::collections::BTreeMap;
 use std::io;

@@ -1,6 +1,6 @@
 //! The cases that every cloud has to pass.
 
-use crate::stage::SimStage;
+use crate::sim::stage::SimStage;
 use cloud_core::conformance::{CASES, Verdict};
 use cloud_sim::Settings;
 

@@ -1,6 +1,6 @@
 //! Answers that are lost, and programs that are started again: one instance, not two, not none.
 
-use crate::stage::{SimStage, http, pacer, spec};
+use crate::sim::stage::{SimStage, http, pacer, spec};
 use cloud_core::conformance::Stage as _;
 use cloud_core::http::Retry;
 use cloud_core::{

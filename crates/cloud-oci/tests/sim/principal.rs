@@ -1,6 +1,6 @@
 //! Instance principals: the exchange, its end, and its rejection in the middle of a run.
 
-use crate::stage::{SimStage, http, pacer};
+use crate::sim::stage::{SimStage, http, pacer};
 use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
 use cloud_oci::{Clock, Config, Credentials, Oci};
 use cloud_sim::{Fault, Rule, Settings};

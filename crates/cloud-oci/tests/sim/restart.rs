@@ -1,6 +1,6 @@
 //! A launch by one process that is killed, and the same launch by another.
 
-use crate::stage::{SimStage, http, pacer, spec};
+use crate::sim::stage::{SimStage, http, pacer, spec};
 use cloud_core::{LaunchToken, Provider as _, SubnetId};
 use cloud_oci::{Clock, Config, Oci, Site, Sources, Wish};
 use cloud_sim::{Fault, Rule, Settings};
@@ -16,7 +16,7 @@ const CONFIG: &str = "CLOUD_OCI_TEST_CONFIG";
 /// This very program as another process, which launches.
 fn launching(stage: &SimStage, config: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program has a path"))
-        .args(["--exact", "restart::launches", "--ignored", "--nocapture"])
+        .args(["--exact", "sim::restart::launches", "--ignored", "--nocapture"])
         .env(ENDPOINT, stage.cloud.endpoint())
         .env(CONFIG, config)
         .stdout(Stdio::piped())

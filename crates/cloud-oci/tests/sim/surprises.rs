@@ -1,6 +1,6 @@
 //! What OCI does that one would not expect.
 
-use crate::stage::{SimStage, http, pacer, spec};
+use crate::sim::stage::{SimStage, http, pacer, spec};
 use cloud_core::conformance::Stage as _;
 use cloud_core::{
     ErrorKind, InstanceFilter, InstanceId, InstanceState, Provider as _, ProviderExt as _, Secret,

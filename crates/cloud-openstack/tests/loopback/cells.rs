@@ -1,6 +1,6 @@
 //! Servers of a cell that is down.
 
-use crate::fake::{Fake, IMAGE, SERVER, id, nothing, server};
+use crate::loopback::fake::{Fake, IMAGE, SERVER, id, nothing, server};
 use cloud_core::{ErrorKind, ImageId, InstanceFilter, InstanceId, Provider as _};
 use serde_json::{Value, json};
 

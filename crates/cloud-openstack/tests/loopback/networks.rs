@@ -1,6 +1,6 @@
 //! Which of a server's addresses counts, and a Neutron that cannot tell.
 
-use crate::fake::{Fake, NETWORK, PORT, SILENCE, id, nothing, with_networks};
+use crate::loopback::fake::{Fake, NETWORK, PORT, SILENCE, id, nothing, with_networks};
 use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
 use cloud_openstack::{Nic, OwnName};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Catalogs that name no version of Nova, or the one from before microversions.
 
-use crate::fake::{Asked, Fake, by_token, id, nothing, server, token_with};
+use crate::loopback::fake::{Asked, Fake, by_token, id, nothing, server, token_with};
 use cloud_core::Provider as _;
 use cloud_openstack::LaunchOptions;
 use serde_json::{Value, json};

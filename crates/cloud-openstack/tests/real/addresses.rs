@@ -1,8 +1,8 @@
 //! Addresses of servers on two networks, of which an id says which counts.
 
-use crate::cloud::{connect, settings, through};
-use crate::scenarios::{Scene, of_cluster};
-use crate::stage::poll;
+use crate::real::cloud::{connect, settings, through};
+use crate::real::scenarios::{Scene, of_cluster};
+use crate::real::stage::poll;
 use cloud_core::{InstanceId, Provider as _, ProviderExt as _, WaitOutcome};
 use cloud_openstack::Nic;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! A real OpenStack for the time of a test, and ways to speak to it past the crate under test.
 
-use crate::proxy::Proxy;
+use crate::real::proxy::Proxy;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_openstack::{
     Config, Error, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources,

@@ -1,7 +1,7 @@
 //! Servers from before us, which have the mark and not all of our tags.
 
-use crate::cloud::{connect, settings, through};
-use crate::scenarios::Scene;
+use crate::real::cloud::{connect, settings, through};
+use crate::real::scenarios::Scene;
 use cloud_core::{InstanceFilter, Provider as _, Tags};
 use cloud_openstack::Mark;
 

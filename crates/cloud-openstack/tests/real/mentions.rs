@@ -1,7 +1,7 @@
 //! What launches mention, looked for before there is one.
 
-use crate::cloud::{connect, settings, through};
-use crate::scenarios::Scene;
+use crate::real::cloud::{connect, settings, through};
+use crate::real::scenarios::Scene;
 use cloud_openstack::{LaunchOptions, Mention, Nic, OwnName};
 
 async fn looked_for(

@@ -1,6 +1,6 @@
 //! Stands between us and the cloud: counts what goes by, and loses or refuses what it is told to.
 
-use crate::cloud::Cloud;
+use crate::real::cloud::Cloud;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,11 +1,11 @@
 //! What a real OpenStack does that no suite for all clouds can ask about.
 
-pub(crate) use crate::addresses::addresses_of_many_are_looked_for_among_ours;
-use crate::cloud::{Caller, Cloud, PATIENCE, connect, settings, through, until};
-pub(crate) use crate::marked::servers_with_the_mark_alone_are_listed;
-pub(crate) use crate::mentions::what_launches_mention_is_looked_for;
-use crate::proxy::{Proxy, Seen};
-use crate::stage::poll;
+pub(crate) use crate::real::addresses::addresses_of_many_are_looked_for_among_ours;
+use crate::real::cloud::{Caller, Cloud, PATIENCE, connect, settings, through, until};
+pub(crate) use crate::real::marked::servers_with_the_mark_alone_are_listed;
+pub(crate) use crate::real::mentions::what_launches_mention_is_looked_for;
+use crate::real::proxy::{Proxy, Seen};
+use crate::real::stage::poll;
 use cloud_core::{
     ErrorKind, Fault, ImageFilter, ImageId, ImageName, Instance, InstanceFilter, InstanceId,
     InstanceName, InstanceSpec, InstanceState, Provider, ProviderExt as _, Secret, ShapeName, Tags,

@@ -1,7 +1,7 @@
 //! The stage of the conformance suite on a real OpenStack.
 
-use crate::cloud::{Caller, Cloud, PATIENCE, until};
-use crate::proxy::{Proxy, Trouble};
+use crate::real::cloud::{Caller, Cloud, PATIENCE, until};
+use crate::real::proxy::{Proxy, Trouble};
 use async_trait::async_trait;
 use cloud_core::conformance::{Scene, Stage};
 use cloud_core::{ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, ShapeName};

@@ -1,13 +1,5 @@
 //! A client that signs as the SDK does, and speaks plain HTTP.
 
-#![allow(
-    clippy::allow_attributes,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    dead_code,
-    reason = "each test file uses a part of these helpers"
-)]
-
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};

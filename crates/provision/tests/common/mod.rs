@@ -1,7 +1,5 @@
 //! A cloud, a controller and a cluster in memory, for tests of whole runs.
 
-#![expect(dead_code, reason = "not every test needs all of it")]
-
 use cloud_core::memory::{MemoryCloud, Outcome, Settings as CloudSettings};
 use cloud_core::{ImageId, Instance, Operation, Provider};
 use hostlist::{Hostlist, NodeName};

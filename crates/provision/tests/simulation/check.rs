@@ -1,6 +1,6 @@
 //! What must hold in the end.
 
-use crate::env::Env;
+use crate::simulation::env::Env;
 use cloud_core::Instance;
 use slurmctl::{JobState, Node};
 

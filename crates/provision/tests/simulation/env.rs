@@ -1,8 +1,8 @@
 //! The stage: a cloud, a controller and a cluster, all of them made from a seed.
 
-use crate::judge::Judge;
-use crate::line::Line;
-use crate::wire::Wire;
+use crate::simulation::judge::Judge;
+use crate::simulation::line::Line;
+use crate::simulation::wire::Wire;
 use cloud_core::memory::{MemoryCloud, Settings as CloudSettings, Span, Throttle, Trouble};
 use cloud_core::{
     Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Operation, Provider,

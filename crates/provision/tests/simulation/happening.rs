@@ -1,7 +1,7 @@
 //! What happens to a cluster, besides what programs do.
 
-use crate::env::Env;
-use crate::world::Sim;
+use crate::simulation::env::Env;
+use crate::simulation::world::Sim;
 use cloud_core::InstanceState;
 use fastrand::Rng;
 use hostlist::Hostlist;

@@ -1,6 +1,6 @@
 //! A process that is killed: its future is dropped after so many waits.
 
-use crate::judge::{Judge, Who};
+use crate::simulation::judge::{Judge, Who};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

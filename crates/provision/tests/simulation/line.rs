@@ -1,6 +1,6 @@
 //! What is between programs and slurmctld.
 
-use crate::judge::Judge;
+use crate::simulation::judge::Judge;
 use async_trait::async_trait;
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;

@@ -1,8 +1,8 @@
 //! Bugs planted on purpose: each has to be caught by the invariant that it breaks.
 
-use crate::env::{Fault, Wrap};
-use crate::slips::{Slip, Slipping};
-use crate::{honest, simulate};
+use crate::simulation::env::{Fault, Wrap};
+use crate::simulation::slips::{Slip, Slipping};
+use crate::simulation::{honest, simulate};
 use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
 use cloud_core::{

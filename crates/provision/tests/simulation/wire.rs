@@ -1,7 +1,7 @@
 //! What is between programs and the cloud.
 
-use crate::judge::Judge;
-use crate::kill::Killable;
+use crate::simulation::judge::Judge;
+use crate::simulation::kill::Killable;
 use async_trait::async_trait;
 use cloud_core::{
     Capabilities, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec, Operation, Provider,

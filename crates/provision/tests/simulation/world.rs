@@ -1,10 +1,10 @@
 //! A cluster that lives: jobs come, machines boot, programs are called and killed, things break.
 
-use crate::check;
-use crate::env::{self, Env, Fault, Wrap};
-use crate::happening::{Happening, happenings};
-use crate::judge::Who;
-use crate::kill::Killable;
+use crate::simulation::check;
+use crate::simulation::env::{self, Env, Fault, Wrap};
+use crate::simulation::happening::{Happening, happenings};
+use crate::simulation::judge::Who;
+use crate::simulation::kill::Killable;
 use cloud_core::{Instance, InstanceState};
 use fastrand::Rng;
 use futures_util::future::BoxFuture;

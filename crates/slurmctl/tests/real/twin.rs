@@ -1,6 +1,6 @@
 //! The controller in memory and a real one do the same, step by step.
 
-use crate::testbed::{Guard, PATIENCE, Testbed};
+use crate::real::testbed::{Guard, PATIENCE, Testbed};
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
 use slurmctl::{

@@ -1,7 +1,5 @@
 //! Against real controllers of three versions.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
-
 mod testbed;
 mod twin;
 

@@ -8,9 +8,7 @@
 //! all has to come right without a hand.
 //!
 //! A seed that fails prints itself. It runs again, alone and exactly alike, and tells its life, with
-//! `SIMULATION_SEED=<seed> cargo test -p provision --test simulation -- --exact seeds_from_0`.
-
-#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may")]
+//! `SIMULATION_SEED=<seed> cargo test -p provision --test it -- --exact simulation::seeds_from_0`.
 
 mod check;
 mod env;
@@ -44,7 +42,7 @@ fn all(seeds: Range<u64>) {
     let seeds = only.map_or(seeds, |seed: u64| seed..seed + 1);
     for seed in seeds {
         if let Err(what) = simulate(seed, &honest()) {
-            let again = "cargo test -p provision --test simulation -- --exact seeds_from_0";
+            let again = "cargo test -p provision --test it -- --exact simulation::seeds_from_0";
             panic!("seed {seed}: {what}\nagain: SIMULATION_SEED={seed} {again}");
         }
     }

@@ -1,10 +1,4 @@
 //! The cloud in memory passes the suite, and no case passes a cloud that is wrong.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "helpers of tests stop at the first surprise"
-)]
 
 mod broken;
 mod stage;

@@ -1,9 +1,4 @@
 //! A cloud on loopback that answers what no real one can be made to.
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "helpers of tests stop at the first surprise"
-)]
 
 mod cells;
 mod fake;

@@ -1,7 +1,5 @@
 //! The controller in memory against Slurm's rules, one test a rule.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
-
 mod jobs;
 mod power;
 mod registration;

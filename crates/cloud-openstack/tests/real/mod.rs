@@ -2,13 +2,6 @@
 //!
 //! A cloud takes its time to start, so that one serves many scenarios. Each says how it went, and
 //! one that fails does not keep the others from being tried.
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "helpers of tests stop at the first surprise"
-)]
 
 mod addresses;
 mod cloud;

@@ -1,5 +1,4 @@
 //! Waiting for many instances with one listing.
-#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
 mod absence;
 mod back;

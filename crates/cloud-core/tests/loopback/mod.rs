@@ -1,5 +1,4 @@
 //! The HTTP client against a real socket: everything that goes wrong on the way to a cloud.
-#![expect(clippy::expect_used, reason = "helpers of tests stop at the first surprise")]
 
 mod paced;
 mod proxies;

@@ -1,5 +1,4 @@
 //! Configuration, good and bad.
-#![expect(clippy::expect_used, reason = "helpers of tests")]
 
 mod world;
 mod wrong;

@@ -2,8 +2,6 @@
 //!
 //! Many scenarios on each cloud, since it takes its time to start.
 
-#![expect(clippy::print_stdout, reason = "a line for each part, as they take long")]
-
 mod elastic;
 mod images;
 mod persistent;

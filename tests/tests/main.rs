@@ -1,0 +1,28 @@
+//! Whole-system scenarios, in one program.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "helpers of tests stop at the first surprise"
+)]
+
+mod capacity;
+mod demo;
+mod elastic_loop;
+mod finish_live;
+mod job_group;
+mod killed;
+mod layering;
+mod openstack_loop;
+mod power_actions;
+mod reboot;
+mod rebuild_jobs;
+mod rebuild_roll;
+mod reconcile;
+mod resize;
+mod resume_timeout;
+mod soak;
+mod stop_all;
+mod testbed;
