@@ -14,7 +14,7 @@ use hostlist::{Hostlist, NodeName};
 use nix::unistd::getuid;
 use provision::Site;
 use provision::exec::Files;
-use provision::run::Look;
+use provision::run::Observation;
 use provision::state::{MemoryState, State, StateDir, give_to_directory};
 use slurmconf::Config;
 use slurmctl::Controller as _;
@@ -372,7 +372,7 @@ impl Context {
     }
 
     /// Says what could not be seen, and the exit code that follows.
-    pub fn blind(&self, look: &Look) -> u8 {
+    pub fn blind(&self, look: &Observation) -> u8 {
         for warning in &look.warnings {
             self.warn(warning);
         }

@@ -9,7 +9,7 @@ use crate::process::{SOME_FAILED, WELL};
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
 use provision::plan::{Operation, Plan, Refusal, Step};
-use provision::run::{Look, Run};
+use provision::run::{Observation, Run};
 use provision::state::{Event, EventKind};
 use provision::{NodeReport, Report, Roster, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +132,7 @@ impl Context {
     }
 
     /// The same for a plan made by a look, with what the look did not see; the exit code is that of a run that does it.
-    pub fn preview(&self, common: &Common, plan: &Plan, look: &Look) -> u8 {
+    pub fn preview(&self, common: &Common, plan: &Plan, look: &Observation) -> u8 {
         let shown = self.show(common, plan);
         let unseen = self.blind(look);
         // Machines are ended whether slurmctld answers or not.

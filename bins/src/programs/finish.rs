@@ -170,7 +170,7 @@ async fn planned(
     let request = request(arguments, context, inputs);
     context
         .with_run(&arguments.common, async |run: &Run<'_>| {
-            let look = run.look().await;
+            let look = run.observe().await;
             let plan = plan::finish(&request, look.world(run));
             let plan = plan.map_err(|error| Trouble::from_error(&error))?;
             let section = change::section(&inputs.marked, Some(&inputs.cluster), &plan)?;

@@ -116,8 +116,8 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 
 async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Trouble> {
     let wanted = wanted(arguments, run)?;
-    let mut look = run.look().await;
-    run.look_up_addresses(&mut look).await;
+    let mut look = run.observe().await;
+    run.find_addresses(&mut look).await;
     let world = look.world(run);
     let asked: &[NodeName] = if arguments.nodes.is_some() { &wanted } else { &[] };
     let unknown = context.unknown(asked, world);

@@ -183,7 +183,7 @@ pub(super) async fn nodes(
             site.policies.deadline = site.policies.deadline.saturating_sub(begun.elapsed());
             let run = &Run { site: &site, ..run.clone() };
             if common.dry_run {
-                let look = run.look().await;
+                let look = run.observe().await;
                 let plan = plan::rebuild(&known, options, look.world(run));
                 let code = context.preview(common, &plan, &look);
                 for (node, why) in &failed {

@@ -87,7 +87,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     let code = context
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {
-                let look = run.look().await;
+                let look = run.observe().await;
                 let plan = if arguments.now { plan::stop_now } else { plan::stop };
                 let plan = plan(&names, look.world(run));
                 let left = plan
@@ -135,7 +135,7 @@ fn left_alone(context: &Context, report: &Report) -> bool {
 async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
     let common = &arguments.common;
     if common.dry_run || !arguments.force {
-        let look = run.look().await;
+        let look = run.observe().await;
         let plan = plan::stop_all(look.world(run));
         if common.dry_run {
             return context.preview(common, &plan, &look);

@@ -278,7 +278,7 @@ async fn one_server_that_may_not_be_seen_made_the_whole_listing_incomplete() {
         }
         let mut request = Rollout::new(ImageId::new("image-1"));
         request.named.insert(node("n1"), theirs);
-        let look = bed.run(async |run| run.look_at_rollout(&request).await).await;
+        let look = bed.run(async |run| run.observe_rollout(&request).await).await;
         assert_eq!(look.fleet.is_complete(), complete, "{kind:?}: {:?}", look.warnings);
         assert_eq!(look.warnings.len(), 1, "{:?}", look.warnings);
     }

@@ -106,7 +106,7 @@ async fn why_a_cloud_could_not_be_asked_was_lost_with_the_time() {
     let bed = Bed::new("n1");
     bed.cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Unavailable));
     bed.cloud.chance(Some(Operation::List), Trouble::Delay(Duration::from_hours(1)), 1.0);
-    let look = bed.run(async |run| run.look().await).await;
+    let look = bed.run(async |run| run.observe().await).await;
     assert!(!look.warnings.iter().any(|it| it.contains("no answer in time")), "{look:?}");
     assert!(look.warnings.iter().any(|it| it.contains("unavailable")), "{look:?}");
 }

@@ -13,7 +13,7 @@ use crate::wiring;
 use provision::Report;
 use provision::exec::Files;
 use provision::plan::{self, File, Finish, Plan, Refusal, Resize, Step};
-use provision::run::{self, Look, Run};
+use provision::run::{self, Observation, Run};
 use slurmconf::{Cluster, Document, Markers};
 use std::path::Path;
 
@@ -41,7 +41,7 @@ pub(in crate::programs) enum Aim<'a> {
 }
 
 impl Aim<'_> {
-    fn plan(&self, look: &Look, run: &Run<'_>) -> Result<Plan, Trouble> {
+    fn plan(&self, look: &Observation, run: &Run<'_>) -> Result<Plan, Trouble> {
         let plan = match self {
             Self::Finish { request, .. } => plan::finish(request, look.world(run)),
             Self::Limits(request) => plan::resize_to(request, look.world(run)),
@@ -78,7 +78,7 @@ impl Change<'_> {
         context.site.policies.files = hosts.is_some() || inventory.is_some();
         context
             .with_run(self.common, async |run: &Run<'_>| {
-                let look = run.look().await;
+                let look = run.observe().await;
                 let plan = self.aim.plan(&look, run)?;
                 if plan.is_idle() && plan.steps().next().is_none() {
                     return Ok(self.idle(&context, &plan));
@@ -142,7 +142,7 @@ impl Change<'_> {
 
     /// The exit code of a plan that is only shown, which is that of a run that does it: a slurmctld that is yet to be
     /// started hides nothing from `finish`.
-    fn seen(&self, context: &Context, look: &Look, plan: &Plan) -> u8 {
+    fn seen(&self, context: &Context, look: &Observation, plan: &Plan) -> u8 {
         match self.aim {
             Aim::Finish { .. } if !in_use(plan).is_empty() => WRONG,
             _ if fails(plan) => SOME_FAILED,

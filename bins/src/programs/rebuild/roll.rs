@@ -42,7 +42,7 @@ pub(super) async fn submit(
                 memory.forget(&request).map_err(Trouble::new)?;
             }
             let code = if common.dry_run {
-                let look = run.look_at_rollout(&request).await;
+                let look = run.observe_rollout(&request).await;
                 let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
                 context.preview(common, &plan, &look)
             } else {
@@ -98,7 +98,7 @@ impl Drive<'_> {
         let mut report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
         loop {
             self.keep(request);
-            let look = run.look_at_rollout(request).await;
+            let look = run.observe_rollout(request).await;
             let blind = is_blind(look.slurm.is_some(), look.fleet.is_complete());
             let Ok(progress) = plan::rollout_progress(request, look.world(run)) else {
                 return Ok(self.context.tell(self.common, &report).max(SOME_FAILED));

@@ -44,7 +44,7 @@ pub(super) async fn make(
     };
     context
         .with_run(common, async |run: &Run<'_>| {
-            let look = run.look().await;
+            let look = run.observe().await;
             let here = look.fleet.standing(node).here;
             if !look.fleet.is_complete() && here.is_empty() {
                 return Ok(context.blind(&look));

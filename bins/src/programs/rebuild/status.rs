@@ -13,7 +13,7 @@ use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
 use provision::World;
 use provision::plan::{Rollout, Target};
-use provision::run::{Look, Run};
+use provision::run::{Observation, Run};
 use serde_json::json;
 
 /// Which image each node has, and which it should have.
@@ -79,7 +79,7 @@ async fn seen(
     context: &Context,
     run: &Run<'_>,
     (given, status): (Option<&[NodeName]>, &Status),
-) -> Result<(Targets, Look), Trouble> {
+) -> Result<(Targets, Observation), Trouble> {
     let names = given.map_or_else(|| run.conf.nodes(), <[NodeName]>::to_vec);
     let mut targets = match &status.image {
         Some(name) => target::targets_of(context, &names, &image(name, run).await?),
@@ -92,7 +92,7 @@ async fn seen(
     let machines =
         targets.known.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
     request.named = machines.collect();
-    let look = run.look_at_rollout(&request).await;
+    let look = run.observe_rollout(&request).await;
     if given.is_none() {
         let fleet = &look.fleet;
         let has = |node: &NodeName| !fleet.of(node).is_empty() || fleet.named(node).is_some();

@@ -199,7 +199,7 @@ async fn with_targets(
         Some(image) if !jobs => target::targets_of(context, &names, image),
         _ => target::targets(context, run, &names).await,
     };
-    let look = run.look().await;
+    let look = run.observe().await;
     let mut images = Images { failed, ..Images::default() };
     for target in known {
         images.add(target, look.world(run));

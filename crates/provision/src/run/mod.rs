@@ -1,12 +1,12 @@
-//! Runs: look, plan, act, look again, settle, and report.
+//! Runs: observe, plan, act, observe again, roll back what did not succeed, and report.
 //!
-//! Each function takes the locks of its nodes, looks once at the cloud and at Slurm, plans, carries
+//! Each function takes the locks of its nodes, observes the cloud and Slurm once, plans, carries
 //! the plan out, and goes round again for nodes that another process had in hand. A failure of one
 //! node is a line in the [`Report`], and never the end of the others.
 
 mod locks;
-mod look;
 mod node_set;
+mod observe;
 mod pass;
 mod rebuild;
 mod reconcile;
@@ -14,8 +14,8 @@ mod rollout;
 mod start;
 mod stop;
 
-pub use look::Look;
 pub use node_set::{deploy, finish, resize, resize_to};
+pub use observe::Observation;
 pub use rebuild::{rebuild, tell_not_rebuilt};
 pub use reconcile::{preview_reconcile, reconcile};
 pub use rollout::rollout;

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::locks::HAND_WAIT;
-use super::look::{Asked, Look};
+use super::observe::{Observation, SlurmQuery};
 use super::pass::{busy, cancelled, merge};
 use crate::cause::Cause;
 use crate::plan::{self, Finish, Operation, Plan, Refusal, Resize, Stage, Step};
@@ -15,9 +15,9 @@ use tokio::time::Instant;
 
 /// Makes persistent nodes be there: these, or all.
 pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
-    let plan = |look: &Look| plan::deploy(nodes, look.world(run));
+    let plan = |observation: &Observation| plan::deploy(nodes, observation.world(run));
     let asked = (Operation::Deploy, Duration::ZERO);
-    let report = under_locks(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
+    let report = under_locks(run, asked, |observation| Ok::<_, Refusal>(plan(observation))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Deploy))
 }
 
@@ -26,9 +26,9 @@ pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
 /// A node leaves slurm.conf only when its instance is confirmed gone. If jobs do not end in time,
 /// what we drained takes jobs again and nothing is deleted.
 pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
-    let plan = |look: &Look| plan::resize(request, look.world(run));
+    let plan = |observation: &Observation| plan::resize(request, observation.world(run));
     let asked = (Operation::Resize, request.patience);
-    let report = under_locks(run, asked, |look| Ok::<_, Refusal>(plan(look))).await;
+    let report = under_locks(run, asked, |observation| Ok::<_, Refusal>(plan(observation))).await;
     report.unwrap_or_else(|_| Report::new(Operation::Resize))
 }
 
@@ -36,13 +36,13 @@ pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
 /// and those that are always there are started.
 pub async fn resize_to(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
     let asked = (Operation::Resize, request.patience);
-    under_locks(run, asked, |look| plan::resize_to(request, look.world(run))).await
+    under_locks(run, asked, |observation| plan::resize_to(request, observation.world(run))).await
 }
 
 /// Gives slurm.conf other nodes.
 pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
     let asked = (Operation::Finish, request.patience);
-    under_locks(run, asked, |look| plan::finish(request, look.world(run))).await
+    under_locks(run, asked, |observation| plan::finish(request, observation.world(run))).await
 }
 
 /// Plans, locks the nodes of the plan, and plans again: only then is it known that nobody else has
@@ -53,12 +53,12 @@ pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Re
 async fn under_locks<E>(
     run: &Run<'_>,
     (operation, patience): (Operation, Duration),
-    plan: impl Fn(&Look) -> Result<Plan, E>,
+    plan: impl Fn(&Observation) -> Result<Plan, E>,
 ) -> Result<Report, E> {
     let begun = run.begun(operation.as_str());
     // Nobody but an operator waits for it: jobs get all the time that they were given.
     let deadline = run.deadline(begun + patience);
-    let mut nodes = nodes_of(&plan(&run.look().await)?);
+    let mut nodes = nodes_of(&plan(&run.observe().await)?);
     let mut report = Report::new(operation);
     let mut half = Half::default();
     loop {
@@ -68,14 +68,14 @@ async fn under_locks<E>(
             busy(&mut report, taken);
             break;
         }
-        let look = half.look(run, deadline).await;
+        let observation = half.observe(run, deadline).await;
         if run.tools.cancel.is_cancelled() {
             half.undo(run, &mut report, deadline).await;
             cancelled(&mut report, &nodes);
             report.failures.extend(nodes.is_empty().then(not_begun));
             break;
         }
-        let plan = plan(&look);
+        let plan = plan(&observation);
         let wanted = plan.as_ref().map(nodes_of).unwrap_or_default();
         if !wanted.is_subset(&nodes) {
             nodes.extend(wanted);
@@ -89,7 +89,7 @@ async fn under_locks<E>(
             half.undo(run, &mut report, deadline).await;
         }
         let plan = plan?;
-        let mut executor = run.executor(&plan, look, half.locks, deadline);
+        let mut executor = run.executor(&plan, observation, half.locks, deadline);
         executor.carry_out(&plan).await;
         merge(&mut report, executor.report);
         let Some(undo) = executor.undo_of_half else {
@@ -132,13 +132,14 @@ impl Half {
         locked.busy
     }
 
-    async fn look(&mut self, run: &Run<'_>, deadline: Instant) -> Look {
-        let mut look = run.look_for(&mut self.locks, Asked::NodesAndJobs, deadline).await;
+    async fn observe(&mut self, run: &Run<'_>, deadline: Instant) -> Observation {
+        let mut observation =
+            run.observe_nodes(&mut self.locks, SlurmQuery::NodesAndJobs, deadline).await;
         if self.waited {
             // One call that is not answered must not undo a day's wait.
-            run.ask_slurm_again(&mut look, Asked::NodesAndJobs, deadline).await;
+            run.retry_slurm(&mut observation, SlurmQuery::NodesAndJobs, deadline).await;
         }
-        look
+        observation
     }
 
     /// Takes back what was done so far.
@@ -148,6 +149,6 @@ impl Half {
             return;
         }
         let plan = Plan::new(report.operation).stage(Stage::new("undo", undo));
-        merge(report, run.act(&plan, run.look().await, BTreeMap::new(), deadline).await);
+        merge(report, run.act(&plan, run.observe().await, BTreeMap::new(), deadline).await);
     }
 }

@@ -1,7 +1,7 @@
-//! One time round: look, plan, act.
+//! One pass: observe, plan, act.
 
 use super::Run;
-use super::look::{Asked, Look};
+use super::observe::{Observation, SlurmQuery};
 use crate::cause::Cause;
 use crate::exec::Executor;
 use crate::plan::{Plan, Refusal, Step, Why};
@@ -12,45 +12,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 impl Run<'_> {
-    /// Looks, plans and acts for nodes that are ours to work on.
+    /// Observes, plans and acts for nodes that are ours to work on.
     pub(super) async fn pass(
         &self,
         mut locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
         deadline: Instant,
-        plan: impl FnOnce(&Look) -> Plan,
+        plan: impl FnOnce(&Observation) -> Plan,
     ) -> Report {
-        let look = self.look_for(&mut locks, Asked::Nodes, deadline).await;
-        let plan = plan(&look);
-        self.act(&plan, look, locks, deadline).await
+        let observation = self.observe_nodes(&mut locks, SlurmQuery::Nodes, deadline).await;
+        let plan = plan(&observation);
+        self.act(&plan, observation, locks, deadline).await
     }
 
-    /// The same for nodes that Slurm wants to go: it is asked once more before each is ended.
+    /// Observes, plans and acts for nodes that Slurm wants to go: it is asked once more before each is ended.
     pub(super) async fn pass_confirming(
         &self,
         mut locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
         deadline: Instant,
-        plan: impl FnOnce(&Look) -> Plan,
+        plan: impl FnOnce(&Observation) -> Plan,
     ) -> Report {
-        let mut look = self.look_for(&mut locks, Asked::Nodes, deadline).await;
+        let mut observation = self.observe_nodes(&mut locks, SlurmQuery::Nodes, deadline).await;
         // It has called us, and so it was there a moment ago.
-        self.ask_slurm_again(&mut look, Asked::Nodes, deadline).await;
-        let plan = plan(&look);
-        let answers = look.slurm.is_some();
-        let mut executor = self.executor(&plan, look, locks, deadline);
+        self.retry_slurm(&mut observation, SlurmQuery::Nodes, deadline).await;
+        let plan = plan(&observation);
+        let answers = observation.slurm.is_some();
+        let mut executor = self.executor(&plan, observation, locks, deadline);
         executor.confirms = answers;
         executor.carry_out(&plan).await;
         executor.report
     }
 
-    /// Carries out a plan that was made from a look.
+    /// Carries out a plan that was made from an observation.
     pub(super) async fn act(
         &self,
         plan: &Plan,
-        look: Look,
+        observation: Observation,
         locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
         deadline: Instant,
     ) -> Report {
-        let mut executor = self.executor(plan, look, locks, deadline);
+        let mut executor = self.executor(plan, observation, locks, deadline);
         executor.carry_out(plan).await;
         executor.report
     }
@@ -58,15 +58,15 @@ impl Run<'_> {
     pub(super) fn executor(
         &self,
         plan: &Plan,
-        look: Look,
+        observation: Observation,
         locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
         deadline: Instant,
     ) -> Executor<'_> {
         let mut executor =
             Executor::new(&self.tools, self.site, self.conf, plan.operation, deadline);
         executor.locks = locks;
-        executor.cooldowns = look.cooldowns;
-        for warning in look.warnings {
+        executor.cooldowns = observation.cooldowns;
+        for warning in observation.warnings {
             executor.report.warn(warning);
         }
         executor
@@ -169,7 +169,8 @@ mod tests {
             site: &site,
             conf: &Roster::new(&config),
         };
-        let (look, deadline) = (run.look().await, Instant::now() + Duration::from_mins(1));
+        let (observation, deadline) =
+            (run.observe().await, Instant::now() + Duration::from_mins(1));
         stop.cancel();
         let (which, summary, drops) = (crate::plan::File::SlurmConf, String::new(), Vec::new());
         let (before, text) = (Vec::new(), Vec::new());
@@ -179,7 +180,7 @@ mod tests {
             .stage(Stage::new("write", vec![write]))
             .stage(Stage::new("tell slurm", vec![Step::TellSlurm(TellSlurm::Reconfigure)]))
             .stage(Stage::new("files", vec![refresh]));
-        let report = run.act(&plan, look, BTreeMap::new(), deadline).await;
+        let report = run.act(&plan, observation, BTreeMap::new(), deadline).await;
         assert!(slurm.node("n2").is_some(), "{report:?}");
         assert_eq!(report.failures, ["cancelled: not all is done"], "no node says so");
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::locks::{HAND_WAIT, Known};
-use super::look::Asked;
+use super::observe::SlurmQuery;
 use super::pass::{busy, merge, unknown};
 use crate::cause::Cause;
 use crate::plan::{self, Operation, RebuildOptions, Target};
@@ -13,14 +13,14 @@ use hostlist::NodeName;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// How often it is looked, planned and acted: once more after the cloud has refused to replace images
+/// How often it is observed, planned and acted: once more after the cloud has refused to replace images
 /// in place, and for those nodes alone.
 const ROUNDS: usize = 2;
 
 /// Gives nodes their image, or a reboot.
 ///
 /// An instance that a node's file names is looked for by its id, so that one without our tags can be
-/// rebuilt, too. What cannot be looked at fails for its node, and for no other. Where the cloud cannot
+/// rebuilt, too. What cannot be observed fails for its node, and for no other. Where the cloud cannot
 /// replace an image in place, which is so for bare metal, the next round plans another instance.
 pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions) -> Report {
     let begun = run.begun("rebuild");
@@ -60,9 +60,9 @@ pub async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
     if failed.peek().is_none() {
         return;
     }
-    let (look, deadline) = (run.look_at_slurm().await, run.deadline(Instant::now()));
-    let plan = plan::not_rebuilt(failed, look.world(run));
-    let told = run.act(&plan, look, BTreeMap::new(), deadline).await;
+    let (observation, deadline) = (run.observe_slurm().await, run.deadline(Instant::now()));
+    let plan = plan::not_rebuilt(failed, observation.world(run));
+    let told = run.act(&plan, observation, BTreeMap::new(), deadline).await;
     told.warnings.into_iter().for_each(|warning| report.warn(warning));
     for (node, untold) in told.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success()) {
         let why = untold.reason.unwrap_or_default();
@@ -98,14 +98,15 @@ async fn rebuild_round(
     deadline: Instant,
 ) -> (Report, Left) {
     // A node for which Slurm has issued a reboot may go down, whatever the queue says.
-    let mut look = run.look_for(&mut left.locks, Asked::NodesAndPerhapsJobs, deadline).await;
+    let mut observation =
+        run.observe_nodes(&mut left.locks, SlurmQuery::NodesAndPerhapsJobs, deadline).await;
     // The record says so, too, where it could be kept.
-    look.fleet = look.fleet.with_fixed(left.fixed.into_values());
+    observation.fleet = observation.fleet.with_fixed(left.fixed.into_values());
     let named = targets.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
-    let unseen = run.look_for_named(named.collect(), &mut look, deadline).await;
+    let unseen = run.observe_named(named.collect(), &mut observation, deadline).await;
     targets.retain(|target| !unseen.contains_key(&target.node));
-    let plan = plan::rebuild(&targets, options, look.world(run));
-    let mut executor = run.executor(&plan, look, left.locks, deadline);
+    let plan = plan::rebuild(&targets, options, observation.world(run));
+    let mut executor = run.executor(&plan, observation, left.locks, deadline);
     executor.carry_out(&plan).await;
     let (mut report, fixed, mut locks) = (executor.report, executor.fixed, executor.locks);
     for (node, error) in unseen {

@@ -1,7 +1,7 @@
 //! Cloud, Slurm and slurm.conf are to agree.
 
 use super::Run;
-use super::look::{Asked, Look};
+use super::observe::{Observation, SlurmQuery};
 use super::pass::without;
 use crate::exec::chain;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// Puts right what does not fit, and remembers what has been seen for the first time.
 ///
 /// Nodes that another process has in hand are left alone. What is to be done is worked out again
-/// once the nodes are locked: between the look and the lock a node may have come up.
+/// once the nodes are locked: between the observation and the lock a node may have come up.
 pub async fn reconcile(run: &Run<'_>) -> Report {
     let begun = run.begun("reconcile");
     let mut memory = Memory::load(run);
@@ -25,41 +25,41 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
 }
 
 async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
-    let mut look = run.look_at(Asked::NodesAndPerhapsJobs).await;
-    run.look_up_silent(&mut look).await;
-    let (first, seen) = plan::reconcile(&memory.before, look.world(run));
+    let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
+    run.find_silent_addresses(&mut observation).await;
+    let (first, seen) = plan::reconcile(&memory.before, observation.world(run));
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
         memory.store(run, &seen);
-        return run.act(&first, look, BTreeMap::new(), deadline).await;
+        return run.act(&first, observation, BTreeMap::new(), deadline).await;
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
     // A squeue that does not answer is not waited for once more while a start may want one of the nodes.
-    let (asked, warnings) = match &look.jobs {
-        Some(_) => (Asked::NodesAndPerhapsJobs, Vec::new()),
-        None => (Asked::Nodes, look.warnings),
+    let (asked, warnings) = match &observation.jobs {
+        Some(_) => (SlurmQuery::NodesAndPerhapsJobs, Vec::new()),
+        None => (SlurmQuery::Nodes, observation.warnings),
     };
-    let mut look = run.look_for(&mut locked.locks, asked, deadline).await;
-    look.warnings.extend(warnings);
-    run.look_up_silent(&mut look).await;
-    let (mut plan, seen) = plan::reconcile(&memory.before, look.world(run));
+    let mut observation = run.observe_nodes(&mut locked.locks, asked, deadline).await;
+    observation.warnings.extend(warnings);
+    run.find_silent_addresses(&mut observation).await;
+    let (mut plan, seen) = plan::reconcile(&memory.before, observation.world(run));
     memory.store(run, &seen);
     let ours = |node: &NodeName| locked.locks.contains_key(node);
     let others: Vec<NodeName> =
         plan.steps().flat_map(Step::nodes).filter(|node| !ours(node)).cloned().collect();
     without(&mut plan, &others);
-    run.act(&plan, look, locked.locks, deadline).await
+    run.act(&plan, observation, locked.locks, deadline).await
 }
 
 /// What reconcile would do now, and remembers nothing.
-pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Look) {
-    let mut look = run.look_at(Asked::NodesAndPerhapsJobs).await;
-    run.look_up_silent(&mut look).await;
+pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Observation) {
+    let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
+    run.find_silent_addresses(&mut observation).await;
     let memory = Memory::load(run);
-    let (plan, _) = plan::reconcile(&memory.before, look.world(run));
-    look.warnings.extend(memory.troubles);
-    (plan, look)
+    let (plan, _) = plan::reconcile(&memory.before, observation.world(run));
+    observation.warnings.extend(memory.troubles);
+    (plan, observation)
 }
 
 /// What the runs before have seen, one line each, and what is wrong with the memory: where it is lost

@@ -14,16 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Refusal> {
     let begun = run.begun("rollout");
     let deadline = run.deadline(begun);
-    let look = run.look_at_rollout(request).await;
-    let plan = plan::rollout(request, look.world(run))?;
+    let observation = run.observe_rollout(request).await;
+    let plan = plan::rollout(request, observation.world(run))?;
     if run.tools.cancel.is_cancelled() {
         let mut report = Report::new(Operation::Rollout);
         let next = plan.steps().filter(|step| step.reboots_by_slurm()).flat_map(Step::nodes);
         cancelled(&mut report, &next.cloned().collect());
         return Ok(run.ended(report, begun));
     }
-    let now = look.now;
-    let mut executor = run.executor(&plan, look, BTreeMap::new(), deadline);
+    let now = observation.now;
+    let mut executor = run.executor(&plan, observation, BTreeMap::new(), deadline);
     executor.carry_out(&plan).await;
     let untouched = untouched(run, executor.unanswered).await;
     request.note_but(&plan, &untouched, now);

@@ -2,7 +2,7 @@
 
 use super::locks::{Known, Locked};
 use super::pass::{busy, merge, unknown};
-use super::{Look, Run};
+use super::{Observation, Run};
 use crate::plan::{self, JobGroup, Operation};
 use crate::report::Report;
 use crate::state::NodeLock;
@@ -53,7 +53,7 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
             busy(&mut report, waiting);
         } else if !waiting.is_empty() {
             rounds.push(Box::pin(wait(run, waiting, patience, deadline)));
-            // Each round looks for itself: where nodes come one by one, there are ever fewer rounds.
+            // Each round observes for itself: where nodes come one by one, there are ever fewer rounds.
             patience = (patience * 2).min(LONGEST_PATIENCE);
         }
     }
@@ -67,7 +67,7 @@ async fn bring_up(
     deadline: Instant,
 ) -> Round {
     let ours: Vec<NodeName> = locks.keys().cloned().collect();
-    let plan = |look: &Look| plan::start(&ours, jobs, look.world(run));
+    let plan = |observation: &Observation| plan::start(&ours, jobs, observation.world(run));
     Round::Passed(run.pass(locks, deadline, plan).await)
 }
 

@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::locks::{Consent, Known};
-use super::look::Look;
+use super::observe::Observation;
 use super::pass::{busy, merge, wanted_again};
 use crate::plan::{self, Operation, Plan};
 use crate::report::{Outcome, Report};
@@ -25,19 +25,19 @@ const UNLISTED: &str = "the instances could not be listed";
 /// A node that Slurm has in service, or is bringing up, is left alone: the call is older than that.
 /// [`stop_now`] ends it all the same.
 pub async fn stop(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    end(run, nodes, End::STOP, |look| plan::stop(nodes, look.world(run))).await
+    end(run, nodes, End::STOP, |observation| plan::stop(nodes, observation.world(run))).await
 }
 
 /// Removes the instances of nodes by an operator's own decision, whatever Slurm says of the nodes.
 ///
 /// Slurm is not told: jobs that run there end when slurmctld misses the node.
 pub async fn stop_now(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    end(run, nodes, End::NOW, |look| plan::stop_now(nodes, look.world(run))).await
+    end(run, nodes, End::NOW, |observation| plan::stop_now(nodes, observation.world(run))).await
 }
 
 /// Removes the instances of nodes that never came up, and lets the nodes rest.
 pub async fn failed(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    end(run, nodes, End::FAILED, |look| plan::failed(nodes, look.world(run))).await
+    end(run, nodes, End::FAILED, |observation| plan::failed(nodes, observation.world(run))).await
 }
 
 /// Why nodes are ended.
@@ -58,7 +58,12 @@ impl End {
     }
 }
 
-async fn end(run: &Run<'_>, nodes: &[NodeName], why: End, plan: impl Fn(&Look) -> Plan) -> Report {
+async fn end(
+    run: &Run<'_>,
+    nodes: &[NodeName],
+    why: End,
+    plan: impl Fn(&Observation) -> Plan,
+) -> Report {
     let begun = run.begun(why.word);
     let report = yielded(run, nodes, (why, begun), plan).await;
     run.ended(report, begun)
@@ -69,7 +74,7 @@ async fn yielded(
     run: &Run<'_>,
     nodes: &[NodeName],
     (why, begun): (End, Instant),
-    plan: impl Fn(&Look) -> Plan,
+    plan: impl Fn(&Observation) -> Plan,
 ) -> Report {
     let deadline = run.deadline(begun);
     // What nobody knows, nobody starts; but a machine of that name is ended all the same.
@@ -77,8 +82,8 @@ async fn yielded(
     let free = run.lock(&known, Instant::now()).await;
     let wanted = free.busy;
     let pass = async |locks, left: &[NodeName]| {
-        let mine = |look: &Look| {
-            let mut plan = plan(look);
+        let mine = |observation: &Observation| {
+            let mut plan = plan(observation);
             super::pass::without(&mut plan, left);
             plan
         };
@@ -107,7 +112,7 @@ async fn yielded(
     report
 }
 
-/// Removes every instance with the cluster's tags, whether slurmctld answers or not, and looks
+/// Removes every instance with the cluster's tags, whether slurmctld answers or not, and observes
 /// again until none is left: a listing may be behind, and a start that has yet to hear of it launches.
 pub async fn stop_all(run: &Run<'_>) -> Report {
     let begun = run.begun("stop all");
@@ -135,21 +140,21 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
 
 /// Ends once what is there; says what may still be left, if anything.
 async fn end_all(run: &Run<'_>, deadline: Instant) -> (Report, Option<String>) {
-    let look = run.look().await;
-    if !look.fleet.is_complete() {
+    let observation = run.observe().await;
+    if !observation.fleet.is_complete() {
         let mut report = Report::new(Operation::StopAll);
-        look.warnings.into_iter().for_each(|warning| report.warn(warning));
+        observation.warnings.into_iter().for_each(|warning| report.warn(warning));
         return (report, Some(UNLISTED.to_owned()));
     }
-    let mut nodes = look.fleet.nodes();
+    let mut nodes = observation.fleet.nodes();
     nodes.extend(in_hand(run));
     let until = (Instant::now() + PATIENCE).min(deadline);
     let locked = run.lock_asking(&nodes, Consent::Nobodys, until).await;
     let (mut ends, mut complete) = (false, true);
-    let plan = |look: &Look| {
-        let plan = plan::stop_all(look.world(run));
+    let plan = |observation: &Observation| {
+        let plan = plan::stop_all(observation.world(run));
         ends = plan.steps().any(|step| !step.instances().is_empty());
-        complete = look.fleet.is_complete();
+        complete = observation.fleet.is_complete();
         plan
     };
     // Who does not let go in time is ended all the same: nothing is to be left.

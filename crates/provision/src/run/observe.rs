@@ -1,4 +1,4 @@
-//! One look at the cloud, at Slurm, and at what we remember.
+//! One observation of the cloud, of Slurm, and of what we remember.
 
 use super::Run;
 use crate::addresses;
@@ -28,7 +28,7 @@ const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// What Slurm is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Asked {
+pub(super) enum SlurmQuery {
     /// What starts and stops need: they are called often, and a queue that is long or cannot be read
     /// must not make them blind.
     Nodes,
@@ -38,16 +38,16 @@ pub(super) enum Asked {
 }
 
 /// What Slurm has answered.
-struct Answer {
+struct SlurmResponse {
     nodes: BTreeMap<NodeName, Node>,
     jobs: Option<Vec<Job>>,
     /// Why the queue could not be read.
     trouble: Option<slurmctl::Error>,
 }
 
-/// Everything that a planner looks at, at one moment.
+/// Everything that a planner sees, at one moment.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Observation {
     /// Our instances.
     pub fleet: Fleet,
     /// Slurm's nodes, if slurmctld answered.
@@ -56,13 +56,13 @@ pub struct Look {
     pub jobs: Option<Vec<Job>>,
     /// What cools down.
     pub cooldowns: Cooldowns,
-    /// When it was looked.
+    /// When it was made.
     pub now: SystemTime,
     /// What could not be seen.
     pub warnings: Vec<String>,
 }
 
-impl Look {
+impl Observation {
     /// What a planner takes.
     #[must_use]
     pub fn world<'a>(&'a self, run: &Run<'a>) -> World<'a> {
@@ -79,30 +79,30 @@ impl Look {
 }
 
 impl Run<'_> {
-    /// Looks at the cloud and at Slurm.
-    pub async fn look(&self) -> Look {
-        self.look_at(Asked::NodesAndJobs).await
+    /// Observes the cloud and Slurm.
+    pub async fn observe(&self) -> Observation {
+        self.observe_with(SlurmQuery::NodesAndJobs).await
     }
 
-    /// The same for what is asked.
-    pub(super) async fn look_at(&self, asked: Asked) -> Look {
+    /// Observes the cloud, and of Slurm what is asked.
+    pub(super) async fn observe_with(&self, asked: SlurmQuery) -> Observation {
         let until = Instant::now() + Duration::from_mins(1);
-        self.look_for(&mut BTreeMap::new(), asked, until).await
+        self.observe_nodes(&mut BTreeMap::new(), asked, until).await
     }
 
-    /// The same, and asks by itself for every instance that we remember to have launched for one of
+    /// Observes the cloud and Slurm, and asks by itself for every instance that we remember to have launched for one of
     /// these nodes and that the listing does not show.
-    pub(super) async fn look_for(
+    pub(super) async fn observe_nodes(
         &self,
         locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
-        asked: Asked,
+        asked: SlurmQuery,
         until: Instant,
-    ) -> Look {
+    ) -> Observation {
         let mut warnings = Vec::new();
         if let Some(trouble) = locks.values().find_map(|lock| lock.trouble()) {
             warnings.push(format!("nodes cannot be locked: {trouble}"));
         }
-        let (listed, slurm) = tokio::join!(self.list(until), self.ask_slurm(asked));
+        let (listed, slurm) = tokio::join!(self.list(until), self.query_slurm(asked));
         let (mut listed, complete) = match listed {
             Ok(listed) => (listed, true),
             Err(error) => {
@@ -112,7 +112,7 @@ impl Run<'_> {
         };
         self.remember(locks, &mut listed, until).await;
         let (slurm, jobs) = seen(slurm, &mut warnings);
-        Look {
+        Observation {
             fleet: Fleet::new(&self.site.identity, self.conf, listed, complete)
                 .with_fixed(locks.values().filter_map(|lock| lock.record().fixed_instance())),
             slurm,
@@ -123,66 +123,73 @@ impl Run<'_> {
         }
     }
 
-    /// The same, and looks for the instances that the files of a rollout's nodes name.
-    pub async fn look_at_rollout(&self, request: &Rollout) -> Look {
-        let mut look = self.look().await;
+    /// Observes the cloud and Slurm, and the instances that the files of a rollout's nodes name.
+    pub async fn observe_rollout(&self, request: &Rollout) -> Observation {
+        let mut observation = self.observe().await;
         let named = request.named.iter().map(|(node, id)| (node.clone(), id.clone())).collect();
         let until = Instant::now() + Duration::from_mins(1);
-        for (node, error) in self.look_for_named(named, &mut look, until).await {
-            look.warnings.push(format!("{node}: {error}"));
+        for (node, error) in self.observe_named(named, &mut observation, until).await {
+            observation.warnings.push(format!("{node}: {error}"));
             // What will not pass is that node's trouble, and no reason to wait for the others.
             if error.kind().passes() {
-                look.fleet.set_incomplete();
+                observation.fleet.set_incomplete();
             }
         }
-        look
+        observation
     }
 
-    /// Looks at Slurm alone; a queue that cannot be read does not hide the nodes.
-    pub(super) async fn look_at_slurm(&self) -> Look {
+    /// Observes Slurm alone; a queue that cannot be read does not hide the nodes.
+    pub(super) async fn observe_slurm(&self) -> Observation {
         let mut warnings = Vec::new();
-        let answer = match self.ask_slurm(Asked::NodesAndJobs).await {
-            Err(_) => self.ask_slurm(Asked::Nodes).await,
+        let answer = match self.query_slurm(SlurmQuery::NodesAndJobs).await {
+            Err(_) => self.query_slurm(SlurmQuery::Nodes).await,
             answer => answer,
         };
         let (slurm, jobs) = seen(answer, &mut warnings);
         let (fleet, cooldowns, now) = (Fleet::default(), Cooldowns::new(), self.tools.now());
-        Look { fleet, slurm, jobs, cooldowns, now, warnings }
+        Observation { fleet, slurm, jobs, cooldowns, now, warnings }
     }
 
     /// Asks for the addresses of all instances, where the cloud does not list them.
-    pub async fn look_up_addresses(&self, look: &mut Look) {
-        self.look_up(look, |_| true).await;
+    pub async fn find_addresses(&self, observation: &mut Observation) {
+        self.find_matching_addresses(observation, |_| true).await;
     }
 
-    /// The same for nodes that Slurm does not hear: it may have the wrong address.
-    pub(super) async fn look_up_silent(&self, look: &mut Look) {
-        let silent = look.slurm.iter().flatten().filter(|(_, known)| !known.state.is_up());
+    /// Asks for the addresses of nodes that Slurm does not hear: it may have the wrong address.
+    pub(super) async fn find_silent_addresses(&self, observation: &mut Observation) {
+        let silent = observation.slurm.iter().flatten().filter(|(_, known)| !known.state.is_up());
         let silent: BTreeSet<NodeName> = silent.map(|(name, _)| name.clone()).collect();
         let node_of = |one: &Instance| self.site.identity.node_of(one);
-        self.look_up(look, |one| node_of(one).is_some_and(|node| silent.contains(&node))).await;
+        self.find_matching_addresses(observation, |one| {
+            node_of(one).is_some_and(|node| silent.contains(&node))
+        })
+        .await;
     }
 
-    async fn look_up(&self, look: &mut Look, wanted: impl Fn(&Instance) -> bool) {
-        let instances = look.fleet.iter().filter(|instance| wanted(instance));
+    async fn find_matching_addresses(
+        &self,
+        observation: &mut Observation,
+        wanted: impl Fn(&Instance) -> bool,
+    ) {
+        let instances = observation.fleet.iter().filter(|instance| wanted(instance));
         match addresses::look_up(self.tools.cloud, instances).await {
-            Ok(found) => look.fleet.set_addresses(&found),
+            Ok(found) => observation.fleet.set_addresses(&found),
             Err(error) => {
                 let text = format!("the addresses of instances could not be had: {error}");
-                look.warnings.push(text);
+                observation.warnings.push(text);
             }
         }
     }
 
-    /// Looks for the instances that the nodes' files name and that the listing does not show: they
-    /// need not carry our tags. What could not be looked at comes back.
-    pub(super) async fn look_for_named(
+    /// Asks for the instances that the nodes' files name and that the listing does not show: they
+    /// need not carry our tags. What could not be observed comes back.
+    pub(super) async fn observe_named(
         &self,
         mut hidden: Vec<(NodeName, InstanceId)>,
-        look: &mut Look,
+        observation: &mut Observation,
         until: Instant,
     ) -> BTreeMap<NodeName, Error> {
-        hidden.retain(|(_, id)| look.fleet.get(id).is_none());
+        hidden.retain(|(_, id)| observation.fleet.get(id).is_none());
         let mut answers = stream::iter(hidden)
             .map(|(node, id)| async move { (node, self.get(&id, until).await) })
             .buffer_unordered(self.site.policies.concurrency.max(1));
@@ -197,8 +204,8 @@ impl Run<'_> {
             }
         }
         drop(answers);
-        let fleet = std::mem::take(&mut look.fleet);
-        look.fleet = fleet.with_named(&self.site.identity, named);
+        let fleet = std::mem::take(&mut observation.fleet);
+        observation.fleet = fleet.with_named(&self.site.identity, named);
         unseen
     }
 
@@ -254,31 +261,36 @@ impl Run<'_> {
         Err(last.unwrap_or_else(|| unavailable("no answer in time")))
     }
 
-    async fn ask_slurm(&self, asked: Asked) -> slurmctl::Result<Answer> {
+    async fn query_slurm(&self, asked: SlurmQuery) -> slurmctl::Result<SlurmResponse> {
         let nodes = self.tools.slurm.nodes(None).await?;
         let nodes = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
         let (jobs, trouble) = match asked {
-            Asked::Nodes => (None, None),
-            Asked::NodesAndJobs => (Some(self.tools.slurm.jobs(Jobs::All).await?), None),
-            Asked::NodesAndPerhapsJobs => match self.tools.slurm.jobs(Jobs::All).await {
+            SlurmQuery::Nodes => (None, None),
+            SlurmQuery::NodesAndJobs => (Some(self.tools.slurm.jobs(Jobs::All).await?), None),
+            SlurmQuery::NodesAndPerhapsJobs => match self.tools.slurm.jobs(Jobs::All).await {
                 Ok(jobs) => (Some(jobs), None),
                 Err(error) => (None, Some(error)),
             },
         };
-        Ok(Answer { nodes, jobs, trouble })
+        Ok(SlurmResponse { nodes, jobs, trouble })
     }
 
     /// Asks Slurm again if it did not answer, a few times.
-    pub(super) async fn ask_slurm_again(&self, look: &mut Look, asked: Asked, until: Instant) {
+    pub(super) async fn retry_slurm(
+        &self,
+        observation: &mut Observation,
+        asked: SlurmQuery,
+        until: Instant,
+    ) {
         for _ in 0..MOST_ASKED {
-            if look.slurm.is_some() || self.tools.cancel.is_cancelled() {
+            if observation.slurm.is_some() || self.tools.cancel.is_cancelled() {
                 return;
             }
-            let Ok(answer) = timeout_at(until, self.ask_slurm(asked)).await else {
+            let Ok(answer) = timeout_at(until, self.query_slurm(asked)).await else {
                 return;
             };
-            if let Ok(Answer { nodes, jobs, .. }) = answer {
-                (look.slurm, look.jobs) = (Some(nodes), jobs);
+            if let Ok(SlurmResponse { nodes, jobs, .. }) = answer {
+                (observation.slurm, observation.jobs) = (Some(nodes), jobs);
             }
         }
     }
@@ -310,7 +322,7 @@ impl Run<'_> {
                 Ok(Ok(instance)) if instance.state.is_live() => listed.push(instance),
                 Ok(Ok(_)) => forget(lock.as_mut(), &id, now),
                 Ok(Err(error)) if error.kind() == ErrorKind::NotFound => disown(lock.as_mut(), &id),
-                // Not known: whoever launches looks a few times first.
+                // Not known: whoever launches observes a few times first.
                 Ok(Err(_)) | Err(_) => {}
             }
         }
@@ -319,11 +331,11 @@ impl Run<'_> {
 
 /// What Slurm has answered, if it has.
 fn seen(
-    answer: slurmctl::Result<Answer>,
+    answer: slurmctl::Result<SlurmResponse>,
     warnings: &mut Vec<String>,
 ) -> (Option<BTreeMap<NodeName, Node>>, Option<Vec<Job>>) {
     match answer {
-        Ok(Answer { nodes, jobs, trouble }) => {
+        Ok(SlurmResponse { nodes, jobs, trouble }) => {
             warnings.extend(trouble.map(|error| format!("the jobs could not be listed: {error}")));
             (Some(nodes), jobs)
         }
