@@ -347,8 +347,8 @@ impl Context {
     #[must_use]
     pub fn hidden(&self) -> Option<String> {
         let config = &self.slurm.config;
-        let hides =
-            config.hides_nodes(self.slurm.controller.version()) && !config.cloud_nodes().is_empty();
+        let hides = config.hides_powered_down_nodes(self.slurm.controller.version())
+            && !config.cloud_nodes().is_empty();
         let text = "slurmctld hides elastic nodes that are powered down, so that one that is DOWN stays so, and a machine \
             that was left running is not found: set PrivateData=cloud in slurm.conf";
         hides.then(|| text.to_owned())

@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
 
 /// Puts findings in the order of the file.
 pub(super) fn sort(findings: &mut [Error]) {
-    findings.sort_by_key(|error| error.place().map(|place| (place.line, place.column)));
+    findings.sort_by_key(|error| error.location().map(|place| (place.line, place.column)));
 }
 
 /// Seconds, or a number with its unit.

@@ -12,7 +12,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{Illegible, ResumeRequest, Warning};
+use slurmctl::{ResumeFileError, ResumeFileWarning, ResumeRequest};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -104,7 +104,7 @@ fn stray(word: &str, nodes: &Hostlist) -> Trouble {
 
 async fn begin(
     arguments: &Arguments,
-    (request, file): (Result<ResumeRequest, Illegible>, Option<&Path>),
+    (request, file): (Result<ResumeRequest, ResumeFileError>, Option<&Path>),
     reboot: bool,
     begun: Instant,
 ) -> Result<u8, Trouble> {
@@ -125,7 +125,7 @@ async fn begin(
         return Ok(failed(&context, common, &names).await);
     }
     // By hand there is none, and nothing is odd about that.
-    for warning in request.warnings.iter().filter(|it| !matches!(it, Warning::NoFile)) {
+    for warning in request.warnings.iter().filter(|it| !matches!(it, ResumeFileWarning::NoFile)) {
         let file = file.unwrap_or(Path::new("")).display();
         context
             .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
@@ -172,7 +172,7 @@ async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Resu
 }
 
 /// To go on would be to guess which nodes are of one job, and to start a part of them.
-fn illegible(why: &Illegible, file: Option<&Path>) -> Trouble {
+fn illegible(why: &ResumeFileError, file: Option<&Path>) -> Trouble {
     let file = file.unwrap_or(Path::new("")).display();
     Trouble::new(format!("{file}: {}", chain(why))).advising(
         "slurmctld writes a new one when it wants the nodes again, which has to be readable for its programs; by hand, \

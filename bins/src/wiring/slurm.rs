@@ -7,7 +7,7 @@ use crate::trouble::Trouble;
 use hostlist::NodeName;
 use provision::Roster;
 use slurmconf::{Config, Document, Features, NodeDef, SlurmVersion, Statement};
-use slurmctl::{Controller as _, Flag, Node, Programs, Scontrol, ScontrolConfig};
+use slurmctl::{Controller as _, Node, Programs, Scontrol, ScontrolConfig, StateFlag};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub async fn slurm(
     let read = |path: &Path| std::fs::read(path);
     let config = Config::load(&path, controller.version(), read)
         .map_err(|error| Trouble::from_error(&error))?;
-    let controller = controller.allowing_for(config.message_timeout());
+    let controller = controller.with_message_timeout(config.message_timeout());
     Ok(Slurm { controller, path, config })
 }
 
@@ -74,7 +74,7 @@ pub async fn fill(slurm: &mut Slurm, names: Option<&[NodeName]>) -> bool {
 fn definition(node: &Node, roster: &Roster<'_>) -> Option<NodeDef> {
     let said = roster.get(&node.name);
     // What slurm.conf has lost is not to come up again; what was made at run time was never in it.
-    if node.features.is_empty() || said.is_none() && !node.state.has(&Flag::DynamicNorm) {
+    if node.features.is_empty() || said.is_none() && !node.state.has(&StateFlag::DynamicNorm) {
         return None;
     }
     let made = || NodeDef {

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bins::config::Settings;
-use slurmconf::{Config, Document, Limits, Markers, Shapes, Site, generate};
+use slurmconf::{Config, Document, GenerateOptions, Limits, Markers, Shapes, generate};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -237,12 +237,12 @@ fn examples_are_what_our_own_readers_take() {
         let (limits, errors) = Limits::read_all(&name, &read(&name));
         assert!(errors.is_empty() && !limits.groups.is_empty(), "{errors:?}");
         if cloud == "oci" {
-            let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+            let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
             assert!(!cluster.nodes.is_empty());
         }
     }
     let conf = read("slurm.conf");
     let config = Config::parse(&conf).unwrap();
-    assert!(config.powers_nodes(), "{:?}", config.power);
+    assert!(config.has_power_saving(), "{:?}", config.power);
     Document::parse(conf).section(Markers::NODES).unwrap();
 }

@@ -8,7 +8,8 @@ const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
 /// A cluster of these nodes, which are always there, in a partition of their own.
 fn cluster(nodes: &str) -> Cluster {
     let limits = Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
-    let mut cluster = generate(&limits, &Shapes::oci(), &slurmconf::Site::default()).unwrap();
+    let mut cluster =
+        generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap();
     cluster.nodes = vec![format!("NodeName={nodes} Features=big State=UNKNOWN").parse().unwrap()];
     cluster.node_sets.clear();
     cluster.partitions = vec![format!("PartitionName=main Nodes={nodes}").parse().unwrap()];

@@ -30,7 +30,8 @@ fn cluster(persistent: &str, elastic: &str) -> Cluster {
     };
     let nodes = [line(persistent, "UNKNOWN"), line(elastic, "CLOUD")];
     let limits = Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
-    let mut cluster = generate(&limits, &Shapes::oci(), &slurmconf::Site::default()).unwrap();
+    let mut cluster =
+        generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap();
     cluster.nodes = nodes.into_iter().flatten().collect();
     cluster
 }

@@ -10,8 +10,8 @@ use provision::{Outcome, Report};
 use slurmconf::SlurmVersion;
 use slurmctl::memory::MemorySlurm;
 use slurmctl::{
-    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
-    NodeAddress, Reason, Result,
+    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobFilter, JobId, Node,
+    NodeAction, NodeAddress, Reason, Result,
 };
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -29,7 +29,7 @@ impl Controller for NoQueue {
         self.0.nodes(which).await
     }
 
-    async fn jobs(&self, _: Jobs) -> Result<Vec<Job>> {
+    async fn jobs(&self, _: JobFilter) -> Result<Vec<Job>> {
         Err(Error::new(ErrorKind::Unavailable, "squeue").because("no answer in time"))
     }
 

@@ -72,7 +72,10 @@ async fn a_job_that_had_just_got_a_released_node_was_killed() {
     let other = bed.slurm.job(other).unwrap();
     assert_eq!((other.state, other.restarts), (JobState::Running, 0), "{report:?}");
     assert_eq!(bed.live().len(), 1, "it runs there");
-    assert!(bed.slurm.node("n1").unwrap().state.is_to_power_down(), "and goes when it has run");
+    assert!(
+        bed.slurm.node("n1").unwrap().state.is_power_down_requested(),
+        "and goes when it has run"
+    );
 }
 
 #[tokio::test(start_paused = true)]

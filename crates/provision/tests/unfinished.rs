@@ -4,14 +4,16 @@ use crate::common::Bed;
 use provision::exec::Cancel;
 use provision::plan::Finish;
 use provision::{Report, run};
-use slurmconf::{Cluster, Config, Document, Limits, Shapes, Site, SlurmVersion, generate};
+use slurmconf::{
+    Cluster, Config, Document, GenerateOptions, Limits, Shapes, SlurmVersion, generate,
+};
 use slurmctl::memory::{MemorySlurm, NodeSpec, Settings};
 use std::path::Path;
 use std::time::Duration;
 
 fn cluster(limits: &str) -> Cluster {
     let limits = Limits::read("limits.yaml", limits).unwrap();
-    generate(&limits, &Shapes::oci(), &Site::default()).unwrap()
+    generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap()
 }
 
 fn specs(cluster: &Cluster) -> Vec<NodeSpec> {

@@ -6,7 +6,7 @@
 //!
 //! The new slurm.conf goes to standard output, the changes to standard error. Nothing is written.
 
-use slurmconf::{Action, Config, Document, Limits, Markers, Shapes, Site, SlurmVersion};
+use slurmconf::{Action, Config, Document, GenerateOptions, Limits, Markers, Shapes, SlurmVersion};
 use slurmconf::{diff, generate};
 use std::error::Error;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ fn section(conf: &str, limits: &str, version: &str) -> Result<(), Box<dyn Error>
     let version: SlurmVersion = version.parse()?;
     let old = std::fs::read(conf)?;
     let limits = Limits::read(limits, &std::fs::read_to_string(limits)?)?;
-    let cluster = generate(&limits, &Shapes::oci(), &Site::default())?;
+    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default())?;
     let mut new = Document::parse(old.clone()).named(conf);
     new.replace_section(Markers::NODES, &cluster.to_string())?;
 

@@ -4,7 +4,7 @@ use std::{fmt, io, path::Path, sync::Arc};
 
 /// A place in a text somebody wrote: file, line, column, and the line itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file's name as the caller gave it.
     pub file: Arc<str>,
     /// Counted from 1.
@@ -15,7 +15,7 @@ pub struct Place {
     pub excerpt: String,
 }
 
-impl Place {
+impl Location {
     /// The place of byte `offset` in `text`; past the end means the end.
     ///
     /// `from` is the start of a line at or before it, and the line's number: lines are counted from there.
@@ -41,7 +41,7 @@ fn chars(bytes: &[u8]) -> usize {
     String::from_utf8_lossy(bytes).chars().count()
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
@@ -55,13 +55,13 @@ pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    place: Option<Place>,
+    location: Option<Location>,
     problem: Problem,
 }
 
 impl Error {
-    pub(crate) fn new(place: Place, problem: Problem) -> Self {
-        Self(Box::new(Inner { place: Some(place), problem }))
+    pub(crate) fn new(location: Location, problem: Problem) -> Self {
+        Self(Box::new(Inner { location: Some(location), problem }))
     }
 
     pub(crate) fn into_problem(self) -> Problem {
@@ -70,8 +70,8 @@ impl Error {
 
     /// Where it is, unless it is about no place in a text.
     #[must_use]
-    pub fn place(&self) -> Option<&Place> {
-        self.0.place.as_ref()
+    pub fn location(&self) -> Option<&Location> {
+        self.0.location.as_ref()
     }
 
     /// What is wrong.
@@ -83,21 +83,21 @@ impl Error {
 
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
-        Self(Box::new(Inner { place: None, problem }))
+        Self(Box::new(Inner { location: None, problem }))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(place) = &self.0.place else {
+        let Some(location) = &self.0.location else {
             return self.0.problem.fmt(f);
         };
-        let (number, indent) = (place.line, place.column.saturating_sub(1));
+        let (number, indent) = (location.line, location.column.saturating_sub(1));
         let margin = number.to_string().len();
-        writeln!(f, "{place}: {}", self.0.problem)?;
-        writeln!(f, " {number} | {}", place.excerpt)?;
+        writeln!(f, "{location}: {}", self.0.problem)?;
+        writeln!(f, " {number} | {}", location.excerpt)?;
         // Tabs are kept, so that the mark stands under its character on any terminal.
-        let lead: String = place
+        let lead: String = location
             .excerpt
             .chars()
             .take(indent)
@@ -334,7 +334,7 @@ pub enum Problem {
         "SuspendExcNodes={said} outside the markers leaves out {nodes}, which are to be there always: slurmctld would \
          stop them when they are idle; write SuspendExcNodes={line} in its place"
     )]
-    Stoppable {
+    PersistentNodesSuspendable {
         /// What the line says.
         said: String,
         /// The nodes that it leaves out.

@@ -1,7 +1,7 @@
 //! `limits.yaml`: how many machines of which shape may be used.
 
 use crate::{
-    error::{Error, Place, Problem, Result},
+    error::{Error, Location, Problem, Result},
     near::nearest,
     yaml::{Node, Source, Value},
 };
@@ -69,7 +69,7 @@ pub struct Group {
     /// The image of their machines by name or id, if other than that of all.
     pub image: Option<String>,
     /// Where it was read, for errors about it.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
 }
 
 /// The forms of an entry; the names of nodes depend on it.
@@ -118,7 +118,7 @@ impl Limits {
 
     /// Takes away the one machine that the management node is, if it is among these.
     #[must_use]
-    pub fn without(mut self, management: &Management) -> Self {
+    pub fn without(mut self, management: &ManagementNode) -> Self {
         let domain = management.domain.to_string();
         let is_its = |group: &&mut Group| {
             group.form == Form::Domains
@@ -147,13 +147,13 @@ impl Group {
             gres: None,
             weight: None,
             image: None,
-            place: None,
+            location: None,
         }
     }
 
     pub(crate) fn error(&self, problem: Problem) -> Error {
-        match &self.place {
-            Some(place) => Error::new(place.clone(), problem),
+        match &self.location {
+            Some(location) => Error::new(location.clone(), problem),
             None => problem.into(),
         }
     }
@@ -176,8 +176,8 @@ fn read_entry(
         return Err(source.error(name, Problem::DomainAsShape(number)));
     }
     let key = source.text("name of a shape or group", name)?;
-    let place = Some(source.place(name.location()));
-    let group = |form| Group { form, place: place.clone(), ..Group::new(&key, &key, 0) };
+    let location = Some(source.location(name.mark()));
+    let group = |form| Group { form, location: location.clone(), ..Group::new(&key, &key, 0) };
     match &value.value {
         Value::Null => Err(source.error(name, Problem::NoCounts(key))),
         Value::Map(entries) if entries.is_empty() => {
@@ -223,7 +223,7 @@ fn read_group(
         let what = format!("{}: {word}", group.name);
         match word.as_str() {
             "shape" => {
-                group.place = Some(source.place(value.location()));
+                group.location = Some(source.location(value.mark()));
                 shape = Some(source.text(&what, value)?);
             }
             "min" => group.min = source.number(&what, value, (0, MAX_COUNT))?,
@@ -289,14 +289,14 @@ fn texts(source: &Source<'_>, what: &str, node: &Node) -> Result<Vec<String>> {
 
 /// `mgmt_shape.yaml`: the machine that the management node runs on, which the service limits count too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Management {
+pub struct ManagementNode {
     /// Its shape.
     pub shape: String,
     /// The number of its availability domain.
     pub domain: u32,
 }
 
-impl Management {
+impl ManagementNode {
     /// Reads a `mgmt_shape.yaml`; `file` is the name errors call it by.
     pub fn read(file: &str, text: &str) -> Result<Self> {
         let source = Source::new(file, text);

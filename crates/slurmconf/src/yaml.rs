@@ -15,10 +15,10 @@
 //! # Ok::<(), slurmconf::Error>(())
 //! ```
 
-use crate::error::{Error, Place, Problem, Result};
+use crate::error::{Error, Location, Problem, Result};
 use crate::near::nearest;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{Location, Spanned, UserMessageFormatter};
+use serde_saphyr::{Location as Mark, Spanned, UserMessageFormatter};
 use std::{fmt, sync::Arc};
 
 /// A YAML file, for its nodes to be reported in.
@@ -34,7 +34,7 @@ pub struct Source<'a> {
 pub struct Node {
     /// What it is.
     pub value: Value,
-    location: Location,
+    mark: Mark,
 }
 
 /// What a node is.
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
             let location = error.location();
             let problem = Problem::Yaml(Box::new(Cause(error)));
             match location {
-                Some(location) => Error::new(self.place(location), problem),
+                Some(location) => Error::new(self.location(location), problem),
                 None => problem.into(),
             }
         })
@@ -177,14 +177,14 @@ impl<'a> Source<'a> {
     /// An error about a node.
     #[must_use]
     pub fn error(&self, node: &Node, problem: Problem) -> Error {
-        Error::new(self.place(node.location), problem)
+        Error::new(self.location(node.mark), problem)
     }
 
     /// The word that a node begins with, as written.
     fn word(&self, node: &Node) -> &'a str {
         let whole = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
-        let line = self.lines.get(whole(node.location.line())).copied().unwrap_or_default();
-        let start = line.char_indices().nth(whole(node.location.column()));
+        let line = self.lines.get(whole(node.mark.line())).copied().unwrap_or_default();
+        let start = line.char_indices().nth(whole(node.mark.column()));
         let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
         rest.split([' ', '\t', ',', ']', '}']).next().unwrap_or_default()
     }
@@ -199,14 +199,14 @@ impl<'a> Source<'a> {
         Error::new(self.at(index + 1, 1), problem)
     }
 
-    pub(crate) fn place(&self, location: Location) -> Place {
+    pub(crate) fn location(&self, mark: Mark) -> Location {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        self.at(whole(location.line()), whole(location.column()))
+        self.at(whole(mark.line()), whole(mark.column()))
     }
 
-    fn at(&self, line: usize, column: usize) -> Place {
+    fn at(&self, line: usize, column: usize) -> Location {
         let excerpt = self.lines.get(line.saturating_sub(1)).map_or("", |text| text.trim_end());
-        Place { file: Arc::clone(&self.file), line, column, excerpt: excerpt.to_owned() }
+        Location { file: Arc::clone(&self.file), line, column, excerpt: excerpt.to_owned() }
     }
 }
 
@@ -228,8 +228,8 @@ impl Node {
         }
     }
 
-    pub(crate) fn location(&self) -> Location {
-        self.location
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark
     }
 }
 
@@ -250,7 +250,7 @@ impl fmt::Display for Value {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
-        Ok(Self { value: spanned.value, location: spanned.referenced })
+        Ok(Self { value: spanned.value, mark: spanned.referenced })
     }
 }
 
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     fn shown(node: &Node) -> String {
-        let at = format!("@{}:{}", node.location.line(), node.location.column());
+        let at = format!("@{}:{}", node.mark.line(), node.mark.column());
         match &node.value {
             Value::Map(entries) => {
                 let entries: Vec<_> = entries

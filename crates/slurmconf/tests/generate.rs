@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use slurmconf::{
-    Cluster, Config, ElasticSettings, Limits, MemoryPolicy, PartitionDef, Program, Shapes, Site,
-    SlurmVersion, Style, SuspendTime, generate,
+    Cluster, Config, ElasticSettings, GenerateOptions, Limits, MemoryPolicy, PartitionDef, Program,
+    Shapes, SlurmVersion, Style, SuspendTime, generate,
 };
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ mixed: {shape: VM.GPU2.1, max: 2, gres: 'gpu:p100:1,gpu:mi300x:2,nic:4'}
 
 fn cluster(style: Style) -> Cluster {
     let limits = Limits::read("limits.yaml", LIMITS).unwrap();
-    let site = Site {
+    let site = GenerateOptions {
         cluster_id: Some("hpc".to_owned()),
         style,
         memory: MemoryPolicy::CitcOracle,
@@ -105,7 +105,7 @@ fn elastic_settings_fit_the_version() {
     assert_eq!(new, format!("{common}SlurmctldParameters={words}\n"));
     let config = Config::parse(&new).unwrap();
     assert_eq!(config.power.suspend_time, SuspendTime::Seconds(600));
-    assert!(config.powers_nodes());
+    assert!(config.has_power_saving());
     assert_eq!(config.power.slurmctld_parameters.len(), 3);
     let mut settings = settings(SlurmVersion::new(24, 11));
     settings.suspend_exc_nodes = cluster(Style::Folded).persistent_nodes();
@@ -154,7 +154,7 @@ fn a_program_or_parameter_cannot_bring_in_a_line_of_its_own() {
 fn a_gpu_type_of_digits_stays_a_type_in_gres_conf() {
     let limits = "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:4090:2(S:0,1),nic:3'}\n";
     let limits = Limits::read("limits.yaml", limits).unwrap();
-    let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
     let expected = "NodeName=g-0001 Name=gpu Type=4090 File=/dev/nvidia[0-1]\nNodeName=g-0001 Name=nic Count=3\n";
     assert_eq!(cluster.gres_conf(), expected);
 }
@@ -163,14 +163,16 @@ fn a_gpu_type_of_digits_stays_a_type_in_gres_conf() {
 fn more_gpus_than_slurm_can_count_are_refused() {
     let limits = "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:18446744073709551615'}\n";
     let limits = Limits::read("limits.yaml", limits).unwrap();
-    let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err().to_string();
+    let error =
+        generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err().to_string();
     assert!(error.contains("gpu: 9223372036854775807 is not between 0 and 1024"), "{error}");
 }
 
 fn labels(limits: &str, cluster_id: &str) -> slurmconf::Result<Vec<String>> {
     let limits = Limits::read("limits.yaml", limits)?;
     let cluster_id = Some(cluster_id.to_owned());
-    let site = Site { cluster_id, style: Style::NodeGroups, ..Site::default() };
+    let site =
+        GenerateOptions { cluster_id, style: Style::NodeGroups, ..GenerateOptions::default() };
     let cluster = generate(&limits, &Shapes::oci(), &site)?;
     Ok(cluster.node_sets.into_iter().map(|set| set.name).collect())
 }
@@ -211,7 +213,7 @@ proptest! {
         }
         let text = if text.is_empty() { "{}" } else { &text };
         let limits = Limits::read("limits.yaml", text).unwrap();
-        let cluster = generate(&limits, &shapes, &Site { style, ..Site::default() }).unwrap();
+        let cluster = generate(&limits, &shapes, &GenerateOptions { style, ..GenerateOptions::default() }).unwrap();
         let read = Config::parse(&cluster.to_string()).unwrap();
         if style == Style::Citc {
             let total: u32 = counts.iter().map(|(min, more, _)| min + more).sum();

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use slurmconf::{
-    Document, Flavor, Limits, Management, Markers, Memory, MemoryPolicy, Shape, Shapes, Site,
-    Style, generate,
+    Document, Flavor, GenerateOptions, Limits, ManagementNode, Markers, Memory, MemoryPolicy,
+    Shape, Shapes, Style, generate,
 };
 
 const MANAGEMENT: &str = "mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n";
@@ -15,9 +15,9 @@ fn citc(
     cluster_id: Option<&str>,
 ) -> Vec<String> {
     let limits = Limits::read("limits.yaml", limits).unwrap();
-    let limits = limits.without(&Management::read("mgmt_shape.yaml", MANAGEMENT).unwrap());
+    let limits = limits.without(&ManagementNode::read("mgmt_shape.yaml", MANAGEMENT).unwrap());
     let cluster_id = cluster_id.map(str::to_owned);
-    let site = Site { cluster_id, style: Style::Citc, memory, default_partition: None };
+    let site = GenerateOptions { cluster_id, style: Style::Citc, memory, default_partition: None };
     let cluster = generate(&limits, shapes, &site).unwrap();
     cluster.to_string().lines().map(str::to_owned).collect()
 }
@@ -84,7 +84,7 @@ fn an_unknown_shape_is_never_skipped() {
     assert_eq!(expected("oci-unknown-shape").len(), 1);
     let limits =
         Limits::read("limits.yaml", "VM.Standard2.1: {2: 1}\nVM.Standrd2.1: {1: 1}\n").unwrap();
-    let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err();
+    let error = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
     let shown = "limits.yaml:2:1: unknown shape \"VM.Standrd2.1\"; nearest is \"VM.Standard2.1\"\n \
                  2 | VM.Standrd2.1: {1: 1}\n   | ^";
     assert_eq!(error.to_string(), shown);

@@ -1,6 +1,6 @@
 //! Inputs on which anything quadratic would take minutes, and the runner's time limit end it.
 
-use slurmconf::{Config, Document, Group, Limits, Shapes, Site, Style, generate};
+use slurmconf::{Config, Document, GenerateOptions, Group, Limits, Shapes, Style, generate};
 use std::fmt::Write as _;
 
 #[test]
@@ -22,14 +22,14 @@ fn very_many_limits_are_read_in_one_pass() {
     let mut text = String::new();
     (0..60_000).for_each(|number| writeln!(text, "g{number}: 1").unwrap());
     let limits = Limits::read("limits.yaml", &text).unwrap();
-    assert_eq!(limits.groups.last().unwrap().place.as_ref().unwrap().excerpt, "g59999: 1");
+    assert_eq!(limits.groups.last().unwrap().location.as_ref().unwrap().excerpt, "g59999: 1");
 }
 
 #[test]
 fn very_many_partitions_and_node_groups_are_made_in_one_pass() {
     let group = |number| Group::new(format!("g{number}"), "VM.Standard2.1", 1);
     let limits = Limits { groups: (0..100_000).map(group).collect() };
-    let site = Site { style: Style::NodeGroups, ..Site::default() };
+    let site = GenerateOptions { style: Style::NodeGroups, ..GenerateOptions::default() };
     let cluster = generate(&limits, &Shapes::oci(), &site).unwrap();
     assert_eq!(cluster.partitions.len(), 100_000);
     assert_eq!(cluster.to_string().lines().count(), 400_000);

@@ -1,7 +1,8 @@
 //! limits.yaml, `mgmt_shape.yaml` and shapes.yaml: what is read, and how what is wrong is told.
 
 use slurmconf::{
-    Form, Group, Limits, Management, Memory, Shapes, Site, Style, generate, generate_all,
+    Form, GenerateOptions, Group, Limits, ManagementNode, Memory, Shapes, Style, generate,
+    generate_all,
 };
 
 fn first_line(error: &slurmconf::Error) -> String {
@@ -109,7 +110,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
     for (text, message) in WRONG {
         let error = Limits::read("limits.yaml", text).unwrap_err();
         assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
-        assert!(error.place().is_some());
+        assert!(error.location().is_some());
     }
 }
 
@@ -147,7 +148,7 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
     ];
     for (text, message) in cases {
         let limits = Limits::read("limits.yaml", text).unwrap();
-        let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err();
+        let error = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
         assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
     }
 }
@@ -156,7 +157,7 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
 fn unknown_shapes_were_told_one_at_a_time() {
     let text = "VM.Standrd2.1: {1: 1, 2: 1}\nVM.Standard2.1: 2\nVM.Nowhere: 1\n";
     let limits = Limits::read("limits.yaml", text).unwrap();
-    let errors = generate_all(&limits, &Shapes::oci(), &Site::default()).unwrap_err();
+    let errors = generate_all(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
     let places: Vec<_> =
         errors.iter().map(|it| first_line(it).split(';').next().unwrap().to_owned()).collect();
     let expected = [
@@ -170,7 +171,7 @@ fn unknown_shapes_were_told_one_at_a_time() {
 fn a_partition_named_twice_has_the_nodes_once() {
     let text = "g: {shape: VM.Standard2.1, max: 2, partition: [p, q, p]}\n";
     let limits = Limits::read("limits.yaml", text).unwrap();
-    let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
     let nodes: Vec<_> =
         cluster.partitions.iter().map(|p| p.nodes.as_ref().unwrap().to_string()).collect();
     assert_eq!(nodes, ["g-[0001-0002]", "g-[0001-0002]"]);
@@ -180,11 +181,12 @@ fn a_partition_named_twice_has_the_nodes_once() {
 fn groups_can_be_made_without_a_file() {
     let general = Group { min: 1, ..Group::new("general", "VM.Standard2.1", 3) };
     let limits = Limits { groups: vec![general] };
-    let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
     let names: Vec<_> = cluster.nodes.iter().map(|node| node.names.to_string()).collect();
     assert_eq!(names, ["general-0001", "general-[0002-0003]"]);
     let limits = Limits { groups: vec![Group::new("g", "VM.Standrd2.1", u32::MAX)] };
-    let error = generate(&limits, &Shapes::oci(), &Site::default()).unwrap_err().to_string();
+    let error =
+        generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err().to_string();
     assert_eq!(error, "unknown shape \"VM.Standrd2.1\"; nearest is \"VM.Standard2.1\"");
 }
 
@@ -196,7 +198,7 @@ fn the_management_node_counts_in_its_own_shape_and_domain_only() {
     )
     .unwrap();
     let counts = |text: &str| -> Vec<u32> {
-        let management = Management::read("mgmt_shape.yaml", text).unwrap();
+        let management = ManagementNode::read("mgmt_shape.yaml", text).unwrap();
         limits.clone().without(&management).groups.iter().map(|group| group.max).collect()
     };
     assert_eq!(counts("mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n"), [1, 1, 2, 2]);
@@ -205,9 +207,10 @@ fn the_management_node_counts_in_its_own_shape_and_domain_only() {
     assert_eq!(counts("mgmt_ad: 1\nmgmt_shape: x\n"), [2, 1, 2, 2]);
     let none = Limits::read("limits.yaml", "VM.Standard2.1: {1: 0}\n").unwrap();
     let management =
-        Management::read("mgmt_shape.yaml", "mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n").unwrap();
+        ManagementNode::read("mgmt_shape.yaml", "mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n")
+            .unwrap();
     assert_eq!(none.clone().without(&management), none);
-    let bad = |text: &str| first_line(&Management::read("mgmt_shape.yaml", text).unwrap_err());
+    let bad = |text: &str| first_line(&ManagementNode::read("mgmt_shape.yaml", text).unwrap_err());
     assert_eq!(bad("mgmt_ad: 1\n"), "mgmt_shape.yaml:1:1: mgmt_shape.yaml lacks \"mgmt_shape\"");
     assert_eq!(
         bad("mgmt_shape: s\nmgmt_ad: one\n"),
@@ -238,8 +241,12 @@ fn a_group_could_have_no_image_of_its_own() {
     );
     let limits = Limits::read("limits.yaml", &text).unwrap();
     for style in [Style::Folded, Style::Citc, Style::NodeGroups] {
-        let cluster =
-            generate(&limits, &Shapes::oci(), &Site { style, ..Site::default() }).unwrap();
+        let cluster = generate(
+            &limits,
+            &Shapes::oci(),
+            &GenerateOptions { style, ..GenerateOptions::default() },
+        )
+        .unwrap();
         let features: Vec<_> =
             cluster.nodes.iter().map(|node| node.features.as_ref().unwrap()).collect();
         let images: Vec<_> = features.iter().map(|features| features.value("image")).collect();

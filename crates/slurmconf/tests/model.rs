@@ -126,7 +126,7 @@ fn power_settings_are_read_with_slurms_defaults() {
     let text = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=-1\nResumeTimeout=5\nSuspendExcParts=a,b\n\
                 PartitionName=p Nodes=ALL SuspendTime=INFINITE ResumeTimeout=7 SuspendTimeout=8 PowerDownOnIdle=YES\n";
     let config = Config::parse(text).unwrap();
-    assert!(!config.powers_nodes());
+    assert!(!config.has_power_saving());
     assert_eq!(config.power.suspend_exc_parts, ["a", "b"]);
     let partition = config.partitions.first().unwrap();
     assert_eq!(partition.suspend_time, Some(SuspendTime::Never));
@@ -185,7 +185,7 @@ fn power_saving_that_only_a_partition_asks_for_counted_as_off() {
         ("", false),
     ];
     for (times, on) in cases {
-        let powers = |text: &str| Config::parse(text).unwrap().powers_nodes();
+        let powers = |text: &str| Config::parse(text).unwrap().has_power_saving();
         assert_eq!(powers(&format!("{programs}{times}")), on, "{times}");
         for program in programs.lines() {
             assert!(!powers(&format!("{program}\n{times}")), "{program} alone with {times}");

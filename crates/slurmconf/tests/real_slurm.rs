@@ -4,8 +4,9 @@ use crate::common::{Testbed, wait};
 use hostlist::Hostlist;
 use slurm_testbed::Release;
 use slurmconf::{
-    Action, Cluster, Config, Document, ElasticSettings, Features, GresList, Limits, NodeState,
-    PartitionDef, Program, Shapes, Site, SlurmVersion, Style, SuspendTime, diff, generate,
+    Action, Cluster, Config, Document, ElasticSettings, Features, GenerateOptions, GresList,
+    Limits, NodeState, PartitionDef, Program, Shapes, SlurmVersion, Style, SuspendTime, diff,
+    generate,
 };
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -37,11 +38,11 @@ fn records(text: &str) -> BTreeMap<String, Record> {
 
 fn cluster(style: Style) -> Cluster {
     let limits = Limits::read("limits.yaml", LIMITS).unwrap();
-    let site = Site {
+    let site = GenerateOptions {
         cluster_id: Some("cheerful-macaw".to_owned()),
         style,
         default_partition: Some("compute".to_owned()),
-        ..Site::default()
+        ..GenerateOptions::default()
     };
     let mut cluster = generate(&limits, &Shapes::oci(), &site).unwrap();
     // Nodes that are always there have names that resolve; here they do not.
@@ -275,7 +276,7 @@ fn takes_up(series: &str, limits: [&str; 2]) {
     let elastic = elastic(&bed, Hostlist::new());
     let text = |limits: &str, suspend: &str| {
         let limits = Limits::read("limits.yaml", limits).unwrap();
-        let cluster = generate(&limits, &Shapes::oci(), &Site::default()).unwrap();
+        let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
         let head =
             format!("ClusterName=test\n{elastic}{cluster}PartitionName=p Nodes=ALL Default=YES\n");
         let mut document = Document::parse(head);
@@ -321,7 +322,8 @@ fn a_reconfigure_takes_up_what_the_diff_says_it_does() {
 fn no_nodes_at_all_are_accepted() {
     for series in ["22.05", "26.05"] {
         let mut bed = Testbed::new(Release::find(series));
-        let cluster = generate(&Limits::default(), &Shapes::oci(), &Site::default()).unwrap();
+        let cluster =
+            generate(&Limits::default(), &Shapes::oci(), &GenerateOptions::default()).unwrap();
         bed.start(&format!("ClusterName=test\n{cluster}PartitionName=p Nodes=ALL Default=YES\n"));
         assert_eq!(bed.complaints(), Vec::<String>::new());
     }

@@ -19,7 +19,7 @@ fn nodes_before_a_count_were_spared_where_slurm_counts_them_too() {
         let all = config.nodes.first().unwrap().names.clone();
         for (version, spared) in [(SlurmVersion::new(23, 2), old), (SlurmVersion::new(23, 11), new)]
         {
-            let kept = all.difference(&config.stoppable(&all, version));
+            let kept = all.difference(&config.suspendable(&all, version));
             assert_eq!(kept.to_string(), spared, "{said} in {version}");
         }
     }
@@ -34,10 +34,10 @@ fn nodes_that_a_node_set_spares_counted_as_stopped() {
     for (said, stopped) in cases {
         let config = Config::parse(&format!("{nodes}SuspendExcNodes={said}\n")).unwrap();
         let all: Hostlist = "n[1-4]".parse().unwrap();
-        let found = config.stoppable(&all, SlurmVersion::new(24, 11)).to_string();
+        let found = config.suspendable(&all, SlurmVersion::new(24, 11)).to_string();
         assert_eq!(found, stopped, "{said}");
         let plain = if said == "few,n1" { "n[2-4]" } else { "n[1-4]" };
-        let found = config.stoppable(&all, SlurmVersion::new(22, 5)).to_string();
+        let found = config.suspendable(&all, SlurmVersion::new(22, 5)).to_string();
         assert_eq!(found, plain, "{said} in 22.05");
     }
 }
@@ -65,8 +65,8 @@ fn the_time_that_a_node_itself_has_counted_for_nothing() {
     let all: Hostlist = "n[1-2]".parse().unwrap();
     for (text, stopped, powers) in cases {
         let config = Config::parse(&format!("{programs}{text}")).unwrap();
-        assert_eq!(config.powers_nodes(), powers, "{text}");
-        let found = config.stoppable(&all, SlurmVersion::new(26, 5));
+        assert_eq!(config.has_power_saving(), powers, "{text}");
+        let found = config.suspendable(&all, SlurmVersion::new(26, 5));
         assert_eq!(found.to_string(), stopped, "{text}");
     }
     let own: NodeDef = "NodeName=n1 CPUs=2 SuspendTime=010".parse().unwrap();

@@ -1,6 +1,6 @@
 //! Command lines for Slurm's programs, by pure functions.
 
-use crate::{BatchJob, JobId, Jobs, reason::clean};
+use crate::{BatchJob, JobFilter, JobId, reason::clean};
 use hostlist::Hostlist;
 use std::num::NonZeroUsize;
 
@@ -72,13 +72,13 @@ pub(crate) fn show_nodes(which: Option<&Hostlist>) -> Argv {
     arguments
 }
 
-pub(crate) fn list_jobs(which: &Jobs) -> Argv {
+pub(crate) fn list_jobs(which: &JobFilter) -> Argv {
     let fields = JOB_FIELDS.map(|field| format!("{field}:{SEPARATOR}")).join(",");
     // With FederationParameters=fed_display, squeue shows the jobs of all clusters of the federation.
     let mut arguments = argv(["--noheader", "--all", "--local"]);
     match which {
-        Jobs::Ids(_) => arguments.push("--states=all".into()),
-        Jobs::All | Jobs::On(_) | Jobs::In(_) => {}
+        JobFilter::Ids(_) => arguments.push("--states=all".into()),
+        JobFilter::All | JobFilter::On(_) | JobFilter::In(_) => {}
     }
     arguments.push(format!("--Format={fields}"));
     arguments
@@ -137,7 +137,7 @@ mod tests {
             (vec![show_config()], "show config"),
             (
                 vec![
-                    list_jobs(&Jobs::Ids(Vec::new()))
+                    list_jobs(&JobFilter::Ids(Vec::new()))
                         .into_iter()
                         .filter(|word| !word.starts_with("--Format="))
                         .collect(),
@@ -173,13 +173,13 @@ mod tests {
 
     #[test]
     fn jobs_are_listed_with_free_text_last() {
-        let all = list_jobs(&Jobs::All);
+        let all = list_jobs(&JobFilter::All);
         assert_eq!(all.len(), 4);
         assert!(all.contains(&"--local".into()), "jobs of other clusters are not ours: {all:?}");
         let fields = all.last().unwrap();
         assert!(fields.starts_with("--Format=JobID:\u{1f},State:\u{1f},"), "{fields:?}");
         assert!(fields.ends_with(",admin_comment:\u{1f}"), "{fields:?}");
-        assert!(list_jobs(&Jobs::Ids(Vec::new())).contains(&"--states=all".into()));
+        assert!(list_jobs(&JobFilter::Ids(Vec::new())).contains(&"--states=all".into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::{
     config::ControllerConfig,
     error::Result,
-    job::{BatchJob, Job, JobId, Jobs},
+    job::{BatchJob, Job, JobFilter, JobId},
     node::Node,
     reason::Reason,
 };
@@ -32,7 +32,7 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>>;
 
     /// The jobs that are wanted.
-    async fn jobs(&self, which: Jobs) -> Result<Vec<Job>>;
+    async fn jobs(&self, which: JobFilter) -> Result<Vec<Job>>;
 
     /// Its configuration, as it has it and not as the file has it.
     async fn config(&self) -> Result<ControllerConfig>;

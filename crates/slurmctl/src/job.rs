@@ -160,7 +160,7 @@ impl Job {
 /// Which jobs to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Jobs {
+pub enum JobFilter {
     /// All that are not finished.
     All,
     /// These, finished or not, as long as slurmctld remembers them (`MinJobAge`).
@@ -171,7 +171,7 @@ pub enum Jobs {
     In(String),
 }
 
-impl Jobs {
+impl JobFilter {
     /// True if the job is wanted.
     #[must_use]
     pub fn wants(&self, job: &Job) -> bool {

@@ -166,7 +166,7 @@ pub(crate) fn is_up(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Base, Flag};
+    use crate::{BaseState, StateFlag};
     use proptest::prelude::*;
 
     const POWERING_UP: [&str; 3] = [
@@ -191,8 +191,8 @@ mod tests {
         for text in POWERING_UP {
             let node = one(text);
             assert_eq!((node.name.as_str(), node.address.as_str()), ("n002", "n002"));
-            assert_eq!(node.state.base, Base::Mixed);
-            let flags = [Flag::Cloud, Flag::NotResponding, Flag::PoweringUp];
+            assert_eq!(node.state.base, BaseState::Mixed);
+            let flags = [StateFlag::Cloud, StateFlag::NotResponding, StateFlag::PoweringUp];
             assert_eq!(node.state.flags, flags.into());
             assert_eq!(node.features, ["gpu"]);
             assert_eq!(node.partitions, ["main", "rebuild"]);
@@ -215,7 +215,7 @@ mod tests {
             InstanceId=i-1 InstanceType=a b";
         let node = one(line);
         assert_eq!(node.state.to_string(), "IDLE+CLOUD+DRAIN+NEW_THING");
-        assert!(node.state.has(&Flag::Other("NEW_THING".into())));
+        assert!(node.state.has(&StateFlag::Other("NEW_THING".into())));
         let reason = node.reason.unwrap();
         assert_eq!(reason.text, "foo State=BAR [x@y] Comment=z");
         assert_eq!(
@@ -276,7 +276,7 @@ mod tests {
         ] {
             let node = one(text);
             assert!(node.state.is_reboot_requested() && node.state.has_drain(), "{}", node.state);
-            assert_eq!(node.state.base, Base::Idle, "and not the next state");
+            assert_eq!(node.state.base, BaseState::Idle, "and not the next state");
             assert_eq!(node.reason_text(), "rebuild image:y");
         }
     }

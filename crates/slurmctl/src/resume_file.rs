@@ -24,7 +24,7 @@ const MOST_NODES: u64 = 1 << 17;
 /// let request = ResumeRequest::parse(&argument, file.as_bytes())?;
 /// assert_eq!(request.jobs[0].id, JobId::new(7));
 /// assert_eq!(request.jobs[0].nodes.to_string(), "n[1-2]");
-/// assert_eq!(request.alone().to_string(), "n3");
+/// assert_eq!(request.nodes_without_job().to_string(), "n3");
 /// assert!(request.warnings.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -35,7 +35,7 @@ pub struct ResumeRequest {
     /// All nodes to resume, as the argument has them.
     pub all: Hostlist,
     /// What was wrong with the file.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ResumeFileWarning>,
 }
 
 /// A job that waits for nodes.
@@ -68,7 +68,7 @@ impl JobNodes {
 /// Why nobody can know what a resume file groups. Whoever goes on in spite of it may start a part of a job's nodes.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Illegible {
+pub enum ResumeFileError {
     /// It cannot be read; it lives no longer than the slurmctld that made it.
     #[error("the resume file cannot be read")]
     Unreadable(#[source] Arc<std::io::Error>),
@@ -86,7 +86,7 @@ pub enum Illegible {
 /// Something odd about a resume file that groups nothing, or about one job in it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum ResumeFileWarning {
     /// There is none: an old Slurm, a build without JSON, or a call by hand.
     #[error("no resume file was given")]
     NoFile,
@@ -110,43 +110,43 @@ pub enum Warning {
 }
 
 /// Two warnings are equal if they say the same.
-impl PartialEq for Warning {
+impl PartialEq for ResumeFileWarning {
     fn eq(&self, other: &Self) -> bool {
         self.to_string() == other.to_string()
     }
 }
 
-impl Eq for Warning {}
+impl Eq for ResumeFileWarning {}
 
 impl ResumeRequest {
     /// Every node on its own.
     #[must_use]
-    pub fn alone_all(all: Hostlist) -> Self {
+    pub fn new(all: Hostlist) -> Self {
         Self { all, ..Self::default() }
     }
 
     /// Reads the file, if there is one; do it first, since slurmctld takes it back.
-    pub fn read(argument: &Hostlist, file: Option<&Path>) -> Result<Self, Illegible> {
+    pub fn read(argument: &Hostlist, file: Option<&Path>) -> Result<Self, ResumeFileError> {
         match file.map(bytes) {
-            None => Ok(Self::warned(argument, Warning::NoFile)),
-            Some(Err(error)) => Err(Illegible::Unreadable(error.into())),
+            None => Ok(Self::warned(argument, ResumeFileWarning::NoFile)),
+            Some(Err(error)) => Err(ResumeFileError::Unreadable(error.into())),
             Some(Ok(text)) => Self::parse(argument, &text),
         }
     }
 
     /// Reads what a file holds.
-    pub fn parse(argument: &Hostlist, text: &[u8]) -> Result<Self, Illegible> {
+    pub fn parse(argument: &Hostlist, text: &[u8]) -> Result<Self, ResumeFileError> {
         if text.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Self::warned(argument, Warning::Empty));
+            return Ok(Self::warned(argument, ResumeFileWarning::Empty));
         }
         if u64::try_from(text.len()).unwrap_or(u64::MAX) > LONGEST {
-            return Err(Illegible::TooLong);
+            return Err(ResumeFileError::TooLong);
         }
         // slurmctld copies a job's `--extra` byte for byte, and one job must not cost the others theirs.
         let value: Value = serde_json::from_str(&String::from_utf8_lossy(text))
-            .map_err(|error| Illegible::Garbage(error.into()))?;
-        let jobs = value.get("jobs").and_then(Value::as_array).ok_or(Illegible::NoJobs)?;
-        let mut request = Self::alone_all(argument.clone());
+            .map_err(|error| ResumeFileError::Garbage(error.into()))?;
+        let jobs = value.get("jobs").and_then(Value::as_array).ok_or(ResumeFileError::NoJobs)?;
+        let mut request = Self::new(argument.clone());
         for (index, job) in jobs.iter().enumerate() {
             match job_nodes(argument, index, job) {
                 Ok(job) if job.nodes.is_empty() => {}
@@ -160,13 +160,13 @@ impl ResumeRequest {
 
     /// The nodes that no job waits for, as those that were powered up by hand.
     #[must_use]
-    pub fn alone(&self) -> Hostlist {
+    pub fn nodes_without_job(&self) -> Hostlist {
         let waited = |name: &str| self.jobs.iter().any(|job| job.nodes.contains(name));
         self.all.iter().filter(|name| !waited(name)).collect()
     }
 
-    fn warned(argument: &Hostlist, warning: Warning) -> Self {
-        Self { warnings: vec![warning], ..Self::alone_all(argument.clone()) }
+    fn warned(argument: &Hostlist, warning: ResumeFileWarning) -> Self {
+        Self { warnings: vec![warning], ..Self::new(argument.clone()) }
     }
 }
 
@@ -177,14 +177,18 @@ fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn job_nodes(argument: &Hostlist, index: usize, job: &Value) -> Result<JobNodes, Warning> {
+fn job_nodes(
+    argument: &Hostlist,
+    index: usize,
+    job: &Value,
+) -> Result<JobNodes, ResumeFileWarning> {
     let number = job.get("job_id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
-    let id = number.map(JobId::new).ok_or(Warning::NoJobId { index })?;
+    let id = number.map(JobId::new).ok_or(ResumeFileWarning::NoJobId { index })?;
     let text = |name: &str| job.get(name).and_then(Value::as_str).map(str::to_owned);
     // 22.05 says `nodes`, later ones `nodes_resume`.
     let nodes = text("nodes_resume").or_else(|| text("nodes"));
-    let nodes = nodes.ok_or(Warning::BadNodes { id, source: None })?;
-    let bad = |source| Warning::BadNodes { id, source: Some(source) };
+    let nodes = nodes.ok_or(ResumeFileWarning::BadNodes { id, source: None })?;
+    let bad = |source| ResumeFileWarning::BadNodes { id, source: Some(source) };
     let parser = Parser::new().max_hosts(MOST_NODES);
     let nodes = parser.parse(&nodes).map_err(bad)?;
     let allocated = text("nodes_alloc").and_then(|list| parser.parse(&list).ok());

@@ -1,8 +1,8 @@
 //! The real controller, through Slurm's own programs.
 
 use crate::{
-    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
-    NodeAddress, Programs, Reason, Result,
+    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobFilter, JobId, Node,
+    NodeAction, NodeAddress, Programs, Reason, Result,
     argv::{self, Argv},
     classify::classify,
     parse,
@@ -32,7 +32,7 @@ pub struct ScontrolConfig {
     /// `SLURM_CONF`; without it Slurm looks where it was built to look.
     pub slurm_conf: Option<PathBuf>,
     /// How long one command may take: without slurmctld they try for minutes. A site that raises `MessageTimeout` has an
-    /// slurmctld that takes longer: see [`Scontrol::allowing_for`].
+    /// slurmctld that takes longer: see [`Scontrol::with_message_timeout`].
     pub timeout: Duration,
     /// How many bytes one command may print; a node takes about one thousand.
     pub longest_output: usize,
@@ -94,7 +94,7 @@ impl Scontrol {
     /// The same where slurm.conf has this `MessageTimeout`: one command may take twice that, if it is more than it may take
     /// anyway, but no longer than two minutes: whoever looks at Slurm has other things to do.
     #[must_use]
-    pub fn allowing_for(mut self, message_timeout: Duration) -> Self {
+    pub fn with_message_timeout(mut self, message_timeout: Duration) -> Self {
         self.config.timeout =
             self.config.timeout.max(message_timeout.saturating_mul(2).min(LONGEST));
         self.runner = runner(&self.config);
@@ -242,7 +242,7 @@ impl Controller for Scontrol {
         Ok(nodes)
     }
 
-    async fn jobs(&self, which: Jobs) -> Result<Vec<Job>> {
+    async fn jobs(&self, which: JobFilter) -> Result<Vec<Job>> {
         let (program, arguments) = (&self.config.programs.squeue, argv::list_jobs(&which));
         let text = self.run(program, &arguments).await?;
         let mut jobs = squeue::jobs(&text).map_err(|source| {

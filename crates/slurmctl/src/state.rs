@@ -43,8 +43,8 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// What a node is, apart from its [`Flag`]s.
-    Base {
+    /// What a node is, apart from its [`StateFlag`]s.
+    BaseState {
         /// Not known yet, as after a start.
         Unknown = "UNKNOWN",
         /// Not to be used.
@@ -63,8 +63,8 @@ words! {
 }
 
 words! {
-    /// What goes on with a node besides its [`Base`] state.
-    Flag {
+    /// What goes on with a node besides its [`BaseState`] state.
+    StateFlag {
         /// Comes from a cloud.
         Cloud = "CLOUD",
         /// A job is being cleaned up.
@@ -105,10 +105,10 @@ words! {
 /// A node's state, as `scontrol show node` writes it: a base and flags, joined by `+`.
 ///
 /// ```
-/// use slurmctl::{Base, Flag, NodeState};
+/// use slurmctl::{BaseState, StateFlag, NodeState};
 ///
 /// let state = NodeState::from("MIXED+CLOUD+NOT_RESPONDING+POWERING_UP");
-/// assert_eq!(state.base, Base::Mixed);
+/// assert_eq!(state.base, BaseState::Mixed);
 /// assert!(state.is_powering_up() && state.is_cloud() && state.has_job());
 /// assert!(!state.is_powered_down());
 /// assert_eq!(state.to_string(), "MIXED+CLOUD+NOT_RESPONDING+POWERING_UP");
@@ -116,46 +116,46 @@ words! {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeState {
     /// What it is.
-    pub base: Base,
+    pub base: BaseState,
     /// What goes on with it.
     pub flags: Flags,
 }
 
 /// The flags of a [`NodeState`], each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Flags(BTreeSet<Flag>);
+pub struct Flags(BTreeSet<StateFlag>);
 
 impl Flags {
     /// True if the flag is set.
     #[must_use]
-    pub fn has(&self, flag: &Flag) -> bool {
+    pub fn has(&self, flag: &StateFlag) -> bool {
         self.0.contains(flag)
     }
 
     /// Sets a flag.
-    pub fn insert(&mut self, flag: Flag) {
+    pub fn insert(&mut self, flag: StateFlag) {
         self.0.insert(flag);
     }
 
     /// Clears a flag.
-    pub fn remove(&mut self, flag: &Flag) {
+    pub fn remove(&mut self, flag: &StateFlag) {
         self.0.remove(flag);
     }
 
     /// The flags, in a fixed order.
-    pub fn iter(&self) -> impl Iterator<Item = &Flag> {
+    pub fn iter(&self) -> impl Iterator<Item = &StateFlag> {
         self.0.iter()
     }
 }
 
-impl FromIterator<Flag> for Flags {
-    fn from_iter<I: IntoIterator<Item = Flag>>(flags: I) -> Self {
+impl FromIterator<StateFlag> for Flags {
+    fn from_iter<I: IntoIterator<Item = StateFlag>>(flags: I) -> Self {
         Self(flags.into_iter().collect())
     }
 }
 
-impl<const N: usize> From<[Flag; N]> for Flags {
-    fn from(flags: [Flag; N]) -> Self {
+impl<const N: usize> From<[StateFlag; N]> for Flags {
+    fn from(flags: [StateFlag; N]) -> Self {
         flags.into_iter().collect()
     }
 }
@@ -163,62 +163,62 @@ impl<const N: usize> From<[Flag; N]> for Flags {
 impl NodeState {
     /// A state from its parts.
     #[must_use]
-    pub fn new(base: Base, flags: impl Into<Flags>) -> Self {
+    pub fn new(base: BaseState, flags: impl Into<Flags>) -> Self {
         Self { base, flags: flags.into() }
     }
 
     /// True if the flag is set.
     #[must_use]
-    pub fn has(&self, flag: &Flag) -> bool {
+    pub fn has(&self, flag: &StateFlag) -> bool {
         self.flags.has(flag)
     }
 
     /// True for a node of a cloud.
     #[must_use]
     pub fn is_cloud(&self) -> bool {
-        self.has(&Flag::Cloud)
+        self.has(&StateFlag::Cloud)
     }
 
     /// True if its base state is down.
     #[must_use]
     pub fn is_down(&self) -> bool {
-        self.base == Base::Down
+        self.base == BaseState::Down
     }
 
     /// True from the call of the resume program until it registers, or `ResumeTimeout` has passed.
     #[must_use]
     pub fn is_powering_up(&self) -> bool {
-        self.has(&Flag::PoweringUp)
+        self.has(&StateFlag::PoweringUp)
     }
 
     /// True while the node is to be powered up but the resume program has not been called.
     #[must_use]
-    pub fn is_to_power_up(&self) -> bool {
-        self.has(&Flag::PowerUp)
+    pub fn is_power_up_requested(&self) -> bool {
+        self.has(&StateFlag::PowerUp)
     }
 
     /// True from the call of the suspend program until `SuspendTimeout` has passed.
     #[must_use]
     pub fn is_powering_down(&self) -> bool {
-        self.has(&Flag::PoweringDown)
+        self.has(&StateFlag::PoweringDown)
     }
 
     /// True while the node is to be powered down but has not been.
     #[must_use]
-    pub fn is_to_power_down(&self) -> bool {
-        self.has(&Flag::PowerDown)
+    pub fn is_power_down_requested(&self) -> bool {
+        self.has(&StateFlag::PowerDown)
     }
 
     /// True once `SuspendTimeout` has passed, or `ResumeTimeout`.
     #[must_use]
     pub fn is_powered_down(&self) -> bool {
-        self.has(&Flag::PoweredDown)
+        self.has(&StateFlag::PoweredDown)
     }
 
     /// True if it takes no new jobs, drained or still draining.
     #[must_use]
     pub fn has_drain(&self) -> bool {
-        self.has(&Flag::Drain)
+        self.has(&StateFlag::Drain)
     }
 
     /// True if it takes no new jobs and has none left.
@@ -236,53 +236,53 @@ impl NodeState {
     /// True if slurmd does not answer.
     #[must_use]
     pub fn is_not_responding(&self) -> bool {
-        self.has(&Flag::NotResponding)
+        self.has(&StateFlag::NotResponding)
     }
 
     /// True from `scontrol reboot` until the reboot program is called.
     #[must_use]
     pub fn is_reboot_requested(&self) -> bool {
-        self.has(&Flag::RebootRequested)
+        self.has(&StateFlag::RebootRequested)
     }
 
     /// True from the call of the reboot program until the node registers again.
     #[must_use]
     pub fn is_reboot_issued(&self) -> bool {
-        self.has(&Flag::RebootIssued)
+        self.has(&StateFlag::RebootIssued)
     }
 
     /// True in a maintenance reservation.
     #[must_use]
     pub fn is_in_maintenance(&self) -> bool {
-        self.has(&Flag::Maintenance)
+        self.has(&StateFlag::Maintenance)
     }
 
     /// True if a job is there, or is still being cleaned up.
     #[must_use]
     pub fn has_job(&self) -> bool {
         let used = match self.base {
-            Base::Allocated | Base::Mixed => true,
-            Base::Unknown
-            | Base::Down
-            | Base::Idle
-            | Base::Error
-            | Base::Future
-            | Base::Other(_) => false,
+            BaseState::Allocated | BaseState::Mixed => true,
+            BaseState::Unknown
+            | BaseState::Down
+            | BaseState::Idle
+            | BaseState::Error
+            | BaseState::Future
+            | BaseState::Other(_) => false,
         };
-        used || self.has(&Flag::Completing)
+        used || self.has(&StateFlag::Completing)
     }
 
     /// True if it is up and could run a job now, or runs one.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        let usable = matches!(self.base, Base::Idle | Base::Allocated | Base::Mixed);
+        let usable = matches!(self.base, BaseState::Idle | BaseState::Allocated | BaseState::Mixed);
         let hindrances = [
-            Flag::PoweringUp,
-            Flag::PowerUp,
-            Flag::PoweredDown,
-            Flag::PoweringDown,
-            Flag::NotResponding,
-            Flag::RebootIssued,
+            StateFlag::PoweringUp,
+            StateFlag::PowerUp,
+            StateFlag::PoweredDown,
+            StateFlag::PoweringDown,
+            StateFlag::NotResponding,
+            StateFlag::RebootIssued,
         ];
         usable && !hindrances.iter().any(|flag| self.has(flag))
     }
@@ -292,8 +292,8 @@ impl From<&str> for NodeState {
     /// Takes any text; what is not known is kept as it is.
     fn from(text: &str) -> Self {
         let mut words = text.split('+');
-        let base = Base::from(words.next().unwrap_or_default());
-        Self { base, flags: words.filter(|word| !word.is_empty()).map(Flag::from).collect() }
+        let base = BaseState::from(words.next().unwrap_or_default());
+        Self { base, flags: words.filter(|word| !word.is_empty()).map(StateFlag::from).collect() }
     }
 }
 

@@ -138,15 +138,19 @@ async fn a_slow_controller_was_not_waited_for_as_long_as_slurm_conf_says() {
     let usual = connect(config.clone()).await;
     let seconds = Duration::from_secs;
     assert_eq!(usual.timeout(), seconds(20));
-    assert_eq!(usual.clone().allowing_for(seconds(5)).timeout(), seconds(20));
-    assert_eq!(usual.clone().allowing_for(seconds(60)).timeout(), seconds(120));
-    assert_eq!(usual.allowing_for(seconds(65_535)).timeout(), seconds(120), "not for hours");
+    assert_eq!(usual.clone().with_message_timeout(seconds(5)).timeout(), seconds(20));
+    assert_eq!(usual.clone().with_message_timeout(seconds(60)).timeout(), seconds(120));
+    assert_eq!(
+        usual.with_message_timeout(seconds(65_535)).timeout(),
+        seconds(120),
+        "not for hours"
+    );
     let mut short = config;
     short.timeout = Duration::from_millis(50);
     let short = Scontrol::new(short, SlurmVersion::new(24, 11));
-    let error = short.clone().allowing_for(Duration::ZERO).reconfigure().await.unwrap_err();
+    let error = short.clone().with_message_timeout(Duration::ZERO).reconfigure().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    short.allowing_for(seconds(20)).reconfigure().await.unwrap();
+    short.with_message_timeout(seconds(20)).reconfigure().await.unwrap();
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use hostlist::Hostlist;
 use proptest::prelude::*;
 use serde_json::Value;
-use slurmctl::{Illegible, JobId, ResumeRequest, Warning};
+use slurmctl::{JobId, ResumeFileError, ResumeFileWarning, ResumeRequest};
 use std::{fs, path::Path};
 
 const SAMPLES: [&str; 3] = [
@@ -52,10 +52,13 @@ fn all_versions_say_the_same_in_their_own_words() {
         let array = request(lines.get(2).unwrap());
         assert_eq!(groups(&array).len(), 2, "two jobs on one node");
         let by_hand = request(lines.get(4).unwrap());
-        assert_eq!((by_hand.jobs.len(), by_hand.alone().to_string()), (0, "n008".into()));
+        assert_eq!(
+            (by_hand.jobs.len(), by_hand.nodes_without_job().to_string()),
+            (0, "n008".into())
+        );
         let shared = request(lines.get(5).unwrap());
         assert_eq!(shared.jobs.len(), 3);
-        assert!(shared.alone().is_empty());
+        assert!(shared.nodes_without_job().is_empty());
     }
     let features = request(SAMPLES[2].lines().nth(3).unwrap());
     let job = features.jobs.first().unwrap();
@@ -77,7 +80,7 @@ fn the_argument_is_the_truth() {
         [(1, "n[2-3]".into(), "n[0-3]".into()), (3, "n2".into(), "n2".into())]
     );
     assert_eq!(
-        (request.all.to_string(), request.alone().to_string()),
+        (request.all.to_string(), request.nodes_without_job().to_string()),
         ("n[2-5]".into(), "n[4-5]".into())
     );
 }
@@ -96,9 +99,10 @@ fn what_a_file_has_too_little_of_is_a_warning() {
     ];
     for (text, warning) in table {
         let request = ResumeRequest::parse(&argument, text.as_bytes()).unwrap();
-        let warnings: Vec<String> = request.warnings.iter().map(Warning::to_string).collect();
+        let warnings: Vec<String> =
+            request.warnings.iter().map(ResumeFileWarning::to_string).collect();
         assert_eq!(warnings, [warning], "{text:?}");
-        assert_eq!((request.jobs.len(), request.alone()), (0, argument.clone()));
+        assert_eq!((request.jobs.len(), request.nodes_without_job()), (0, argument.clone()));
     }
 }
 
@@ -147,10 +151,10 @@ fn files_are_read_from_where_slurm_says() {
     let read = ResumeRequest::read(&argument, Some(&path)).unwrap();
     assert_eq!(read.jobs.first().unwrap().id, JobId::new(9));
     let missing = ResumeRequest::read(&argument, Some(Path::new("/proc/0/fd/3")));
-    assert!(matches!(missing, Err(Illegible::Unreadable(_))), "{missing:?}");
+    assert!(matches!(missing, Err(ResumeFileError::Unreadable(_))), "{missing:?}");
     let none = ResumeRequest::read(&argument, None).unwrap();
-    assert_eq!(none.warnings, [Warning::NoFile]);
-    assert_eq!(none.alone(), argument);
+    assert_eq!(none.warnings, [ResumeFileWarning::NoFile]);
+    assert_eq!(none.nodes_without_job(), argument);
 }
 
 proptest! {
@@ -169,7 +173,7 @@ proptest! {
             .collect();
         let file = serde_json::json!({ "jobs": jobs }).to_string();
         let request = ResumeRequest::parse(&argument, file.as_bytes()).unwrap();
-        let mut found = request.alone();
+        let mut found = request.nodes_without_job();
         for job in &request.jobs {
             prop_assert!(job.nodes.iter().all(|node| argument.contains(&node)));
             found.append(&job.nodes);

@@ -264,7 +264,7 @@ fn power(config: &Config) -> Vec<Point> {
         ));
     }
     points.extend(odd_time(config));
-    if !config.powers_nodes() {
+    if !config.has_power_saving() {
         points.push(Wrong(
             "power saving is off: set SuspendTime, SuspendProgram and ResumeProgram".to_owned(),
         ));

@@ -120,7 +120,7 @@ pub(super) fn default_partition(wanted: Option<&str>, cluster: &Cluster) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slurmconf::{Flavor, Limits, Shapes, Site, generate};
+    use slurmconf::{Flavor, GenerateOptions, Limits, Shapes, generate};
 
     fn config(text: &str) -> Config {
         Config::parse(text).unwrap()
@@ -148,7 +148,7 @@ mod tests {
             shapes.insert(name, flavor);
         }
         let limits = Limits::read("limits.yaml", text).unwrap();
-        let cluster = generate(&limits, &shapes, &Site::default()).unwrap();
+        let cluster = generate(&limits, &shapes, &GenerateOptions::default()).unwrap();
         assert_eq!(cluster.partitions.len(), 2);
         assert_eq!(twice(&cluster.partitions, &config(""), &conf), BTreeSet::new());
     }
@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn nodes_that_are_always_there_were_written_and_never_started() {
         let limits = Limits::read("limits.yaml", "g: {shape: VM.Standard2.1, min: 2, max: 4}\n");
-        let cluster = generate(&limits.unwrap(), &Shapes::oci(), &Site::default()).unwrap();
+        let cluster =
+            generate(&limits.unwrap(), &Shapes::oci(), &GenerateOptions::default()).unwrap();
         let told = unstarted(&cluster, &config("NodeName=g-0001 Features=shape=S\n")).unwrap();
         assert!(told.starts_with("g-0002 are to be there always"), "{told}");
         assert_eq!(unstarted(&cluster, &config("NodeName=g-[0001-0002]\n")), None);
@@ -195,7 +196,7 @@ mod tests {
     fn generic_resources_were_made_that_slurm_does_not_know() {
         let cluster = |limits: &str| {
             let limits = Limits::read("limits.yaml", limits).unwrap();
-            generate(&limits, &Shapes::oci(), &Site::default()).unwrap()
+            generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap()
         };
         let gpu = cluster("g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:a100:2'}\n");
         let told = |conf: &str| gres(&gpu, &config(conf));

@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::trouble::Trouble;
 use crate::wiring::Slurm;
 use slurmconf::{
-    Cluster, Config, Document, Flavor, Limits, Management, Markers, MemoryPolicy, Problem, Shapes,
-    Site, generate_all,
+    Cluster, Config, Document, Flavor, GenerateOptions, Limits, ManagementNode, Markers,
+    MemoryPolicy, Problem, Shapes, generate_all,
 };
 use slurmctl::Controller as _;
 use std::io::ErrorKind;
@@ -61,7 +61,7 @@ impl Inputs {
         let citc = sources.style == StyleName::Citc;
         let marked = Marked::find(&context.slurm);
         let default = || marked.as_ref().ok().and_then(Marked::default_partition);
-        let site = Site {
+        let site = GenerateOptions {
             cluster_id: context.settings.cluster_id.clone(),
             style: sources.style.into(),
             memory: memory(context, citc),
@@ -134,7 +134,7 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
         named(context, context.settings.paths.management.as_deref(), MANAGEMENT)?;
     match text {
         Some(text) => {
-            let management = Management::read(&management.display().to_string(), &text);
+            let management = ManagementNode::read(&management.display().to_string(), &text);
             Ok(limits.without(&management.map_err(|error| Trouble::from_error(&error))?))
         }
         None => Ok(limits),

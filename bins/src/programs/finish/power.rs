@@ -41,7 +41,7 @@ pub(super) fn lines(
     };
     let settings =
         ElasticSettings::new(version, program("startnode", None), program("stopnode", None));
-    let mut settings = settings.taking_over(&context.slurm.config);
+    let mut settings = settings.with_current_values(&context.slurm.config);
     settings.resume_fail = Some(if actions {
         program("startnode", Some("--failed"))
     } else {
@@ -63,7 +63,7 @@ pub(super) fn lines(
 fn excluded(context: &Context, inputs: &Inputs) -> Option<String> {
     let slurm = &context.slurm;
     let said = plan::excluded_outside(&slurm.config, &inputs.marked.document)?;
-    let known = slurm.config.excluded(&said, slurm.controller.version());
+    let known = slurm.config.suspend_exclusions(&said, slurm.controller.version());
     let missing = inputs.cluster.persistent_nodes().difference(&known);
     (!missing.is_empty()).then(|| format!("SuspendExcNodes={said},{missing}\n"))
 }

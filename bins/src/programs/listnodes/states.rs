@@ -1,7 +1,7 @@
 //! Which states are asked for, in Slurm's words, in sinfo's and in the cloud's.
 
 use cloud_core::InstanceState;
-use slurmctl::{Base, Flag};
+use slurmctl::{BaseState, StateFlag};
 
 /// States that a node may be in; none at all asks for any.
 #[derive(Debug)]
@@ -67,8 +67,8 @@ fn is_word(word: &str) -> bool {
     use InstanceState::{Failed, Pending, Running, Stopped, Stopping, Terminated, Terminating};
     let slurms = word.to_uppercase();
     let clouds = [Pending, Running, Stopping, Stopped, Terminating, Terminated, Failed];
-    !matches!(Base::from(slurms.as_str()), Base::Other(_))
-        || !matches!(Flag::from(slurms.as_str()), Flag::Other(_))
+    !matches!(BaseState::from(slurms.as_str()), BaseState::Other(_))
+        || !matches!(StateFlag::from(slurms.as_str()), StateFlag::Other(_))
         || clouds.iter().any(|state| state.to_string() == word)
         || matches!(word, "drained" | "draining")
 }

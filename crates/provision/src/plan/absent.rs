@@ -34,9 +34,9 @@ fn is_in_use(node: &NodeName, world: World<'_>) -> bool {
         let state = &known.state;
         state.is_up()
             || state.is_powering_up()
-            || state.is_to_power_up()
+            || state.is_power_up_requested()
             || state.is_powering_down()
-            || state.is_to_power_down()
+            || state.is_power_down_requested()
             || state.is_powered_down()
             || state.is_reboot_requested()
             || state.is_reboot_issued()

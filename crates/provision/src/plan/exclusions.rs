@@ -47,13 +47,13 @@ pub(super) fn with_exclusions(
     let mut whole = replaced(config, &Config::parse(&before)?, new);
     let theirs = excluded_outside(config, document);
     whole.power.suspend_exc_nodes.clone_from(&theirs);
-    let stoppable = whole.stoppable(&always, version);
+    let stoppable = whole.suspendable(&always, version);
     let spared_by_part = !whole.power.suspend_exc_parts.is_empty()
-        && powered(whole).stoppable(&always, version).is_empty();
+        && powered(whole).suspendable(&always, version).is_empty();
     match theirs {
         Some(said) if !stoppable.is_empty() => {
             let line = format!("{said},{stoppable}");
-            return Err(Problem::Stoppable { said, nodes: stoppable, line }.into());
+            return Err(Problem::PersistentNodesSuspendable { said, nodes: stoppable, line }.into());
         }
         None if !always.is_empty() && !spared_by_part => {
             if !text.ends_with('\n') {

@@ -1,6 +1,6 @@
 //! Which nodes an administrator holds, and which we, or Slurm itself, took out of service.
 
-use slurmctl::{Flag, Node, Reason};
+use slurmctl::{Node, Reason, StateFlag};
 
 /// What our own reasons begin with, so that we know them again.
 const OUR_PREFIX: &str = "elastic: ";
@@ -116,7 +116,7 @@ pub(super) const MISFIT: &str = "registered with less than slurm.conf says";
 /// True if the node came back from a reboot with less than slurm.conf says, as by an image without the driver of its
 /// graphics cards: Slurm does not take it, and never calls the reboot timed out, as it has heard from it.
 pub(super) fn is_misfit(node: &Node) -> bool {
-    node.state.is_reboot_issued() && node.state.has(&Flag::InvalidReg)
+    node.state.is_reboot_issued() && node.state.has(&StateFlag::InvalidReg)
 }
 
 /// True if the node did not come back from a rebuild that we asked for.

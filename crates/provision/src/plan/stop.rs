@@ -72,7 +72,7 @@ pub(super) fn runs_job(state: &NodeState) -> bool {
 /// let go of yet: Slurm waits for that, and calls us then.
 fn is_going(state: &NodeState) -> bool {
     let in_use = state.has_job() || state.is_powering_up();
-    let to_go = state.is_to_power_down() && !in_use;
+    let to_go = state.is_power_down_requested() && !in_use;
     state.is_powering_down() || state.is_powered_down() || to_go
 }
 

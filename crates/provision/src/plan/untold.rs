@@ -5,7 +5,7 @@ use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
 use slurmconf::{NodeDef, NodeState, SlurmVersion};
-use slurmctl::{Flag, Node};
+use slurmctl::{Node, StateFlag};
 
 /// The nodes that slurmctld has yet to take up or to drop.
 #[derive(Default)]
@@ -49,9 +49,9 @@ pub(super) fn untold(version: Option<SlurmVersion>, world: World<'_>) -> Untold 
         .nodes()
         .into_iter()
         .filter(|node| !slurm.contains_key(node) && world.conf.get(node).is_some_and(counts));
-    let left = slurm
-        .values()
-        .filter(|node| world.conf.get(&node.name).is_none() && !node.state.has(&Flag::DynamicNorm));
+    let left = slurm.values().filter(|node| {
+        world.conf.get(&node.name).is_none() && !node.state.has(&StateFlag::DynamicNorm)
+    });
     Untold { missing: missing.collect(), left: by_number(left.map(|node| node.name.clone())) }
 }
 

@@ -12,7 +12,7 @@ use cloud_core::{
 };
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
-use slurmctl::{Job, Jobs, Node};
+use slurmctl::{Job, JobFilter, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -266,8 +266,8 @@ impl Run<'_> {
         let nodes = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
         let (jobs, trouble) = match asked {
             SlurmQuery::Nodes => (None, None),
-            SlurmQuery::NodesAndJobs => (Some(self.tools.slurm.jobs(Jobs::All).await?), None),
-            SlurmQuery::NodesAndPerhapsJobs => match self.tools.slurm.jobs(Jobs::All).await {
+            SlurmQuery::NodesAndJobs => (Some(self.tools.slurm.jobs(JobFilter::All).await?), None),
+            SlurmQuery::NodesAndPerhapsJobs => match self.tools.slurm.jobs(JobFilter::All).await {
                 Ok(jobs) => (Some(jobs), None),
                 Err(error) => (None, Some(error)),
             },

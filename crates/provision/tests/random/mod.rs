@@ -310,7 +310,7 @@ impl Chance {
     pub(crate) fn cluster(&self) -> Cluster {
         let text = format!("VM.Standard2.1: {}", self.size);
         let limits = Limits::read("limits.yaml", &text).unwrap();
-        generate(&limits, &Shapes::oci(), &slurmconf::Site::default()).unwrap()
+        generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap()
     }
 
     pub(crate) fn finish<'a>(&self, document: &'a Document, cluster: &'a Cluster) -> Finish<'a> {

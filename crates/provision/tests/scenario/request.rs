@@ -102,7 +102,8 @@ impl Scenario {
 
     fn finish(&self, words: &mut Words, world: World<'_>) -> Outcome {
         let limits = Limits::read("limits.yaml", &self.limits).unwrap();
-        let cluster = generate(&limits, &Shapes::oci(), &slurmconf::Site::default()).unwrap();
+        let cluster =
+            generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap();
         let document = Document::parse(self.conf.as_str());
         let request = Finish {
             document: &document,

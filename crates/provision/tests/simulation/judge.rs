@@ -3,7 +3,7 @@
 use cloud_core::memory::{MemoryCloud, Moment, Outcome};
 use cloud_core::{Instance, InstanceId, InstanceState, Operation};
 use hostlist::NodeName;
-use slurmctl::memory::{MemorySlurm, Told};
+use slurmctl::memory::{MemorySlurm, StateChange};
 use slurmctl::{JobId, JobState, NodeAction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -242,7 +242,7 @@ impl Judge {
     }
 
     /// A change of a node's state: never one that ends a job on a machine that works.
-    fn told(&self, told: &Told<'_>) {
+    fn told(&self, told: &StateChange<'_>) {
         let ends = match told.action {
             NodeAction::PowerDownForce | NodeAction::Down => true,
             NodeAction::PowerDown

@@ -6,8 +6,8 @@ use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
 use slurmctl::memory::MemorySlurm;
 use slurmctl::{
-    BatchJob, Controller, ControllerConfig, Flag, Job, JobId, Jobs, Node, NodeAction, NodeAddress,
-    Reason, Result,
+    BatchJob, Controller, ControllerConfig, Job, JobFilter, JobId, Node, NodeAction, NodeAddress,
+    Reason, Result, StateFlag,
 };
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ impl Controller for Line {
     async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
         let mut nodes = self.slurm.nodes(which).await.inspect_err(|_| self.judge.unheard())?;
         for node in nodes.iter_mut().filter(|node| self.outdated && node.state.is_up()) {
-            node.state.flags.insert(Flag::PoweringUp);
+            node.state.flags.insert(StateFlag::PoweringUp);
         }
         Ok(nodes)
     }
 
-    async fn jobs(&self, which: Jobs) -> Result<Vec<Job>> {
+    async fn jobs(&self, which: JobFilter) -> Result<Vec<Job>> {
         self.slurm.jobs(which).await.inspect_err(|_| self.judge.unheard())
     }
 

@@ -8,7 +8,7 @@ pub use edit::Markers;
 pub(crate) use edit::{encoded, written};
 pub use statement::{Definition, DefinitionKind, Operator, Pair, Statement};
 
-use crate::error::{Error, Place, Problem, Result};
+use crate::error::{Error, Location, Problem, Result};
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
 /// A slurm.conf, read without losing a byte.
@@ -106,7 +106,7 @@ impl Document {
         let after = self.lines.partition_point(|start| start.offset <= offset);
         let line = after.checked_sub(1).and_then(|index| self.lines.get(index));
         let from = line.map_or((0, 1), |start| (start.offset, start.number));
-        Error::new(Place::at(&self.name, &self.bytes, offset, from), problem)
+        Error::new(Location::at(&self.name, &self.bytes, offset, from), problem)
     }
 
     /// Puts `text` in the place of `range`, and looks for the lines anew.

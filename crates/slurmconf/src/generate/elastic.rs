@@ -99,13 +99,13 @@ impl ElasticSettings {
     /// let config = Config::parse("SuspendTime=90\nSlurmctldParameters=enable_configless\n")?;
     /// let programs = (Program::new("/usr/local/bin/startnode"), Program::new("/usr/local/bin/stopnode"));
     /// let settings = ElasticSettings::new(SlurmVersion::new(24, 11), programs.0, programs.1);
-    /// let text = settings.taking_over(&config).text()?;
+    /// let text = settings.with_current_values(&config).text()?;
     /// assert!(text.contains("SlurmctldParameters=idle_on_node_suspend,enable_configless\n"));
     /// assert!(text.contains("SuspendTime=90\n"));
     /// # Ok::<(), slurmconf::Error>(())
     /// ```
     #[must_use]
-    pub fn taking_over(mut self, config: &Config) -> Self {
+    pub fn with_current_values(mut self, config: &Config) -> Self {
         let power = &config.power;
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         if config.get("SuspendTime").is_some() && power.suspend_time != SuspendTime::Never {

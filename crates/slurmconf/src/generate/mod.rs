@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 /// What is the same for all nodes of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Site {
+pub struct GenerateOptions {
     /// The first part of node names without an availability domain, as CitC has it since version 5.
     pub cluster_id: Option<String>,
     /// How lines are written.
@@ -34,10 +34,10 @@ pub struct Site {
 /// The nodes and partitions of a cluster.
 ///
 /// ```
-/// use slurmconf::{Limits, Shapes, Site, generate};
+/// use slurmconf::{Limits, Shapes, GenerateOptions, generate};
 ///
 /// let limits = Limits::read("limits.yaml", "VM.Standard2.1: {1: 400, 2: 1}")?;
-/// let cluster = generate(&limits, &Shapes::oci(), &Site::default())?;
+/// let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default())?;
 /// let text = cluster.to_string();
 /// let first = text.lines().next().unwrap();
 /// assert_eq!(
@@ -66,7 +66,7 @@ pub struct Cluster {
 ///
 /// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run. The first error
 /// is told; [`generate_all`] has all of them.
-pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster> {
+pub fn generate(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> Result<Cluster> {
     let (cluster, errors) = try_all(limits, shapes, site);
     errors.into_iter().next().map_or(Ok(cluster), Err)
 }
@@ -75,14 +75,14 @@ pub fn generate(limits: &Limits, shapes: &Shapes, site: &Site) -> Result<Cluster
 pub fn generate_all(
     limits: &Limits,
     shapes: &Shapes,
-    site: &Site,
+    site: &GenerateOptions,
 ) -> std::result::Result<Cluster, Vec<Error>> {
     let (cluster, errors) = try_all(limits, shapes, site);
     if errors.is_empty() { Ok(cluster) } else { Err(errors) }
 }
 
 /// What there is of the cluster if there are errors is nobody's: nodes of others are missing in it.
-fn try_all(limits: &Limits, shapes: &Shapes, site: &Site) -> (Cluster, Vec<Error>) {
+fn try_all(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> (Cluster, Vec<Error>) {
     let mut builder = Builder::new(site);
     let mut errors: Vec<Error> = Vec::new();
     for group in &limits.groups {
@@ -121,7 +121,7 @@ impl Cluster {
 
 /// A cluster half made, and what is taken already.
 struct Builder<'a> {
-    site: &'a Site,
+    site: &'a GenerateOptions,
     cluster: Cluster,
     stems: HashMap<String, &'a Group>,
     labels: HashMap<String, &'a Group>,
@@ -130,7 +130,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(site: &'a Site) -> Self {
+    fn new(site: &'a GenerateOptions) -> Self {
         let (nodes, node_sets, partitions) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             site,
@@ -211,7 +211,12 @@ impl<'a> Builder<'a> {
 }
 
 /// A group's nodes, without their names and state.
-fn describe(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Result<NodeDef> {
+fn describe(
+    group: &Group,
+    shape: &Shape,
+    site: &GenerateOptions,
+    set: Option<&str>,
+) -> Result<NodeDef> {
     let gres = group.gres.as_ref().unwrap_or(&shape.gres);
     gres::check(gres).map_err(|problem| group.error(problem))?;
     // CitC writes an empty one, and StackHPC counts sockets on all boards.
@@ -231,7 +236,12 @@ fn describe(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Res
     })
 }
 
-fn features(group: &Group, shape: &Shape, site: &Site, set: Option<&str>) -> Result<Features> {
+fn features(
+    group: &Group,
+    shape: &Shape,
+    site: &GenerateOptions,
+    set: Option<&str>,
+) -> Result<Features> {
     let words = [Some(&group.shape), group.zone.as_ref(), Some(&shape.arch)];
     for word in words.into_iter().flatten() {
         name::check(word).map_err(|problem| group.error(problem))?;

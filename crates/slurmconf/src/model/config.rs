@@ -127,13 +127,13 @@ impl Config {
     ///
     /// let programs = "SuspendProgram=/usr/sbin/stop\nResumeProgram=/usr/sbin/start\n";
     /// let partition = "PartitionName=burst Nodes=ALL SuspendTime=300\n";
-    /// assert!(!Config::parse(programs)?.powers_nodes());
-    /// assert!(!Config::parse(partition)?.powers_nodes());
-    /// assert!(Config::parse(&format!("{programs}{partition}"))?.powers_nodes());
+    /// assert!(!Config::parse(programs)?.has_power_saving());
+    /// assert!(!Config::parse(partition)?.has_power_saving());
+    /// assert!(Config::parse(&format!("{programs}{partition}"))?.has_power_saving());
     /// # Ok::<(), slurmconf::Error>(())
     /// ```
     #[must_use]
-    pub fn powers_nodes(&self) -> bool {
+    pub fn has_power_saving(&self) -> bool {
         let nodes = self.nodes.iter().filter_map(|node| node.suspend_time);
         let partitions = self.partitions.iter().filter_map(|partition| partition.suspend_time);
         let mut times = nodes.chain(partitions).chain([self.power.suspend_time]);
@@ -149,13 +149,13 @@ impl Config {
     /// use slurmconf::{Config, SlurmVersion};
     ///
     /// let (old, new) = (SlurmVersion::new(22, 5), SlurmVersion::new(23, 2));
-    /// assert!(Config::parse("PrivateData=jobs\n")?.hides_nodes(old));
-    /// assert!(!Config::parse("PrivateData=jobs,Cloud\n")?.hides_nodes(old));
-    /// assert!(!Config::parse("")?.hides_nodes(new));
+    /// assert!(Config::parse("PrivateData=jobs\n")?.hides_powered_down_nodes(old));
+    /// assert!(!Config::parse("PrivateData=jobs,Cloud\n")?.hides_powered_down_nodes(old));
+    /// assert!(!Config::parse("")?.hides_powered_down_nodes(new));
     /// # Ok::<(), slurmconf::Error>(())
     /// ```
     #[must_use]
-    pub fn hides_nodes(&self, version: SlurmVersion) -> bool {
+    pub fn hides_powered_down_nodes(&self, version: SlurmVersion) -> bool {
         let mut words = self.get("PrivateData").into_iter().flat_map(|value| value.split(','));
         version < SlurmVersion::new(23, 2)
             && !words.any(|word| word.trim().eq_ignore_ascii_case("cloud"))

@@ -57,7 +57,7 @@ impl Walk<'_> {
                 let path = self.resolve(&file).map_err(|problem| line.problem(problem))?;
                 match self.file(&path, visit) {
                     // A file that cannot be read is the fault of the line that names it.
-                    Err(error) if error.place().is_none() => {
+                    Err(error) if error.location().is_none() => {
                         Err(line.problem(error.into_problem()))
                     }
                     done => done,

@@ -3,7 +3,7 @@
 mod alias;
 mod config;
 mod features;
-mod gather;
+mod flatten_includes;
 mod gres;
 mod include;
 mod index;
@@ -12,12 +12,12 @@ mod node;
 mod other;
 mod partition;
 mod power;
-mod stoppable;
+mod suspendable;
 mod value;
 
 pub use config::{Config, Parameter};
 pub use features::Features;
-pub use gather::gather;
+pub use flatten_includes::flatten_includes;
 pub use gres::{Gres, GresList};
 pub use index::{IndexedNode, NodeIndex};
 pub use node::{NodeDef, NodeState, Topology};

@@ -7,8 +7,8 @@ use super::{
     world::{World, unknown_node},
 };
 use crate::{
-    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobId, Jobs, Node, NodeAction,
-    NodeAddress, Reason, Result,
+    BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobFilter, JobId, Node,
+    NodeAction, NodeAddress, Reason, Result,
     argv::LONGEST_COMMENT,
     reason::clean,
     update::{Update, refuse_all},
@@ -71,7 +71,7 @@ impl Controller for MemorySlurm {
         .await
     }
 
-    async fn jobs(&self, which: Jobs) -> Result<Vec<Job>> {
+    async fn jobs(&self, which: JobFilter) -> Result<Vec<Job>> {
         self.ask("squeue", |world, _| {
             let jobs = world.jobs.values().map(super::job::JobRecord::show);
             Ok(jobs.filter(|job| which.wants(job)).collect())

@@ -18,4 +18,4 @@ mod world;
 
 pub use settings::{Call, JobSpec, NodeSpec, Registration, ReturnToService, Settings};
 pub use slurm::MemorySlurm;
-pub use watch::Told;
+pub use watch::StateChange;

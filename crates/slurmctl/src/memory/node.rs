@@ -1,7 +1,7 @@
 //! A node in memory.
 
 use super::settings::NodeSpec;
-use crate::{Base, Flag, Flags, JobId, Node, NodeReason, NodeState};
+use crate::{BaseState, Flags, JobId, Node, NodeReason, NodeState, StateFlag};
 use hostlist::NodeName;
 use std::{
     collections::BTreeMap,
@@ -141,33 +141,33 @@ impl NodeRecord {
         }
     }
 
-    fn base(&self) -> Base {
+    fn base(&self) -> BaseState {
         match (self.down, self.used_cpus()) {
-            (true, _) => Base::Down,
-            (false, 0) => Base::Idle,
-            (false, used) if used >= self.spec.cpus => Base::Allocated,
-            (false, _) => Base::Mixed,
+            (true, _) => BaseState::Down,
+            (false, 0) => BaseState::Idle,
+            (false, used) if used >= self.spec.cpus => BaseState::Allocated,
+            (false, _) => BaseState::Mixed,
         }
     }
 
     fn flags(&self) -> Flags {
         let power = match self.power {
             Power::Up => None,
-            Power::Down => Some(Flag::PoweredDown),
-            Power::GoingDown { .. } => Some(Flag::PoweringDown),
-            Power::ComingUp { .. } => Some(Flag::PoweringUp),
+            Power::Down => Some(StateFlag::PoweredDown),
+            Power::GoingDown { .. } => Some(StateFlag::PoweringDown),
+            Power::ComingUp { .. } => Some(StateFlag::PoweringUp),
         };
         let reboot = self.reboot.map(|reboot| match reboot {
-            Reboot::Requested => Flag::RebootRequested,
-            Reboot::Issued { .. } => Flag::RebootIssued,
+            Reboot::Requested => StateFlag::RebootRequested,
+            Reboot::Issued { .. } => StateFlag::RebootIssued,
         });
-        let set = |on: bool, flag: Flag| on.then_some(flag);
+        let set = |on: bool, flag: StateFlag| on.then_some(flag);
         let others = [
-            set(self.spec.cloud, Flag::Cloud),
-            set(self.drain, Flag::Drain),
-            set(self.not_responding, Flag::NotResponding),
-            set(self.wants_down, Flag::PowerDown),
-            set(self.wants_up, Flag::PowerUp),
+            set(self.spec.cloud, StateFlag::Cloud),
+            set(self.drain, StateFlag::Drain),
+            set(self.not_responding, StateFlag::NotResponding),
+            set(self.wants_down, StateFlag::PowerDown),
+            set(self.wants_up, StateFlag::PowerUp),
         ];
         others.into_iter().chain([power, reboot]).flatten().collect()
     }

@@ -66,7 +66,7 @@ impl World {
 
     /// The jobs that wait for these nodes, as the resume file has them.
     fn request(&self, resumed: &Hostlist) -> ResumeRequest {
-        let mut request = ResumeRequest::alone_all(resumed.clone());
+        let mut request = ResumeRequest::new(resumed.clone());
         for job in self.jobs.values().filter(|job| job.state == JobState::Configuring) {
             let nodes: Hostlist =
                 job.nodes.iter().filter(|name| resumed.contains(name.as_str())).collect();

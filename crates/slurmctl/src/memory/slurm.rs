@@ -2,7 +2,7 @@
 
 use super::{
     settings::{Call, JobSpec, NodeSpec, Registration, Settings},
-    watch::{Told, Watcher},
+    watch::{StateChange, Watcher},
     world::World,
 };
 use crate::{Job, JobId, Node};
@@ -112,7 +112,7 @@ impl MemorySlurm {
 
     /// Has every change of a node's state by a call told to this watcher from now on, at the very
     /// moment before it is made. The watcher must not ask this controller itself.
-    pub fn watch(&self, watcher: impl Fn(&Told<'_>) + Send + Sync + 'static) {
+    pub fn watch(&self, watcher: impl Fn(&StateChange<'_>) + Send + Sync + 'static) {
         self.world().watcher = Some(Watcher(Arc::new(watcher)));
     }
 

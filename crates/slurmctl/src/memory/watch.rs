@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 /// A node at the very moment before its state is changed by a call.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Told<'a> {
+pub struct StateChange<'a> {
     /// The node, as it is before.
     pub node: &'a Node,
     /// What is done to it.
@@ -19,7 +19,7 @@ pub struct Told<'a> {
 
 /// Who is told.
 #[derive(Clone)]
-pub(super) struct Watcher(pub(super) Arc<dyn Fn(&Told<'_>) + Send + Sync>);
+pub(super) struct Watcher(pub(super) Arc<dyn Fn(&StateChange<'_>) + Send + Sync>);
 
 impl fmt::Debug for Watcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,6 +40,6 @@ impl World {
             .map(super::job::JobRecord::show)
             .collect();
         let node = &node.show(self.settings.epoch);
-        watcher(&Told { node, action, running: &running });
+        watcher(&StateChange { node, action, running: &running });
     }
 }

@@ -1,11 +1,11 @@
-//! Jobs, and what is said about them.
+//! JobFilter, and what is said about them.
 
 use super::{
     NEW, OLD, job, job_state, list, name, resumed, run, running, secs, settings, slurm, state, up,
 };
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, Registration};
 use slurmctl::{
-    Controller as _, ErrorKind, JobId, JobState, Jobs, NodeAction, NodeAddress, Reason,
+    Controller as _, ErrorKind, JobFilter, JobId, JobState, NodeAction, NodeAddress, Reason,
 };
 use tokio::time::Instant;
 
@@ -59,7 +59,7 @@ async fn what_is_said_about_a_job_stays_with_it() {
     let slurm = slurm();
     let id = slurm.submit_job(job(9));
     slurm.comment(id, "cloud: quota exceeded").await.unwrap();
-    let jobs = slurm.jobs(Jobs::Ids(vec![id])).await.unwrap();
+    let jobs = slurm.jobs(JobFilter::Ids(vec![id])).await.unwrap();
     assert_eq!(jobs[0].admin_comment.as_deref(), Some("cloud: quota exceeded"));
     slurm.comment(id, "\"two\"\n lines").await.unwrap();
     let said = slurm.job(id).unwrap().admin_comment;

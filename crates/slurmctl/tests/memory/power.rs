@@ -136,7 +136,10 @@ async fn a_node_powered_up_by_hand_is_in_no_job() {
     let calls = slurm.tick();
     assert_eq!(resumed(&calls), "n[2-3]");
     let Call::Resume { request, .. } = &calls[0] else { unreachable!() };
-    assert_eq!((request.jobs.len(), request.alone().to_string()), (0, "n[2-3]".to_owned()));
+    assert_eq!(
+        (request.jobs.len(), request.nodes_without_job().to_string()),
+        (0, "n[2-3]".to_owned())
+    );
 }
 
 #[tokio::test(start_paused = true)]

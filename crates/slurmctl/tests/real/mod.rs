@@ -5,8 +5,8 @@ mod twin;
 
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{
-    BatchJob, Controller as _, ErrorKind, JobId, JobState, Jobs, Node, NodeAction, NodeAddress,
-    Reason, Scontrol,
+    BatchJob, Controller as _, ErrorKind, JobFilter, JobId, JobState, Node, NodeAction,
+    NodeAddress, Reason, Scontrol,
 };
 use std::{net::IpAddr, time::Duration};
 use testbed::{PATIENCE, Testbed, until};
@@ -117,7 +117,7 @@ mod cases {
         let mut queued = BatchJob::reboot("x", "main", name("n7"));
         queued.reboot = false;
         let second = slurm.submit(&queued).await.unwrap();
-        let jobs = slurm.jobs(Jobs::All).await.unwrap();
+        let jobs = slurm.jobs(JobFilter::All).await.unwrap();
         assert_eq!(jobs.len(), 2, "{jobs:?}");
         let job = jobs.iter().find(|job| job.id == id).unwrap();
         assert_eq!(job.state, JobState::Configuring);
@@ -126,10 +126,10 @@ mod cases {
         assert_eq!((job.reboot, &job.features), (false, &None));
         assert_eq!(job.admin_comment.as_deref(), Some("cloud: 'out' of capacity=0"));
         let on = |jobs: Vec<slurmctl::Job>| jobs.iter().map(|job| job.id).collect::<Vec<_>>();
-        assert_eq!(on(slurm.jobs(Jobs::On(list("n[5-7]"))).await.unwrap()), [id]);
-        assert_eq!(on(slurm.jobs(Jobs::On(list("n8"))).await.unwrap()), []);
-        assert_eq!(on(slurm.jobs(Jobs::Ids(vec![second])).await.unwrap()), [second]);
-        assert_eq!(on(slurm.jobs(Jobs::In("rebuild".into())).await.unwrap()), []);
+        assert_eq!(on(slurm.jobs(JobFilter::On(list("n[5-7]"))).await.unwrap()), [id]);
+        assert_eq!(on(slurm.jobs(JobFilter::On(list("n8"))).await.unwrap()), []);
+        assert_eq!(on(slurm.jobs(JobFilter::Ids(vec![second])).await.unwrap()), [second]);
+        assert_eq!(on(slurm.jobs(JobFilter::In("rebuild".into())).await.unwrap()), []);
         let error = slurm.comment(JobId::new(4711), "x").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
         assert_eq!(error.exit_code(), Some(1));
@@ -177,7 +177,7 @@ mod cases {
         let why = Reason::new(text);
         slurm.set_state(&list("n2"), NodeAction::PowerDownForce, Some(&why)).await.unwrap();
         let job = until("requeued job", async || {
-            let jobs = slurm.jobs(Jobs::Ids(vec![id])).await.unwrap();
+            let jobs = slurm.jobs(JobFilter::Ids(vec![id])).await.unwrap();
             jobs.into_iter().find(|job| job.state == JobState::Pending)
         });
         assert_eq!(job.await.restarts, 1);
@@ -286,7 +286,7 @@ mod cases {
         job.time_limit = Some(Duration::from_secs(90));
         job.comment = Some("rebuild image:x".into());
         let id = slurm.submit(&job).await.unwrap();
-        let jobs = slurm.jobs(Jobs::In("rebuild".into())).await.unwrap();
+        let jobs = slurm.jobs(JobFilter::In("rebuild".into())).await.unwrap();
         let [job] = &jobs[..] else { panic!("{jobs:?}") };
         assert_eq!((job.id, job.reboot, job.wanted.to_string()), (id, true, "n64".into()));
         let stray = BatchJob::reboot("rebuild", "main", name("n64"));

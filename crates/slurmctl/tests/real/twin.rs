@@ -4,7 +4,7 @@ use crate::real::testbed::{Guard, PATIENCE, Testbed};
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
 use slurmctl::{
-    BatchJob, Controller, Jobs, NodeAction, Reason,
+    BatchJob, Controller, JobFilter, NodeAction, Reason,
     memory::{Call, MemorySlurm, Settings},
 };
 use std::{
@@ -57,7 +57,7 @@ async fn look(controller: &dyn Controller) -> String {
             writeln!(text, "{} {state} {:?}", node.name, node.reason_text()).unwrap();
         }
     }
-    let mut jobs = controller.jobs(Jobs::All).await.unwrap();
+    let mut jobs = controller.jobs(JobFilter::All).await.unwrap();
     jobs.sort_by_key(|job| job.id);
     for job in jobs {
         writeln!(text, "job {} {} on {} restarts {}", job.id, job.state, job.nodes, job.restarts)

@@ -76,12 +76,12 @@ fn counts(list: &GresList) -> BTreeMap<String, u64> {
 mod tests {
     use super::*;
     use crate::config::Settings;
-    use slurmconf::{Flavor, Limits, Site, generate};
+    use slurmconf::{Flavor, GenerateOptions, Limits, generate};
 
     /// The nodes that a shape is too small for, of those that limits make.
     fn small(limits: &str, shapes: &Shapes, fallback: &[Fallback]) -> usize {
         let limits = Limits::read("limits.yaml", limits).unwrap();
-        let cluster = generate(&limits, shapes, &Site::default()).unwrap();
+        let cluster = generate(&limits, shapes, &GenerateOptions::default()).unwrap();
         points(&cluster.nodes, fallback, (shapes, MemoryPolicy::default())).len()
     }
 

@@ -1,6 +1,6 @@
 //! The files of the trial: what slurm.conf says, with nothing in it that reaches out of the trial.
 
-use slurmconf::{DefinitionKind, Line, SlurmVersion, Statement, gather};
+use slurmconf::{DefinitionKind, Line, SlurmVersion, Statement, flatten_includes};
 use std::fmt::Write as _;
 use std::io;
 use std::net::TcpListener;
@@ -106,7 +106,7 @@ fn kept(files: &Files<'_>) -> io::Result<String> {
     let read = |path: &Path| {
         if path == files.marked { Ok(files.new.to_vec()) } else { std::fs::read(path) }
     };
-    gather(files.conf, files.version, read, rewritten).map_err(io::Error::other)
+    flatten_includes(files.conf, files.version, read, rewritten).map_err(io::Error::other)
 }
 
 fn rewritten(line: &Line<'_>, statement: &Statement<'_>) -> Option<String> {

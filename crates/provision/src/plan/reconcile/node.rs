@@ -72,7 +72,7 @@ impl<'a> Look<'a> {
     /// A node that Slurm powers up and down.
     fn elastic(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>) {
         let state = &known.state;
-        if state.is_powering_down() || state.is_to_power_down() {
+        if state.is_powering_down() || state.is_power_down_requested() {
             return;
         }
         if here.iter().any(|instance| is_theirs(instance)) {

@@ -19,15 +19,15 @@ impl Config {
     ///      NodeName=n[1-6]\nPartitionName=all Nodes=ALL\nPartitionName=kept Nodes=n4\n\
     ///      PartitionName=always Nodes=n5 SuspendTime=INFINITE\n",
     /// )?;
-    /// let stopped = |version| config.stoppable(&"n[1-6]".parse().unwrap_or_default(), version).to_string();
+    /// let stopped = |version| config.suspendable(&"n[1-6]".parse().unwrap_or_default(), version).to_string();
     /// assert_eq!(stopped(SlurmVersion::new(23, 11)), "n[2-3,6]");
     /// // The count is one of all that stand before it.
     /// assert_eq!(stopped(SlurmVersion::new(22, 5)), "n[1-3,6]");
     /// # Ok::<(), slurmconf::Error>(())
     /// ```
     #[must_use]
-    pub fn stoppable(&self, nodes: &Hostlist, version: SlurmVersion) -> Hostlist {
-        if !self.powers_nodes() {
+    pub fn suspendable(&self, nodes: &Hostlist, version: SlurmVersion) -> Hostlist {
+        if !self.has_power_saving() {
             return Hostlist::new();
         }
         let spared = self.spared(version);
@@ -55,13 +55,13 @@ impl Config {
     /// use slurmconf::{Config, SlurmVersion};
     ///
     /// let config = Config::parse("NodeName=n[1-2] Features=big\nNodeName=n3\nNodeSet=large Feature=big\n")?;
-    /// let excluded = |said, version| config.excluded(said, version).to_string();
+    /// let excluded = |said, version| config.suspend_exclusions(said, version).to_string();
     /// assert_eq!(excluded("large,n3:1", SlurmVersion::new(23, 11)), "n[1-2]");
     /// assert_eq!(excluded("n1,n2:1,n3", SlurmVersion::new(22, 5)), "n3");
     /// # Ok::<(), slurmconf::Error>(())
     /// ```
     #[must_use]
-    pub fn excluded(&self, said: &str, version: SlurmVersion) -> Hostlist {
+    pub fn suspend_exclusions(&self, said: &str, version: SlurmVersion) -> Hostlist {
         if version.excludes_item_by_item() {
             let words: Hostlist = said.parse().unwrap_or_default();
             return self.resolved(words.iter().filter(|word| !word.contains(':')));
@@ -76,7 +76,7 @@ impl Config {
     /// What `SuspendExcNodes` and `SuspendExcParts` name.
     fn spared(&self, version: SlurmVersion) -> Hostlist {
         let said = self.power.suspend_exc_nodes.as_deref().unwrap_or_default();
-        let mut spared = self.excluded(said, version);
+        let mut spared = self.suspend_exclusions(said, version);
         let is_spared =
             |partition: &&PartitionDef| self.power.suspend_exc_parts.contains(&partition.name);
         for partition in self.partitions.iter().filter(is_spared) {

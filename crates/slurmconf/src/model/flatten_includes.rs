@@ -12,21 +12,21 @@ use std::{io, path::Path};
 /// text that includes nothing: each line as `rewrite` has it, or not at all where that gives none. Comments are left out.
 ///
 /// ```
-/// use slurmconf::{SlurmVersion, Statement, gather};
+/// use slurmconf::{SlurmVersion, Statement, flatten_includes};
 /// use std::path::Path;
 ///
 /// let read = |path: &Path| match path.to_str() {
 ///     Some("/etc/slurm.conf") => Ok(b"ClusterName=c1\nInclude more.conf\nSlurmctldPort=6817\n".to_vec()),
 ///     _ => Ok(b"# more\nSlurmctldHost=h1\nNodeName=n1".to_vec()),
 /// };
-/// let text = gather(Path::new("/etc/slurm.conf"), SlurmVersion::new(24, 11), read, |line, statement| match statement {
+/// let text = flatten_includes(Path::new("/etc/slurm.conf"), SlurmVersion::new(24, 11), read, |line, statement| match statement {
 ///     Statement::Parameter(pair) if pair.key == "SlurmctldHost" => None,
 ///     _ => Some(line.text().into_owned()),
 /// })?;
 /// assert_eq!(text, "ClusterName=c1\nNodeName=n1\nSlurmctldPort=6817\n");
 /// # Ok::<(), slurmconf::Error>(())
 /// ```
-pub fn gather(
+pub fn flatten_includes(
     path: &Path,
     version: SlurmVersion,
     mut read: impl FnMut(&Path) -> io::Result<Vec<u8>>,
