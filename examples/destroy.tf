@@ -1,19 +1,20 @@
-# Terraform makes the management node and the network; the compute nodes come and go without it. Before the network is
-# destroyed they have to be gone: `stopnode --all` terminates every machine with this cluster's tags, Slurm up or not.
+# Terraform creates the management node and the network, but not the compute nodes. They must be gone before the network is
+# destroyed: `stopnode --all` terminates every machine with this cluster's tags, whether Slurm is up or not.
 resource "null_resource" "stop_compute_nodes" {
   triggers = {
     host = oci_core_instance.management.public_ip
   }
 
-  # Destroyed before these: Terraform ends what has no order at the same time, and without the policy the management node may end
-  # no machine, without the shared file system it reads no slurm.conf. Leave out what yours has not.
+  # This resource must be destroyed before these; without an order, Terraform destroys them at the same time. Without the policy,
+  # the management node may not terminate machines; without the shared file system, it cannot read slurm.conf. Remove what your
+  # cluster does not have.
   depends_on = [
     oci_identity_policy.slurm,
     oci_identity_dynamic_group.slurm,
     oci_file_storage_export.shared,
   ]
 
-  # A changed address would replace this resource, and that would stop the nodes of a cluster that is to go on.
+  # A changed address would replace this resource, and the replacement would stop all nodes of a running cluster.
   lifecycle {
     ignore_changes = [triggers]
   }
@@ -30,7 +31,7 @@ resource "null_resource" "stop_compute_nodes" {
   }
 }
 
-# What the programs need to know of this cluster.
+# The configuration of the programs for this cluster.
 resource "local_sensitive_file" "startnode" {
   filename        = "${path.module}/startnode.yaml"
   file_permission = "0640"
