@@ -7,7 +7,7 @@ use cloud_core::{
     Flex, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, LaunchToken, Poll,
     Provider as _, ProviderExt as _, ShapeName, SubnetId, Tags, WaitOutcome, Zone, http,
 };
-use cloud_oci::{Clock, Config, Oci, PrivateKey, Site, Sources, Wish};
+use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, Site, Sources};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -170,9 +170,12 @@ fn signature(config: &Path) -> f64 {
 /// As a program does it: from the configuration file.
 async fn connect(speed: Speed, endpoint: &str, config: &str) -> Oci {
     let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
-    let wish =
-        Wish { file: Some(config.into()), endpoint: Some(endpoint.to_owned()), ..Wish::default() };
-    let config = Config::load(&sources, &wish).expect("a configuration");
+    let overrides = Overrides {
+        file: Some(config.into()),
+        endpoint: Some(endpoint.to_owned()),
+        ..Overrides::default()
+    };
+    let config = Config::load(&sources, &overrides).expect("a configuration");
     let mut site = Site::new("ocid1.compartment.oc1..aaaacomp");
     site.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));
     site.zone = Some(Zone::new("Uocm:PHX-AD-1"));

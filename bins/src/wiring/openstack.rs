@@ -8,7 +8,8 @@ use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::ErrorKind;
 use cloud_openstack::{
-    BootVolume, Config, Error, LaunchOptions, Mark, Mention, Nic, OwnName, Sources, read_file,
+    BootVolume, Config, Error, InstanceResource, LaunchOptions, LaunchResource, LegacyTag, Nic,
+    Sources, read_file,
 };
 use std::error::Error as _;
 
@@ -30,7 +31,7 @@ pub(super) async fn connect(
     let mut options = cloud_openstack::Settings::default();
     options.http = http(settings, environment, purpose);
     options.launch = launch(openstack);
-    options.mark = Some(Mark::new(COMPUTE, ("type", "compute")));
+    options.legacy_tag = Some(LegacyTag::new(COMPUTE, ("type", "compute")));
     options.address_network.clone_from(&openstack.network_name);
     let cloud =
         cloud_openstack::OpenStack::connect(config, options, super::pacer(&settings.elastic)).await;
@@ -41,9 +42,9 @@ pub(super) async fn connect(
     }
     let named = match purpose {
         Purpose::Check => {
-            let networks = features(slurm, "network").map(OwnName::Network);
-            let own: Vec<OwnName> =
-                networks.chain(features(slurm, "keypair").map(OwnName::KeyPair)).collect();
+            let networks = features(slurm, "network").map(InstanceResource::Network);
+            let own: Vec<InstanceResource> =
+                networks.chain(features(slurm, "keypair").map(InstanceResource::KeyPair)).collect();
             named(&cloud, &settings.file, &own).await
         }
         // A launch says itself what it misses.
@@ -61,11 +62,11 @@ pub(super) async fn connect(
 async fn named(
     cloud: &cloud_openstack::OpenStack,
     file: &str,
-    own: &[OwnName],
+    own: &[InstanceResource],
 ) -> Vec<Result<String, Trouble>> {
-    let mentions = cloud.mentions(own).await;
+    let mentions = cloud.check_launch_resources(own).await;
     let all = mentions.len().saturating_sub(own.len());
-    let told = |(index, it): (usize, Mention)| match &it.found {
+    let told = |(index, it): (usize, LaunchResource)| match &it.found {
         Ok(()) => Ok(it.to_string()),
         Err(error) if error.kind() == ErrorKind::Invalid => {
             let place = if index < all { file } else { "the features of nodes in slurm.conf" };

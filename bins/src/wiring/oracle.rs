@@ -8,8 +8,8 @@ use crate::output::chain;
 use crate::trouble::Trouble;
 use cloud_core::{SubnetId, Tags};
 use cloud_oci::{
-    Clock, Config, ConfigError, CreateVnicDetails, InstanceOptions, Mode, Oci, Site, SourceDetails,
-    Sources, Subnet, Wish,
+    Clock, Config, ConfigError, CreateVnicDetails, InstanceOptions, Mode, Oci, Overrides, Site,
+    SourceDetails, Sources, Subnet,
 };
 use std::time::SystemTime;
 
@@ -68,7 +68,7 @@ fn credentials(
 ) -> Result<Config, Trouble> {
     let (home, variables) = (environment.home.clone(), environment.variables.clone());
     let sources = Sources::of_system(home, variables, SystemTime::now());
-    let wish = Wish {
+    let overrides = Overrides {
         file: oracle.config_file.as_deref().map(|file| environment.expand(file)),
         profile: oracle.profile.clone(),
         mode: match oracle.auth {
@@ -79,9 +79,9 @@ fn credentials(
         region: oracle.region.clone(),
         realm: oracle.realm.clone(),
         endpoint: settings.endpoint.clone(),
-        told_in: Some(settings.file.clone().into()),
+        written_in: Some(settings.file.clone().into()),
     };
-    Config::load(&sources, &wish).map_err(|error| unusable(&error, settings))
+    Config::load(&sources, &overrides).map_err(|error| unusable(&error, settings))
 }
 
 /// What is wrong with the credentials; slurmctld passes its programs no variables.

@@ -18,7 +18,7 @@ const LONGEST_MESSAGE: usize = 400;
 /// [`source`](StdError::source) and not in the text.
 ///
 /// ```
-/// use cloud_core::{Advice, Error, ErrorKind, Operation};
+/// use cloud_core::{Error, ErrorKind, Operation};
 ///
 /// let error = Error::new(ErrorKind::Capacity, Operation::Launch)
 ///     .on("vm-0001")
@@ -29,7 +29,7 @@ const LONGEST_MESSAGE: usize = 400;
 ///     error.to_string(),
 ///     "launch vm-0001: out of capacity: Out of host capacity. (InternalError, request 7F3A)"
 /// );
-/// assert_eq!(error.advice(), Advice::TryElsewhere);
+/// assert!(error.kind().is_about_the_place());
 /// ```
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
@@ -174,12 +174,6 @@ impl Error {
     pub fn answered(&self) -> Option<SystemTime> {
         self.0.answered
     }
-
-    /// What to do now; the same as [`ErrorKind::advice`].
-    #[must_use]
-    pub fn advice(&self) -> Advice {
-        self.0.kind.advice()
-    }
 }
 
 impl fmt::Display for Error {
@@ -252,26 +246,6 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// True if the same may go better in a while, for what can be asked twice without harm.
-    #[must_use]
-    pub fn passes(self) -> bool {
-        match self {
-            Self::Throttled
-            | Self::Unavailable
-            | Self::Ambiguous
-            | Self::Conflict
-            // Half an answer, or a load balancer's page.
-            | Self::Protocol => true,
-            Self::Unauthenticated
-            | Self::Forbidden
-            | Self::NotFound
-            | Self::Invalid
-            | Self::Quota
-            | Self::Capacity
-            | Self::Unsupported => false,
-        }
-    }
-
     /// Every kind, for tables and tests.
     pub const ALL: [Self; 12] = [
         Self::Unauthenticated,
@@ -288,21 +262,43 @@ impl ErrorKind {
         Self::Unsupported,
     ];
 
-    /// What to do about it.
+    /// True if the same request may succeed later. Repeat it only if it is idempotent, or if it
+    /// certainly had no effect ([`may_have_happened`](Self::may_have_happened)).
     #[must_use]
-    pub fn advice(self) -> Advice {
+    pub fn is_transient(self) -> bool {
         match self {
-            Self::Throttled => Advice::RetryAfter,
-            Self::Unavailable => Advice::RetryIfIdempotent,
-            Self::Quota | Self::Capacity => Advice::TryElsewhere,
-            Self::Ambiguous | Self::Conflict => Advice::LookAgain,
+            Self::Throttled
+            | Self::Unavailable
+            | Self::Ambiguous
+            | Self::Conflict
+            // Half a response, or a load balancer's page.
+            | Self::Protocol => true,
             Self::Unauthenticated
             | Self::Forbidden
             | Self::NotFound
             | Self::Invalid
-            | Self::Protocol
-            | Self::Unsupported => Advice::GiveUp,
+            | Self::Quota
+            | Self::Capacity
+            | Self::Unsupported => false,
         }
+    }
+
+    /// True if another zone or shape may have room although this one has none.
+    #[must_use]
+    pub fn is_about_the_place(self) -> bool {
+        matches!(self, Self::Quota | Self::Capacity)
+    }
+
+    /// True if the cloud refuses the caller: repeating the request may lock the account.
+    #[must_use]
+    pub fn is_about_the_caller(self) -> bool {
+        matches!(self, Self::Unauthenticated | Self::Forbidden)
+    }
+
+    /// True if the request may have been carried out; observe before repeating it.
+    #[must_use]
+    pub fn may_have_happened(self) -> bool {
+        self == Self::Ambiguous
     }
 }
 
@@ -323,21 +319,6 @@ impl fmt::Display for ErrorKind {
             Self::Unsupported => "not supported by this cloud",
         })
     }
-}
-
-/// What to do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Advice {
-    /// The same request again, after the pause the cloud asked for or a growing one of ours.
-    RetryAfter,
-    /// The same request again, if doing it twice is the same as doing it once.
-    RetryIfIdempotent,
-    /// Another zone or shape; here it will not work for a while.
-    TryElsewhere,
-    /// Look at the cloud before deciding again: the world is not as we thought, or we do not know.
-    LookAgain,
-    /// Tell a human.
-    GiveUp,
 }
 
 /// Text from outside, made fit for a log line: no control characters, bounded.

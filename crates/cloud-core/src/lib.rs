@@ -19,7 +19,7 @@ mod token;
 mod wait;
 
 pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Shape};
-pub use error::{Advice, Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use id::{
     FaultDomain, ImageId, ImageName, InstanceId, InstanceName, InvalidLaunchToken, LaunchToken,
     ShapeName, SubnetId, Zone,

@@ -131,8 +131,8 @@ impl InstanceFilter {
 
     /// Checks the filter again on what a cloud answered.
     #[must_use]
-    pub fn keep(&self, mut answers: Vec<Instance>) -> Vec<Instance> {
-        answers.retain(|instance| self.matches(instance));
-        answers
+    pub fn keep(&self, mut responses: Vec<Instance>) -> Vec<Instance> {
+        responses.retain(|instance| self.matches(instance));
+        responses
     }
 }

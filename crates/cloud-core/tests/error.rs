@@ -1,29 +1,36 @@
-//! What errors say, and what they advise.
+//! What errors say, and what their kinds mean.
 
-use cloud_core::{Advice, Error, ErrorKind, Operation};
+use cloud_core::{Error, ErrorKind, Operation};
 use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
 #[test]
-fn every_kind_has_its_advice() {
+fn predicates_say_what_a_kind_means() {
+    // Transient, about the place, about the caller, may have happened.
     let table = [
-        (ErrorKind::Unauthenticated, Advice::GiveUp),
-        (ErrorKind::Forbidden, Advice::GiveUp),
-        (ErrorKind::NotFound, Advice::GiveUp),
-        (ErrorKind::Conflict, Advice::LookAgain),
-        (ErrorKind::Invalid, Advice::GiveUp),
-        (ErrorKind::Quota, Advice::TryElsewhere),
-        (ErrorKind::Capacity, Advice::TryElsewhere),
-        (ErrorKind::Throttled, Advice::RetryAfter),
-        (ErrorKind::Unavailable, Advice::RetryIfIdempotent),
-        (ErrorKind::Ambiguous, Advice::LookAgain),
-        (ErrorKind::Protocol, Advice::GiveUp),
-        (ErrorKind::Unsupported, Advice::GiveUp),
+        (ErrorKind::Unauthenticated, [false, false, true, false]),
+        (ErrorKind::Forbidden, [false, false, true, false]),
+        (ErrorKind::NotFound, [false, false, false, false]),
+        (ErrorKind::Conflict, [true, false, false, false]),
+        (ErrorKind::Invalid, [false, false, false, false]),
+        (ErrorKind::Quota, [false, true, false, false]),
+        (ErrorKind::Capacity, [false, true, false, false]),
+        (ErrorKind::Throttled, [true, false, false, false]),
+        (ErrorKind::Unavailable, [true, false, false, false]),
+        (ErrorKind::Ambiguous, [true, false, false, true]),
+        (ErrorKind::Protocol, [true, false, false, false]),
+        (ErrorKind::Unsupported, [false, false, false, false]),
     ];
     assert_eq!(table.map(|(kind, _)| kind), ErrorKind::ALL);
-    for (kind, advice) in table {
-        assert_eq!(Error::new(kind, Operation::Launch).advice(), advice, "{kind:?}");
+    for (kind, expected) in table {
+        let said = [
+            kind.is_transient(),
+            kind.is_about_the_place(),
+            kind.is_about_the_caller(),
+            kind.may_have_happened(),
+        ];
+        assert_eq!(said, expected, "{kind:?}");
     }
 }
 

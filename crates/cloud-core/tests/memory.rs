@@ -1,6 +1,6 @@
 //! The cloud in memory is as strict as the real ones.
 
-use cloud_core::memory::{Event, MemoryCloud, Outcome, Settings, Span, Throttle, Trouble};
+use cloud_core::memory::{Event, InjectedFault, MemoryCloud, Outcome, Settings, Span, Throttle};
 use cloud_core::{
     Capabilities, Capability, Error, ErrorKind, FaultDomain, Flex, ImageFilter, ImageId, ImageName,
     InstanceFilter, InstanceName, InstanceSpec, InstanceState, LaunchToken, Operation, Provider,
@@ -138,8 +138,8 @@ async fn each_page_is_a_request() {
     assert_eq!(cloud.list(&all()).await.expect("a list").len(), 5);
     assert_eq!(count(&cloud, Operation::List), 3);
     // The second page fails, and so does the listing: half a list is no list.
-    cloud.script(Operation::List, Trouble::Delay(Duration::from_secs(1)));
-    cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Unavailable));
+    cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_secs(1)));
+    cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
     assert_eq!(kind(cloud.list(&all()).await), ErrorKind::Unavailable);
 }
 
@@ -214,7 +214,7 @@ async fn throttling_is_a_token_bucket() {
 #[tokio::test(start_paused = true)]
 async fn a_launch_can_fail_after_it_was_accepted() {
     let cloud = MemoryCloud::new(exact());
-    cloud.script(Operation::Launch, Trouble::FailLater(ErrorKind::Quota));
+    cloud.inject(Operation::Launch, InjectedFault::FailLater(ErrorKind::Quota));
     let id = cloud.launch(&spec("vm-1")).await.expect("accepted").id;
     assert_eq!(cloud.get(&id).await.expect("an instance").fault, None);
     seconds(10).await;
@@ -227,10 +227,10 @@ async fn a_launch_can_fail_after_it_was_accepted() {
 #[tokio::test(start_paused = true)]
 async fn a_request_goes_on_when_its_caller_is_gone() {
     let cloud = MemoryCloud::new(exact());
-    cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(40)));
+    cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(40)));
     let spec = spec("vm-1");
-    let answer = timeout(Duration::from_secs(2), cloud.launch(&spec)).await;
-    assert!(answer.is_err(), "nobody waits any more");
+    let response = timeout(Duration::from_secs(2), cloud.launch(&spec)).await;
+    assert!(response.is_err(), "nobody waits any more");
     assert_eq!(cloud.instances(), []);
     seconds(40).await;
     let names: Vec<_> = cloud.instances().into_iter().map(|instance| instance.name).collect();
@@ -240,8 +240,8 @@ async fn a_request_goes_on_when_its_caller_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_and_a_lost_request_look_the_same_and_are_not() {
     let cloud = MemoryCloud::new(exact());
-    cloud.script(Operation::Launch, Trouble::LoseAnswer);
-    cloud.script(Operation::Launch, Trouble::LoseRequest);
+    cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
+    cloud.inject(Operation::Launch, InjectedFault::LoseRequest);
     let errors = [cloud.launch(&spec("vm-1")).await, cloud.launch(&spec("vm-2")).await];
     let words = errors.map(|result| {
         let error: Error = result.expect_err("an error");
@@ -252,15 +252,15 @@ async fn a_lost_answer_and_a_lost_request_look_the_same_and_are_not() {
     let names: Vec<_> = cloud.instances().into_iter().map(|instance| instance.name).collect();
     assert_eq!(names, [InstanceName::new("vm-1")]);
     let outcomes: Vec<_> = cloud.history().into_iter().map(|event| event.outcome).collect();
-    assert_eq!(outcomes, [Outcome::DoneUnheard, Outcome::Lost]);
-    cloud.script(Operation::List, Trouble::LoseAnswer);
+    assert_eq!(outcomes, [Outcome::DoneUnacknowledged, Outcome::Lost]);
+    cloud.inject(Operation::List, InjectedFault::LoseResponse);
     assert_eq!(kind(cloud.list(&all()).await), ErrorKind::Unavailable, "a look changes nothing");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_is_only_that() {
     let cloud = MemoryCloud::new(exact());
-    cloud.script(Operation::Launch, Trouble::Delay(Duration::from_secs(30)));
+    cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_secs(30)));
     let begin = Instant::now();
     cloud.launch(&spec("vm-1")).await.expect("a launch");
     assert_eq!(begin.elapsed(), Duration::from_secs(30));
@@ -309,14 +309,18 @@ async fn a_snapshot_can_be_launched_when_it_is_ready() {
 async fn chance_is_as_likely_as_asked() {
     for (probability, expected) in [(0.0, 0..=0), (0.2, 150..=250), (1.0, 1000..=1000)] {
         let cloud = MemoryCloud::new(exact());
-        cloud.chance(Some(Operation::Get), Trouble::Refuse(ErrorKind::Quota), 1.0);
-        cloud.chance(Some(Operation::List), Trouble::Refuse(ErrorKind::Unavailable), probability);
+        cloud.inject_randomly(Some(Operation::Get), InjectedFault::Refuse(ErrorKind::Quota), 1.0);
+        cloud.inject_randomly(
+            Some(Operation::List),
+            InjectedFault::Refuse(ErrorKind::Unavailable),
+            probability,
+        );
         let mut refused = 0;
         for _ in 0..1000 {
             refused += u32::from(cloud.list(&all()).await.is_err());
         }
         assert!(expected.contains(&refused), "{refused} at {probability}");
-        cloud.calm();
+        cloud.clear_faults();
         assert!(cloud.list(&all()).await.is_ok());
     }
 }
@@ -327,9 +331,9 @@ async fn storm(seed: u64, tokens: bool) -> (Vec<Event>, usize) {
     settings.seed = seed;
     settings.throttle = Some(Throttle { rate: 50.0, burst: 10.0 });
     let cloud = MemoryCloud::new(settings);
-    cloud.chance(Some(Operation::Launch), Trouble::LoseAnswer, 0.2);
-    cloud.chance(None, Trouble::Refuse(ErrorKind::Unavailable), 0.1);
-    cloud.chance(None, Trouble::LoseRequest, 0.1);
+    cloud.inject_randomly(Some(Operation::Launch), InjectedFault::LoseResponse, 0.2);
+    cloud.inject_randomly(None, InjectedFault::Refuse(ErrorKind::Unavailable), 0.1);
+    cloud.inject_randomly(None, InjectedFault::LoseRequest, 0.1);
     for n in 0..100 {
         let name = format!("vm-{n}");
         let spec = if tokens { with_token(&name, &name) } else { spec(&name) };
@@ -352,14 +356,14 @@ async fn a_watcher_sees_each_request_at_the_moment_it_is_carried_out() {
     });
     let id = cloud.launch(&spec("vm-1")).await.expect("a launch").id;
     seconds(10).await;
-    cloud.script(Operation::Terminate, Trouble::LoseAnswer);
+    cloud.inject(Operation::Terminate, InjectedFault::LoseResponse);
     assert_eq!(kind(cloud.terminate(&id).await), ErrorKind::Ambiguous);
     let seen = seen.lock().expect("a lock");
     let [launch, end] = &seen[..] else { panic!("{seen:?}") };
     assert_eq!((&launch.1, &launch.2[..]), (&None, &[InstanceState::Pending][..]));
     assert_eq!(end.1, Some(InstanceState::Running));
     assert_eq!(end.2, [InstanceState::Terminating]);
-    assert_eq!(end.0.outcome, Outcome::DoneUnheard);
+    assert_eq!(end.0.outcome, Outcome::DoneUnacknowledged);
     assert_eq!(cloud.history(), [launch.0.clone(), end.0.clone()]);
 }
 

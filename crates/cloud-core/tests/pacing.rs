@@ -50,14 +50,14 @@ async fn run(pace: Pace, limiter: Limiter, requests: u32, latency: Duration) -> 
         let (refused, refused_later) = (Arc::clone(&refused), Arc::clone(&refused_later));
         tasks.spawn(async move {
             loop {
-                let pass = pacer.enter(Lane::Change).await;
+                let permit = pacer.acquire(Lane::Write).await;
                 sleep(latency / 2).await;
                 let taken = limiter.takes();
                 sleep(latency / 2).await;
                 if taken {
-                    return pass.accepted();
+                    return permit.accepted();
                 }
-                pass.throttled(Some(Duration::from_secs(1)));
+                permit.throttled(Some(Duration::from_secs(1)));
                 refused.fetch_add(1, Ordering::Relaxed);
                 if begin.elapsed() > Duration::from_secs(1) {
                     refused_later.fetch_add(1, Ordering::Relaxed);
@@ -110,7 +110,7 @@ async fn uses_all_of_its_own_rate_when_nothing_is_refused() {
 }
 
 async fn past_the_first_second(pacer: &Pacer) {
-    pacer.enter(Lane::Look).await.accepted();
+    pacer.acquire(Lane::Read).await.accepted();
     sleep(Duration::from_secs(2)).await;
 }
 
@@ -118,7 +118,7 @@ async fn past_the_first_second(pacer: &Pacer) {
 async fn does_not_grow_while_it_is_not_used() {
     let pacer = Pacer::new(Pace::default());
     for _ in 0..100 {
-        pacer.enter(Lane::Look).await.accepted();
+        pacer.acquire(Lane::Read).await.accepted();
         sleep(Duration::from_secs(1)).await;
     }
     assert!(pacer.rate() <= Pace::default().start, "{}", pacer.rate());
@@ -129,13 +129,13 @@ async fn recovers_after_a_time_of_refusals() {
     let pacer = Pacer::new(Pace { start: 50.0, ..Pace::default() });
     past_the_first_second(&pacer).await;
     for _ in 0..5 {
-        pacer.enter(Lane::Change).await.throttled(None);
+        pacer.acquire(Lane::Write).await.throttled(None);
     }
     let slow = pacer.rate();
     assert!(slow < 5.0, "{slow}");
     let begin = Instant::now();
     while pacer.rate() < 50.0 {
-        pacer.enter(Lane::Change).await.accepted();
+        pacer.acquire(Lane::Write).await.accepted();
     }
     assert!(begin.elapsed() < Duration::from_mins(5), "{:?}", begin.elapsed());
 }
@@ -143,9 +143,9 @@ async fn recovers_after_a_time_of_refusals() {
 /// Uses the pacer one after the other, so that it grows.
 async fn warm(pacer: &Pacer, requests: u32) {
     for _ in 0..requests {
-        let pass = pacer.enter(Lane::Change).await;
+        let permit = pacer.acquire(Lane::Write).await;
         sleep(Duration::from_millis(30)).await;
-        pass.accepted();
+        permit.accepted();
     }
 }
 
@@ -155,7 +155,7 @@ async fn one_stray_refusal_in_a_quiet_moment_dropped_the_rate_to_the_least() {
     warm(&pacer, 1200).await;
     let warm = pacer.rate();
     sleep(Duration::from_secs(30)).await;
-    pacer.enter(Lane::Look).await.throttled(None);
+    pacer.acquire(Lane::Read).await.throttled(None);
     let after = pacer.rate();
     assert!(after >= warm / 3.0 && after < warm, "{after} after {warm}");
 }
@@ -166,7 +166,7 @@ async fn burst(pacer: &Pacer) -> u32 {
     let begin = Instant::now();
     let mut passed = 0;
     while begin.elapsed().is_zero() {
-        pacer.enter(Lane::Look).await.accepted();
+        pacer.acquire(Lane::Read).await.accepted();
         passed += 1;
     }
     passed - 1
@@ -176,11 +176,11 @@ async fn burst(pacer: &Pacer) -> u32 {
 async fn the_burst_was_halved_for_good() {
     let pacer = Pacer::new(Pace { burst: 8, ..Pace::default() });
     assert_eq!(burst(&pacer).await, 8);
-    pacer.enter(Lane::Look).await.throttled(None);
+    pacer.acquire(Lane::Read).await.throttled(None);
     assert_eq!(burst(&pacer).await, 4, "quiet for ten seconds is not enough");
     // The first that passes after a long rest brings it back, the next rest fills it.
     sleep(Duration::from_secs(30)).await;
-    pacer.enter(Lane::Look).await.accepted();
+    pacer.acquire(Lane::Read).await.accepted();
     assert_eq!(burst(&pacer).await, 8);
     sleep(Duration::from_secs(30)).await;
     assert_eq!(burst(&pacer).await, 8, "and no more than that");
@@ -191,13 +191,13 @@ async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
     let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
     past_the_first_second(&pacer).await;
     let pause = Duration::from_secs(30);
-    pacer.enter(Lane::Change).await.throttled(Some(pause));
+    pacer.acquire(Lane::Write).await.throttled(Some(pause));
     let refused = Instant::now();
-    let again = pacer.enter(Lane::Change).await;
+    let again = pacer.acquire(Lane::Write).await;
     assert!(refused.elapsed() < Duration::from_secs(1), "one refusal alone only slows down");
     let refused = Instant::now();
     again.throttled(Some(pause));
-    pacer.enter(Lane::Change).await.accepted();
+    pacer.acquire(Lane::Write).await.accepted();
     assert!(refused.elapsed() >= pause, "{:?}", refused.elapsed());
 }
 
@@ -206,10 +206,10 @@ async fn a_pause_of_a_year_closed_the_gate_for_a_year() {
     let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
     past_the_first_second(&pacer).await;
     for _ in 0..2 {
-        pacer.enter(Lane::Change).await.throttled(Some(Duration::from_secs(u64::MAX)));
+        pacer.acquire(Lane::Write).await.throttled(Some(Duration::from_secs(u64::MAX)));
     }
     let closed = Instant::now();
-    pacer.enter(Lane::Look).await.accepted();
+    pacer.acquire(Lane::Read).await.accepted();
     assert!(closed.elapsed() <= Duration::from_secs(61), "{:?}", closed.elapsed());
 }
 
@@ -219,12 +219,12 @@ async fn polls_are_not_held_up_by_a_thousand_launches() {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..1000 {
         let pacer = pacer.clone();
-        tasks.spawn(async move { pacer.enter(Lane::Change).await.accepted() });
+        tasks.spawn(async move { pacer.acquire(Lane::Write).await.accepted() });
     }
     tokio::task::yield_now().await;
     let begin = Instant::now();
     for _ in 0..10 {
-        pacer.enter(Lane::Look).await.accepted();
+        pacer.acquire(Lane::Read).await.accepted();
     }
     // In turns with the launches: twenty passes at ten per second, and one for good measure.
     assert!(begin.elapsed() <= Duration::from_millis(2200), "{:?}", begin.elapsed());
@@ -238,11 +238,11 @@ async fn no_more_are_under_way_than_the_bound() {
     for _ in 0..50 {
         let (pacer, now, most) = (pacer.clone(), Arc::clone(&now), Arc::clone(&most));
         tasks.spawn(async move {
-            let pass = pacer.enter(Lane::Change).await;
+            let permit = pacer.acquire(Lane::Write).await;
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             sleep(Duration::from_millis(100)).await;
             now.fetch_sub(1, Ordering::SeqCst);
-            drop(pass);
+            drop(permit);
         });
     }
     while tasks.join_next().await.is_some() {}
@@ -263,20 +263,20 @@ proptest! {
         most in 0.5f64..200.0,
         start in 0.0f64..400.0,
         burst in 0u32..10,
-        answers in prop::collection::vec(0u8..4, 1..200),
+        responses in prop::collection::vec(0u8..4, 1..200),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time().start_paused(true).build().expect("a runtime");
         let passes = runtime.block_on(async {
             let pacer = Pacer::new(Pace { start, most, burst, least: 0.1, concurrency: 8 });
             let mut passes = Vec::new();
-            for answer in answers {
-                let pass = pacer.enter(Lane::Look).await;
+            for response in responses {
+                let permit = pacer.acquire(Lane::Read).await;
                 passes.push(Instant::now());
-                match answer {
-                    0 => pass.throttled(Some(Duration::from_secs(1))),
-                    1 => drop(pass),
-                    _ => pass.accepted(),
+                match response {
+                    0 => permit.throttled(Some(Duration::from_secs(1))),
+                    1 => drop(permit),
+                    _ => permit.accepted(),
                 }
                 assert!(pacer.rate() <= most);
             }

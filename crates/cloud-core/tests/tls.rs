@@ -72,8 +72,8 @@ async fn ask_trusting(address: SocketAddr, roots: Roots) -> Result<String, Error
     config.roots = roots;
     let client = Client::new(config, Unsigned, by_status, Pacer::new(Pace::default()))?;
     let url = Url::parse(&format!("https://{address}/")).expect("a URL");
-    let answer = client.send(&Request::new(Operation::List, Method::GET, url)).await?;
-    Ok(String::from_utf8_lossy(&answer.body).into_owned())
+    let response = client.send(&Request::new(Operation::List, Method::GET, url)).await?;
+    Ok(String::from_utf8_lossy(&response.body).into_owned())
 }
 
 #[tokio::test]

@@ -72,8 +72,8 @@ impl Oci {
                 Err(error.with_kind(ErrorKind::Unsupported))
             }
             Err(error) => Err(error),
-            Ok(answer) => {
-                self.works.began(id, Aim::Rebuild(image.clone()), &answer);
+            Ok(response) => {
+                self.works.began(id, Aim::Rebuild(image.clone()), &response);
                 Ok(())
             }
         }

@@ -3,7 +3,7 @@
 use crate::Clock;
 use crate::auth::{JSON, Signer};
 use crate::classify::with_our_clock;
-use cloud_core::http::{Answer, Client, Effect, HeaderName, HeaderValue, Method, Request, Url};
+use cloud_core::http::{Client, Effect, HeaderName, HeaderValue, Method, Request, Response, Url};
 use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -79,9 +79,9 @@ impl Api {
         Ok(header(request, "opc-client-retries", "true"))
     }
 
-    pub(crate) async fn send(&self, request: &Request) -> Result<Answer> {
-        let answer = self.client.send(request).await;
-        answer.map_err(|error| {
+    pub(crate) async fn send(&self, request: &Request) -> Result<Response> {
+        let response = self.client.send(request).await;
+        response.map_err(|error| {
             let over = error.kind() == ErrorKind::Unauthenticated && self.signer.is_over();
             let error = if over { error.because(SESSION_OVER) } else { error };
             with_our_clock(error, &self.clock)

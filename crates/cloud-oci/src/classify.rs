@@ -1,7 +1,7 @@
 //! What OCI's answers mean: one table.
 
 use crate::Clock;
-use cloud_core::http::{Answer, Verdict, by_status};
+use cloud_core::http::{Classification, Response, by_status};
 use cloud_core::{Error, ErrorKind};
 use serde::Deserialize;
 use std::time::Duration;
@@ -21,17 +21,17 @@ struct Body {
 }
 
 /// What an answer that is not a success means.
-pub(crate) fn classify(answer: &Answer) -> Verdict {
-    let body: Option<Body> = serde_json::from_slice(&answer.body).ok();
+pub(crate) fn classify(response: &Response) -> Classification {
+    let body: Option<Body> = serde_json::from_slice(&response.body).ok();
     let (code, message) = body.map(|body| (body.code, body.message)).unwrap_or_default();
     // A load balancer's page, or nothing at all.
-    let raw = || String::from_utf8_lossy(&answer.body).into_owned();
+    let raw = || String::from_utf8_lossy(&response.body).into_owned();
     let message = message.unwrap_or_else(raw);
-    let status = answer.status.as_u16();
-    let (kind, passing) = meaning(status, code.as_deref(), &message)
-        .unwrap_or_else(|| (by_status(answer).kind, false));
+    let status = response.status.as_u16();
+    let (kind, retryable) = meaning(status, code.as_deref(), &message)
+        .unwrap_or_else(|| (by_status(response).kind, false));
     let code = code.unwrap_or_else(|| status.to_string());
-    Verdict { kind, code: Some(code), message, passing }
+    Classification { kind, code: Some(code), message, retryable }
 }
 
 /// The table: status, code and message to the kind, and whether it passes by waiting.
@@ -133,14 +133,13 @@ pub(crate) fn with_remark(error: Error, remark: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::Advice;
     use cloud_core::http::{HeaderMap, StatusCode};
     use proptest::prelude::*;
     use std::time::SystemTime;
 
-    fn answer(status: u16, body: impl Into<Vec<u8>>) -> Answer {
+    fn response(status: u16, body: impl Into<Vec<u8>>) -> Response {
         let body: Vec<u8> = body.into();
-        Answer {
+        Response {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
             body: body.into(),
@@ -148,8 +147,8 @@ mod tests {
         }
     }
 
-    fn said(status: u16, code: &str, message: &str) -> Verdict {
-        classify(&answer(status, format!(r#"{{"code": "{code}", "message": "{message}"}}"#)))
+    fn said(status: u16, code: &str, message: &str) -> Classification {
+        classify(&response(status, format!(r#"{{"code": "{code}", "message": "{message}"}}"#)))
     }
 
     /// Every row of the reference's table: what is answered, what it is, whether it passes.
@@ -199,14 +198,14 @@ mod tests {
             (409, "SomethingNew", "x", Conflict, false),
             (403, "NotAuthorized", "x", ErrorKind::Forbidden, false),
         ];
-        for (status, code, message, kind, passing) in table {
-            let verdict = said(status, code, message);
+        for (status, code, message, kind, retryable) in table {
+            let classification = said(status, code, message);
             assert_eq!(
-                (verdict.kind, verdict.passing),
-                (kind, passing),
+                (classification.kind, classification.retryable),
+                (kind, retryable),
                 "{status} {code} {message}"
             );
-            assert_eq!(verdict.code.as_deref(), Some(code));
+            assert_eq!(classification.code.as_deref(), Some(code));
         }
     }
 
@@ -219,10 +218,10 @@ mod tests {
         assert_eq!(rows.len(), 17);
         for row in rows {
             let status = u16::try_from(row["status"].as_u64().unwrap()).unwrap();
-            let verdict = classify(&answer(status, row.to_string()));
+            let classification = classify(&response(status, row.to_string()));
             let theirs = row["DEFAULT_RETRY_STRATEGY"]["attempts"].as_u64().unwrap() > 1;
-            let ours = verdict.passing || verdict.kind == ErrorKind::Unavailable;
-            assert_eq!(ours, theirs && verdict.kind != ErrorKind::Capacity, "{row}");
+            let ours = classification.retryable || classification.kind == ErrorKind::Unavailable;
+            assert_eq!(ours, theirs && classification.kind != ErrorKind::Capacity, "{row}");
         }
     }
 
@@ -238,33 +237,41 @@ mod tests {
             ("err body extra", r#"{"code": "X", "message": "m", "more": [1]}"#),
         ];
         for (name, body) in table {
-            let verdict = classify(&answer(502, body));
-            assert_eq!(verdict.code.as_deref(), seen[name][0].as_str().or(Some("502")), "{name}");
-            assert_eq!(Some(verdict.message.as_str()), seen[name][1].as_str(), "{name}");
+            let classification = classify(&response(502, body));
+            assert_eq!(
+                classification.code.as_deref(),
+                seen[name][0].as_str().or(Some("502")),
+                "{name}"
+            );
+            assert_eq!(Some(classification.message.as_str()), seen[name][1].as_str(), "{name}");
         }
     }
 
     #[test]
     fn a_token_whose_instance_is_gone_means_a_look_and_a_new_generation() {
-        let verdict = said(409, "InvalidatedRetryToken", "x");
-        assert_eq!(verdict.kind.advice(), Advice::LookAgain);
-        assert_eq!(verdict.code.as_deref(), Some("InvalidatedRetryToken"), "callers ask for it");
+        let classification = said(409, "InvalidatedRetryToken", "x");
+        assert_eq!(classification.kind, ErrorKind::Conflict);
+        assert_eq!(
+            classification.code.as_deref(),
+            Some("InvalidatedRetryToken"),
+            "callers ask for it"
+        );
     }
 
     #[test]
     fn an_id_that_is_none_was_asked_about_again_and_again() {
-        assert!(!said(404, "InvalidParameter", "Invalid instanceId").kind.passes());
+        assert!(!said(404, "InvalidParameter", "Invalid instanceId").kind.is_transient());
     }
 
     #[test]
     fn pages_of_load_balancers_are_no_error_of_ours() {
-        let verdict = classify(&answer(502, "<html>502</html>"));
+        let classification = classify(&response(502, "<html>502</html>"));
         assert_eq!(
-            (verdict.kind, verdict.message.as_str()),
+            (classification.kind, classification.message.as_str()),
             (ErrorKind::Unavailable, "<html>502</html>")
         );
-        assert_eq!(verdict.code.as_deref(), Some("502"));
-        assert_eq!(classify(&answer(404, "")).kind, ErrorKind::Protocol, "no instance said that");
+        assert_eq!(classification.code.as_deref(), Some("502"));
+        assert_eq!(classify(&response(404, "")).kind, ErrorKind::Protocol, "no instance said that");
     }
 
     #[test]
@@ -341,8 +348,8 @@ mod tests {
 
         #[test]
         fn any_answer_has_a_meaning(status in 300u16..600, body in prop::collection::vec(any::<u8>(), 0..80)) {
-            let verdict = classify(&answer(status, body));
-            prop_assert!(!verdict.passing || status == 429 || status == 409);
+            let classification = classify(&response(status, body));
+            prop_assert!(!classification.retryable || status == 429 || status == 409);
         }
     }
 }

@@ -5,7 +5,7 @@ mod ini;
 mod lookup;
 mod sources;
 
-pub use error::{ConfigError, Place};
+pub use error::{ConfigError, Origin};
 pub use sources::{File, Sources};
 
 use crate::Region;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// What a program was told, which goes before environment and file.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct Overrides {
     /// The configuration file.
     pub file: Option<PathBuf>,
     /// The profile.
@@ -35,12 +35,12 @@ pub struct Wish {
     /// Another host for all services, such as a loopback cloud.
     pub endpoint: Option<String>,
     /// The file that all this stands in, if it does; errors name it.
-    pub told_in: Option<PathBuf>,
+    pub written_in: Option<PathBuf>,
 }
 
-impl Wish {
-    fn place(&self) -> Place {
-        self.told_in.clone().map_or(Place::Program, Place::File)
+impl Overrides {
+    fn place(&self) -> Origin {
+        self.written_in.clone().map_or(Origin::Program, Origin::File)
     }
 }
 
@@ -96,19 +96,20 @@ impl Config {
     /// variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`, `_KEY_FILE` and `_REGION` are enough,
     /// with `_PASSPHRASE` for an encrypted key; with one they go before it. `OCI_CLI_CERT_BUNDLE`
     /// names the certificate authorities to trust.
-    pub fn load(sources: &Sources, wish: &Wish) -> Result<Self, ConfigError> {
-        let endpoint = endpoint(sources, wish)?;
-        let mode = mode(sources, wish)?;
+    pub fn load(sources: &Sources, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let endpoint = endpoint(sources, overrides)?;
+        let mode = mode(sources, overrides)?;
         if mode == Some(Mode::InstancePrincipal) {
-            return instance_principal(sources, wish, endpoint);
+            return instance_principal(sources, overrides, endpoint);
         }
-        let lookup = Lookup::open(sources, wish)?;
-        let wished = wish.region.clone().map(|value| Found { value, place: wish.place() });
-        let region = match wished {
+        let lookup = Lookup::open(sources, overrides)?;
+        let overridden =
+            overrides.region.clone().map(|value| Found { value, place: overrides.place() });
+        let region = match overridden {
             Some(region) => region,
             None => lookup.get("region").map_or_else(|| lookup.region_variable(), Ok)?,
         };
-        let region = known((sources, wish), &region, endpoint.is_some())?;
+        let region = known((sources, overrides), &region, endpoint.is_some())?;
         let tenancy = lookup.ocid("tenancy")?;
         let credentials = match mode {
             Some(Mode::SecurityToken) => lookup.session()?,
@@ -120,16 +121,16 @@ impl Config {
     }
 }
 
-fn mode(sources: &Sources, wish: &Wish) -> Result<Option<Mode>, ConfigError> {
+fn mode(sources: &Sources, overrides: &Overrides) -> Result<Option<Mode>, ConfigError> {
     let variable = "OCI_CLI_AUTH";
-    match (wish.mode, sources.variable(variable)) {
+    match (overrides.mode, sources.variable(variable)) {
         (Some(mode), _) => Ok(Some(mode)),
         (None, None) => Ok(None),
         (None, Some("api_key")) => Ok(Some(Mode::ApiKey)),
         (None, Some("security_token")) => Ok(Some(Mode::SecurityToken)),
         (None, Some("instance_principal")) => Ok(Some(Mode::InstancePrincipal)),
         (None, Some(other)) => Err(ConfigError::Malformed {
-            place: Place::Variable(variable),
+            place: Origin::Variable(variable),
             key: "auth",
             what: format!("{other}: set api_key, security_token or instance_principal"),
         }),
@@ -142,7 +143,7 @@ fn roots(sources: &Sources) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(path) = sources.variable(variable).map(|path| sources.expand(path)) else {
         return Ok(None);
     };
-    let place = Place::Variable(variable);
+    let place = Origin::Variable(variable);
     match sources.read(&path) {
         Ok(file) if has_certificate(&file.text) => Ok(Some(file.text.into_bytes())),
         Ok(_file) => Err(ConfigError::NoCertificate { place, path }),
@@ -163,17 +164,17 @@ fn has_certificate(text: &str) -> bool {
     blocks.iter().any(|block| block.label == "CERTIFICATE")
 }
 
-fn endpoint(sources: &Sources, wish: &Wish) -> Result<Option<Url>, ConfigError> {
+fn endpoint(sources: &Sources, overrides: &Overrides) -> Result<Option<Url>, ConfigError> {
     let variable = "OCI_CLI_ENDPOINT";
-    match (&wish.endpoint, sources.variable(variable)) {
-        (Some(url), _) => host_only(url, wish.place()).map(Some),
-        (None, Some(url)) => host_only(url, Place::Variable(variable)).map(Some),
+    match (&overrides.endpoint, sources.variable(variable)) {
+        (Some(url), _) => host_only(url, overrides.place()).map(Some),
+        (None, Some(url)) => host_only(url, Origin::Variable(variable)).map(Some),
         (None, None) => Ok(None),
     }
 }
 
 /// An endpoint of which nothing is left out: each service has a path of its own there.
-fn host_only(text: &str, place: Place) -> Result<Url, ConfigError> {
+fn host_only(text: &str, place: Origin) -> Result<Url, ConfigError> {
     let key = "endpoint";
     let url = parse_url(text, place.clone(), key)?;
     // Not what stands before the host: that may be a password.
@@ -185,7 +186,7 @@ fn host_only(text: &str, place: Place) -> Result<Url, ConfigError> {
     Err(ConfigError::Malformed { place, key, what })
 }
 
-fn parse_url(text: &str, place: Place, key: &'static str) -> Result<Url, ConfigError> {
+fn parse_url(text: &str, place: Origin, key: &'static str) -> Result<Url, ConfigError> {
     let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
     let wrong = || ConfigError::Malformed {
         place,
@@ -197,27 +198,28 @@ fn parse_url(text: &str, place: Place, key: &'static str) -> Result<Url, ConfigE
 
 fn instance_principal(
     sources: &Sources,
-    wish: &Wish,
+    overrides: &Overrides,
     endpoint: Option<Url>,
 ) -> Result<Config, ConfigError> {
     let variable = "OCI_METADATA_BASE_URL";
     let base = sources.variable(variable).unwrap_or(METADATA);
-    let metadata = parse_url(base, Place::Variable(variable), "the metadata service")?;
+    let metadata = parse_url(base, Origin::Variable(variable), "the metadata service")?;
     let found = |value: &str, place| Found { value: value.to_owned(), place };
-    let region = match (&wish.region, sources.variable("OCI_CLI_REGION")) {
-        (Some(name), _) => Some(found(name, wish.place())),
-        (None, Some(name)) => Some(found(name, Place::Variable("OCI_CLI_REGION"))),
+    let region = match (&overrides.region, sources.variable("OCI_CLI_REGION")) {
+        (Some(name), _) => Some(found(name, overrides.place())),
+        (None, Some(name)) => Some(found(name, Origin::Variable("OCI_CLI_REGION"))),
         (None, None) => None,
     };
-    let region =
-        region.map(|region| known((sources, wish), &region, endpoint.is_some())).transpose()?;
+    let region = region
+        .map(|region| known((sources, overrides), &region, endpoint.is_some()))
+        .transpose()?;
     let credentials = Credentials::InstancePrincipal { metadata };
     Ok(Config { credentials, region, tenancy: None, endpoint, roots: roots(sources)? })
 }
 
 /// The region of this name; one that nobody knows is taken where no host is made of it.
 fn known(
-    (sources, wish): (&Sources, &Wish),
+    (sources, overrides): (&Sources, &Overrides),
     found: &Found,
     has_endpoint: bool,
 ) -> Result<Region, ConfigError> {
@@ -225,7 +227,7 @@ fn known(
     if let Some(region) = Region::find(&region) {
         return Ok(region);
     }
-    match wish.realm.as_deref().or_else(|| sources.variable("OCI_DEFAULT_REALM")) {
+    match overrides.realm.as_deref().or_else(|| sources.variable("OCI_DEFAULT_REALM")) {
         Some(domain) => Ok(Region::in_realm(region, domain)),
         None if has_endpoint => Ok(Region::in_realm(region, "invalid")),
         None => {

@@ -14,8 +14,8 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::{
-    Answer, Client, Config, HeaderName, HeaderValue, Method, Proxies, Request, Unsigned, Url,
-    Verdict, by_status,
+    Classification, Client, Config, HeaderName, HeaderValue, Method, Proxies, Request, Response,
+    Unsigned, Url, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
@@ -103,8 +103,8 @@ impl Metadata {
         let request = Request::new(Operation::Authenticate, Method::GET, url)
             .on(format!("metadata {path}"))
             .with_header(HeaderName::from_static("authorization"), bearer);
-        let answer = self.client.send(&request).await.map_err(elsewhere)?;
-        Ok(String::from_utf8_lossy(&answer.body).trim().to_owned())
+        let response = self.client.send(&request).await.map_err(elsewhere)?;
+        Ok(String::from_utf8_lossy(&response.body).trim().to_owned())
     }
 }
 
@@ -163,9 +163,10 @@ impl InstancePrincipal {
         let certificate = self.metadata.certificate().await?;
         let key = PrivateKey::generate().map_err(refused)?;
         let request = self.exchange_request(&certificate, &key)?;
-        let answer = self.client.send(&request).await;
-        let answer = answer.map_err(|error| crate::classify::with_our_clock(error, &self.clock))?;
-        let Issued { token } = answer.json(&request)?;
+        let response = self.client.send(&request).await;
+        let response =
+            response.map_err(|error| crate::classify::with_our_clock(error, &self.clock))?;
+        let Issued { token } = response.json(&request)?;
         let life = jwt::expiry(&token).and_then(|end| end.duration_since(self.clock.now()).ok());
         let identity = Identity {
             key_id: Secret::new(format!("ST${token}")),
@@ -272,10 +273,10 @@ fn ders(text: &str) -> Vec<Vec<u8>> {
 }
 
 /// A metadata service that does not know a path yet will know it soon: the machine has just begun.
-fn classify_metadata(answer: &Answer) -> Verdict {
-    let verdict = by_status(answer);
-    match verdict.kind {
-        ErrorKind::NotFound => Verdict { kind: ErrorKind::Unavailable, ..verdict },
+fn classify_metadata(response: &Response) -> Classification {
+    let classification = by_status(response);
+    match classification.kind {
+        ErrorKind::NotFound => Classification { kind: ErrorKind::Unavailable, ..classification },
         ErrorKind::Unauthenticated
         | ErrorKind::Forbidden
         | ErrorKind::Conflict
@@ -286,7 +287,7 @@ fn classify_metadata(answer: &Answer) -> Verdict {
         | ErrorKind::Unavailable
         | ErrorKind::Ambiguous
         | ErrorKind::Protocol
-        | ErrorKind::Unsupported => verdict,
+        | ErrorKind::Unsupported => classification,
     }
 }
 

@@ -39,16 +39,16 @@ impl Oci {
         for secret in spec.user_data.iter().chain(&sent) {
             request = request.with_secret(secret.clone());
         }
-        let answer = self.api.send(&request).await;
-        let answer = answer.map_err(|error| explain(error, &self.site))?;
-        let instance = convert::instance(answer.json::<wire::Instance>(&request)?);
+        let response = self.api.send(&request).await;
+        let response = response.map_err(|error| explain(error, &self.site))?;
+        let instance = convert::instance(response.json::<wire::Instance>(&request)?);
         // OCI rejects a token whose instance is gone, or answers as it did then, as long as it still shows it.
         if spec.token.is_some() && instance.state.is_leaving() {
             let why = format!("its token made {}, which is {}", instance.id, instance.state);
             let error = request.error(ErrorKind::Conflict).because(why);
             return Err(error.with_code(LaunchToken::USED_UP));
         }
-        self.works.began(&instance.id, Aim::Launch, &answer);
+        self.works.began(&instance.id, Aim::Launch, &response);
         Ok(instance)
     }
 }

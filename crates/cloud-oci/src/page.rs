@@ -76,10 +76,10 @@ impl Listing<'_> {
             let place = (self.service, self.path);
             let request =
                 api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
-            let answer = api.send(&request).await.map_err(|error| self.of.explain(error))?;
+            let response = api.send(&request).await.map_err(|error| self.of.explain(error))?;
             // Their SDKs take null for an empty page, so a service may send it.
-            everything.extend(answer.json::<Option<Vec<T>>>(&request)?.unwrap_or_default());
-            let next = answer.header(&HeaderName::from_static("opc-next-page"));
+            everything.extend(response.json::<Option<Vec<T>>>(&request)?.unwrap_or_default());
+            let next = response.header(&HeaderName::from_static("opc-next-page"));
             let Some(next) = next.filter(|next| !next.is_empty()).map(str::to_owned) else {
                 return Ok(everything);
             };

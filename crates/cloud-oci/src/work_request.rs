@@ -4,7 +4,7 @@ mod ask;
 
 use crate::provider::Oci;
 use ask::{Progress, Told, ask};
-use cloud_core::http::{Answer, HeaderName};
+use cloud_core::http::{HeaderName, Response};
 use cloud_core::{Error, ErrorKind, Fault, ImageId, Instance, InstanceId, InstanceState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,8 +70,8 @@ impl Aim {
 
 impl Works {
     /// Notes the work request that an answer names.
-    pub(crate) fn began(&self, id: &InstanceId, aim: Aim, answer: &Answer) {
-        if let Some(work) = answer.header(&HeaderName::from_static("opc-work-request-id")) {
+    pub(crate) fn began(&self, id: &InstanceId, aim: Aim, response: &Response) {
+        if let Some(work) = response.header(&HeaderName::from_static("opc-work-request-id")) {
             let known = Known::Accepted(work.to_owned());
             self.map().insert(id.clone(), Work { aim, known });
         }
@@ -220,7 +220,7 @@ impl Works {
     fn settle(&self, told: Told, sayings: &mut Sayings) {
         let Told { id, aim, work, progress } = told;
         // A moment's trouble says nothing about the launch; the next look asks again.
-        let passes = progress.as_ref().is_err_and(|error| error.kind().passes());
+        let passes = progress.as_ref().is_err_and(|error| error.kind().is_transient());
         if !passes || work.is_some() {
             self.found(&id, work.as_deref());
         }

@@ -3,7 +3,7 @@
 use crate::auth::Keystone;
 use crate::catalog::Endpoints;
 use crate::version::Versions;
-use cloud_core::http::{Answer, Client, HeaderName, Method, Request, Url};
+use cloud_core::http::{Client, HeaderName, Method, Request, Response, Url};
 use cloud_core::{Error, ErrorKind, Operation, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Api {
 
     /// Sends it. What Nova was asked for is gone in Nova's own word alone: who is before it, or at a wrong address, knows
     /// nothing of it.
-    async fn send(&self, request: &Request) -> Result<Answer> {
+    async fn send(&self, request: &Request) -> Result<Response> {
         let is_novas = request.headers().contains_key(&VERSION);
         self.client.send(request).await.map_err(|error| {
             let unfounded = error.kind() == ErrorKind::NotFound && !is_gone(&error);

@@ -40,12 +40,12 @@ impl Keystone {
             .on(self.url.host_str().unwrap_or_default())
             .with_json(&body(&self.credentials))?
             .with_secret(secret(&self.credentials).clone());
-        let answer = self.client.send(&request).await?;
-        let Some(token) = answer.header(&SUBJECT_TOKEN) else {
+        let response = self.client.send(&request).await?;
+        let Some(token) = response.header(&SUBJECT_TOKEN) else {
             return Err(request.error(ErrorKind::Protocol).because("no token in the answer"));
         };
         let token = Secret::new(token.to_owned());
-        let TokenBody { token: facts } = answer.json(&request)?;
+        let TokenBody { token: facts } = response.json(&request)?;
         // Both by Keystone's clock, so that ours does not matter.
         let times = (moment(&facts.issued_at), moment(&facts.expires_at));
         let (Some(issued), Some(expires)) = times else {

@@ -2,26 +2,31 @@
 
 use crate::fault;
 use cloud_core::ErrorKind;
-use cloud_core::http::{Answer, Verdict, by_status};
+use cloud_core::http::{Classification, Response, by_status};
 use serde_json::Value;
 
 /// Says what an answer that is not a success means.
 ///
 /// The status says most. What it does not say is in the text: Nova answers 403 to what policy
 /// forbids and to what a quota does.
-pub(crate) fn classify(answer: &Answer) -> Verdict {
-    let base = by_status(answer);
-    let (code, message) = envelope(&answer.body).unwrap_or((None, base.message));
-    let kind = kind(answer, base.kind, &message);
-    Verdict { kind, code: code.or(base.code), message, passing: kind == ErrorKind::Throttled }
+pub(crate) fn classify(response: &Response) -> Classification {
+    let base = by_status(response);
+    let (code, message) = envelope(&response.body).unwrap_or((None, base.message));
+    let kind = kind(response, base.kind, &message);
+    Classification {
+        kind,
+        code: code.or(base.code),
+        message,
+        retryable: kind == ErrorKind::Throttled,
+    }
 }
 
-fn kind(answer: &Answer, by_status: ErrorKind, message: &str) -> ErrorKind {
-    let status = answer.status.as_u16();
+fn kind(response: &Response, by_status: ErrorKind, message: &str) -> ErrorKind {
+    let status = response.status.as_u16();
     match status {
         // Older Novas and the proxies before them say 413 where others say 429, and for quotas too.
-        413 if answer.retry_after().is_none() && fault::is_quota(message) => ErrorKind::Quota,
-        413 if answer.retry_after().is_some() => ErrorKind::Throttled,
+        413 if response.retry_after().is_none() && fault::is_quota(message) => ErrorKind::Quota,
+        413 if response.retry_after().is_some() => ErrorKind::Throttled,
         // Neutron says 409 to what is over quota.
         // Which of several is meant will not be clearer the next time.
         409 if fault::is_ambiguous(message) => ErrorKind::Invalid,
@@ -92,10 +97,10 @@ mod tests {
     use cloud_core::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
     use proptest::prelude::*;
 
-    fn answer(status: u16, retry_after: Option<&'static str>, body: &str) -> Answer {
+    fn response(status: u16, retry_after: Option<&'static str>, body: &str) -> Response {
         let pause = retry_after
             .map(|pause| (HeaderName::from_static("retry-after"), HeaderValue::from_static(pause)));
-        Answer {
+        Response {
             status: StatusCode::from_u16(status).unwrap(),
             headers: pause.into_iter().collect::<HeaderMap>(),
             body: body.to_owned().into(),
@@ -157,9 +162,9 @@ mod tests {
             (503, None, "upstream".to_owned(), ErrorKind::Unavailable),
         ];
         for (status, pause, body, kind) in table {
-            let verdict = classify(&answer(status, pause, &body));
-            assert_eq!(verdict.kind, kind, "{status} {body}");
-            assert_eq!(verdict.passing, kind == ErrorKind::Throttled, "{status} {body}");
+            let classification = classify(&response(status, pause, &body));
+            assert_eq!(classification.kind, kind, "{status} {body}");
+            assert_eq!(classification.retryable, kind == ErrorKind::Throttled, "{status} {body}");
         }
     }
 
@@ -171,7 +176,7 @@ mod tests {
         ] {
             let body =
                 format!(r#"{{"conflictingRequest": {{"code": 409, "message": "{words}"}}}}"#);
-            assert_eq!(classify(&answer(409, None, &body)).kind, ErrorKind::Invalid, "{words}");
+            assert_eq!(classify(&response(409, None, &body)).kind, ErrorKind::Invalid, "{words}");
         }
     }
 
@@ -203,9 +208,9 @@ mod tests {
             ("plain", Some("400"), "plain"),
         ];
         for (body, code, message) in table {
-            let verdict = classify(&answer(400, None, body));
+            let classification = classify(&response(400, None, body));
             assert_eq!(
-                (verdict.code.as_deref(), verdict.message.as_str()),
+                (classification.code.as_deref(), classification.message.as_str()),
                 (code, message),
                 "{body}"
             );
@@ -215,7 +220,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_body_makes_it_panic(status in 300_u16..600, body in ".*") {
-            classify(&answer(status, None, &body));
+            classify(&response(status, None, &body));
         }
     }
 }

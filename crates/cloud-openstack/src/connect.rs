@@ -7,7 +7,7 @@ use crate::classify::classify;
 use crate::config::Config;
 use crate::create::LaunchOptions;
 use crate::error::Error;
-use crate::mark::Mark;
+use crate::legacy_tag::LegacyTag;
 use crate::provider::OpenStack;
 use crate::resolve::Resolver;
 use crate::version::{LEAST, Microversion, Versions};
@@ -36,7 +36,7 @@ pub struct Settings {
     /// is given.
     pub address_network: Option<String>,
     /// The Nova tag by which servers from before us are found, too.
-    pub mark: Option<Mark>,
+    pub legacy_tag: Option<LegacyTag>,
     /// Servers on one page of a listing; the cloud may give fewer.
     pub page: u32,
     /// Tokens are renewed when they have less than this left.
@@ -49,7 +49,7 @@ impl Default for Settings {
             http: http::Config::default(),
             launch: LaunchOptions::default(),
             address_network: None,
-            mark: None,
+            legacy_tag: None,
             page: 1000,
             renew_before: Duration::from_mins(2),
         }
@@ -83,7 +83,7 @@ impl OpenStack {
             warnings: config.warnings.into_iter().chain(old).collect(),
             launch: settings.launch,
             address_network: settings.address_network,
-            mark: settings.mark,
+            legacy_tag: settings.legacy_tag,
             listed: std::sync::Mutex::default(),
             primary: Mutex::default(),
             page: settings.page.max(1),
@@ -142,7 +142,7 @@ fn below(root: &Url, versions: &[VersionFacts]) -> Option<Url> {
 async fn about(config: &Config, client: &Client<Keystone>, url: &Url) -> Result<AboutNova, Error> {
     let url = without_project(url);
     let request = Request::new(Operation::Authenticate, Method::GET, url.clone());
-    let answered = client.send(&request).await.and_then(|answer| answer.json(&request));
+    let answered = client.send(&request).await.and_then(|response| response.json(&request));
     let remedy = "check that address, or set compute_endpoint_override to the right one";
     answered.map_err(|error| unanswered(config, &url, ("Nova", remedy), error))
 }

@@ -11,13 +11,11 @@ mod error;
 mod fault;
 mod flavor;
 mod image;
+mod launch_resource;
+mod legacy_tag;
 mod limits;
-mod mark;
-mod mention;
 mod page;
 mod provider;
-#[cfg(test)]
-mod replay;
 mod resolve;
 mod server;
 mod tags;
@@ -32,6 +30,6 @@ pub use config::{
 pub use connect::Settings;
 pub use create::{BootVolume, LaunchOptions, Nic};
 pub use error::Error;
-pub use mark::Mark;
-pub use mention::{Mention, OwnName};
+pub use launch_resource::{InstanceResource, LaunchResource};
+pub use legacy_tag::LegacyTag;
 pub use provider::OpenStack;

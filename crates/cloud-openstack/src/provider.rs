@@ -2,7 +2,7 @@
 
 use crate::api::{Api, is_gone, join, with_query};
 use crate::create::{self, LaunchOptions, Nic};
-use crate::mark::Mark;
+use crate::legacy_tag::LegacyTag;
 use crate::resolve::{Kind, Resolver, uuid};
 use crate::server::Primary;
 use crate::wire::{CreatedBody, Server, ServerBody, ServersBody, SnapshotBody, with};
@@ -31,7 +31,7 @@ const SHORT_HOLD_OFF: Duration = Duration::from_secs(10);
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 fn hold_off(why: &Error) -> Duration {
-    if why.kind().passes() { SHORT_HOLD_OFF } else { HOLD_OFF }
+    if why.kind().is_transient() { SHORT_HOLD_OFF } else { HOLD_OFF }
 }
 
 /// What is known of the primary network's name.
@@ -51,7 +51,7 @@ pub struct OpenStack {
     pub(crate) resolver: Resolver,
     pub(crate) launch: LaunchOptions,
     pub(crate) address_network: Option<String>,
-    pub(crate) mark: Option<Mark>,
+    pub(crate) legacy_tag: Option<LegacyTag>,
     /// What Nova was asked for in the last listing.
     pub(crate) listed: std::sync::Mutex<Option<String>>,
     pub(crate) primary: Mutex<Looked>,
@@ -116,8 +116,8 @@ impl OpenStack {
 
     fn instance(&self, found: Server, primary: &Primary) -> Instance {
         let mut instance = server::instance(found, primary);
-        if let Some(mark) = &self.mark {
-            mark.read(&mut instance);
+        if let Some(legacy_tag) = &self.legacy_tag {
+            legacy_tag.read(&mut instance);
         }
         instance
     }
@@ -266,7 +266,7 @@ impl Provider for OpenStack {
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
         // The name is not asked for: Nova takes it for a regular expression.
-        let tags = Mark::query(self.mark.as_ref(), &filter.tags);
+        let tags = LegacyTag::query(self.legacy_tag.as_ref(), &filter.tags);
         let servers = self.servers(Operation::List, tags.as_deref()).await?;
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = tags;
         Ok(filter.keep(servers))

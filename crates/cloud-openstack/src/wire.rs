@@ -1,5 +1,8 @@
 //! What OpenStack sends, as far as we read it.
 
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! What is ended, and what is left alone.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, Settings, Span};
 use cloud_core::{Capability, Provider as _};
 use cloud_core::{
     ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, ShapeName, Zone,
@@ -56,7 +56,7 @@ async fn a_machine_that_would_not_go_does_not_keep_the_others() {
         machine(&bed, "n1", &bed.site.identity).await;
     }
     tokio::time::sleep(Duration::from_mins(2)).await;
-    bed.cloud.script(Operation::Terminate, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = bed.run(async |run| run::stop(run, &names("n1")).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Forbidden), "{report:?}");
@@ -77,7 +77,11 @@ async fn an_end_of_all_that_nobody_has_seen_is_no_success() {
     bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
     let blind = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        bed.cloud.chance(Some(Operation::List), Trouble::Refuse(ErrorKind::Forbidden), 1.0);
+        bed.cloud.inject_randomly(
+            Some(Operation::List),
+            InjectedFault::Refuse(ErrorKind::Forbidden),
+            1.0,
+        );
     };
     let stop = bed.run(async |run| run::stop_all(run).await);
     let (report, ()) = tokio::join!(stop, blind);
@@ -93,9 +97,9 @@ async fn a_launch_answered_after_the_node_was_given_up_is_undone() {
         let (_, request) = bed.job(1).await;
         let (nodes, jobs) = (names("n1"), groups(&request));
         if lost {
-            bed.cloud.script(Operation::Launch, Trouble::LoseRequest);
+            bed.cloud.inject(Operation::Launch, InjectedFault::LoseRequest);
         } else {
-            bed.cloud.script(Operation::Launch, Trouble::Delay(Duration::from_secs(5)));
+            bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_secs(5)));
         }
         let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
         let stop = async {
@@ -282,8 +286,8 @@ async fn a_machine_with_a_job_was_taken_for_the_dead_one_before_it() {
     bed.site.fallback = vec![other];
     let (job, request) = long_job(&bed).await;
     // The first fails for want of room; of the second, no answer comes, and it is found.
-    bed.cloud.script(Operation::Launch, Trouble::FailLater(ErrorKind::Capacity));
-    bed.cloud.script(Operation::Launch, Trouble::LoseAnswer);
+    bed.cloud.inject(Operation::Launch, InjectedFault::FailLater(ErrorKind::Capacity));
+    bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
     let (signal, cancel) = Cancel::new();
     bed.cancel = cancel;
     let (nodes, jobs) = (names("n1"), groups(&request));
@@ -364,18 +368,18 @@ async fn a_stop_ended_a_node_that_came_up_while_the_cloud_was_slow() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(matches!(bed.slurm.tick()[..], [Call::Suspend { .. }]));
         if lists {
-            bed.cloud.script(Operation::List, Trouble::Delay(Duration::from_secs(10)));
+            bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_secs(10)));
         } else {
-            bed.cloud.script(Operation::Terminate, Trouble::Refuse(ErrorKind::Unavailable));
-            let trouble = Trouble::Refuse(ErrorKind::Unavailable);
-            bed.cloud.chance(Some(Operation::Terminate), trouble, 1.0);
+            bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Unavailable));
+            let trouble = InjectedFault::Refuse(ErrorKind::Unavailable);
+            bed.cloud.inject_randomly(Some(Operation::Terminate), trouble, 1.0);
         }
         let stop = bed.run(async |run| run::stop(run, &nodes).await);
         let up = async {
             tokio::time::sleep(Duration::from_secs(3)).await;
             let booted = Instant::now();
             assert_eq!(bed.slurm.register(&node("n1"), "10.0.0.9", booted), ACCEPTED);
-            bed.cloud.calm();
+            bed.cloud.clear_faults();
         };
         let (report, ()) = tokio::join!(stop, up);
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{lists}: {report:?}");

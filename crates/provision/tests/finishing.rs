@@ -2,7 +2,7 @@
 
 use crate::common::{Bed, groups, names, node};
 use cloud_core::Operation;
-use cloud_core::memory::Trouble;
+use cloud_core::memory::InjectedFault;
 use hostlist::Hostlist;
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
 use provision::{Outcome, Report, run};
@@ -161,13 +161,13 @@ async fn finish_drops_a_node_only_when_its_instance_is_gone() {
     let start = site.bed.run(async |run| run::start(run, &names("n[1-2]"), &[]).await).await;
     assert!(start.is_success(), "{start:?}");
     for _ in 0..5 {
-        let refused = Trouble::Refuse(cloud_core::ErrorKind::Forbidden);
-        site.bed.cloud.script(Operation::Terminate, refused);
+        let refused = InjectedFault::Refuse(cloud_core::ErrorKind::Forbidden);
+        site.bed.cloud.inject(Operation::Terminate, refused);
     }
     let report = site.finish(&cluster("", "n1"), false).await;
     assert!(!report.is_success(), "{report:?}");
     assert_eq!(site.written(), site.text, "the node and its machine are still there");
-    site.bed.cloud.calm();
+    site.bed.cloud.clear_faults();
     let report = site.finish(&cluster("", "n1"), false).await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(Config::parse(&site.written()).unwrap().nodes[0].names.to_string(), "n1");
@@ -257,9 +257,9 @@ async fn a_resize_to_limits_starts_what_is_always_there_from_now_on() {
 #[tokio::test(start_paused = true)]
 async fn a_resize_without_room_waited_for_its_deadline() {
     let site = Site::new("n1", "", "");
-    let full = || Trouble::Refuse(cloud_core::ErrorKind::Capacity);
+    let full = || InjectedFault::Refuse(cloud_core::ErrorKind::Capacity);
     for limits in [false, true] {
-        site.bed.cloud.script(Operation::Launch, full());
+        site.bed.cloud.inject(Operation::Launch, full());
         let begun = tokio::time::Instant::now();
         let report = if limits {
             site.resize_to(&cluster("n[1-2]", "")).await

@@ -1,7 +1,7 @@
 //! What went wrong with others: a test for each, named after it.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::Trouble;
+use cloud_core::memory::InjectedFault;
 use cloud_core::{ErrorKind, ImageId, InstanceState, Operation, ShapeName, Zone};
 use hostlist::Hostlist;
 use provision::plan::{
@@ -105,7 +105,7 @@ async fn a_stop_that_fails_or_dies_hinders_no_start() {
     bed.state = Box::new(StateDir::open(directory.path()).unwrap());
     let nodes = names("n[1-3]");
     bed.run(async |run| run::start(run, &nodes, &[]).await).await;
-    bed.cloud.script(Operation::Terminate, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = bed.run(async |run| run::stop(run, &nodes).await).await;
     assert_eq!(report.with(Outcome::Down).count(), 2, "the others are stopped: {report:?}");
     assert_eq!(report.with(Outcome::Failed).count(), 1);
@@ -221,7 +221,7 @@ async fn every_way_in_leads_somewhere() {
 #[tokio::test(start_paused = true)]
 async fn a_reason_comes_through_whole() {
     let bed = Bed::new("n1");
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let (_, request) = bed.job(1).await;
     let report = start(&bed, &request).await;
     let words = report.nodes[&node("n1")].reason.clone().unwrap();

@@ -1,7 +1,7 @@
 //! Nodes that are to be rebuilt for a job with `--reboot`, and are not.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::Trouble;
+use cloud_core::memory::InjectedFault;
 use cloud_core::{
     ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
@@ -85,7 +85,7 @@ async fn a_refused_rebuild_job_ended_with_the_persistent_machine_terminated() {
     for release in RELEASES {
         let bed = persistent(release).await;
         let job = reboot_job(&bed).await;
-        bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Forbidden));
+        bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
         let report = rebuild(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
         let told = bed.slurm.node("n1").unwrap();
@@ -102,8 +102,8 @@ async fn a_slow_rebuild_job_ended_with_the_persistent_machine_terminated() {
         let bed = persistent(release).await;
         let job = reboot_job(&bed).await;
         // Nothing comes of it, and its repeat is refused as if it were under way.
-        bed.cloud.script(Operation::Rebuild, Trouble::LoseRequest);
-        bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Conflict));
+        bed.cloud.inject(Operation::Rebuild, InjectedFault::LoseRequest);
+        bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Conflict));
         let report = rebuild(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
         let waits = bed.slurm.node("n1").unwrap().state;
@@ -125,7 +125,7 @@ async fn a_refused_rebuild_job_waited_for_its_elastic_node_until_resume_timeout(
     let _ = bed.slurm.register(&node("n1"), &address, Instant::now());
     bed.site.image = Some(ImageId::new("image-2"));
     let job = reboot_job(&bed).await;
-    bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = rebuild(&bed).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
     assert_eq!(bed.slurm.job(job).unwrap().state, JobState::NodeFail);
@@ -153,7 +153,7 @@ async fn the_next_job_replaced_the_persistent_machine_that_a_rebuild_job_had_lef
     let mut bed = persistent((24, 11)).await;
     let before = bed.live().remove(0).id;
     reboot_job(&bed).await;
-    bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
     let _ = rebuild(&bed).await;
     give_up(&bed).await;
     bed.slurm.set_state(&"n1".parse().unwrap(), NodeAction::Resume, None).await.unwrap();

@@ -1,7 +1,7 @@
 //! Machines that get another image, or a reboot.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, Settings, Span};
 use cloud_core::{
     ErrorKind, Image, ImageId, ImageName, Instance, InstanceId, InstanceName, InstanceSpec,
     Operation, Provider as _, ShapeName, Tags,
@@ -77,7 +77,7 @@ async fn a_server_of_another_cluster_is_not_rebuilt_though_a_file_names_it() {
 async fn a_named_server_that_cannot_be_looked_at_fails_alone() {
     let bed = persistent("n[1-2]");
     let (one, two) = (server(&bed, "a", Tags::new()).await, server(&bed, "b", Tags::new()).await);
-    bed.cloud.script(Operation::Get, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
     let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-2")];
     let absent = RebuildOptions { launch_absent: true, ..ASKED };
     let report = rebuild(&bed, &targets, absent).await;
@@ -92,7 +92,7 @@ async fn a_named_server_that_cannot_be_looked_at_fails_alone() {
 async fn a_busy_get_is_asked_again() {
     let bed = persistent("n1");
     let one = server(&bed, "a", Tags::new()).await;
-    bed.cloud.script(Operation::Get, Trouble::Refuse(ErrorKind::Throttled));
+    bed.cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Throttled));
     let report = rebuild(&bed, &[target("n1", &one, "image-2")], ASKED).await;
     assert_eq!(report.with(Outcome::Done).count(), 1, "{report:?}");
 }
@@ -152,7 +152,7 @@ async fn slurm_was_not_told_that_a_rebuild_had_failed() {
     let (mut bed, _) = up().await;
     let targets = reboot_call(&bed).await;
     bed.site.image = Some(ImageId::new("image-2"));
-    bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = rebuild(&bed, &targets, ASKED).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
     let told = bed.slurm.node("n1").unwrap();
@@ -227,7 +227,7 @@ async fn an_image_that_the_cloud_refuses_to_replace_gets_another_instance() {
     let (mut bed, before) = up().await;
     let targets = reboot_call(&bed).await;
     bed.site.image = Some(ImageId::new("image-2"));
-    bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Unsupported));
+    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Unsupported));
     let report = rebuild(&bed, &targets, ASKED).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
     let after = bed.live();
@@ -252,7 +252,7 @@ async fn one_image_that_cannot_be_replaced_does_not_recreate_the_others() {
     let strange = server(&bed, "n2", Tags::new()).await;
     let three = server(&bed, "n3", ours("n3")).await;
     for _ in 0..2 {
-        bed.cloud.script(Operation::Rebuild, Trouble::Refuse(ErrorKind::Unsupported));
+        bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Unsupported));
     }
     let targets = [("n1", &one), ("n2", &strange), ("n3", &three)];
     let targets = targets.map(|(name, id)| target(name, id, "image-2"));
@@ -274,7 +274,7 @@ async fn one_server_that_may_not_be_seen_made_the_whole_listing_incomplete() {
         let bed = persistent("n[1-2]");
         let theirs = server(&bed, "a", Tags::new()).await;
         for _ in 0..20 {
-            bed.cloud.script(Operation::Get, Trouble::Refuse(kind));
+            bed.cloud.inject(Operation::Get, InjectedFault::Refuse(kind));
         }
         let mut request = Rollout::new(ImageId::new("image-1"));
         request.named.insert(node("n1"), theirs);
@@ -295,10 +295,12 @@ async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
     let mut bed = Bed::with("n[1-2]", settings);
     bed.config = conf("NodeName=n[1-2] CPUs=2 State=UNKNOWN");
     let (one, two) = (server(&bed, "a", Tags::new()).await, server(&bed, "b", Tags::new()).await);
-    for trouble in
-        [Trouble::LoseRequest, Trouble::Delay(Duration::ZERO), Trouble::Refuse(ErrorKind::Conflict)]
-    {
-        bed.cloud.script(Operation::Rebuild, trouble);
+    for trouble in [
+        InjectedFault::LoseRequest,
+        InjectedFault::Delay(Duration::ZERO),
+        InjectedFault::Refuse(ErrorKind::Conflict),
+    ] {
+        bed.cloud.inject(Operation::Rebuild, trouble);
     }
     let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-3")];
     let run = async {
@@ -317,17 +319,17 @@ async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
 /// A machine that runs does not show whether it was rebooted: Slurm waited for one that nobody had asked for.
 #[tokio::test(start_paused = true)]
 async fn a_reboot_that_was_lost_on_the_way_was_called_done() {
-    for trouble in [Trouble::LoseRequest, Trouble::LoseAnswer] {
+    for trouble in [InjectedFault::LoseRequest, InjectedFault::LoseResponse] {
         let bed = persistent("n1");
         let one = server(&bed, "a", Tags::new()).await;
-        bed.cloud.script(Operation::Reboot, trouble);
+        bed.cloud.inject(Operation::Reboot, trouble);
         let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Done, "{report:?}");
         assert_eq!(bed.cloud.boots(&one), Some(2), "{trouble:?}");
     }
     let bed = persistent("n1");
     let one = server(&bed, "a", Tags::new()).await;
-    bed.cloud.chance(Some(Operation::Reboot), Trouble::LoseRequest, 1.0);
+    bed.cloud.inject_randomly(Some(Operation::Reboot), InjectedFault::LoseRequest, 1.0);
     let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Ambiguous), "{report:?}");
 }
@@ -340,7 +342,7 @@ async fn a_reboot_is_not_asked_for_again_when_its_answer_is_long_in_coming() {
     let mut bed = Bed::with("n1", settings);
     bed.config = conf("NodeName=n1 CPUs=2 State=UNKNOWN");
     let one = server(&bed, "a", Tags::new()).await;
-    bed.cloud.script(Operation::Reboot, Trouble::LoseAnswer);
+    bed.cloud.inject(Operation::Reboot, InjectedFault::LoseResponse);
     let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Ambiguous), "{report:?}");
     assert_eq!(bed.requests(Operation::Reboot), 1);

@@ -1,7 +1,7 @@
 //! What a reconcile puts right, and what it says when it cannot.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::Trouble;
+use cloud_core::memory::InjectedFault;
 use cloud_core::{
     ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
@@ -54,13 +54,13 @@ async fn orphan_in(bed: Bed) -> Bed {
 #[tokio::test(start_paused = true)]
 async fn an_orphan_was_ended_though_slurm_had_come_to_want_its_node() {
     let bed = orphan().await;
-    let trouble = Trouble::Refuse(ErrorKind::Unavailable);
-    bed.cloud.chance(Some(Operation::Terminate), trouble, 1.0);
+    let trouble = InjectedFault::Refuse(ErrorKind::Unavailable);
+    bed.cloud.inject_randomly(Some(Operation::Terminate), trouble, 1.0);
     let wanted = async {
         sleep(Duration::from_secs(3)).await;
         let _ = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(1)));
         assert!(matches!(bed.slurm.tick()[..], [Call::Resume { .. }]));
-        bed.cloud.calm();
+        bed.cloud.clear_faults();
     };
     let (report, ()) = tokio::join!(reconcile(&bed), wanted);
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{report:?}");
@@ -70,8 +70,8 @@ async fn an_orphan_was_ended_though_slurm_had_come_to_want_its_node() {
 #[tokio::test(start_paused = true)]
 async fn an_orphan_was_ended_while_slurmctld_was_away() {
     let bed = orphan().await;
-    bed.cloud.script(Operation::List, Trouble::Delay(Duration::ZERO));
-    bed.cloud.script(Operation::List, Trouble::Delay(Duration::from_secs(10)));
+    bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::ZERO));
+    bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_secs(10)));
     let away = async {
         sleep(Duration::from_secs(5)).await;
         bed.slurm.set_unreachable(true);
@@ -106,13 +106,13 @@ async fn a_node_that_an_administrator_came_to_hold_was_returned_to_service() {
     let (n2, timeout) = ("n2".parse().unwrap(), Reason::new("ResumeTimeout reached"));
     bed.slurm.set_state(&n2, NodeAction::Down, Some(&timeout)).await.unwrap();
     let bed = orphan_in(bed).await;
-    let trouble = Trouble::Refuse(ErrorKind::Unavailable);
-    bed.cloud.chance(Some(Operation::Terminate), trouble, 1.0);
+    let trouble = InjectedFault::Refuse(ErrorKind::Unavailable);
+    bed.cloud.inject_randomly(Some(Operation::Terminate), trouble, 1.0);
     let holds = async {
         sleep(Duration::from_secs(3)).await;
         let theirs = Reason::new("bad disk");
         bed.slurm.set_state(&n2, NodeAction::Drain, Some(&theirs)).await.unwrap();
-        bed.cloud.calm();
+        bed.cloud.clear_faults();
     };
     let (report, ()) = tokio::join!(reconcile(&bed), holds);
     assert!(report.is_success() && bed.live().is_empty(), "{report:?}");
@@ -165,7 +165,7 @@ async fn one_node_in_another_s_hands_kept_a_whole_zone_from_being_drained() {
         "NodeName=n[1-3] State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
          NodeName=n4 State=CLOUD CPUs=2 Features=shape=small,ad=2",
     );
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let _ = bed.run(async |run| run::start(run, &names("n3"), &[]).await).await;
     let _theirs = bed.state.try_lock(&node("n2")).unwrap().unwrap();
     let report = reconcile(&bed).await;
@@ -185,7 +185,7 @@ async fn a_job_was_kept_on_nodes_of_a_zone_without_room() {
     );
     let (job, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n1"), groups(&request));
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
     let mut called = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! How much is asked of the cloud, and how fast it answers Slurm.
 
 use crate::common::{Bed, groups, names};
-use cloud_core::memory::{Outcome as Answer, Settings, Trouble};
+use cloud_core::memory::{InjectedFault, Outcome as Answer, Settings};
 use cloud_core::{ErrorKind, Operation, ShapeName, Zone};
 use provision::{Cause, Fallback, Outcome, run};
 use slurmctl::JobState;
@@ -36,7 +36,7 @@ async fn a_thousand_nodes_take_few_requests() {
 /// A refusal: the node is back, its job requeued, and both say why, within a second.
 async fn fails_fast(kind: ErrorKind, cause: Cause, words: &str) {
     let bed = Bed::new("n[1-4]");
-    bed.cloud.chance(Some(Operation::Launch), Trouble::Refuse(kind), 1.0);
+    bed.cloud.inject_randomly(Some(Operation::Launch), InjectedFault::Refuse(kind), 1.0);
     let (job, request) = bed.job(2).await;
     let nodes = request.all.node_names().unwrap();
     let report = bed.run(async |run| run::start(run, &nodes, &groups(&request)).await).await;
@@ -74,7 +74,7 @@ async fn a_cloud_without_room_is_not_asked_again_and_again() {
     for kind in [ErrorKind::Capacity, ErrorKind::Quota] {
         let mut bed = Bed::new("n[1-2]");
         bed.site.policies.cooldown = Duration::from_mins(10);
-        bed.cloud.chance(Some(Operation::Launch), Trouble::Refuse(kind), 1.0);
+        bed.cloud.inject_randomly(Some(Operation::Launch), InjectedFault::Refuse(kind), 1.0);
         let (job, request) = bed.job(2).await;
         let mut calls = vec![Call::Resume { nodes: request.all.clone(), request }];
         let mut resumes = 0;
@@ -140,7 +140,11 @@ async fn a_late_failure_is_replaced_in_the_next_zone() {
 #[tokio::test(start_paused = true)]
 async fn a_late_failure_without_another_place_is_given_back_at_once() {
     let bed = Bed::new("n1");
-    bed.cloud.chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Capacity), 1.0);
+    bed.cloud.inject_randomly(
+        Some(Operation::Launch),
+        InjectedFault::FailLater(ErrorKind::Capacity),
+        1.0,
+    );
     let (job, request) = bed.job(1).await;
     let nodes = request.all.node_names().unwrap();
     let report = bed.run(async |run| run::start(run, &nodes, &groups(&request)).await).await;
@@ -160,11 +164,15 @@ async fn a_late_failure_without_another_place_is_given_back_at_once() {
 async fn a_probe_that_is_throttled_once_does_not_close_its_pool() {
     let bed = Bed::new("n[1-3]");
     let nodes = names("n[1-3]");
-    bed.cloud.chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Capacity), 1.0);
+    bed.cloud.inject_randomly(
+        Some(Operation::Launch),
+        InjectedFault::Refuse(ErrorKind::Capacity),
+        1.0,
+    );
     bed.run(async |run| run::start(run, &nodes, &[]).await).await;
-    bed.cloud.calm();
+    bed.cloud.clear_faults();
     advance(bed.site.policies.cooldown + Duration::from_secs(1)).await;
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Throttled));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Throttled));
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     assert_eq!(report.with(Outcome::Up).count(), 3, "{report:?}");
     assert_eq!(bed.live().len(), 3);

@@ -1,7 +1,7 @@
 //! A resize and the jobs that it waits for.
 
 use crate::common::{Bed, names, node};
-use cloud_core::memory::Trouble;
+use cloud_core::memory::InjectedFault;
 use cloud_core::{ErrorKind, InstanceState, Operation};
 use provision::exec::Cancel;
 use provision::plan::{Gaps, GroupSize, Resize};
@@ -274,7 +274,7 @@ async fn files_were_not_written_where_a_launch_had_failed() {
     let directory = tempfile::tempdir().unwrap();
     let hosts = directory.path().join("hosts");
     bed.files.hosts = Some(hosts.clone());
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let report = resize(&bed, &document, 3).await;
     assert_eq!(report.nodes[&node("n3")].outcome, Outcome::Failed, "{report:?}");
     let text = std::fs::read_to_string(&hosts).unwrap();

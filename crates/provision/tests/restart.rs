@@ -1,7 +1,7 @@
 //! What is left when a run is killed, cancelled, or not obeyed.
 
 use crate::common::{Bed, groups, names, node};
-use cloud_core::memory::{Settings, Trouble};
+use cloud_core::memory::{InjectedFault, Settings};
 use cloud_core::{Capability, ErrorKind, Operation};
 use provision::exec::Cancel;
 use provision::plan::{Gaps, GroupSize, JobGroup, Resize};
@@ -159,7 +159,7 @@ async fn incomplete(on_partial: OnPartial) -> (Bed, provision::Report) {
     let mut bed = Bed::new("n[1-3]");
     bed.site.policies.on_partial = on_partial;
     let (_, request) = bed.job(3).await;
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let (nodes, jobs) = (names("n[1-3]"), groups(&request));
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
     assert_eq!(report.with(Outcome::GivenBack).count(), 1, "{report:?}");
@@ -202,7 +202,7 @@ async fn a_node_that_another_job_uses_is_not_released() {
     // Only the first job is told of, as when a call is split.
     let jobs: Vec<JobGroup> = groups(&request.unwrap()).into_iter().take(1).collect();
     assert_eq!(jobs[0].nodes.len(), 2);
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let nodes = names("n[1-2]");
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
@@ -245,13 +245,13 @@ async fn a_node_leaves_slurm_conf_only_when_its_instance_is_gone() {
     bed.run(async |run| run::deploy(run, None).await).await;
     assert_eq!(bed.live().len(), 3);
     for _ in 0..5 {
-        bed.cloud.script(Operation::Terminate, Trouble::Refuse(ErrorKind::Forbidden));
+        bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
     }
     let report = shrink(&bed, &text, 2, Duration::from_mins(1)).await;
     assert_eq!(report.exit_code(), 1, "{report:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "still there, and so is the node");
     assert_eq!(bed.live().len(), 3);
-    bed.cloud.calm();
+    bed.cloud.clear_faults();
     let report = shrink(&bed, &text, 2, Duration::from_mins(1)).await;
     assert!(report.is_success(), "{report:?}");
     let written = std::fs::read_to_string(&path).unwrap();
@@ -364,8 +364,12 @@ async fn a_machine_whose_cell_was_down_was_launched_once_more() {
     let nodes = names("n1");
     assert!(bed.run(async |run| run::start(run, &nodes, &[]).await).await.is_success());
     let instance = bed.live().pop().unwrap().id;
-    bed.cloud.chance(Some(Operation::List), Trouble::Flap, 1.0);
-    bed.cloud.chance(Some(Operation::Get), Trouble::Refuse(ErrorKind::Unavailable), 1.0);
+    bed.cloud.inject_randomly(Some(Operation::List), InjectedFault::Flap, 1.0);
+    bed.cloud.inject_randomly(
+        Some(Operation::Get),
+        InjectedFault::Refuse(ErrorKind::Unavailable),
+        1.0,
+    );
     bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     assert_eq!(bed.requests(Operation::Launch), 1, "none but the first");
     let record = bed.state.try_lock(&node("n1")).unwrap().unwrap().record();

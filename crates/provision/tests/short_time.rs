@@ -1,7 +1,7 @@
 //! Launches without an answer, by runs that have less time than it takes to be sure of them.
 
 use crate::common::{Bed, conf, names, node};
-use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, Settings, Span};
 use cloud_core::{ErrorKind, Operation, Zone};
 use provision::{Fallback, Outcome, Report, run};
 use std::time::Duration;
@@ -24,9 +24,9 @@ async fn start(bed: &Bed) -> Report {
 
 #[tokio::test(start_paused = true)]
 async fn a_launch_without_an_answer_spoiled_its_node_for_good() {
-    for trouble in [Trouble::LoseRequest, Trouble::LoseAnswer] {
+    for trouble in [InjectedFault::LoseRequest, InjectedFault::LoseResponse] {
         let bed = hurried();
-        bed.cloud.script(Operation::Launch, trouble);
+        bed.cloud.inject(Operation::Launch, trouble);
         let report = start(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{trouble:?}: {report:?}");
         assert_eq!(bed.live().len(), 1, "{trouble:?}");
@@ -38,9 +38,9 @@ async fn a_launch_without_an_answer_spoiled_its_node_for_good() {
 async fn a_launch_of_a_run_before_spoiled_its_node_for_good() {
     let bed = hurried();
     for _ in 0..3 {
-        bed.cloud.script(Operation::Launch, Trouble::LoseRequest);
+        bed.cloud.inject(Operation::Launch, InjectedFault::LoseRequest);
     }
-    bed.cloud.script(Operation::Launch, Trouble::LoseAnswer);
+    bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
     let report = start(&bed).await;
     assert_ne!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
     bed.run(async |run| run::stop(run, &names("n1")).await).await;
@@ -57,10 +57,10 @@ async fn a_refused_repeat_was_taken_for_the_answer_of_the_first() {
         bed.site.policies.deadline = Duration::from_mins(5);
         bed.site.fallback =
             vec![Fallback { zone: Some(Zone::new("zone-2")), ..Fallback::default() }];
-        bed.cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(8)));
+        bed.cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(8)));
         let dies = tokio::time::timeout(Duration::from_secs(1), start(&bed)).await;
         assert!(dies.is_err(), "killed");
-        bed.cloud.script(Operation::Launch, Trouble::Refuse(kind));
+        bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(kind));
         let report = start(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{kind}: {report:?}");
         sleep(Duration::from_mins(1)).await;
@@ -74,7 +74,7 @@ async fn a_launch_elsewhere_came_beside_one_without_an_answer() {
     let mut settings = Settings::default();
     settings.lag = Duration::from_secs(6);
     let mut bed = Bed::with("n1", settings);
-    bed.cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(2)));
+    bed.cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(2)));
     let dies = tokio::time::timeout(Duration::from_secs(1), start(&bed)).await;
     assert!(dies.is_err(), "killed");
     // Somebody has changed the zone of the node since.
@@ -93,8 +93,8 @@ async fn a_launch_in_doubt_was_given_up_as_its_pool_had_no_room_for_others() {
     let mut settings = Settings::default();
     settings.lag = Duration::from_secs(6);
     let bed = Bed::with("n[1-2]", settings);
-    bed.cloud.script(Operation::Launch, Trouble::LoseAnswer);
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let nodes = names("n[1-2]");
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     let up: Vec<_> = report.with(Outcome::Up).collect();

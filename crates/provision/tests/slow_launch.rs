@@ -2,7 +2,7 @@
 
 use crate::common::{Bed, groups, names, node};
 use async_trait::async_trait;
-use cloud_core::memory::{MemoryCloud, Settings, Trouble};
+use cloud_core::memory::{InjectedFault, MemoryCloud, Settings};
 use cloud_core::{
     Capabilities, Capability, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec,
     Operation, Provider, Reboot, Result,
@@ -88,7 +88,7 @@ fn without_tokens() -> Bed {
 async fn killed(bed: &Bed) -> Vec<JobGroup> {
     let (_, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n1"), groups(&request));
-    bed.cloud.script(Operation::Launch, Trouble::DoneLater(Duration::from_secs(40)));
+    bed.cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(40)));
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     assert!(timeout(Duration::from_secs(2), start).await.is_err(), "killed");
     assert!(bed.live().is_empty());

@@ -1,7 +1,7 @@
 //! What Slurm is told when a start ends, and does not answer just then.
 
 use crate::common::{Bed, groups, names, node};
-use cloud_core::memory::Trouble;
+use cloud_core::memory::InjectedFault;
 use cloud_core::{ErrorKind, Operation};
 use provision::{Outcome, run};
 use slurmctl::JobState;
@@ -23,8 +23,8 @@ async fn a_release_and_a_comment_were_lost_with_one_call_that_slurmctld_did_not_
     bed.site.policies.concurrency = 1;
     let (job, request) = bed.job(2).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
-    bed.cloud.script(Operation::Launch, Trouble::Delay(Duration::ZERO));
-    bed.cloud.script(Operation::Launch, Trouble::Delay(Duration::from_mins(2)));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::ZERO));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(2)));
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     let away = async {
         sleep(Duration::from_mins(1)).await;
@@ -49,8 +49,8 @@ async fn a_job_that_had_just_got_a_released_node_was_killed() {
     bed.site.policies.concurrency = 1;
     let (_, request) = bed.job(2).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
-    bed.cloud.script(Operation::Launch, Trouble::Delay(Duration::ZERO));
-    bed.cloud.script(Operation::Launch, Trouble::Delay(Duration::from_mins(2)));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::ZERO));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(2)));
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     let other = async {
         sleep(Duration::from_mins(1)).await;
@@ -87,7 +87,11 @@ async fn a_slurmctld_that_died_is_not_waited_for_once_for_each_job() {
     let calls = bed.slurm.tick();
     let [Call::Resume { request, .. }] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!(request.jobs.len(), 20);
-    bed.cloud.chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Forbidden), 1.0);
+    bed.cloud.inject_randomly(
+        Some(Operation::Launch),
+        InjectedFault::Refuse(ErrorKind::Forbidden),
+        1.0,
+    );
     let (nodes, jobs, begun) = (names("n[01-20]"), groups(request), Instant::now());
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     let dies = async {

@@ -1,7 +1,7 @@
 //! Launches whose token another launch has used up, and launches in doubt beside a machine on its way out.
 
 use crate::common::{Bed, names, node};
-use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, Settings, Span};
 use cloud_core::{
     ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
@@ -39,7 +39,7 @@ async fn a_launch_with_the_next_token_came_beside_the_machine_of_another() {
     let bed = forgotten(Settings::default()).await;
     // The listing of the plan is too far behind to show it.
     let other = machine(&bed).await;
-    bed.cloud.script(Operation::Launch, Trouble::Delay(SLOW));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(SLOW));
     let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
     let n1 = &report.nodes[&node("n1")];
     assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 1), "{report:?}");
@@ -70,8 +70,8 @@ async fn a_launch_in_doubt_came_beside_a_machine_on_its_way_out() {
         let id = machine(&bed).await;
         bed.cloud.terminate(&id).await.unwrap();
         let gone = bed.begun.elapsed() + takes;
-        let trouble = if lost { Trouble::LoseRequest } else { Trouble::Delay(SLOW) };
-        bed.cloud.script(Operation::Launch, trouble);
+        let trouble = if lost { InjectedFault::LoseRequest } else { InjectedFault::Delay(SLOW) };
+        bed.cloud.inject(Operation::Launch, trouble);
         let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{lost}: {report:?}");
         let history = bed.cloud.history();

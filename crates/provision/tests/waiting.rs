@@ -1,7 +1,7 @@
 //! Who waits for whom, and for how long.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::{Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, Settings, Span};
 use cloud_core::{ErrorKind, InstanceState, Operation, Provider as _};
 use provision::state::StateDir;
 use provision::{Outcome, Stopped, run};
@@ -81,7 +81,11 @@ async fn a_stop_that_was_told_to_end_went_on_asking_a_silent_cloud() {
     let mut bed = Bed::new("n1");
     let (signal, cancel) = provision::exec::Cancel::new();
     bed.cancel = cancel;
-    bed.cloud.chance(Some(Operation::List), Trouble::Refuse(ErrorKind::Unavailable), 1.0);
+    bed.cloud.inject_randomly(
+        Some(Operation::List),
+        InjectedFault::Refuse(ErrorKind::Unavailable),
+        1.0,
+    );
     let nodes = names("n1");
     for all in [false, true] {
         let begun = Instant::now();
@@ -104,8 +108,12 @@ async fn a_stop_that_was_told_to_end_went_on_asking_a_silent_cloud() {
 #[tokio::test(start_paused = true)]
 async fn why_a_cloud_could_not_be_asked_was_lost_with_the_time() {
     let bed = Bed::new("n1");
-    bed.cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Unavailable));
-    bed.cloud.chance(Some(Operation::List), Trouble::Delay(Duration::from_hours(1)), 1.0);
+    bed.cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
+    bed.cloud.inject_randomly(
+        Some(Operation::List),
+        InjectedFault::Delay(Duration::from_hours(1)),
+        1.0,
+    );
     let look = bed.run(async |run| run.observe().await).await;
     assert!(!look.warnings.iter().any(|it| it.contains("no answer in time")), "{look:?}");
     assert!(look.warnings.iter().any(|it| it.contains("unavailable")), "{look:?}");
@@ -156,7 +164,7 @@ async fn a_machine_that_was_still_stopping_was_never_started() {
 async fn a_node_that_was_busy_for_a_moment_waited_for_the_machines_of_others() {
     let bed = Bed::new("n[1-2]");
     let nodes = names("n[1-2]");
-    bed.cloud.script(Operation::Launch, Trouble::Delay(Duration::from_mins(4)));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(4)));
     let lock = bed.state.try_lock(&node("n2")).unwrap().unwrap();
     let begun = Instant::now();
     let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
@@ -180,7 +188,7 @@ async fn a_node_with_nothing_to_end_was_held_until_the_machines_of_others_had_en
     let bed = Bed::new("n[1-2]");
     let nodes = names("n[1-2]");
     bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
-    bed.cloud.script(Operation::Terminate, Trouble::Delay(Duration::from_mins(3)));
+    bed.cloud.inject(Operation::Terminate, InjectedFault::Delay(Duration::from_mins(3)));
     let stop = bed.run(async |run| run::stop(run, &nodes).await);
     let start = async {
         sleep(Duration::from_secs(5)).await;
@@ -261,7 +269,7 @@ async fn a_job_whose_pool_cools_down_was_commented_on_twice() {
         "NodeName=n1 State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
          NodeName=n2 State=CLOUD CPUs=2 Features=shape=small,ad=2",
     );
-    bed.cloud.script(Operation::Launch, Trouble::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
     let (job, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
@@ -281,7 +289,11 @@ async fn a_job_whose_pool_cools_down_was_commented_on_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_job_without_room_was_commented_on_once_for_each_of_its_nodes() {
     let bed = Bed::new("n[001-200]");
-    bed.cloud.chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Capacity), 1.0);
+    bed.cloud.inject_randomly(
+        Some(Operation::Launch),
+        InjectedFault::Refuse(ErrorKind::Capacity),
+        1.0,
+    );
     let (job, request) = bed.job(200).await;
     let (nodes, jobs) = (names("n[001-200]"), groups(&request));
     let begun = Instant::now();

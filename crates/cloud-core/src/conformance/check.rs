@@ -1,6 +1,6 @@
 //! What the cases have in common.
 
-use super::{Scene, Stage};
+use super::{Condition, Fixture};
 use crate::clock::from_now;
 use crate::{
     Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
@@ -55,7 +55,7 @@ pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> 
 /// What a case works with: its own cluster on the stage's cloud.
 pub(super) struct Actor<'a> {
     pub(super) provider: &'a dyn Provider,
-    pub(super) stage: &'a dyn Stage,
+    pub(super) fixture: &'a dyn Fixture,
     case: &'static str,
     cluster: String,
 }
@@ -63,10 +63,10 @@ pub(super) struct Actor<'a> {
 impl<'a> Actor<'a> {
     pub(super) fn new(
         provider: &'a dyn Provider,
-        stage: &'a dyn Stage,
+        fixture: &'a dyn Fixture,
         case: &'static str,
     ) -> Self {
-        Self { provider, stage, case, cluster: cluster_name(stage, case) }
+        Self { provider, fixture, case, cluster: cluster_name(fixture, case) }
     }
 
     /// A launch of ours, with all tags and no token.
@@ -80,7 +80,7 @@ impl<'a> Actor<'a> {
     }
 
     fn spec_of(&self, name: &str, cluster: &str) -> InstanceSpec {
-        let mut spec = self.stage.spec(name);
+        let mut spec = self.fixture.spec(name);
         spec.tags = spec.tags.with("cluster", cluster).with("type", "compute").with("node", name);
         spec.token = None;
         spec
@@ -88,7 +88,7 @@ impl<'a> Actor<'a> {
 
     /// The same launch with a token, new for each tag.
     pub(super) fn with_token(&self, mut spec: InstanceSpec, tag: &str) -> InstanceSpec {
-        let text = format!("{tag}-{}-{}", self.stage.run(), self.case);
+        let text = format!("{tag}-{}-{}", self.fixture.run(), self.case);
         spec.token =
             LaunchToken::new(text.chars().take(LaunchToken::LONGEST).collect::<String>()).ok();
         spec
@@ -99,13 +99,13 @@ impl<'a> Actor<'a> {
     }
 
     pub(super) fn patience(&self) -> Patience {
-        let poll = self.stage.poll();
+        let poll = self.fixture.poll();
         Patience { pause: poll.first, deadline: from_now(poll.deadline) }
     }
 
-    pub(super) async fn set(&self, scene: Scene) -> Trial {
-        let cannot = format!("{scene:?} cannot be set here");
-        if self.stage.set(scene).await { Ok(()) } else { skip(cannot) }
+    pub(super) async fn set(&self, condition: Condition) -> Trial {
+        let cannot = format!("{condition:?} cannot be set here");
+        if self.fixture.set(condition).await { Ok(()) } else { skip(cannot) }
     }
 
     /// Launches and waits until it runs.
@@ -128,7 +128,7 @@ impl<'a> Actor<'a> {
     pub(super) async fn addressed(&self, spec: &InstanceSpec) -> Trial<Instance> {
         let id = self.running(spec).await?.id;
         let ids = [id.clone()];
-        let mut waited = self.provider.wait_address(&self.ours(), &ids, self.stage.poll()).await;
+        let mut waited = self.provider.wait_address(&self.ours(), &ids, self.fixture.poll()).await;
         match outcome_of(&mut waited, &id)? {
             WaitOutcome::Reached(instance) => Ok(instance),
             other => Err(Stop::Fail(format!("{id} gets no address: {other:?}"))),
@@ -153,13 +153,13 @@ impl<'a> Actor<'a> {
     /// How a wait for running ends.
     pub(super) async fn outcome(&self, id: &InstanceId) -> Trial<WaitOutcome> {
         let (ours, ids) = (self.ours(), [id.clone()]);
-        let mut waited = self.provider.wait_running(&ours, &ids, self.stage.poll()).await;
+        let mut waited = self.provider.wait_running(&ours, &ids, self.fixture.poll()).await;
         outcome_of(&mut waited, id)
     }
 
     pub(super) async fn until_gone(&self, id: &InstanceId) -> Trial {
         let (ours, ids) = (self.ours(), [id.clone()]);
-        let mut waited = self.provider.wait_gone(&ours, &ids, self.stage.poll()).await;
+        let mut waited = self.provider.wait_gone(&ours, &ids, self.fixture.poll()).await;
         match outcome_of(&mut waited, id)? {
             WaitOutcome::Gone | WaitOutcome::Reached(_) => Ok(()),
             other => Err(Stop::Fail(format!("{id} does not go: {other:?}"))),
@@ -201,8 +201,8 @@ impl Patience {
 }
 
 /// Another for each run, so that two runs at a time do not terminate each other's instances.
-fn cluster_name(stage: &dyn Stage, case: &str) -> String {
-    let run = stage.run();
+fn cluster_name(fixture: &dyn Fixture, case: &str) -> String {
+    let run = fixture.run();
     if run.is_empty() { case.to_owned() } else { format!("{case}-{run}") }
 }
 
@@ -215,8 +215,8 @@ fn cluster(name: &str) -> InstanceFilter {
 }
 
 /// Terminates what a case has left behind.
-pub(super) async fn clean(provider: &dyn Provider, stage: &dyn Stage, case: &str) -> Trial {
-    let name = cluster_name(stage, case);
+pub(super) async fn clean(provider: &dyn Provider, fixture: &dyn Fixture, case: &str) -> Trial {
+    let name = cluster_name(fixture, case);
     for cluster in [cluster(&name), cluster(&foreign(&name))] {
         let listed = provider.list(&cluster).await?;
         let left = listed.into_iter().filter(|instance| !instance.state.is_leaving());
@@ -226,7 +226,7 @@ pub(super) async fn clean(provider: &dyn Provider, stage: &dyn Stage, case: &str
             result = result.and(provider.terminate(id).await);
         }
         result?;
-        provider.wait_gone(&cluster, &ids, stage.poll()).await;
+        provider.wait_gone(&cluster, &ids, fixture.poll()).await;
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Cases about whose an instance is, and which.
 
-use super::Stage;
+use super::Fixture;
 use super::check::{Actor, Trial, ensure, skip};
 use crate::{Capability, InstanceName, Provider, ProviderExt as _, WaitOutcome};
 use std::collections::BTreeSet;
 
 /// The same launch with the same token makes one instance; another token makes another.
-pub async fn idempotent_launch(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "idempotent_launch");
+pub async fn idempotent_launch(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "idempotent_launch");
     if !provider.capabilities().has(Capability::LaunchToken) {
         return skip("it knows no launch tokens");
     }
@@ -25,8 +25,8 @@ pub async fn idempotent_launch(provider: &dyn Provider, stage: &dyn Stage) -> Tr
 }
 
 /// An instance of another cluster with the same name is never returned.
-pub async fn tags_isolate_clusters(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "tags_isolate_clusters");
+pub async fn tags_isolate_clusters(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "tags_isolate_clusters");
     let theirs = provider.launch(&actor.foreign_spec("vm-1")).await?;
     let ours = provider.launch(&actor.spec("vm-1")).await?;
     // Launched after theirs: when it is listed, theirs could be.
@@ -43,8 +43,8 @@ pub async fn tags_isolate_clusters(provider: &dyn Provider, stage: &dyn Stage) -
 }
 
 /// A name in a filter is neither a prefix nor a pattern.
-pub async fn names_match_exactly(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "names_match_exactly");
+pub async fn names_match_exactly(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "names_match_exactly");
     let long = provider.launch(&actor.spec("vm-10")).await?;
     let short = actor.running(&actor.spec("vm-1")).await?;
     let listed = provider.list(&actor.ours().named(InstanceName::new("vm-1"))).await?;
@@ -53,16 +53,16 @@ pub async fn names_match_exactly(provider: &dyn Provider, stage: &dyn Stage) -> 
 }
 
 /// A listing has the instances of all pages, each once.
-pub async fn paging_beyond_one_page(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "paging_beyond_one_page");
-    let Some(many) = stage.more_than_a_page() else {
+pub async fn paging_beyond_one_page(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "paging_beyond_one_page");
+    let Some(many) = fixture.more_than_a_page() else {
         return skip("a page is too long to fill");
     };
     let mut ids = Vec::new();
     for n in 0..many {
         ids.push(provider.launch(&actor.spec(&format!("vm-{n}"))).await?.id);
     }
-    let waited = provider.wait_running(&actor.ours(), &ids, stage.poll()).await;
+    let waited = provider.wait_running(&actor.ours(), &ids, fixture.poll()).await;
     let reached = waited.outcomes.values().filter(|o| matches!(o, WaitOutcome::Reached(_))).count();
     ensure(reached == many, format!("{reached} of {many} are seen to run"))?;
     for id in &ids {

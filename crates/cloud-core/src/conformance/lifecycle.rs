@@ -1,7 +1,7 @@
 //! Cases about the life of an instance and what it can be made of.
 
 use super::check::{Actor, Stop, Trial, ensure, ensure_kind, outcome_of, skip};
-use super::{Scene, Stage};
+use super::{Condition, Fixture};
 use crate::{
     Capability, Error, ErrorKind, FaultDomain, ImageFilter, ImageId, ImageName, Instance,
     InstanceId, InstanceSpec, InstanceState, Provider, ProviderExt as _, Reboot, WaitOutcome,
@@ -9,8 +9,8 @@ use crate::{
 use std::collections::BTreeSet;
 
 /// An instance is launched, shows up in listings with all its tags, runs, and goes.
-pub async fn launch_list_get_terminate(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "launch_list_get_terminate");
+pub async fn launch_list_get_terminate(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "launch_list_get_terminate");
     let spec = actor.spec("vm-1");
     let launched = provider.launch(&spec).await?;
     ensure(launched.name == spec.name, "the answer to the launch has another name")?;
@@ -31,8 +31,8 @@ pub async fn launch_list_get_terminate(provider: &dyn Provider, stage: &dyn Stag
 }
 
 /// Terminating again, while it goes and when it is gone, is a success and changes nothing.
-pub async fn terminate_twice(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "terminate_twice");
+pub async fn terminate_twice(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "terminate_twice");
     let id = actor.running(&actor.spec("vm-1")).await?.id;
     provider.terminate(&id).await?;
     provider.terminate(&id).await?;
@@ -42,8 +42,8 @@ pub async fn terminate_twice(provider: &dyn Provider, stage: &dyn Stage) -> Tria
 }
 
 /// What is not there is not found, except to be terminated.
-pub async fn not_found(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let id = stage.absent();
+pub async fn not_found(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let id = fixture.absent();
     ensure_kind(provider.get(&id).await, ErrorKind::NotFound)?;
     ensure_kind(provider.reboot(&id, Reboot::Hard).await, ErrorKind::NotFound)?;
     let addresses = provider.addresses(std::slice::from_ref(&id)).await?;
@@ -53,13 +53,13 @@ pub async fn not_found(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
 }
 
 /// Addresses come, late perhaps, each its own, and the same by every way.
-pub async fn address_wait(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "address_wait");
+pub async fn address_wait(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "address_wait");
     let mut ids = Vec::new();
     for name in ["vm-1", "vm-2"] {
         ids.push(provider.launch(&actor.spec(name)).await?.id);
     }
-    let waited = provider.wait_address(&actor.ours(), &ids, stage.poll()).await;
+    let waited = provider.wait_address(&actor.ours(), &ids, fixture.poll()).await;
     let addresses = provider.addresses(&ids).await?;
     for (id, outcome) in &waited.outcomes {
         let WaitOutcome::Reached(Instance { address: Some(address), .. }) = outcome else {
@@ -74,14 +74,14 @@ pub async fn address_wait(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
 /// A rebuilt instance has the new image and is otherwise the same.
 pub async fn rebuild_keeps_identity_and_changes_image(
     provider: &dyn Provider,
-    stage: &dyn Stage,
+    fixture: &dyn Fixture,
 ) -> Trial {
-    let actor = Actor::new(provider, stage, "rebuild_keeps_identity_and_changes_image");
+    let actor = Actor::new(provider, fixture, "rebuild_keeps_identity_and_changes_image");
     if !provider.capabilities().has(Capability::Rebuild) {
         return skip("it cannot rebuild");
     }
     let before = actor.addressed(&actor.spec("vm-1")).await?;
-    let image = stage.other_image();
+    let image = fixture.other_image();
     provider.rebuild(&before.id, &image).await?;
     let after = back(&actor, &before.id, Some(&image)).await?;
     ensure(after.image == Some(image), "it does not have the new image")?;
@@ -89,15 +89,15 @@ pub async fn rebuild_keeps_identity_and_changes_image(
 }
 
 /// A rebooted instance comes back, and is the same.
-pub async fn reboot_keeps_identity(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "reboot_keeps_identity");
+pub async fn reboot_keeps_identity(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "reboot_keeps_identity");
     let before = actor.addressed(&actor.spec("vm-1")).await?;
     let soft = provider.capabilities().has(Capability::SoftReboot);
     for how in [Some(Reboot::Hard), soft.then_some(Reboot::Soft)].into_iter().flatten() {
-        let boots = stage.boots(&before.id);
+        let boots = fixture.boots(&before.id);
         provider.reboot(&before.id, how).await?;
         let after = back(&actor, &before.id, None).await?;
-        let booted = boots.is_none_or(|boots| stage.boots(&before.id) > Some(boots));
+        let booted = boots.is_none_or(|boots| fixture.boots(&before.id) > Some(boots));
         ensure(booted, format!("{how:?}: it has not booted"))?;
         ensure(after.image == before.image, "it has another image")?;
         ensure_same(&actor, &before, &after).await?;
@@ -106,13 +106,13 @@ pub async fn reboot_keeps_identity(provider: &dyn Provider, stage: &dyn Stage) -
 }
 
 /// A stopped instance is seen to be stopped, can be started, and runs again.
-pub async fn start_after_stop(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "start_after_stop");
+pub async fn start_after_stop(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "start_after_stop");
     if !provider.capabilities().has(Capability::Start) {
         return skip("it cannot start");
     }
     let before = actor.addressed(&actor.spec("vm-1")).await?;
-    actor.set(Scene::Stopped(before.id.clone())).await?;
+    actor.set(Condition::Stopped(before.id.clone())).await?;
     let stopped = provider.get(&before.id).await?;
     ensure(stopped.state == InstanceState::Stopped, format!("stopped, but {}", stopped.state))?;
     provider.start(&before.id).await?;
@@ -121,8 +121,8 @@ pub async fn start_after_stop(provider: &dyn Provider, stage: &dyn Stage) -> Tri
 }
 
 /// A snapshot becomes an image that can be found by its name and used; the image is left there.
-pub async fn snapshot_makes_an_image(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "snapshot_makes_an_image");
+pub async fn snapshot_makes_an_image(provider: &dyn Provider, fixture: &dyn Fixture) -> Trial {
+    let actor = Actor::new(provider, fixture, "snapshot_makes_an_image");
     if !provider.capabilities().has(Capability::Snapshot) {
         return skip("it cannot make snapshots");
     }
@@ -143,9 +143,9 @@ pub async fn snapshot_makes_an_image(provider: &dyn Provider, stage: &dyn Stage)
 /// Shapes and images list what a launch uses, and an image's name is matched exactly.
 pub async fn catalog_knows_what_can_be_launched(
     provider: &dyn Provider,
-    stage: &dyn Stage,
+    fixture: &dyn Fixture,
 ) -> Trial {
-    let spec = stage.spec("vm-1");
+    let spec = fixture.spec("vm-1");
     let shapes = provider.shapes().await?;
     ensure(shapes.iter().any(|shape| shape.name == spec.shape), "no such shape is listed")?;
     let images = provider.images(&ImageFilter::default()).await?;
@@ -160,33 +160,36 @@ pub async fn catalog_knows_what_can_be_launched(
 
 /// What a cloud says it cannot do is answered with [`ErrorKind::Unsupported`], and what it says
 /// it can do is not; where that has a case of its own, it is not tried again here.
-pub async fn missing_capabilities_are_typed(provider: &dyn Provider, stage: &dyn Stage) -> Trial {
-    let actor = Actor::new(provider, stage, "missing_capabilities_are_typed");
+pub async fn missing_capabilities_are_typed(
+    provider: &dyn Provider,
+    fixture: &dyn Fixture,
+) -> Trial {
+    let actor = Actor::new(provider, fixture, "missing_capabilities_are_typed");
     let id = actor.running(&actor.spec("vm-1")).await?.id;
     let capabilities = provider.capabilities();
     let name = ImageName::new("missing_capabilities_are_typed");
     let missing = |capability| !capabilities.has(capability);
-    let mut answers = vec![(Capability::Limits, provider.limits().await.err())];
+    let mut responses = vec![(Capability::Limits, provider.limits().await.err())];
     if missing(Capability::Rebuild) {
-        let error = provider.rebuild(&id, &stage.other_image()).await.err();
-        answers.push((Capability::Rebuild, error));
+        let error = provider.rebuild(&id, &fixture.other_image()).await.err();
+        responses.push((Capability::Rebuild, error));
     }
     if missing(Capability::SoftReboot) {
-        answers.push((Capability::SoftReboot, provider.reboot(&id, Reboot::Soft).await.err()));
+        responses.push((Capability::SoftReboot, provider.reboot(&id, Reboot::Soft).await.err()));
     }
     if missing(Capability::Start) {
-        answers.push((Capability::Start, provider.start(&id).await.err()));
+        responses.push((Capability::Start, provider.start(&id).await.err()));
     }
     if missing(Capability::Snapshot) {
-        answers.push((Capability::Snapshot, provider.snapshot(&id, &name).await.err()));
+        responses.push((Capability::Snapshot, provider.snapshot(&id, &name).await.err()));
     }
     let mut preemptible = actor.spec("vm-2");
     preemptible.preemptible = true;
-    answers.push((Capability::Preemptible, tried(&actor, &preemptible).await?));
+    responses.push((Capability::Preemptible, tried(&actor, &preemptible).await?));
     let mut placed = actor.spec("vm-3");
     placed.fault_domain = Some(FaultDomain::new("1"));
-    answers.push((Capability::FaultDomain, tried(&actor, &placed).await?));
-    for (capability, error) in answers {
+    responses.push((Capability::FaultDomain, tried(&actor, &placed).await?));
+    for (capability, error) in responses {
         let unsupported = error.is_some_and(|error| error.kind() == ErrorKind::Unsupported);
         let wrong = format!("{capability:?}: what it says and what it does are two things");
         ensure(unsupported == missing(capability), wrong)?;
@@ -208,7 +211,7 @@ async fn tried(actor: &Actor<'_>, spec: &InstanceSpec) -> Trial<Option<Error>> {
 /// Waits until it is back, with this image if one is given.
 async fn back(actor: &Actor<'_>, id: &InstanceId, image: Option<&ImageId>) -> Trial<Instance> {
     let ids = std::slice::from_ref(id);
-    let mut waited = actor.provider.wait_back(ids, image, actor.stage.poll()).await;
+    let mut waited = actor.provider.wait_back(ids, image, actor.fixture.poll()).await;
     match outcome_of(&mut waited, id)? {
         WaitOutcome::Reached(instance) => Ok(instance),
         other => Err(Stop::Fail(format!("{id} does not come back: {other:?}"))),
@@ -221,7 +224,7 @@ async fn ensure_same(actor: &Actor<'_>, before: &Instance, after: &Instance) -> 
     ensure(after.name == before.name, "it has another name")?;
     ensure(after.tags == before.tags, "it has other tags")?;
     let ids = std::slice::from_ref(&before.id);
-    let waited = actor.provider.wait_address(&actor.ours(), ids, actor.stage.poll()).await;
+    let waited = actor.provider.wait_address(&actor.ours(), ids, actor.fixture.poll()).await;
     let Some(WaitOutcome::Reached(now)) = waited.outcomes.get(&before.id) else {
         return Err(Stop::Fail("it has no address any more".to_owned()));
     };

@@ -1,12 +1,12 @@
 //! What holds for every cloud, as code.
 //!
-//! Each case is a plain `async fn(&dyn Provider, &dyn Stage)`. A cloud crate brings a [`Stage`],
+//! Each case is a plain `async fn(&dyn Provider, &dyn Fixture)`. A cloud crate brings a [`Fixture`],
 //! which knows what can be launched there and can set the scene (no capacity, a lost answer), and
 //! runs [`CASES`]:
 //!
 //! ```
-//! # use cloud_core::{Provider, conformance::{CASES, Stage, Verdict}};
-//! # async fn tests(provider: &dyn Provider, stage: &dyn Stage) {
+//! # use cloud_core::{Provider, conformance::{CASES, Fixture, Verdict}};
+//! # async fn tests(provider: &dyn Provider, stage: &dyn Fixture) {
 //! for case in CASES {
 //!     match case.run(provider, stage).await {
 //!         Verdict::Passed => {}
@@ -47,7 +47,7 @@ use std::pin::Pin;
 
 /// What a cloud's tests tell the suite about the cloud, and do to it.
 #[async_trait]
-pub trait Stage: Send + Sync {
+pub trait Fixture: Send + Sync {
     /// A launch that succeeds, with this name. The suite adds tags and a token.
     fn spec(&self, name: &str) -> InstanceSpec;
 
@@ -78,12 +78,12 @@ pub trait Stage: Send + Sync {
     }
 
     /// Sets a scene; false if that cannot be done here, and the case is skipped.
-    async fn set(&self, scene: Scene) -> bool;
+    async fn set(&self, condition: Condition) -> bool;
 }
 
 /// What a case needs the cloud to be like.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scene {
+pub enum Condition {
     /// As always; ends every other scene.
     Normal,
     /// A launch is refused for want of capacity.
@@ -95,7 +95,7 @@ pub enum Scene {
     /// Too many requests: the next is refused.
     Throttled,
     /// The next request of this operation is carried out, and its answer is lost.
-    AnswerLost(Operation),
+    ResponseLost(Operation),
     /// This instance is stopped, as if by another's hand.
     Stopped(InstanceId),
 }
@@ -119,20 +119,20 @@ pub type CaseFuture<'a> = Pin<Box<dyn Future<Output = Trial> + Send + 'a>>;
 pub struct Case {
     /// The name of its function.
     pub name: &'static str,
-    run: for<'a> fn(&'a dyn Provider, &'a dyn Stage) -> CaseFuture<'a>,
+    run: for<'a> fn(&'a dyn Provider, &'a dyn Fixture) -> CaseFuture<'a>,
 }
 
 impl Case {
     /// Runs it from an ordinary scene and back to one.
-    pub async fn run(&self, provider: &dyn Provider, stage: &dyn Stage) -> Verdict {
-        stage.set(Scene::Normal).await;
-        let trial = (self.run)(provider, stage).await;
-        stage.set(Scene::Normal).await;
+    pub async fn run(&self, provider: &dyn Provider, fixture: &dyn Fixture) -> Verdict {
+        fixture.set(Condition::Normal).await;
+        let trial = (self.run)(provider, fixture).await;
+        fixture.set(Condition::Normal).await;
         if matches!(trial, Err(Stop::Fail(_))) {
             // It may have stopped right after a launch that no listing shows yet.
-            tokio::time::sleep(stage.poll().longest).await;
+            tokio::time::sleep(fixture.poll().longest).await;
         }
-        let cleaned = check::clean(provider, stage, self.name).await;
+        let cleaned = check::clean(provider, fixture, self.name).await;
         match trial.and(cleaned) {
             Ok(()) => Verdict::Passed,
             Err(Stop::Skip(why)) => Verdict::Skipped(why),
@@ -146,7 +146,7 @@ macro_rules! cases {
         /// Every case.
         pub const CASES: &[Case] = &[$(Case {
             name: stringify!($name),
-            run: |provider, stage| Box::pin($name(provider, stage)),
+            run: |provider, fixture| Box::pin($name(provider, fixture)),
         }),+];
     };
 }

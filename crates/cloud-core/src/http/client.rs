@@ -3,11 +3,12 @@
 use super::retry::{Attempts, Failure, Fate, Next};
 use super::transport::Transport;
 use super::{
-    Answer, Classify, Config, HeaderMap, HeaderName, HeaderValue, Method, Request, Url, Verdict,
+    Classification, Classify, Config, HeaderMap, HeaderName, HeaderValue, Method, Request,
+    Response, Url,
 };
-use crate::pace::{Pacer, Pass};
+use crate::pace::{Pacer, Permit};
 use crate::{Error, ErrorKind, Held, Result, Secret, Stamp};
-use reqwest::header::CONTENT_LENGTH;
+use ::http::header::CONTENT_LENGTH;
 use std::cmp::Reverse;
 use std::fmt;
 use std::future::Future;
@@ -138,17 +139,17 @@ impl<A: Authorize> Client<A> {
     }
 
     /// Sends a request until it succeeds (2xx), must not be repeated, or the bounds are reached.
-    pub async fn send(&self, request: &Request) -> Result<Answer> {
+    pub async fn send(&self, request: &Request) -> Result<Response> {
         let mut attempts = Attempts::new(self.config.retry, request.effect(), self.draw());
         let mut renewed = false;
         loop {
-            let pass = match self.turn(request).await {
-                Ok(pass) => pass,
+            let permit = match self.turn(request).await {
+                Ok(permit) => permit,
                 Err(failure) => return Err(attempts.conclude(failure)),
             };
             let begin = Instant::now();
-            let Attempted { failure, rejected } = match self.attempt(request, pass).await {
-                Ok(answer) => return Ok(answer),
+            let Attempted { failure, rejected } = match self.attempt(request, permit).await {
+                Ok(response) => return Ok(response),
                 Err(attempted) => attempted,
             };
             // Once, and whatever the request does: a cloud that does not know us does nothing.
@@ -168,19 +169,23 @@ impl<A: Authorize> Client<A> {
     }
 
     /// Waits for its turn, but not forever: a queue that does not move must not stop us for good.
-    async fn turn(&self, request: &Request) -> Result<Option<Pass>, Failure> {
+    async fn turn(&self, request: &Request) -> Result<Option<Permit>, Failure> {
         let Some(lane) = request.lane() else {
             return Ok(None);
         };
         let longest = self.config.longest_queue;
-        timeout(longest, self.pacer.enter(lane)).await.map(Some).map_err(|_elapsed| {
+        timeout(longest, self.pacer.acquire(lane)).await.map(Some).map_err(|_elapsed| {
             let why = format!("no turn in {longest:?}: too many requests of ours before it");
             let error = request.error(ErrorKind::Throttled).because(why);
             Failure { fate: Fate::Unasked, error }
         })
     }
 
-    async fn attempt(&self, request: &Request, pass: Option<Pass>) -> Result<Answer, Attempted> {
+    async fn attempt(
+        &self,
+        request: &Request,
+        permit: Option<Permit>,
+    ) -> Result<Response, Attempted> {
         let credential = self.authorize.credential().await;
         let credential =
             credential.map_err(|error| Attempted::unsigned(request, "no credential", error))?;
@@ -190,9 +195,9 @@ impl<A: Authorize> Client<A> {
         let id = self.name(&mut outgoing);
         let headers = std::mem::take(&mut outgoing.headers);
         let result = self.transport.exchange(request, headers, id).await;
-        let result = result.and_then(|answer| self.judge(&outgoing, answer));
-        if let Some(pass) = pass {
-            settle(pass, &result);
+        let result = result.and_then(|response| self.judge(&outgoing, response));
+        if let Some(permit) = permit {
+            settle(permit, &result);
         }
         result.map_err(|failure| {
             let rejected = failure.error.kind() == ErrorKind::Unauthenticated;
@@ -219,23 +224,24 @@ impl<A: Authorize> Client<A> {
         Some(id)
     }
 
-    fn judge(&self, outgoing: &Outgoing<'_>, answer: Answer) -> Result<Answer, Failure> {
-        if answer.status.is_success() {
-            return Ok(answer);
+    fn judge(&self, outgoing: &Outgoing<'_>, response: Response) -> Result<Response, Failure> {
+        if response.status.is_success() {
+            return Ok(response);
         }
-        let verdict = (self.classify)(&answer);
-        let fate = fate(&verdict);
-        let error = outgoing.request.error(verdict.kind);
-        let error = answer.name(error.because(redacted(verdict.message, &outgoing.secrets)));
-        let error = match verdict.code {
+        let classification = (self.classify)(&response);
+        let fate = fate(&classification);
+        let error = outgoing.request.error(classification.kind);
+        let error =
+            response.name(error.because(redacted(classification.message, &outgoing.secrets)));
+        let error = match classification.code {
             Some(code) => error.with_code(redacted(code, &outgoing.secrets)),
             None => error,
         };
-        let error = match answer.retry_after() {
+        let error = match response.retry_after() {
             Some(pause) => error.with_retry_after(pause),
             None => error,
         };
-        let error = match answer.date() {
+        let error = match response.date() {
             Some(date) => error.with_answered(date),
             None => error,
         };
@@ -289,8 +295,8 @@ fn has_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-fn fate(verdict: &Verdict) -> Fate {
-    match verdict.kind {
+fn fate(classification: &Classification) -> Fate {
+    match classification.kind {
         ErrorKind::Unavailable | ErrorKind::Ambiguous => Fate::Unknown,
         ErrorKind::Unauthenticated
         | ErrorKind::Forbidden
@@ -302,7 +308,7 @@ fn fate(verdict: &Verdict) -> Fate {
         | ErrorKind::Throttled
         | ErrorKind::Protocol
         | ErrorKind::Unsupported => {
-            if verdict.passing {
+            if classification.retryable {
                 Fate::RefusedForNow
             } else {
                 Fate::Refused
@@ -312,15 +318,15 @@ fn fate(verdict: &Verdict) -> Fate {
 }
 
 /// Tells the pacer how it went; no answer says nothing about the rate.
-fn settle(pass: Pass, result: &Result<Answer, Failure>) {
+fn settle(permit: Permit, result: &Result<Response, Failure>) {
     match result {
-        Ok(_) => pass.accepted(),
-        Err(Failure { fate: Fate::Unasked | Fate::NotSent | Fate::Unknown, .. }) => drop(pass),
+        Ok(_) => permit.accepted(),
+        Err(Failure { fate: Fate::Unasked | Fate::NotSent | Fate::Unknown, .. }) => drop(permit),
         Err(Failure { fate: Fate::Refused | Fate::RefusedForNow, error }) => {
             if error.kind() == ErrorKind::Throttled {
-                pass.throttled(error.retry_after());
+                permit.throttled(error.retry_after());
             } else {
-                pass.accepted();
+                permit.accepted();
             }
         }
     }

@@ -17,19 +17,19 @@
 //! Nothing is logged. Errors never show a URL's query, a header or a body, except for the
 //! message that the cloud answered with, and secrets of the request are cut out of that.
 
-mod answer;
 mod client;
 mod config;
 mod proxy;
 mod request;
+mod response;
 mod retry;
 mod transport;
 
-pub use answer::{Answer, Classify, Verdict, by_status};
+pub use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use client::{Authorize, Client, Outgoing, Unsigned};
 pub use config::{Config, RequestIds, Roots};
 pub use proxy::Proxies;
 pub use request::{Effect, Request};
-pub use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-pub use reqwest::{Method, StatusCode, Url};
+pub use response::{Classification, Classify, Response, by_status};
 pub use retry::Retry;
+pub use url::Url;

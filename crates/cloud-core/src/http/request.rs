@@ -106,7 +106,7 @@ impl Request {
     #[must_use]
     pub fn with_body(mut self, content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
-        self.with_header(reqwest::header::CONTENT_TYPE, content_type)
+        self.with_header(::http::header::CONTENT_TYPE, content_type)
     }
 
     /// Gives it a JSON body.
@@ -143,8 +143,8 @@ impl Request {
     pub(super) fn lane(&self) -> Option<Lane> {
         match (self.operation, self.effect) {
             (Operation::Authenticate, _) => None,
-            (_, Effect::None) => Some(Lane::Look),
-            (_, Effect::Idempotent | Effect::Once) => Some(Lane::Change),
+            (_, Effect::None) => Some(Lane::Read),
+            (_, Effect::Idempotent | Effect::Once) => Some(Lane::Write),
         }
     }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn effects_and_lanes_follow_from_operation_and_method() {
-        let (look, change) = (Some(Lane::Look), Some(Lane::Change));
+        let (look, change) = (Some(Lane::Read), Some(Lane::Write));
         let table = [
             (Operation::List, Method::GET, Effect::None, look),
             (Operation::Get, Method::HEAD, Effect::None, look),

@@ -1,7 +1,7 @@
 //! One request over the wire, and whether it was sent if that did not work.
 
 use super::retry::{Failure, Fate};
-use super::{Answer, Config, HeaderMap, Request, Url};
+use super::{Config, HeaderMap, Request, Response, Url};
 use crate::{ErrorKind, Result};
 use bytes::{Bytes, BytesMut};
 use std::error::Error as StdError;
@@ -38,7 +38,7 @@ impl Transport {
         request: &Request,
         headers: HeaderMap,
         id: Option<String>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         let client = self.client(&request.url).map_err(|cause| {
             let error = request.error(ErrorKind::Invalid).because("no TLS client");
             Failure { fate: Fate::Unasked, error: error.caused_by(cause) }
@@ -58,7 +58,7 @@ impl Transport {
                 .iter()
                 .find_map(|name| headers.get(name)?.to_str().ok());
             let request_id = theirs.map(str::to_owned).or_else(|| id.clone());
-            Ok(Answer { status, headers, body, request_id })
+            Ok(Response { status, headers, body, request_id })
         };
         let result = timeout(self.config.timeout, exchange).await.unwrap_or(Err(Trouble::TooSlow));
         result.map_err(|trouble| {

@@ -1,8 +1,8 @@
 //! The cloud in memory: what a test does to it, and how it takes one request.
 
+use super::fault::InjectedFault;
 use super::history::{Event, Moment, Outcome, Watcher};
 use super::settings::{Settings, Throttle};
-use super::trouble::Trouble;
 use super::world::World;
 use crate::clock::after;
 use crate::{
@@ -67,19 +67,24 @@ impl MemoryCloud {
 
     /// The next request of this operation gets into this trouble; more than one are taken in
     /// their order.
-    pub fn script(&self, operation: Operation, trouble: Trouble) {
-        self.world().troubles.script(operation, trouble);
+    pub fn inject(&self, operation: Operation, fault: InjectedFault) {
+        self.world().faults.script(operation, fault);
     }
 
     /// From now on each request, or each of this operation, gets into this trouble with this
     /// probability.
-    pub fn chance(&self, operation: Option<Operation>, trouble: Trouble, probability: f64) {
-        self.world().troubles.chance(operation, trouble, probability);
+    pub fn inject_randomly(
+        &self,
+        operation: Option<Operation>,
+        fault: InjectedFault,
+        probability: f64,
+    ) {
+        self.world().faults.chance(operation, fault, probability);
     }
 
     /// No more trouble, scripted or random.
-    pub fn calm(&self) {
-        self.world().troubles.clear();
+    pub fn clear_faults(&self) {
+        self.world().faults.clear();
     }
 
     /// Room for so many machines of a shape in a zone, or in all zones together; without a number
@@ -151,20 +156,20 @@ impl MemoryCloud {
     pub(super) async fn ask<T>(
         &self,
         ask: Ask<'_>,
-        work: impl FnOnce(&mut World, Instant, Option<Trouble>) -> Result<T> + Send,
+        work: impl FnOnce(&mut World, Instant, Option<InjectedFault>) -> Result<T> + Send,
     ) -> Result<T> {
         let Ask { operation, subject } = ask;
         let latency = self.draw();
         sleep(latency / 2).await;
-        let trouble = {
+        let fault = {
             let world = &mut *self.world();
-            world.troubles.next(operation, &mut world.random)
+            world.faults.next(operation, &mut world.random)
         };
-        if let Some(Trouble::Delay(pause)) = trouble {
+        if let Some(InjectedFault::Delay(pause)) = fault {
             sleep(pause).await;
         }
-        let result = self.serve(ask, trouble, work);
-        if let Some(Trouble::DoneLater(pause)) = trouble {
+        let result = self.serve(ask, fault, work);
+        if let Some(InjectedFault::DoneLater(pause)) = fault {
             sleep(pause).await;
         }
         sleep(latency / 2).await;
@@ -177,39 +182,44 @@ impl MemoryCloud {
     fn serve<T>(
         &self,
         ask: Ask<'_>,
-        trouble: Option<Trouble>,
-        work: impl FnOnce(&mut World, Instant, Option<Trouble>) -> Result<T>,
+        fault: Option<InjectedFault>,
+        work: impl FnOnce(&mut World, Instant, Option<InjectedFault>) -> Result<T>,
     ) -> Result<T> {
         let taken = Instant::now();
         // The world is a function of time: what is to come can be written down now.
-        let now =
-            if let Some(Trouble::DoneLater(pause)) = trouble { after(taken, pause) } else { taken };
+        let now = if let Some(InjectedFault::DoneLater(pause)) = fault {
+            after(taken, pause)
+        } else {
+            taken
+        };
         let operation = ask.operation;
         let world = &mut *self.world();
         let before = world.watched(now, ask.subject);
-        let (result, outcome) = match (world.admit(taken), trouble) {
+        let (result, outcome) = match (world.admit(taken), fault) {
             (Err(pause), _) => {
                 let error = Error::new(ErrorKind::Throttled, operation).with_retry_after(pause);
                 (Err(error), Outcome::Refused(ErrorKind::Throttled))
             }
-            (Ok(()), Some(Trouble::Refuse(kind))) => {
+            (Ok(()), Some(InjectedFault::Refuse(kind))) => {
                 (Err(Error::new(kind, operation)), Outcome::Refused(kind))
             }
-            (Ok(()), Some(Trouble::LoseRequest)) => (Err(unanswered(operation)), Outcome::Lost),
-            (Ok(()), Some(Trouble::LoseAnswer)) => match work(world, now, trouble) {
-                Ok(_) => (Err(unanswered(operation)), Outcome::DoneUnheard),
+            (Ok(()), Some(InjectedFault::LoseRequest)) => {
+                (Err(unanswered(operation)), Outcome::Lost)
+            }
+            (Ok(()), Some(InjectedFault::LoseResponse)) => match work(world, now, fault) {
+                Ok(_) => (Err(unanswered(operation)), Outcome::DoneUnacknowledged),
                 Err(error) => (Err(unanswered(operation)), Outcome::Refused(error.kind())),
             },
             (
                 Ok(()),
                 None
                 | Some(
-                    Trouble::Delay(_)
-                    | Trouble::DoneLater(_)
-                    | Trouble::FailLater(_)
-                    | Trouble::Flap,
+                    InjectedFault::Delay(_)
+                    | InjectedFault::DoneLater(_)
+                    | InjectedFault::FailLater(_)
+                    | InjectedFault::Flap,
                 ),
-            ) => heard(work(world, now, trouble)),
+            ) => heard(work(world, now, fault)),
         };
         world.record(now, ask, outcome, before);
         let id = format!("memory-{}", world.history.len());

@@ -26,7 +26,7 @@ pub enum Outcome {
     /// It was carried out, and the caller knows.
     Done,
     /// It was carried out, and the answer was lost.
-    DoneUnheard,
+    DoneUnacknowledged,
     /// It was refused with this kind of error.
     Refused(ErrorKind),
     /// It never arrived.

@@ -5,14 +5,14 @@
 //! that went wrong can be had again.
 
 mod cloud;
+mod fault;
 mod history;
 mod machine;
 mod provider;
 mod settings;
-mod trouble;
 mod world;
 
 pub use cloud::MemoryCloud;
+pub use fault::InjectedFault;
 pub use history::{Event, Moment, Outcome};
 pub use settings::{Settings, Span, Throttle};
-pub use trouble::Trouble;

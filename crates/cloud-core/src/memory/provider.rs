@@ -1,7 +1,7 @@
 //! What a provider has to do, done by the cloud in memory.
 
 use super::cloud::{Ask, MemoryCloud};
-use super::trouble::Trouble;
+use super::fault::InjectedFault;
 use crate::clock::after;
 use crate::{
     Capabilities, Capability, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
@@ -23,9 +23,9 @@ impl Provider for MemoryCloud {
         let mut next = Some(0);
         while let Some(from) = next {
             let ask = Ask::new(Operation::List, None);
-            let page = self.ask(ask, |world, now, trouble| {
+            let page = self.ask(ask, |world, now, fault| {
                 let (shown, next) = world.page(now, from);
-                Ok((if trouble == Some(Trouble::Flap) { Vec::new() } else { shown }, next))
+                Ok((if fault == Some(InjectedFault::Flap) { Vec::new() } else { shown }, next))
             });
             let (shown, after) = page.await?;
             instances.extend(shown);
@@ -45,16 +45,16 @@ impl Provider for MemoryCloud {
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
         let ask = Ask::new(Operation::Launch, Some(spec.name.as_str()));
-        self.ask(ask, |world, now, trouble| {
-            let late = match trouble {
-                Some(Trouble::FailLater(kind)) => Some(kind),
+        self.ask(ask, |world, now, fault| {
+            let late = match fault {
+                Some(InjectedFault::FailLater(kind)) => Some(kind),
                 Some(
-                    Trouble::Refuse(_)
-                    | Trouble::LoseAnswer
-                    | Trouble::LoseRequest
-                    | Trouble::Delay(_)
-                    | Trouble::DoneLater(_)
-                    | Trouble::Flap,
+                    InjectedFault::Refuse(_)
+                    | InjectedFault::LoseResponse
+                    | InjectedFault::LoseRequest
+                    | InjectedFault::Delay(_)
+                    | InjectedFault::DoneLater(_)
+                    | InjectedFault::Flap,
                 )
                 | None => None,
             };

@@ -1,10 +1,10 @@
 //! All that a cloud in memory knows, and what each request does to it. No time passes here.
 
 use super::cloud::Ask;
+use super::fault::InjectedFaults;
 use super::history::{Moment, Watcher};
 use super::machine::Machine;
 use super::settings::{Settings, Throttle};
-use super::trouble::Troubles;
 use super::{Event, Outcome};
 use crate::clock::after;
 use crate::{
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) random: fastrand::Rng,
-    pub(super) troubles: Troubles,
+    pub(super) faults: InjectedFaults,
     pub(super) history: Vec<Event>,
     begun: Instant,
     machines: Vec<Machine>,
@@ -45,7 +45,7 @@ impl World {
         Self {
             random: fastrand::Rng::with_seed(settings.seed),
             settings,
-            troubles: Troubles::default(),
+            faults: InjectedFaults::default(),
             history: Vec::new(),
             begun: now,
             machines: Vec::new(),

@@ -41,9 +41,9 @@ impl Default for Pace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// Requests that change something.
-    Change,
+    Write,
     /// Requests that only look.
-    Look,
+    Read,
 }
 
 /// Lets requests pass at a rate that the cloud takes; clones share it.
@@ -53,7 +53,7 @@ pub enum Lane {
 /// use cloud_core::pace::{Lane, Pace, Pacer};
 ///
 /// let pacer = Pacer::new(Pace::default());
-/// let pass = pacer.enter(Lane::Look).await;
+/// let pass = pacer.enter(Lane::Read).await;
 /// // … the request goes here, and the cloud takes it …
 /// pass.accepted();
 /// assert!(pacer.rate() >= 10.0);
@@ -88,10 +88,10 @@ impl Pacer {
     }
 
     /// Waits for its turn. Whoever stops waiting loses nothing but its place.
-    pub async fn enter(&self, lane: Lane) -> Pass {
+    pub async fn acquire(&self, lane: Lane) -> Permit {
         let queue = match lane {
-            Lane::Change => &self.0.changes,
-            Lane::Look => &self.0.looks,
+            Lane::Write => &self.0.changes,
+            Lane::Read => &self.0.looks,
         };
         let _head = queue.lock().await;
         let _turn = self.0.gate.lock().await;
@@ -104,7 +104,7 @@ impl Pacer {
                 Err(ready) => sleep_until(ready).await,
             }
         }
-        Pass { pacer: self.clone(), entered: Instant::now(), _slot: slot }
+        Permit { pacer: self.clone(), acquired: Instant::now(), _slot: slot }
     }
 
     /// Requests per second that it lets pass now.
@@ -120,13 +120,13 @@ impl Pacer {
 
 /// Leave to send one request; dropping it says nothing about how it went.
 #[derive(Debug)]
-pub struct Pass {
+pub struct Permit {
     pacer: Pacer,
-    entered: Instant,
+    acquired: Instant,
     _slot: Option<OwnedSemaphorePermit>,
 }
 
-impl Pass {
+impl Permit {
     /// The cloud took the request, whatever it answered.
     pub fn accepted(self) {
         self.pacer.bucket().accepted(Instant::now());
@@ -134,6 +134,6 @@ impl Pass {
 
     /// The cloud refused the request because of too many.
     pub fn throttled(self, retry_after: Option<Duration>) {
-        self.pacer.bucket().throttled(Instant::now(), self.entered, retry_after);
+        self.pacer.bucket().throttled(Instant::now(), self.acquired, retry_after);
     }
 }

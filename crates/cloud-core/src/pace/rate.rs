@@ -123,10 +123,10 @@ impl Bucket {
     ///
     /// One refusal alone does not close it: clouds can only ask for whole seconds, and a full
     /// second of silence for one request too many would cost a twentieth of the throughput.
-    pub(super) fn throttled(&mut self, now: Instant, entered: Instant, pause: Option<Duration>) {
+    pub(super) fn throttled(&mut self, now: Instant, acquired: Instant, pause: Option<Duration>) {
         self.fill(now);
         // It was on its way before we slowed down, and says nothing new.
-        if self.cut.is_some_and(|cut| entered < cut) {
+        if self.cut.is_some_and(|cut| acquired < cut) {
             return;
         }
         self.tokens = self.tokens.min(0.0);

@@ -143,8 +143,8 @@ impl Round {
             let shown = provider.get(&id).await;
             (id, shown)
         });
-        let mut answers = futures_util::stream::iter(requests).buffer_unordered(AT_A_TIME);
-        while let Some((id, shown)) = answers.next().await {
+        let mut responses = futures_util::stream::iter(requests).buffer_unordered(AT_A_TIME);
+        while let Some((id, shown)) = responses.next().await {
             hopeless &= self.hear(&id, shown, goal).is_break();
         }
         if hopeless { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -181,7 +181,7 @@ impl Round {
     }
 
     fn note(&mut self, error: Error) -> ControlFlow<()> {
-        let passes = error.kind().passes();
+        let passes = error.kind().is_transient();
         self.last_error = Some(error);
         if passes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }

@@ -1,19 +1,19 @@
 //! The cloud in memory passes the suite, and no case passes a cloud that is wrong.
 
 mod broken;
-mod stage;
+mod fixture;
 
 use broken::{Broken, Bug};
 use cloud_core::conformance::{CASES, Case, Stop, Verdict};
 use cloud_core::memory::{MemoryCloud, Settings};
 use cloud_core::{Error, ErrorKind, Operation};
-use stage::{MemoryStage, bare, like_nova, like_oci};
+use fixture::{MemoryStage, bare, like_nova, like_oci};
 use std::collections::BTreeSet;
 
 async fn run(case: &Case, settings: Settings, bug: Bug) -> Verdict {
     let cloud = MemoryCloud::new(settings);
-    let stage = MemoryStage(cloud.clone());
-    case.run(&Broken::new(cloud, bug), &stage).await
+    let fixture = MemoryStage(cloud.clone());
+    case.run(&Broken::new(cloud, bug), &fixture).await
 }
 
 async fn all_pass(settings: impl Fn(u64) -> Settings, skipped: &[&str]) {

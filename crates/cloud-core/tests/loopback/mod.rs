@@ -8,8 +8,8 @@ mod signers;
 mod witness;
 
 use cloud_core::http::{
-    Answer, Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Retry, Roots,
-    Url, Verdict, by_status,
+    Classification, Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Response,
+    Retry, Roots, Url, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{ErrorKind, Operation, Result, Secret};
@@ -67,9 +67,9 @@ async fn send(server: &Server, method: Method) -> Result<String> {
 }
 
 async fn send_by(client: &Client<Tokens>, request: &Request) -> Result<String> {
-    let answer = client.send(request).await.inspect_err(witness::check)?;
+    let response = client.send(request).await.inspect_err(witness::check)?;
     witness::check_logs();
-    Ok(String::from_utf8_lossy(&answer.body).into_owned())
+    Ok(String::from_utf8_lossy(&response.body).into_owned())
 }
 
 fn kind(result: Result<String>) -> ErrorKind {
@@ -95,7 +95,7 @@ async fn a_plain_exchange() {
 
 #[tokio::test]
 async fn a_429_is_repeated_even_if_it_may_be_done_only_once() {
-    let throttled = Step::Answer(429, &["retry-after: 0"], String::new());
+    let throttled = Step::Response(429, &["retry-after: 0"], String::new());
     let server = Server::start([throttled, Step::ok("done")]).await;
     assert_eq!(send(&server, Method::POST).await.expect("success"), "done");
     assert_eq!(server.seen().len(), 2);
@@ -103,7 +103,7 @@ async fn a_429_is_repeated_even_if_it_may_be_done_only_once() {
 
 #[tokio::test]
 async fn the_pause_that_the_cloud_asks_for_is_kept() {
-    let throttled = Step::Answer(429, &["retry-after: 1"], String::new());
+    let throttled = Step::Response(429, &["retry-after: 1"], String::new());
     let server = Server::start([throttled, Step::ok("done")]).await;
     let begin = std::time::Instant::now();
     assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
@@ -112,7 +112,7 @@ async fn the_pause_that_the_cloud_asks_for_is_kept() {
 
 #[tokio::test]
 async fn a_pause_longer_than_the_budget_goes_to_the_caller() {
-    let throttled = Step::Answer(429, &["retry-after: 3600"], "slow down".to_owned());
+    let throttled = Step::Response(429, &["retry-after: 3600"], "slow down".to_owned());
     let server = Server::start([throttled]).await;
     let error = send(&server, Method::GET).await.expect_err("an error");
     assert_eq!(error.kind(), ErrorKind::Throttled);
@@ -258,13 +258,13 @@ async fn a_body_over_the_bound_is_not_read() {
     assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::Ambiguous, "it was done");
     let server = Server::start([Step::ok(&"x".repeat(1000))]).await;
     assert_eq!(send(&server, Method::GET).await.expect("success").len(), 1000);
-    let server = Server::start([Step::Answer(404, &[], "x".repeat(5000))]).await;
+    let server = Server::start([Step::Response(404, &[], "x".repeat(5000))]).await;
     assert_eq!(kind(send(&server, Method::POST).await), ErrorKind::NotFound, "no less clear");
 }
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let away = Step::Answer(307, &["location: http://127.0.0.1:1/"], String::new());
+    let away = Step::Response(307, &["location: http://127.0.0.1:1/"], String::new());
     let server = Server::start([away]).await;
     assert_eq!(kind(send(&server, Method::GET).await), ErrorKind::Protocol);
 }
@@ -272,7 +272,7 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn an_error_names_the_request_and_hides_secrets_that_the_cloud_repeats() {
     let echo = format!("bad token {}-1 with {}\n", witness::TOKEN, witness::BODY);
-    let server = Server::start([Step::Answer(400, &["opc-request-id: theirs/1"], echo)]).await;
+    let server = Server::start([Step::Response(400, &["opc-request-id: theirs/1"], echo)]).await;
     let error = send(&server, Method::POST).await.expect_err("an error");
     assert_eq!(
         error.to_string(),
@@ -288,16 +288,16 @@ async fn a_url_that_cannot_be_asked_is_an_error_without_its_query() {
 }
 
 /// A cloud whose code is the first word of what it says.
-fn by_first_word(answer: &Answer) -> Verdict {
-    let mut verdict = by_status(answer);
-    verdict.code = verdict.message.split_whitespace().next().map(str::to_owned);
-    verdict
+fn by_first_word(response: &Response) -> Classification {
+    let mut classification = by_status(response);
+    classification.code = classification.message.split_whitespace().next().map(str::to_owned);
+    classification
 }
 
 #[tokio::test]
 async fn a_code_that_repeats_a_token_is_cut_as_well() {
     let echo = format!("{}-1 is not a token", witness::TOKEN);
-    let server = Server::start([Step::Answer(400, &[], echo)]).await;
+    let server = Server::start([Step::Response(400, &[], echo)]).await;
     let client = Client::new(config(), Tokens::new(), by_first_word, pacer()).expect("a client");
     let error = send_by(&client, &request(&server, Method::POST)).await.expect_err("an error");
     assert_eq!(error.code(), Some("[redacted]"));
@@ -306,7 +306,7 @@ async fn a_code_that_repeats_a_token_is_cut_as_well() {
 #[tokio::test]
 async fn a_secret_that_begins_with_another_was_cut_only_in_part() {
     let echo = "bad abc12345SECRET".to_owned();
-    let server = Server::start([Step::Answer(400, &[], echo)]).await;
+    let server = Server::start([Step::Response(400, &[], echo)]).await;
     let request = request(&server, Method::POST)
         .with_secret(Secret::new("abc12345".to_owned()))
         .with_secret(Secret::new("abc12345SECRET".to_owned()));
@@ -330,7 +330,7 @@ async fn a_post_without_a_body_had_no_length() {
 
 #[tokio::test]
 async fn an_error_keeps_the_clock_of_the_cloud_beside_its_text() {
-    let dated = Step::Answer(400, &["date: Thu, 01 Jan 1970 00:01:00 GMT"], "no".to_owned());
+    let dated = Step::Response(400, &["date: Thu, 01 Jan 1970 00:01:00 GMT"], "no".to_owned());
     let server = Server::start([dated]).await;
     let error = send(&server, Method::GET).await.expect_err("an error");
     assert_eq!(error.answered(), Some(SystemTime::UNIX_EPOCH + Duration::from_mins(1)));

@@ -20,7 +20,7 @@ fn once() -> Config {
 #[tokio::test]
 async fn the_pacer_hears_of_a_429_and_slows_down() {
     let pacer = Pacer::new(Pace::default());
-    let throttled = Step::Answer(429, &["retry-after: 0"], String::new());
+    let throttled = Step::Response(429, &["retry-after: 0"], String::new());
     let server = Server::start([throttled]).await;
     let before = pacer.rate();
     let error = client(once(), &pacer).send(&request(&server, Method::GET)).await;
@@ -47,7 +47,7 @@ async fn the_pacer_hears_of_what_was_taken_and_of_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_does_not_move_stopped_the_process_without_a_deadline() {
     let pacer = Pacer::new(Pace { concurrency: 1, ..Pace::default() });
-    let _all_there_is = pacer.enter(Lane::Look).await;
+    let _all_there_is = pacer.acquire(Lane::Read).await;
     let server = Server::start([Step::ok("never")]).await;
     let mut config = config();
     config.longest_queue = Duration::from_secs(90);

@@ -44,8 +44,8 @@ async fn hosts_in_no_proxy_are_reached_directly() {
         https: None,
         no_proxy: Some("127.0.0.1".to_owned()),
     };
-    let answer = send_by(&client(config), &request(&server, Method::GET)).await;
-    assert_eq!(answer.expect("success"), "direct");
+    let response = send_by(&client(config), &request(&server, Method::GET)).await;
+    assert_eq!(response.expect("success"), "direct");
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         Just(Step::ok("done")),
         prop::sample::select(vec![400, 401, 404, 409, 429, 500, 503]).prop_map(Step::status),
-        Just(Step::Answer(429, &["retry-after: 0"], String::new())),
+        Just(Step::Response(429, &["retry-after: 0"], String::new())),
         Just(Step::ResetUnread),
         Just(Step::ResetRead),
         Just(Step::CutShort),
@@ -20,7 +20,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 /// True if a server that does this may have carried the request out.
 fn may_be_done(step: &Step) -> bool {
     match step {
-        Step::Answer(status, _, _) => *status < 300 || *status >= 500,
+        Step::Response(status, _, _) => *status < 300 || *status >= 500,
         Step::ResetUnread | Step::ResetRead | Step::CutShort | Step::Stall => true,
     }
 }

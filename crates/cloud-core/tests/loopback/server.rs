@@ -9,8 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 /// What to do with a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Answer with a status, extra header lines and a body.
-    Answer(u16, &'static [&'static str], String),
+    /// Response with a status, extra header lines and a body.
+    Response(u16, &'static [&'static str], String),
     /// Read nothing of the request and reset the connection.
     ResetUnread,
     /// Read the request and reset the connection.
@@ -23,11 +23,11 @@ pub(crate) enum Step {
 
 impl Step {
     pub(crate) fn ok(body: &str) -> Self {
-        Self::Answer(200, &[], body.to_owned())
+        Self::Response(200, &[], body.to_owned())
     }
 
     pub(crate) fn status(status: u16) -> Self {
-        Self::Answer(status, &[], String::new())
+        Self::Response(status, &[], String::new())
     }
 }
 
@@ -111,8 +111,8 @@ async fn serve(mut socket: TcpStream, script: Arc<Mutex<Script>>) {
             script.steps.pop_front().unwrap_or_else(|| Step::status(599))
         };
         match step {
-            Step::Answer(status, headers, body) => {
-                if answer(&mut socket, status, headers, &body).await.is_err() {
+            Step::Response(status, headers, body) => {
+                if response(&mut socket, status, headers, &body).await.is_err() {
                     return;
                 }
             }
@@ -132,7 +132,7 @@ async fn serve(mut socket: TcpStream, script: Arc<Mutex<Script>>) {
 /// An answer that promises twice as much as comes.
 const HALF: &[u8] = b"HTTP/1.1 200 X\r\ncontent-length: 10\r\n\r\nhalf-";
 
-async fn answer(
+async fn response(
     socket: &mut TcpStream,
     status: u16,
     headers: &[&str],

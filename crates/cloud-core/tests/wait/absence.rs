@@ -1,7 +1,7 @@
 //! Who is missing in a listing, and what that means.
 
 use crate::wait::{launch, listings, ours, poll, reached};
-use cloud_core::memory::{MemoryCloud, Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, MemoryCloud, Settings, Span};
 use cloud_core::{InstanceId, Operation, Poll, Provider as _, ProviderExt as _, WaitOutcome};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -46,9 +46,13 @@ async fn who_was_missing_in_one_listing_was_called_gone() {
     for goal in ["running", "gone"] {
         let cloud = MemoryCloud::new(settings.clone());
         let ids = launch(&cloud, 2).await;
-        let flaps = [Trouble::Delay(Duration::ZERO), Trouble::Flap, Trouble::Delay(Duration::ZERO)];
-        for trouble in flaps.into_iter().chain([Trouble::Flap, Trouble::Flap]) {
-            cloud.script(Operation::List, trouble);
+        let flaps = [
+            InjectedFault::Delay(Duration::ZERO),
+            InjectedFault::Flap,
+            InjectedFault::Delay(Duration::ZERO),
+        ];
+        for fault in flaps.into_iter().chain([InjectedFault::Flap, InjectedFault::Flap]) {
+            cloud.inject(Operation::List, fault);
         }
         let waited = match goal {
             "running" => cloud.wait_running(&ours(), &ids, poll()).await,
@@ -79,7 +83,7 @@ async fn who_was_gone_before_it_was_ever_listed_was_waited_for_until_the_deadlin
     let ids = launch(&cloud, 1).await;
     cloud.terminate(&ids[0]).await.expect("success");
     // Nor is what it was before it went shown by a listing that is behind.
-    cloud.chance(Some(Operation::List), Trouble::Flap, 1.0);
+    cloud.inject_randomly(Some(Operation::List), InjectedFault::Flap, 1.0);
     let begin = Instant::now();
     let waited = cloud.wait_running(&ours(), &ids, poll()).await;
     assert_eq!(waited.outcomes.get(&ids[0]), Some(&WaitOutcome::Gone));

@@ -1,7 +1,7 @@
 //! Waiting for those who come back after a rebuild or a reboot.
 
 use crate::wait::{launch, poll, reached};
-use cloud_core::memory::{MemoryCloud, Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, MemoryCloud, Settings, Span};
 use cloud_core::{
     ErrorKind, ImageId, InstanceState, Operation, Poll, Provider as _, ProviderExt as _, Reboot,
     WaitOutcome,
@@ -42,12 +42,12 @@ async fn who_does_not_come_back_has_its_outcome() {
     let ids = launch(&cloud, 3).await;
     assert!(cloud.force(&ids[0], InstanceState::Failed));
     cloud.terminate(&ids[1]).await.expect("success");
-    cloud.script(Operation::Get, Trouble::Refuse(ErrorKind::Forbidden));
+    cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = cloud.wait_back(&ids, None, poll()).await;
     assert!(matches!(waited.outcomes.get(&ids[0]), Some(WaitOutcome::Lost(_))));
     assert_eq!(waited.outcomes.get(&ids[1]), Some(&WaitOutcome::Gone));
     assert_eq!(reached(&waited), 1);
-    cloud.chance(Some(Operation::Get), Trouble::Refuse(ErrorKind::Forbidden), 1.0);
+    cloud.inject_randomly(Some(Operation::Get), InjectedFault::Refuse(ErrorKind::Forbidden), 1.0);
     let waited = cloud.wait_back(&ids, None, poll()).await;
     assert!(waited.outcomes.values().all(|outcome| *outcome == WaitOutcome::Unknown(None)));
 }

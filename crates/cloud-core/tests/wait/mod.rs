@@ -3,7 +3,7 @@
 mod absence;
 mod back;
 
-use cloud_core::memory::{MemoryCloud, Settings, Span, Trouble};
+use cloud_core::memory::{InjectedFault, MemoryCloud, Settings, Span};
 use cloud_core::{
     Error, ErrorKind, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
     InstanceState, Operation, Poll, Provider, ProviderExt as _, ShapeName, Tags, WaitOutcome,
@@ -88,7 +88,7 @@ async fn addresses_come_with_one_more_request_for_all() {
 async fn the_deadline_holds_even_if_a_look_hangs() {
     let cloud = MemoryCloud::new(Settings::default());
     let ids = launch(&cloud, 2).await;
-    cloud.script(Operation::List, Trouble::Delay(Duration::from_hours(1)));
+    cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_hours(1)));
     let begin = Instant::now();
     let deadline = Duration::from_secs(30);
     let waited = cloud.wait_running(&ours(), &ids, Poll::until(deadline)).await;
@@ -115,8 +115,8 @@ async fn who_is_late_is_shown_as_last_seen_and_the_others_are_done() {
 async fn a_passing_error_is_remembered_and_does_not_end_the_wait() {
     let cloud = MemoryCloud::new(Settings::default());
     let ids = launch(&cloud, 1).await;
-    cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Throttled));
-    cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Unavailable));
+    cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Throttled));
+    cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
     let waited = cloud.wait_running(&ours(), &ids, poll()).await;
     assert_eq!(reached(&waited), 1);
     assert_eq!(waited.last_error.as_ref().map(Error::kind), Some(ErrorKind::Unavailable));
@@ -126,7 +126,7 @@ async fn a_passing_error_is_remembered_and_does_not_end_the_wait() {
 async fn an_error_that_does_not_pass_ends_the_wait_at_once() {
     let cloud = MemoryCloud::new(Settings::default());
     let ids = launch(&cloud, 1).await;
-    cloud.script(Operation::List, Trouble::Refuse(ErrorKind::Forbidden));
+    cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = cloud.wait_running(&ours(), &ids, poll()).await;
     assert_eq!(waited.last_error.as_ref().map(Error::kind), Some(ErrorKind::Forbidden));
     assert_eq!(waited.outcomes.get(&ids[0]), Some(&WaitOutcome::Unknown(None)));
@@ -180,8 +180,8 @@ async fn a_bad_look_threw_away_every_outcome() {
         let mut ids = launch(&cloud, 1).await;
         tokio::time::sleep(Duration::from_mins(1)).await;
         ids.extend(launch(&cloud, 1).await);
-        for trouble in [Trouble::Delay(Duration::from_secs(3)), Trouble::Refuse(kind)] {
-            cloud.script(Operation::List, trouble);
+        for fault in [InjectedFault::Delay(Duration::from_secs(3)), InjectedFault::Refuse(kind)] {
+            cloud.inject(Operation::List, fault);
         }
         let waited = cloud.wait_running(&ours(), &ids, poll()).await;
         assert_eq!(reached(&waited), done, "{kind}: {:?}", waited.outcomes);
@@ -201,7 +201,7 @@ async fn one_that_cannot_be_asked_for_ended_the_wait_for_all() {
     for id in &ids {
         cloud.terminate(id).await.expect("success");
     }
-    cloud.script(Operation::Get, Trouble::Refuse(ErrorKind::Forbidden));
+    cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = cloud.wait_gone(&ours(), &ids, poll()).await;
     for outcome in waited.outcomes.values() {
         assert_eq!(*outcome, WaitOutcome::Gone);
@@ -217,7 +217,7 @@ async fn addresses_that_cannot_be_asked_for_hid_who_was_lost() {
     let cloud = MemoryCloud::new(settings);
     let ids = launch(&cloud, 2).await;
     assert!(cloud.force(&ids[0], InstanceState::Failed));
-    cloud.script(Operation::Addresses, Trouble::Refuse(ErrorKind::Forbidden));
+    cloud.inject(Operation::Addresses, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = cloud.wait_address(&ours(), &ids, poll()).await;
     assert!(matches!(waited.outcomes.get(&ids[0]), Some(WaitOutcome::Lost(_))));
     assert!(matches!(waited.outcomes.get(&ids[1]), Some(WaitOutcome::Unknown(Some(_)))));

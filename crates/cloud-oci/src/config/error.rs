@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Origin {
     /// A line of a file.
     Line(PathBuf, usize),
     /// A file of the program's own.
@@ -19,7 +19,7 @@ pub enum Place {
     Program,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(path, line) => write!(f, "{} line {line}", path.display()),
@@ -83,7 +83,7 @@ pub enum ConfigError {
     #[error("{place}: {key} is {what}")]
     Malformed {
         /// Where it stands.
-        place: Place,
+        place: Origin,
         /// Of what.
         key: &'static str,
         /// What is wrong and what it should be.
@@ -93,7 +93,7 @@ pub enum ConfigError {
     #[error("{place}: {key} {} is not there: name the file that has it", path.display())]
     NoNamedFile {
         /// Where the name stands.
-        place: Place,
+        place: Origin,
         /// Which name.
         key: &'static str,
         /// The file.
@@ -105,7 +105,7 @@ pub enum ConfigError {
     #[error("{place}: no certificate in PEM form in {}: name a file that has one", path.display())]
     NoCertificate {
         /// Where the name stands.
-        place: Place,
+        place: Origin,
         /// The file.
         path: PathBuf,
     },
@@ -154,7 +154,7 @@ pub enum ConfigError {
     )]
     Fingerprint {
         /// Where it stands.
-        place: Place,
+        place: Origin,
         /// What stands there.
         given: String,
         /// What it is.
@@ -169,7 +169,7 @@ pub enum ConfigError {
     )]
     Region {
         /// Where it stands.
-        place: Place,
+        place: Origin,
         /// What stands there.
         region: String,
         /// The region that it is most like.

@@ -1,7 +1,7 @@
 //! The values of one profile: environment first, then file.
 
 use super::ini::Ini;
-use super::{ConfigError, Credentials, Place, Sources, Wish};
+use super::{ConfigError, Credentials, Origin, Overrides, Sources};
 use crate::jwt;
 use crate::key::{KeyError, PrivateKey};
 use cloud_core::Secret;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A value and where it comes from.
 pub(super) struct Found {
     pub(super) value: String,
-    pub(super) place: Place,
+    pub(super) place: Origin,
 }
 
 /// Reads values for one profile: environment first, then file.
@@ -24,10 +24,11 @@ pub(super) struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn open(sources: &'a Sources, wish: &Wish) -> Result<Self, ConfigError> {
-        let wished = wish.profile.as_deref().or_else(|| sources.variable("OCI_CLI_PROFILE"));
-        let profile = wished.unwrap_or("DEFAULT").to_owned();
-        let (path, ini) = config_file(sources, wish)?;
+    pub(super) fn open(sources: &'a Sources, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let overridden =
+            overrides.profile.as_deref().or_else(|| sources.variable("OCI_CLI_PROFILE"));
+        let profile = overridden.unwrap_or("DEFAULT").to_owned();
+        let (path, ini) = config_file(sources, overrides)?;
         if let Some(ini) = &ini
             && !ini.has(&profile)
         {
@@ -47,10 +48,10 @@ impl<'a> Lookup<'a> {
         if let Some((name, value)) =
             variable.and_then(|name| Some((name, self.sources.variable(name)?)))
         {
-            return Some(Found { value: value.to_owned(), place: Place::Variable(name) });
+            return Some(Found { value: value.to_owned(), place: Origin::Variable(name) });
         }
         let entry = self.ini.as_ref()?.get(&self.profile, key)?;
-        let place = Place::Line(self.path.clone(), entry.line);
+        let place = Origin::Line(self.path.clone(), entry.line);
         Some(Found { value: entry.value.clone(), place })
     }
 
@@ -72,7 +73,7 @@ impl<'a> Lookup<'a> {
     pub(super) fn region_variable(&self) -> Result<Found, ConfigError> {
         let name = "OCI_REGION";
         match self.sources.variable(name) {
-            Some(value) => Ok(Found { value: value.to_owned(), place: Place::Variable(name) }),
+            Some(value) => Ok(Found { value: value.to_owned(), place: Origin::Variable(name) }),
             None => self.need("region"),
         }
     }
@@ -154,14 +155,14 @@ impl<'a> Lookup<'a> {
 }
 
 /// What is wrong with a file whose bytes are not text.
-fn not_text(place: Place, key: &'static str, path: PathBuf) -> ConfigError {
+fn not_text(place: Origin, key: &'static str, path: PathBuf) -> ConfigError {
     match key {
         "security_token_file" => no_token(place, &path),
         _key_file => ConfigError::Key { path, source: KeyError::NotPem },
     }
 }
 
-fn no_token(place: Place, path: &Path) -> ConfigError {
+fn no_token(place: Origin, path: &Path) -> ConfigError {
     let what = format!("without a token in {}: run `oci session authenticate`", path.display());
     ConfigError::Malformed { place, key: "security_token_file", what }
 }
@@ -178,8 +179,11 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// The configuration file that is to be read, if there is one.
-fn config_file(sources: &Sources, wish: &Wish) -> Result<(PathBuf, Option<Ini>), ConfigError> {
-    let named = wish
+fn config_file(
+    sources: &Sources,
+    overrides: &Overrides,
+) -> Result<(PathBuf, Option<Ini>), ConfigError> {
+    let named = overrides
         .file
         .clone()
         .or_else(|| sources.variable("OCI_CLI_CONFIG_FILE").map(|path| sources.expand(path)));

@@ -9,12 +9,12 @@ use std::time::SystemTime;
 /// Everything that [`Config::load`](super::Config::load) looks at.
 ///
 /// ```no_run
-/// use cloud_oci::{Config, Sources, Wish};
+/// use cloud_oci::{Config, Sources, Overrides};
 /// use std::time::SystemTime;
 ///
 /// let variables = std::env::vars().collect();
 /// let sources = Sources::of_system(Some("/home/slurm".into()), variables, SystemTime::now());
-/// let config = Config::load(&sources, &Wish::default())?;
+/// let config = Config::load(&sources, &Overrides::default())?;
 /// # Ok::<(), cloud_oci::ConfigError>(())
 /// ```
 pub struct Sources {

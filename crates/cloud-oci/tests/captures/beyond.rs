@@ -1,9 +1,9 @@
 //! What the captures do not show.
 
 use crate::captures::bare_site;
+use crate::captures::fixture::{COMPARTMENT, Fixture};
 use crate::captures::listings::page;
-use crate::captures::recorder::Answer;
-use crate::captures::stage::{COMPARTMENT, Stage};
+use crate::captures::recorder::Response;
 use cloud_core::{
     ErrorKind, ImageFilter, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
     InstanceSpec, InstanceState, LaunchToken, Poll, Provider as _, ProviderExt as _, ShapeName,
@@ -20,17 +20,17 @@ async fn a_token_that_the_cloud_repeats_is_not_shown() {
     // As long as they are: what is cut before it is looked at leaves a part of it.
     let long = format!("{short}{}", "c2lnbmVk".repeat(190));
     for token in [short, &long] {
-        let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
+        let fixture = Fixture::known_as(Some(&format!("ST${token}")), bare_site()).await;
         let said = format!(r#"{{"code": "NotAuthenticated", "message": "bad token {token}"}}"#);
-        let mut answer = Answer::new(401, said);
-        answer.headers.push(("date".to_owned(), "Mon, 16 Nov 2026 12:00:00 GMT".to_owned()));
-        stage.recorder.queue(answer);
-        let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
+        let mut response = Response::new(401, said);
+        response.headers.push(("date".to_owned(), "Mon, 16 Nov 2026 12:00:00 GMT".to_owned()));
+        fixture.recorder.queue(response);
+        let error = fixture.oci.list(&InstanceFilter::default()).await.expect_err("not known");
         assert!(!format!("{error:?}").contains("eyJ"), "{error:?}");
         let shown =
             "bad token [redacted]; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, ours ";
         assert!(error.to_string().contains(shown), "{error}");
-        let asked = stage.recorder.take();
+        let asked = fixture.recorder.take();
         assert!(asked[0].headers["authorization"].contains(&format!("keyId=\"ST${token}\"")));
     }
 }
@@ -44,11 +44,11 @@ async fn a_session_that_ended_on_the_way_did_not_say_how_to_begin_another() {
     for (token, said) in
         [(ended, "the session has expired: run `oci session authenticate`"), (good, "not you")]
     {
-        let stage = Stage::known_as(Some(&format!("ST${token}")), bare_site()).await;
-        let mut answer = Answer::new(401, refused);
-        answer.headers.push(("date".to_owned(), "Mon, 16 Nov 2026 12:00:00 GMT".to_owned()));
-        stage.recorder.queue(answer);
-        let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("not known");
+        let fixture = Fixture::known_as(Some(&format!("ST${token}")), bare_site()).await;
+        let mut response = Response::new(401, refused);
+        response.headers.push(("date".to_owned(), "Mon, 16 Nov 2026 12:00:00 GMT".to_owned()));
+        fixture.recorder.queue(response);
+        let error = fixture.oci.list(&InstanceFilter::default()).await.expect_err("not known");
         // It may be our clock alone that says so.
         let clocks = "; the cloud's clock says Mon, 16 Nov 2026 12:00:00 GMT, ours ";
         let told = error.message().unwrap_or_default();
@@ -59,7 +59,7 @@ async fn a_session_that_ended_on_the_way_did_not_say_how_to_begin_another() {
 /// Nothing is asked for twice, and nobody asks for an instance each.
 #[tokio::test]
 async fn addresses_of_a_thousand_take_a_handful_of_requests() {
-    let stage = Stage::new(bare_site()).await;
+    let fixture = Fixture::new(bare_site()).await;
     let ids: Vec<InstanceId> = (0..1500).map(|n| InstanceId::new(format!("i{n}"))).collect();
     let attachment = |n: usize| {
         serde_json::json!({"instanceId": format!("i{n}"), "vnicId": format!("v{n}"), "subnetId": "s",
@@ -72,15 +72,16 @@ async fn addresses_of_a_thousand_take_a_handful_of_requests() {
     // Somebody gave a card one more address, which is not where the machine is to be found.
     let second =
         json!({"vnicId": "v1499", "ipAddress": "10.9.9.9", "isPrimary": false, "subnetId": "s"});
-    stage.recorder.queue(page((0..1000).map(attachment).collect(), Some("two")));
-    stage.recorder.queue(page((1000..1500).map(attachment).collect(), None));
-    stage.recorder.queue(page((0..1000).map(address).collect(), Some("deux")));
+    fixture.recorder.queue(page((0..1000).map(attachment).collect(), Some("two")));
+    fixture.recorder.queue(page((1000..1500).map(attachment).collect(), None));
+    fixture.recorder.queue(page((0..1000).map(address).collect(), Some("deux")));
     let last = (1000..1500).map(address).chain([second]);
-    stage.recorder.queue(page(last.collect(), None));
-    let found = stage.oci.addresses(&ids).await.expect("addresses");
+    fixture.recorder.queue(page(last.collect(), None));
+    let found = fixture.oci.addresses(&ids).await.expect("addresses");
     assert_eq!(found.len(), 1500);
     assert_eq!(found[&InstanceId::new("i1499")].to_string(), "10.0.5.219");
-    let asked: Vec<String> = stage.recorder.take().into_iter().map(|asked| asked.target).collect();
+    let asked: Vec<String> =
+        fixture.recorder.take().into_iter().map(|asked| asked.target).collect();
     assert_eq!(
         asked,
         [
@@ -93,13 +94,13 @@ async fn addresses_of_a_thousand_take_a_handful_of_requests() {
 }
 
 /// What OCI says of something that is not there, and of something that we may not see.
-fn hidden() -> Answer {
+fn hidden() -> Response {
     let said = json!({"code": "NotAuthorizedOrNotFound", "message": "not authorized or not found"});
-    Answer::new(404, said.to_string())
+    Response::new(404, said.to_string())
 }
 
-pub(crate) fn found(body: &Value) -> Answer {
-    Answer::new(200, body.to_string())
+pub(crate) fn found(body: &Value) -> Response {
+    Response::new(200, body.to_string())
 }
 
 pub(crate) fn instance(state: &str) -> Value {
@@ -112,14 +113,14 @@ fn card() -> Value {
 }
 
 /// Asks for something with these answers; all of them are used.
-pub(crate) async fn with<T>(answers: Vec<Answer>, ask: impl AsyncFnOnce(&Stage) -> T) -> T {
-    let stage = Stage::new(bare_site()).await;
-    let count = answers.len();
-    for answer in answers {
-        stage.recorder.queue(answer);
+pub(crate) async fn with<T>(responses: Vec<Response>, ask: impl AsyncFnOnce(&Fixture) -> T) -> T {
+    let fixture = Fixture::new(bare_site()).await;
+    let count = responses.len();
+    for response in responses {
+        fixture.recorder.queue(response);
     }
-    let told = ask(&stage).await;
-    assert_eq!(stage.recorder.take().len(), count);
+    let told = ask(&fixture).await;
+    assert_eq!(fixture.recorder.take().len(), count);
     told
 }
 
@@ -151,9 +152,10 @@ async fn addresses_that_we_may_not_see_were_taken_for_none() {
             Ok(0),
         ),
     ];
-    for (row, (answers, expected)) in table.into_iter().enumerate() {
-        let addresses =
-            with(answers, async |stage: &Stage| stage.oci.addresses(&[InstanceId::new("i")]).await);
+    for (row, (responses, expected)) in table.into_iter().enumerate() {
+        let addresses = with(responses, async |fixture: &Fixture| {
+            fixture.oci.addresses(&[InstanceId::new("i")]).await
+        });
         let told = addresses.await.map(|found| found.len()).map_err(|error| error.kind());
         assert_eq!(told, expected, "row {row}");
     }
@@ -169,8 +171,8 @@ async fn a_stop_that_was_refused_was_called_a_reboot() {
         (Power::SoftReset, "reboot i: "),
     ];
     for (power, said) in table {
-        let told = with(vec![hidden()], async |stage: &Stage| {
-            stage.oci.power(&InstanceId::new("i"), power).await
+        let told = with(vec![hidden()], async |fixture: &Fixture| {
+            fixture.oci.power(&InstanceId::new("i"), power).await
         });
         let error = told.await.expect_err("hidden").to_string();
         assert!(error.starts_with(said), "{error}");
@@ -180,24 +182,24 @@ async fn a_stop_that_was_refused_was_called_a_reboot() {
 #[tokio::test]
 async fn a_compartment_that_is_another_was_not_named() {
     let of = format!("check compartment_id, which is {COMPARTMENT}, and the policy of who asks");
-    let stage = Stage::new(bare_site()).await;
+    let fixture = Fixture::new(bare_site()).await;
     let ids: Vec<InstanceId> = (0..3).map(|n| InstanceId::new(format!("i{n}"))).collect();
     let told = |error: cloud_core::Error| {
         assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");
         assert!(error.to_string().contains(&of), "{error}");
         error.subject().map(str::to_owned)
     };
-    stage.recorder.queue(hidden());
-    let error = stage.oci.list(&InstanceFilter::default()).await.expect_err("hidden");
+    fixture.recorder.queue(hidden());
+    let error = fixture.oci.list(&InstanceFilter::default()).await.expect_err("hidden");
     assert_eq!(told(error).as_deref(), Some("instances"));
-    stage.recorder.queue(hidden());
-    let error = stage.oci.images(&ImageFilter::default()).await.expect_err("hidden");
+    fixture.recorder.queue(hidden());
+    let error = fixture.oci.images(&ImageFilter::default()).await.expect_err("hidden");
     assert_eq!(told(error).as_deref(), Some("images"));
-    stage.recorder.queue(hidden());
-    let error = stage.oci.zones().await.expect_err("hidden");
+    fixture.recorder.queue(hidden());
+    let error = fixture.oci.zones().await.expect_err("hidden");
     assert_eq!(told(error).as_deref(), Some("availabilityDomains"));
-    stage.recorder.queue(hidden());
-    let error = stage.oci.addresses(&ids).await.expect_err("hidden");
+    fixture.recorder.queue(hidden());
+    let error = fixture.oci.addresses(&ids).await.expect_err("hidden");
     assert_eq!(told(error).as_deref(), Some("vnicAttachments"));
 }
 
@@ -209,9 +211,10 @@ async fn an_end_that_we_may_not_ask_for_was_taken_for_done() {
         (json!([instance("RUNNING")]), Err(ErrorKind::Forbidden)),
     ];
     for (listed, expected) in table {
-        let answers = vec![hidden(), hidden(), found(&listed)];
-        let ended =
-            with(answers, async |stage: &Stage| stage.oci.terminate(&InstanceId::new("i")).await);
+        let responses = vec![hidden(), hidden(), found(&listed)];
+        let ended = with(responses, async |fixture: &Fixture| {
+            fixture.oci.terminate(&InstanceId::new("i")).await
+        });
         assert_eq!(ended.await.map_err(|error| error.kind()), expected, "{listed}");
     }
 }
@@ -221,14 +224,15 @@ async fn an_end_that_we_may_not_ask_for_was_taken_for_done() {
 async fn an_end_that_conflicts_is_done_only_if_the_instance_is_going() {
     let conflict = || {
         let said = json!({"code": "IncorrectState", "message": "The instance is TERMINATING."});
-        Answer::new(409, said.to_string())
+        Response::new(409, said.to_string())
     };
     for (state, expected) in
         [("TERMINATING", Ok(())), ("TERMINATED", Ok(())), ("RUNNING", Err(ErrorKind::Conflict))]
     {
-        let answers = vec![conflict(), found(&instance(state))];
-        let ended =
-            with(answers, async |stage: &Stage| stage.oci.terminate(&InstanceId::new("i")).await);
+        let responses = vec![conflict(), found(&instance(state))];
+        let ended = with(responses, async |fixture: &Fixture| {
+            fixture.oci.terminate(&InstanceId::new("i")).await
+        });
         assert_eq!(ended.await.map_err(|error| error.kind()), expected, "{state}");
     }
 }
@@ -245,10 +249,10 @@ fn spec() -> InstanceSpec {
 #[tokio::test]
 async fn an_instance_that_was_gone_was_taken_for_a_launch() {
     for state in ["TERMINATING", "TERMINATED"] {
-        let told = with(vec![found(&instance(state))], async |stage: &Stage| {
+        let told = with(vec![found(&instance(state))], async |fixture: &Fixture| {
             let mut spec = spec();
             spec.token = LaunchToken::new("c:vm-1:1").ok();
-            stage.oci.launch(&spec).await
+            fixture.oci.launch(&spec).await
         });
         let error = told.await.expect_err("gone");
         assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
@@ -256,16 +260,17 @@ async fn an_instance_that_was_gone_was_taken_for_a_launch() {
     }
 }
 
-async fn launched_and_seen(answers: Vec<Answer>) -> Vec<Instance> {
+async fn launched_and_seen(responses: Vec<Response>) -> Vec<Instance> {
     let mut accepted = found(&instance("PROVISIONING"));
     accepted.headers.push(("opc-work-request-id".to_owned(), "w".to_owned()));
-    let looks = answers.iter().filter(|answer| answer.body.contains("lifecycleState")).count();
-    let answers = std::iter::once(accepted).chain(answers).collect();
-    with(answers, async |stage: &Stage| {
-        let id = stage.oci.launch(&spec()).await.expect("accepted").id;
+    let looks =
+        responses.iter().filter(|response| response.body.contains("lifecycleState")).count();
+    let responses = std::iter::once(accepted).chain(responses).collect();
+    with(responses, async |fixture: &Fixture| {
+        let id = fixture.oci.launch(&spec()).await.expect("accepted").id;
         let mut seen = Vec::new();
         for _ in 0..looks {
-            seen.push(stage.oci.get(&id).await.expect("shown"));
+            seen.push(fixture.oci.get(&id).await.expect("shown"));
         }
         seen
     })
@@ -295,7 +300,7 @@ async fn a_work_request_that_could_not_be_read_for_a_moment_was_the_end_of_the_n
     let full = json!([{"code": "InternalError", "message": "Out of host capacity."}]);
     let seen = launched_and_seen(vec![
         found(&instance("TERMINATED")),
-        Answer::new(503, "busy"),
+        Response::new(503, "busy"),
         found(&instance("TERMINATED")),
         found(&full),
     ])
@@ -319,7 +324,7 @@ async fn why_an_accepted_rebuild_failed_was_never_said() {
     };
     let nothing = found(&json!([]));
     let broken = json!([{"code": "InternalError", "message": "The volume is broken."}]);
-    let answers = vec![
+    let responses = vec![
         accepted.clone(),
         shown("old"),
         nothing,
@@ -327,25 +332,25 @@ async fn why_an_accepted_rebuild_failed_was_never_said() {
         shown("old"),
         found(&broken),
         // Another try, refused: what became of the first says nothing about it.
-        Answer::new(409, json!({"code": "Conflict", "message": "not now"}).to_string()),
+        Response::new(409, json!({"code": "Conflict", "message": "not now"}).to_string()),
         shown("old"),
         // One more, and this one is well: nobody asks about it.
         accepted,
         shown("new"),
     ];
-    with(answers, async |stage: &Stage| {
+    with(responses, async |fixture: &Fixture| {
         let (id, image) = (InstanceId::new("i"), ImageId::new("new"));
-        let get = async || stage.oci.get(&id).await.expect("shown");
-        stage.oci.rebuild(&id, &image).await.expect("accepted");
+        let get = async || fixture.oci.get(&id).await.expect("shown");
+        fixture.oci.rebuild(&id, &image).await.expect("accepted");
         assert_eq!(get().await.fault, None, "under way");
         let poll = Poll { first: Duration::from_millis(10), ..Poll::until(Duration::from_mins(1)) };
-        let waited = stage.oci.wait_back(std::slice::from_ref(&id), Some(&image), poll).await;
+        let waited = fixture.oci.wait_back(std::slice::from_ref(&id), Some(&image), poll).await;
         let WaitOutcome::Lost(seen) = &waited.outcomes[&id] else { panic!("{waited:?}") };
         let said = seen.fault.as_ref().map(|fault| fault.message.as_str());
         assert_eq!((&seen.state, said), (&InstanceState::Running, Some("The volume is broken.")));
-        stage.oci.rebuild(&id, &image).await.expect_err("refused");
+        fixture.oci.rebuild(&id, &image).await.expect_err("refused");
         assert_eq!(get().await.fault, None, "of the first");
-        stage.oci.rebuild(&id, &image).await.expect("accepted");
+        fixture.oci.rebuild(&id, &image).await.expect("accepted");
         assert_eq!(get().await.fault, None);
     })
     .await;

@@ -1,25 +1,25 @@
 //! Listings that the captures do not show: odd pages, and what their order means.
 
 use crate::captures::beyond::{found, instance, with};
-use crate::captures::recorder::Answer;
-use crate::captures::stage::Stage;
+use crate::captures::fixture::Fixture;
+use crate::captures::recorder::Response;
 use cloud_core::{ErrorKind, ImageFilter, InstanceFilter, Provider as _};
 use serde_json::{Value, json};
 
 /// A page, and where the next one is.
-pub(crate) fn page(items: Vec<Value>, next: Option<&str>) -> Answer {
-    let mut answer = Answer::new(200, Value::from(items).to_string());
-    answer.headers.extend(next.map(|page| ("opc-next-page".to_owned(), page.to_owned())));
-    answer
+pub(crate) fn page(items: Vec<Value>, next: Option<&str>) -> Response {
+    let mut response = Response::new(200, Value::from(items).to_string());
+    response.headers.extend(next.map(|page| ("opc-next-page".to_owned(), page.to_owned())));
+    response
 }
 
 #[tokio::test]
 async fn a_page_that_is_null_was_no_page() {
-    let null = || Answer::new(200, "null");
-    with(vec![null(), null()], async |stage: &Stage| {
-        let listed = stage.oci.list(&InstanceFilter::default()).await.expect("an empty list");
+    let null = || Response::new(200, "null");
+    with(vec![null(), null()], async |fixture: &Fixture| {
+        let listed = fixture.oci.list(&InstanceFilter::default()).await.expect("an empty list");
         assert!(listed.is_empty(), "{listed:?}");
-        let zones = stage.oci.zones().await.expect("an empty list");
+        let zones = fixture.oci.zones().await.expect("an empty list");
         assert!(zones.is_empty(), "{zones:?}");
     })
     .await;
@@ -30,8 +30,8 @@ async fn a_page_that_is_null_was_no_page() {
 async fn pages_that_go_round_in_circles_end() {
     for circle in [&["a", "a"][..], &["a", "b", "a"]] {
         let pages = circle.iter().map(|next| page(vec![instance("RUNNING")], Some(next))).collect();
-        let listed = with(pages, async |stage: &Stage| {
-            stage.oci.list(&InstanceFilter::default()).await.expect_err("no end")
+        let listed = with(pages, async |fixture: &Fixture| {
+            fixture.oci.list(&InstanceFilter::default()).await.expect_err("no end")
         });
         let error = listed.await;
         assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
@@ -43,13 +43,13 @@ async fn pages_that_go_round_in_circles_end() {
 async fn what_moved_to_the_next_page_was_there_twice() {
     let pages =
         || vec![page(vec![instance("RUNNING")], Some("a")), page(vec![instance("RUNNING")], None)];
-    with(pages(), async |stage: &Stage| {
-        let listed = stage.oci.list(&InstanceFilter::default()).await.expect("two pages");
+    with(pages(), async |fixture: &Fixture| {
+        let listed = fixture.oci.list(&InstanceFilter::default()).await.expect("two pages");
         assert_eq!(listed.len(), 1, "{listed:?}");
     })
     .await;
-    with(pages(), async |stage: &Stage| {
-        let listed = stage.oci.images(&ImageFilter::default()).await.expect("two pages");
+    with(pages(), async |fixture: &Fixture| {
+        let listed = fixture.oci.images(&ImageFilter::default()).await.expect("two pages");
         assert_eq!(listed.len(), 1, "{listed:?}");
     })
     .await;
@@ -65,8 +65,8 @@ async fn images_are_newest_first_in_whatever_order_they_come() {
         image("newest", Some("2026-03-01T00:00:00.5Z")),
         image("newer", Some("2026-03-01T00:00:00Z")),
     ]);
-    let listed = with(vec![found(&shown)], async |stage: &Stage| {
-        stage.oci.images(&ImageFilter::default()).await.expect("images")
+    let listed = with(vec![found(&shown)], async |fixture: &Fixture| {
+        fixture.oci.images(&ImageFilter::default()).await.expect("images")
     });
     let ids: Vec<String> = listed.await.iter().map(|image| image.id.to_string()).collect();
     assert_eq!(ids, ["newest", "newer", "older", "nobody knows when"]);

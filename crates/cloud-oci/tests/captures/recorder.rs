@@ -18,13 +18,13 @@ pub(crate) struct Asked {
 
 /// An answer to give: status, headers, body.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
         Self { status, headers: Vec::new(), body: body.into() }
     }
@@ -47,7 +47,7 @@ impl Answer {
 
 #[derive(Default)]
 struct Log {
-    answers: VecDeque<Answer>,
+    responses: VecDeque<Response>,
     asked: Vec<Asked>,
 }
 
@@ -72,14 +72,14 @@ impl Recorder {
     }
 
     /// What to answer next.
-    pub(crate) fn queue(&self, answer: Answer) {
-        self.log.lock().expect("not poisoned").answers.push_back(answer);
+    pub(crate) fn queue(&self, response: Response) {
+        self.log.lock().expect("not poisoned").responses.push_back(response);
     }
 
     /// What was asked since the last time, after all that was queued has been answered.
     pub(crate) fn take(&self) -> Vec<Asked> {
         let mut log = self.log.lock().expect("not poisoned");
-        assert!(log.answers.is_empty(), "not all answers were asked for: {:?}", log.answers);
+        assert!(log.responses.is_empty(), "not all answers were asked for: {:?}", log.responses);
         std::mem::take(&mut log.asked)
     }
 }
@@ -109,18 +109,18 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Log>>) {
         }
     }
     let body = bytes[head + 4..].to_vec();
-    let answer = {
+    let response = {
         let mut log = log.lock().expect("not poisoned");
         log.asked.push(Asked { method, target, headers, body });
-        log.answers.pop_front().unwrap_or_else(|| Answer::new(599, "nothing is queued"))
+        log.responses.pop_front().unwrap_or_else(|| Response::new(599, "nothing is queued"))
     };
-    let mut reply = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", answer.status);
-    for (name, value) in &answer.headers {
+    let mut reply = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", response.status);
+    for (name, value) in &response.headers {
         reply += &format!("{name}: {value}\r\n");
     }
-    if answer.status != 204 {
-        reply += &format!("content-length: {}\r\n", answer.body.len());
+    if response.status != 204 {
+        reply += &format!("content-length: {}\r\n", response.body.len());
     }
-    reply += &format!("\r\n{}", answer.body);
+    reply += &format!("\r\n{}", response.body);
     let _ = socket.write_all(reply.as_bytes()).await;
 }

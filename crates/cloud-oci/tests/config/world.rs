@@ -1,6 +1,6 @@
 //! Files and variables of a test.
 
-use cloud_oci::{Config, ConfigError, Credentials, File, Sources, Wish};
+use cloud_oci::{Config, ConfigError, Credentials, File, Overrides, Sources};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -67,7 +67,7 @@ impl World {
         self
     }
 
-    pub(crate) fn load(&self, wish: &Wish) -> Result<Config, ConfigError> {
+    pub(crate) fn load(&self, overrides: &Overrides) -> Result<Config, ConfigError> {
         let files = self.files.clone();
         let read = move |path: &Path| {
             let found = files.get(path.to_str().expect("text"));
@@ -75,12 +75,12 @@ impl World {
             Ok(File { text, mode: Some(mode) })
         };
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
-        Config::load(&Sources::new(Some("/h".into()), self.variables.clone(), read, now), wish)
+        Config::load(&Sources::new(Some("/h".into()), self.variables.clone(), read, now), overrides)
     }
 
     /// The whole chain of the error, as a program prints it.
-    pub(crate) fn refused(&self, wish: &Wish) -> String {
-        let error = self.load(wish).expect_err("it should be refused");
+    pub(crate) fn refused(&self, overrides: &Overrides) -> String {
+        let error = self.load(overrides).expect_err("it should be refused");
         let source = error.source().map_or(String::new(), |cause| format!(": {cause}"));
         format!("{error}{source}")
     }
@@ -93,6 +93,6 @@ pub(crate) fn key_id(config: &Config) -> String {
     }
 }
 
-pub(crate) fn profile(name: &str) -> Wish {
-    Wish { profile: Some(name.to_owned()), ..Wish::default() }
+pub(crate) fn profile(name: &str) -> Overrides {
+    Overrides { profile: Some(name.to_owned()), ..Overrides::default() }
 }

@@ -1,7 +1,7 @@
 //! What is wrong is told in one sentence with place and remedy.
 
 use crate::config::world::{FINGERPRINT, TENANCY, USER, World, profile};
-use cloud_oci::{Config, File, Sources, Wish};
+use cloud_oci::{Config, File, Overrides, Sources};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 #[test]
 #[expect(clippy::too_many_lines, reason = "one row a case")]
 fn what_is_wrong_is_told_with_place_and_remedy() {
-    let default = Wish::default();
+    let default = Overrides::default();
     let mut open = World::good();
     open.files.get_mut("/h/.oci/key.pem").expect("there").1 = 0o644;
     let legacy = include_str!("../data/key-encrypted-pkcs1-aes256.pem");
@@ -91,17 +91,20 @@ fn the_path_of_an_endpoint_was_left_out() {
     for more in ["/oci", "/20160918", "?x=1", "/#part"] {
         let url = format!("https://gw.example:8443{more}");
         assert_eq!(
-            World::good().variable("OCI_CLI_ENDPOINT", &url).refused(&Wish::default()),
+            World::good().variable("OCI_CLI_ENDPOINT", &url).refused(&Overrides::default()),
             "variable OCI_CLI_ENDPOINT: endpoint is more than a host, which no request would have: \
              write https://gw.example:8443",
             "{more}"
         );
     }
     let world = World::good().variable("OCI_CLI_ENDPOINT", "https://me:secret@gw.example");
-    let refused = world.refused(&Wish::default());
+    let refused = world.refused(&Overrides::default());
     assert!(refused.ends_with("write https://gw.example"), "{refused}");
     for good in ["https://gw.example:8443", "https://gw.example/"] {
-        World::good().variable("OCI_CLI_ENDPOINT", good).load(&Wish::default()).expect("a host");
+        World::good()
+            .variable("OCI_CLI_ENDPOINT", good)
+            .load(&Overrides::default())
+            .expect("a host");
     }
 }
 
@@ -112,7 +115,7 @@ fn a_bundle_without_a_certificate_was_not_named() {
     for text in ["", "pem", key, cut] {
         let world = World::good().variable("OCI_CLI_CERT_BUNDLE", "~/ca.pem");
         assert_eq!(
-            world.file("/h/ca.pem", text).refused(&Wish::default()),
+            world.file("/h/ca.pem", text).refused(&Overrides::default()),
             "variable OCI_CLI_CERT_BUNDLE: no certificate in PEM form in /h/ca.pem: name a file \
              that has one",
             "{text}"
@@ -129,7 +132,7 @@ fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
     };
     let now = SystemTime::UNIX_EPOCH;
     let sources = Sources::new(Some("/h".into()), BTreeMap::new(), closed, now);
-    let refused = Config::load(&sources, &Wish::default()).expect_err("not for us");
+    let refused = Config::load(&sources, &Overrides::default()).expect_err("not for us");
     assert_eq!(
         refused.to_string(),
         "/h/.oci/key.pem: key_file cannot be read: make the user of this program its owner, and \
@@ -141,7 +144,7 @@ fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
 fn a_session_without_a_token_was_sent() {
     let world = World::good().with(&format!("user={USER}"), "security_token_file=/h/token");
     assert_eq!(
-        world.file("/h/token", " \n").refused(&Wish::default()),
+        world.file("/h/token", " \n").refused(&Overrides::default()),
         "/h/.oci/config line 2: security_token_file is without a token in /h/token: run `oci \
          session authenticate`"
     );
@@ -162,11 +165,11 @@ fn files_of_the_system_are_read_with_their_permissions() {
     }
     let sources =
         || Sources::of_system(Some(home.path().into()), BTreeMap::new(), SystemTime::UNIX_EPOCH);
-    assert!(Config::load(&sources(), &Wish::default()).is_ok());
+    assert!(Config::load(&sources(), &Overrides::default()).is_ok());
     let key = home.path().join(".oci/key.pem");
     let load_with = |mode| {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).expect("set");
-        Config::load(&sources(), &Wish::default())
+        Config::load(&sources(), &Overrides::default())
     };
     assert!(load_with(0o640).is_ok(), "root's, for the group slurm to read");
     for mode in [0o644, 0o604, 0o660] {
@@ -175,7 +178,7 @@ fn files_of_the_system_are_read_with_their_permissions() {
     }
     // A key in DER.
     std::fs::write(&key, [0x30, 0x82, 0x04, 0xa4]).expect("written");
-    let refused = Config::load(&sources(), &Wish::default()).expect_err("not PEM");
+    let refused = Config::load(&sources(), &Overrides::default()).expect_err("not PEM");
     let why = std::error::Error::source(&refused).expect("a cause").to_string();
     assert!(refused.to_string().ends_with("this private key cannot be used"), "{refused}");
     assert!(why.contains("openssl pkey -inform DER"), "{why}");

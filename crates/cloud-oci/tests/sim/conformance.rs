@@ -1,17 +1,17 @@
 //! The cases that every cloud has to pass.
 
-use crate::sim::stage::SimStage;
+use crate::sim::fixture::SimStage;
 use cloud_core::conformance::{CASES, Verdict};
 use cloud_sim::Settings;
 
 #[tokio::test]
 async fn every_case_passes_and_none_is_skipped() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     let mut wrong = Vec::new();
     for case in CASES {
         // Another for each, so that none is slowed down by what another has been refused.
-        let provider = stage.provider().await;
-        match case.run(&provider, &stage).await {
+        let provider = fixture.provider().await;
+        match case.run(&provider, &fixture).await {
             Verdict::Passed => {}
             Verdict::Skipped(why) => wrong.push(format!("{}: skipped: {why}", case.name)),
             Verdict::Failed(why) => wrong.push(format!("{}: {why}", case.name)),

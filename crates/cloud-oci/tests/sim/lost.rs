@@ -1,7 +1,7 @@
 //! Answers that are lost, and programs that are started again: one instance, not two, not none.
 
-use crate::sim::stage::{SimStage, http, pacer, spec};
-use cloud_core::conformance::Stage as _;
+use crate::sim::fixture::{SimStage, http, pacer, spec};
+use cloud_core::conformance::Fixture as _;
 use cloud_core::http::Retry;
 use cloud_core::{
     ErrorKind, ImageFilter, ImageName, InstanceFilter, InstanceId, InstanceSpec, LaunchToken,
@@ -17,8 +17,8 @@ fn with_token(name: &str) -> InstanceSpec {
     spec
 }
 
-fn lose_the_next_launch(stage: &SimStage) {
-    stage
+fn lose_the_next_launch(fixture: &SimStage) {
+    fixture
         .cloud
         .admin()
         .add_fault(Rule::once("LaunchInstance", Fault::DropAfter))
@@ -27,82 +27,82 @@ fn lose_the_next_launch(stage: &SimStage) {
 
 #[tokio::test]
 async fn a_launch_whose_answer_is_lost_is_repeated_and_makes_one_instance() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
-    lose_the_next_launch(&stage);
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
+    lose_the_next_launch(&fixture);
     let launched = provider.launch(&with_token("vm-1")).await.expect("found by its token");
-    assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 2, "sent again");
-    assert_eq!(stage.live_named("vm-1"), 1);
-    assert_eq!(stage.cloud.admin().instances()[0].id, launched.id.as_str());
+    assert_eq!(fixture.cloud.admin().counts()["LaunchInstance"], 2, "sent again");
+    assert_eq!(fixture.live_named("vm-1"), 1);
+    assert_eq!(fixture.cloud.admin().instances()[0].id, launched.id.as_str());
 }
 
 #[tokio::test]
 async fn a_program_that_is_started_again_after_a_lost_answer_finds_the_instance() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     // A program that dies with its first attempt.
     let mut once = http();
     once.retry = Retry::never();
     let clock = Clock::new(SystemTime::now);
-    let dying = Oci::connect(stage.config(), stage.site(), once, pacer(), clock).await;
-    lose_the_next_launch(&stage);
+    let dying = Oci::connect(fixture.config(), fixture.site(), once, pacer(), clock).await;
+    lose_the_next_launch(&fixture);
     let error = dying.expect("a provider").launch(&with_token("vm-1")).await;
     assert_eq!(error.expect_err("no answer").kind(), ErrorKind::Ambiguous);
-    assert_eq!(stage.live_named("vm-1"), 1, "it was carried out");
+    assert_eq!(fixture.live_named("vm-1"), 1, "it was carried out");
 
-    let again = stage.provider().await;
+    let again = fixture.provider().await;
     let launched = again.launch(&with_token("vm-1")).await.expect("the same token");
-    assert_eq!(stage.live_named("vm-1"), 1);
-    assert_eq!(stage.cloud.admin().instances()[0].id, launched.id.as_str());
+    assert_eq!(fixture.live_named("vm-1"), 1);
+    assert_eq!(fixture.cloud.admin().instances()[0].id, launched.id.as_str());
 }
 
 #[tokio::test]
 async fn without_a_token_a_lost_answer_is_ambiguous_and_is_not_repeated() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
-    lose_the_next_launch(&stage);
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
+    lose_the_next_launch(&fixture);
     let error = provider.launch(&spec("vm-1")).await.expect_err("no answer");
     assert_eq!(error.kind(), ErrorKind::Ambiguous);
-    assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 1);
-    assert_eq!(stage.live_named("vm-1"), 1);
+    assert_eq!(fixture.cloud.admin().counts()["LaunchInstance"], 1);
+    assert_eq!(fixture.live_named("vm-1"), 1);
 }
 
 #[tokio::test]
 async fn a_token_whose_instance_is_gone_says_so() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
     let launched = provider.launch(&with_token("vm-1")).await.expect("accepted");
     provider.terminate(&launched.id).await.expect("accepted");
-    stage.cloud.admin().advance(std::time::Duration::from_mins(1)).expect("it can be");
+    fixture.cloud.admin().advance(std::time::Duration::from_mins(1)).expect("it can be");
     let error = provider.launch(&with_token("vm-1")).await.expect_err("the token is used up");
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(error.code(), Some("InvalidatedRetryToken"));
     let mut next = spec("vm-1");
     next.token = LaunchToken::new("c1:vm-1:2").ok();
     provider.launch(&next).await.expect("a new generation");
-    assert_eq!(stage.live_named("vm-1"), 1);
+    assert_eq!(fixture.live_named("vm-1"), 1);
 }
 
 /// An instance that runs.
-async fn running(stage: &SimStage, provider: &Oci) -> InstanceId {
+async fn running(fixture: &SimStage, provider: &Oci) -> InstanceId {
     let id = provider.launch(&spec("vm-1")).await.expect("accepted").id;
     let ids = std::slice::from_ref(&id);
-    provider.wait_running(&InstanceFilter::default(), ids, stage.poll()).await;
+    provider.wait_running(&InstanceFilter::default(), ids, fixture.poll()).await;
     id
 }
 
 #[tokio::test]
 async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
-    let id = running(&stage, &provider).await;
-    let admin = stage.cloud.admin();
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
+    let id = running(&fixture, &provider).await;
+    let admin = fixture.cloud.admin();
     admin.add_fault(Rule::once("InstanceAction", Fault::DropAfter)).expect("it can happen");
     // Longer than a reboot takes, so that a second one would not be refused.
     admin
         .add_fault(Rule::once("InstanceAction", Fault::Delay { millis: 1500 }))
         .expect("it can happen");
     provider.reboot(&id, Reboot::Soft).await.expect("found by its token");
-    provider.wait_back(std::slice::from_ref(&id), None, stage.poll()).await;
+    provider.wait_back(std::slice::from_ref(&id), None, fixture.poll()).await;
     admin.advance(Duration::from_mins(10)).expect("it can be");
     assert_eq!(admin.counts()["InstanceAction"], 2, "sent again");
     assert_eq!(admin.boots(id.as_str()), Some(2));
@@ -110,17 +110,17 @@ async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
 
 #[tokio::test]
 async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
-    let id = running(&stage, &provider).await;
-    let admin = stage.cloud.admin();
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
+    let id = running(&fixture, &provider).await;
+    let admin = fixture.cloud.admin();
     admin.add_fault(Rule::once("UpdateInstance", Fault::DropAfter)).expect("it can happen");
     admin
         .add_fault(Rule::once("UpdateInstance", Fault::Delay { millis: 1500 }))
         .expect("it can happen");
-    let image = stage.other_image();
+    let image = fixture.other_image();
     provider.rebuild(&id, &image).await.expect("found by its token");
-    provider.wait_back(std::slice::from_ref(&id), Some(&image), stage.poll()).await;
+    provider.wait_back(std::slice::from_ref(&id), Some(&image), fixture.poll()).await;
     admin.advance(Duration::from_mins(10)).expect("it can be");
     assert_eq!(admin.counts()["UpdateInstance"], 2, "sent again");
     assert_eq!(admin.boots(id.as_str()), Some(2));
@@ -128,17 +128,17 @@ async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
 
 #[tokio::test]
 async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
-    let id = running(&stage, &provider).await;
-    stage
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
+    let id = running(&fixture, &provider).await;
+    fixture
         .cloud
         .admin()
         .add_fault(Rule::once("CreateImage", Fault::DropAfter))
         .expect("it can happen");
     let name = ImageName::new("golden");
     let made = provider.snapshot(&id, &name).await.expect("found by its token");
-    assert_eq!(stage.cloud.admin().counts()["CreateImage"], 2, "sent again");
+    assert_eq!(fixture.cloud.admin().counts()["CreateImage"], 2, "sent again");
     let filter = ImageFilter { name: Some(name), ..ImageFilter::default() };
     let found = provider.images(&filter).await.expect("a list");
     let ids: Vec<_> = found.iter().map(|image| &image.id).collect();
@@ -149,12 +149,12 @@ async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
 #[tokio::test]
 async fn a_launch_of_another_process_that_failed_later_was_taken_for_removed() {
     // The clock stands: it fails when we say so.
-    let stage = SimStage::start(Settings { speed: 0.0, ..Settings::default() }).await;
+    let fixture = SimStage::start(Settings { speed: 0.0, ..Settings::default() }).await;
     let (first, second, third) =
-        (stage.provider().await, stage.provider().await, stage.provider().await);
+        (fixture.provider().await, fixture.provider().await, fixture.provider().await);
     let message = "Out of host capacity.".to_owned();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
-    let admin = stage.cloud.admin();
+    let admin = fixture.cloud.admin();
     admin.add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
     let id = first.launch(&spec("vm-1")).await.expect("accepted").id;
     let listed = async |provider: &Oci| {
@@ -177,15 +177,15 @@ async fn a_launch_of_another_process_that_failed_later_was_taken_for_removed() {
 
 #[tokio::test]
 async fn an_instance_that_another_process_removed_has_not_failed() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let (first, second) = (stage.provider().await, stage.provider().await);
+    let fixture = SimStage::start(Settings::quick()).await;
+    let (first, second) = (fixture.provider().await, fixture.provider().await);
     let id = first.launch(&spec("vm-1")).await.expect("accepted").id;
     assert!(!second.get(&id).await.expect("shown").state.is_lost(), "it comes");
     first.terminate(&id).await.expect("accepted");
-    stage.cloud.admin().advance(Duration::from_mins(1)).expect("it can be");
+    fixture.cloud.admin().advance(Duration::from_mins(1)).expect("it can be");
     for _look in 0..3 {
         let shown = second.get(&id).await.expect("shown for a while");
         assert!(shown.state.is_lost() && shown.fault.is_none(), "{shown:?}");
     }
-    assert_eq!(stage.cloud.admin().counts()["ListWorkRequests"], 1, "asked for once");
+    assert_eq!(fixture.cloud.admin().counts()["ListWorkRequests"], 1, "asked for once");
 }

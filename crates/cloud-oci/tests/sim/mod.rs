@@ -1,8 +1,8 @@
 //! The provider against a loopback cloud, over real HTTP.
 
 mod conformance;
+mod fixture;
 mod lost;
 mod principal;
 mod restart;
-mod stage;
 mod surprises;

@@ -1,6 +1,6 @@
 //! Instance principals: the exchange, its end, and its rejection in the middle of a run.
 
-use crate::sim::stage::{SimStage, http, pacer};
+use crate::sim::fixture::{SimStage, http, pacer};
 use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
 use cloud_oci::{Clock, Config, Credentials, Oci};
 use cloud_sim::{Fault, Rule, Settings};
@@ -8,24 +8,24 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 /// The machine that we run on is the loopback cloud's own.
-fn config(stage: &SimStage) -> Config {
-    let base = format!("{}/opc/v2", stage.cloud.endpoint());
+fn config(fixture: &SimStage) -> Config {
+    let base = format!("{}/opc/v2", fixture.cloud.endpoint());
     Config {
         credentials: Credentials::InstancePrincipal { metadata: base.parse().expect("a URL") },
         region: None,
         tenancy: None,
-        endpoint: Some(stage.cloud.endpoint().parse().expect("a URL")),
+        endpoint: Some(fixture.cloud.endpoint().parse().expect("a URL")),
         roots: None,
     }
 }
 
-async fn provider(stage: &SimStage) -> Oci {
-    stage.provider_of(config(stage), stage.site()).await
+async fn provider(fixture: &SimStage) -> Oci {
+    fixture.provider_of(config(fixture), fixture.site()).await
 }
 
 /// The keys that the listings so far were signed with.
-fn key_ids(stage: &SimStage) -> Vec<String> {
-    let requests = stage.cloud.admin().requests();
+fn key_ids(fixture: &SimStage) -> Vec<String> {
+    let requests = fixture.cloud.admin().requests();
     let listings = requests.iter().filter(|request| request.operation == "ListInstances");
     let authorization = |request: &cloud_sim::Recorded| {
         let headers = request.headers.iter();
@@ -42,8 +42,8 @@ async fn list(provider: &Oci) {
 
 #[tokio::test]
 async fn one_exchange_serves_many_requests() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = provider(&stage).await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = provider(&fixture).await;
     let filter = InstanceFilter::default();
     let (a, b, c) =
         tokio::join!(provider.list(&filter), provider.list(&filter), provider.list(&filter));
@@ -51,7 +51,7 @@ async fn one_exchange_serves_many_requests() {
         result.expect("we are known");
     }
     list(&provider).await;
-    let keys = key_ids(&stage);
+    let keys = key_ids(&fixture);
     assert!(keys.iter().all(|key| key.starts_with("ST$")), "{keys:?}");
     assert_eq!((keys.len(), keys.iter().collect::<BTreeSet<_>>().len()), (4, 1));
     assert!(!provider.limits().await.expect("the tenancy is the certificate's").is_empty());
@@ -61,17 +61,17 @@ async fn one_exchange_serves_many_requests() {
 async fn a_token_that_was_given_out_near_its_end_is_used_once() {
     let mut settings = Settings::quick();
     settings.session_seconds = 30;
-    let stage = SimStage::start(settings).await;
-    let provider = provider(&stage).await;
+    let fixture = SimStage::start(settings).await;
+    let provider = provider(&fixture).await;
     list(&provider).await;
     list(&provider).await;
-    let keys = key_ids(&stage);
+    let keys = key_ids(&fixture);
     assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 2, "less than a minute is too little");
 }
 
 /// The public halves of the keys that tokens were asked for.
-fn public_keys(stage: &SimStage) -> Vec<String> {
-    let requests = stage.cloud.admin().requests();
+fn public_keys(fixture: &SimStage) -> Vec<String> {
+    let requests = fixture.cloud.admin().requests();
     let exchanges = requests.iter().filter(|request| request.operation == "X509");
     let key = |body: &str| {
         let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
@@ -91,15 +91,15 @@ async fn pass(time: Duration) {
 async fn a_token_is_used_until_a_minute_before_its_end_and_renewed_with_a_new_key() {
     let mut settings = Settings::quick();
     settings.session_seconds = 3600;
-    let stage = SimStage::start(settings).await;
-    let provider = provider(&stage).await;
+    let fixture = SimStage::start(settings).await;
+    let provider = provider(&fixture).await;
     list(&provider).await;
     pass(Duration::from_mins(50)).await;
     list(&provider).await;
-    assert_eq!(public_keys(&stage).len(), 1, "ten minutes are left");
+    assert_eq!(public_keys(&fixture).len(), 1, "ten minutes are left");
     pass(Duration::from_secs(9 * 60 + 1)).await;
     list(&provider).await;
-    let (keys, tokens) = (public_keys(&stage), key_ids(&stage));
+    let (keys, tokens) = (public_keys(&fixture), key_ids(&fixture));
     assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), 2, "{keys:?}");
     assert_eq!(tokens.len(), 3);
     assert_eq!(tokens.iter().collect::<BTreeSet<_>>().len(), 2, "{tokens:?}");
@@ -107,12 +107,12 @@ async fn a_token_is_used_until_a_minute_before_its_end_and_renewed_with_a_new_ke
 
 #[tokio::test]
 async fn a_token_that_is_rejected_in_the_middle_of_a_run_is_renewed_once() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = provider(&stage).await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = provider(&fixture).await;
     list(&provider).await;
-    stage.cloud.admin().end_sessions();
+    fixture.cloud.admin().end_sessions();
     list(&provider).await;
-    let keys = key_ids(&stage);
+    let keys = key_ids(&fixture);
     assert_eq!(
         (keys.len(), keys.iter().collect::<BTreeSet<_>>().len()),
         (3, 2),
@@ -122,26 +122,26 @@ async fn a_token_that_is_rejected_in_the_middle_of_a_run_is_renewed_once() {
 
 #[tokio::test]
 async fn a_cloud_that_never_knows_us_is_asked_twice_and_no_more() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = provider(&stage).await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = provider(&fixture).await;
     let refuse = Fault::answer(401, "NotAuthenticated", "who are you?");
-    stage.cloud.admin().add_fault(Rule::always("ListInstances", refuse)).expect("it can happen");
+    fixture.cloud.admin().add_fault(Rule::always("ListInstances", refuse)).expect("it can happen");
     let error = provider.list(&InstanceFilter::default()).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Unauthenticated);
-    assert_eq!(stage.cloud.admin().counts()["ListInstances"], 2);
+    assert_eq!(fixture.cloud.admin().counts()["ListInstances"], 2);
 }
 
 #[tokio::test]
 async fn clocks_that_are_apart_are_named() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     let clock = Clock::new(|| SystemTime::now() - Duration::from_mins(20));
-    let late = Oci::connect(stage.config(), stage.site(), http(), pacer(), clock).await;
+    let late = Oci::connect(fixture.config(), fixture.site(), http(), pacer(), clock).await;
     let error = late.expect("a provider").list(&InstanceFilter::default()).await;
     let error = error.expect_err("too late").to_string();
     assert!(error.contains("the cloud's clock says "), "{error}");
     assert!(error.contains("apart, set the clock of this machine"), "{error}");
     let clock = Clock::new(|| SystemTime::now() - Duration::from_mins(20));
-    let late = Oci::connect(config(&stage), stage.site(), http(), pacer(), clock).await;
+    let late = Oci::connect(config(&fixture), fixture.site(), http(), pacer(), clock).await;
     let error = late.expect("a provider").list(&InstanceFilter::default()).await;
     let error = error.expect_err("too late");
     assert_eq!(error.kind(), ErrorKind::Unauthenticated);
@@ -152,25 +152,25 @@ async fn clocks_that_are_apart_are_named() {
 #[tokio::test]
 async fn a_region_newer_than_our_table_is_asked_for_with_its_realm() {
     let (region, region_key) = ("us-atlantis-1".to_owned(), "atl".to_owned());
-    let stage = SimStage::start(Settings { region, region_key, ..Settings::quick() }).await;
-    list(&provider(&stage).await).await;
-    let asked = stage.cloud.admin().requests();
+    let fixture = SimStage::start(Settings { region, region_key, ..Settings::quick() }).await;
+    list(&provider(&fixture).await).await;
+    let asked = fixture.cloud.admin().requests();
     let asked: Vec<&str> = asked.iter().map(|request| request.target.as_str()).collect();
     assert!(asked.contains(&"/opc/v2/instance/regionInfo"), "{asked:?}");
 }
 
 #[tokio::test]
 async fn a_machine_that_is_no_instance_was_not_told_so() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     // A port that is held, so that nobody else can have it, and on which nobody listens.
     let held = tokio::net::TcpSocket::new_v4().expect("a socket");
     held.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let base = format!("http://{}/opc/v2", held.local_addr().expect("an address"));
     let metadata = base.parse().expect("a URL");
     let config =
-        Config { credentials: Credentials::InstancePrincipal { metadata }, ..config(&stage) };
+        Config { credentials: Credentials::InstancePrincipal { metadata }, ..config(&fixture) };
     let clock = Clock::new(SystemTime::now);
-    let error = Oci::connect(config, stage.site(), http(), pacer(), clock).await;
+    let error = Oci::connect(config, fixture.site(), http(), pacer(), clock).await;
     let error = error.expect_err("nobody there");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(
@@ -183,14 +183,14 @@ async fn a_machine_that_is_no_instance_was_not_told_so() {
 
 #[tokio::test]
 async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     for path in ["instance/region", "identity/cert.pem", "identity/key.pem"] {
         let missing = Fault::answer(404, "", "not found");
         let rule = Rule { containing: Some(path.to_owned()), ..Rule::once("Metadata", missing) };
-        stage.cloud.admin().add_fault(rule).expect("it can happen");
+        fixture.cloud.admin().add_fault(rule).expect("it can happen");
     }
-    list(&provider(&stage).await).await;
-    let asked = stage.cloud.admin().requests();
+    list(&provider(&fixture).await).await;
+    let asked = fixture.cloud.admin().requests();
     let missed = asked.iter().filter(|request| request.status == Some(404));
     assert_eq!(missed.count(), 3);
 }
@@ -198,9 +198,9 @@ async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
 /// Certificate and key are two reads, between which there may be new ones.
 #[tokio::test]
 async fn a_certificate_that_changed_while_it_was_read_ended_the_run() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     let refuse = Fault::answer(401, "NotAuthenticated", "not the key of the certificate");
-    stage.cloud.admin().add_fault(Rule::once("X509", refuse)).expect("it can happen");
-    list(&provider(&stage).await).await;
-    assert_eq!(public_keys(&stage).len(), 2, "asked again with what was read again");
+    fixture.cloud.admin().add_fault(Rule::once("X509", refuse)).expect("it can happen");
+    list(&provider(&fixture).await).await;
+    assert_eq!(public_keys(&fixture).len(), 2, "asked again with what was read again");
 }

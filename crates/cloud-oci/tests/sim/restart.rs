@@ -1,8 +1,8 @@
 //! A launch by one process that is killed, and the same launch by another.
 
-use crate::sim::stage::{SimStage, http, pacer, spec};
+use crate::sim::fixture::{SimStage, http, pacer, spec};
 use cloud_core::{LaunchToken, Provider as _, SubnetId};
-use cloud_oci::{Clock, Config, Oci, Site, Sources, Wish};
+use cloud_oci::{Clock, Config, Oci, Overrides, Site, Sources};
 use cloud_sim::{Fault, Rule, Settings};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ const ENDPOINT: &str = "CLOUD_OCI_TEST_ENDPOINT";
 const CONFIG: &str = "CLOUD_OCI_TEST_CONFIG";
 
 /// This very program as another process, which launches.
-fn launching(stage: &SimStage, config: &Path) -> Child {
+fn launching(fixture: &SimStage, config: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", "sim::restart::launches", "--ignored", "--nocapture"])
-        .env(ENDPOINT, stage.cloud.endpoint())
+        .env(ENDPOINT, fixture.cloud.endpoint())
         .env(CONFIG, config)
         .stdout(Stdio::piped())
         .spawn()
@@ -33,8 +33,9 @@ async fn launches() {
         return;
     };
     let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
-    let wish = Wish { file: Some(file.into()), endpoint: Some(endpoint), ..Wish::default() };
-    let config = Config::load(&sources, &wish).expect("good");
+    let overrides =
+        Overrides { file: Some(file.into()), endpoint: Some(endpoint), ..Overrides::default() };
+    let config = Config::load(&sources, &overrides).expect("good");
     let settings = Settings::default();
     let mut site = Site::new(settings.compartments.first().expect("one").clone());
     site.subnet = settings.subnets.first().map(|subnet| SubnetId::new(subnet.id.clone()));
@@ -47,16 +48,16 @@ async fn launches() {
 
 #[tokio::test]
 async fn a_process_that_is_killed_after_its_launch_was_accepted_leaves_one_instance_to_the_next() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     let directory = tempfile::tempdir().expect("a directory");
-    stage.cloud.credentials().write_config(directory.path()).expect("written");
+    fixture.cloud.credentials().write_config(directory.path()).expect("written");
     let config = directory.path().join("config");
     // Carried out at once, and answered long after the process is gone.
     let late = Fault::Delay { millis: 600_000 };
-    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", late)).expect("it can happen");
-    let mut first = launching(&stage, &config);
+    fixture.cloud.admin().add_fault(Rule::once("LaunchInstance", late)).expect("it can happen");
+    let mut first = launching(&fixture, &config);
     let deadline = Instant::now() + Duration::from_mins(1);
-    while stage.live_named("vm-1") == 0 {
+    while fixture.live_named("vm-1") == 0 {
         assert!(Instant::now() < deadline, "nothing was launched");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -64,11 +65,11 @@ async fn a_process_that_is_killed_after_its_launch_was_accepted_leaves_one_insta
     let ended = first.wait().expect("it ends");
     assert!(!ended.success(), "it was killed before it had an answer");
 
-    let second = launching(&stage, &config).wait_with_output().expect("it ends");
+    let second = launching(&fixture, &config).wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&second.stdout).into_owned();
     assert!(second.status.success(), "{said}");
-    assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 2, "each has asked once");
-    assert_eq!(stage.live_named("vm-1"), 1);
-    let id = &stage.cloud.admin().instances()[0].id;
+    assert_eq!(fixture.cloud.admin().counts()["LaunchInstance"], 2, "each has asked once");
+    assert_eq!(fixture.live_named("vm-1"), 1);
+    let id = &fixture.cloud.admin().instances()[0].id;
     assert!(said.contains(&format!("launched {id}")), "{said}");
 }

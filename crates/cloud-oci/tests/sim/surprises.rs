@@ -1,7 +1,7 @@
 //! What OCI does that one would not expect.
 
-use crate::sim::stage::{SimStage, http, pacer, spec};
-use cloud_core::conformance::Stage as _;
+use crate::sim::fixture::{SimStage, http, pacer, spec};
+use cloud_core::conformance::Fixture as _;
 use cloud_core::{
     ErrorKind, InstanceFilter, InstanceId, InstanceState, Provider as _, ProviderExt as _, Secret,
     Tags, Zone,
@@ -13,99 +13,99 @@ use std::time::{Duration, SystemTime};
 
 #[tokio::test]
 async fn a_wrong_key_is_not_authenticated_and_is_not_tried_again() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let mut config = stage.config();
-    let user = stage.cloud.credentials();
+    let fixture = SimStage::start(Settings::quick()).await;
+    let mut config = fixture.config();
+    let user = fixture.cloud.credentials();
     let key_id = format!("{}/{}/{}", user.tenancy, user.user, user.fingerprint);
     let key = Arc::new(PrivateKey::generate().expect("a key"));
     config.credentials = Credentials::Key { key_id: Secret::new(key_id), key };
-    let provider = stage.provider_of(config, stage.site()).await;
+    let provider = fixture.provider_of(config, fixture.site()).await;
     let error = provider.list(&InstanceFilter::default()).await.expect_err("not our key");
     assert_eq!(error.kind(), ErrorKind::Unauthenticated);
-    assert_eq!(stage.cloud.admin().counts().values().sum::<u64>(), 1);
+    assert_eq!(fixture.cloud.admin().counts().values().sum::<u64>(), 1);
 }
 
 #[tokio::test]
 async fn out_of_host_capacity_is_not_asked_for_again() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
-    stage
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
+    fixture
         .cloud
         .admin()
         .add_fault(Rule::always("LaunchInstance", Fault::out_of_capacity()))
         .expect("it can happen");
     let error = provider.launch(&spec("vm-1")).await.expect_err("there is none");
     assert_eq!(error.kind(), ErrorKind::Capacity);
-    assert_eq!(stage.cloud.admin().counts()["LaunchInstance"], 1);
+    assert_eq!(fixture.cloud.admin().counts()["LaunchInstance"], 1);
     assert!(error.request_id().is_some(), "{error}");
 }
 
 #[tokio::test]
 async fn addresses_of_many_are_those_that_they_have() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let mut site = stage.site();
+    let fixture = SimStage::start(Settings::quick()).await;
+    let mut site = fixture.site();
     site.page_size = 1000;
-    let provider = stage.provider_of(stage.config(), site).await;
+    let provider = fixture.provider_of(fixture.config(), site).await;
     let mut ids = Vec::new();
     for n in 0..20 {
         ids.push(provider.launch(&spec(&format!("vm-{n}"))).await.expect("accepted").id);
     }
     let filter = InstanceFilter::default();
-    let waited = provider.wait_running(&filter, &ids, stage.poll()).await;
+    let waited = provider.wait_running(&filter, &ids, fixture.poll()).await;
     assert!(waited.last_error.is_none(), "{:?}", waited.last_error);
-    stage.cloud.admin().clear_requests();
+    fixture.cloud.admin().clear_requests();
     let addresses = provider.addresses(&ids).await.expect("addresses");
-    let has = |id: &InstanceId| stage.cloud.admin().address(id.as_str()).expect("an address");
+    let has = |id: &InstanceId| fixture.cloud.admin().address(id.as_str()).expect("an address");
     for id in &ids {
         assert_eq!(addresses[id], std::net::IpAddr::from(has(id)));
     }
-    assert_eq!(stage.cloud.admin().counts().values().sum::<u64>(), 2);
+    assert_eq!(fixture.cloud.admin().counts().values().sum::<u64>(), 2);
 }
 
 #[tokio::test]
 async fn a_host_name_is_taken_only_once_in_a_subnet() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let mut site = stage.site();
+    let fixture = SimStage::start(Settings::quick()).await;
+    let mut site = fixture.site();
     site.hostname = true;
-    let provider = stage.provider_of(stage.config(), site).await;
+    let provider = fixture.provider_of(fixture.config(), site).await;
     provider.launch(&spec("vm-1")).await.expect("accepted");
     let second = provider.launch(&spec("vm-1")).await.expect("accepted").id;
-    stage.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
+    fixture.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
     let second = provider.get(&second).await.expect("shown for a while");
     assert!(second.state.is_lost(), "{second:?}");
     let fault = second.fault.expect("the name is taken");
     assert_eq!(fault.kind, ErrorKind::Conflict, "{fault:?}");
     let error = provider.launch(&spec("vm_1")).await.expect_err("no host name");
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert_eq!(stage.live_named("vm_1"), 0);
+    assert_eq!(fixture.live_named("vm_1"), 0);
 }
 
 #[tokio::test]
 async fn bare_metal_cannot_be_rebuilt_in_place() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
     let mut metal = spec("bm-1");
     metal.shape = cloud_core::ShapeName::new("BM.HPC2.36");
     metal.flex = None;
     let launched = provider.launch(&metal).await.expect("accepted");
     let ids = [launched.id.clone()];
-    provider.wait_running(&InstanceFilter::default(), &ids, stage.poll()).await;
+    provider.wait_running(&InstanceFilter::default(), &ids, fixture.poll()).await;
     let table = [
         ("InvalidParameter", "boot volume replacement needs a VM", ErrorKind::Unsupported),
         ("RelatedResourceNotAuthorizedOrNotFound", "no such image", ErrorKind::Invalid),
     ];
     for (code, message, expected) in table {
         let refuse = Rule::once("UpdateInstance", Fault::answer(400, code, message));
-        stage.cloud.admin().add_fault(refuse).expect("it can happen");
-        let error = provider.rebuild(&launched.id, &stage.other_image()).await;
+        fixture.cloud.admin().add_fault(refuse).expect("it can happen");
+        let error = provider.rebuild(&launched.id, &fixture.other_image()).await;
         assert_eq!(error.expect_err("metal").kind(), expected, "{code}");
     }
 }
 
 #[tokio::test]
 async fn subnets_zones_limits_and_capacity_can_be_asked_for() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
     let zones = provider.zones().await.expect("a list");
     assert_eq!(zones.len(), 3);
     assert_eq!(provider.fault_domains(&zones[0]).await.expect("a list").len(), 3);
@@ -125,22 +125,22 @@ async fn subnets_zones_limits_and_capacity_can_be_asked_for() {
 
 #[tokio::test]
 async fn nothing_is_sent_before_it_is_asked_for() {
-    let stage = SimStage::start(Settings::quick()).await;
+    let fixture = SimStage::start(Settings::quick()).await;
     let clock = Clock::new(SystemTime::now);
-    let provider = Oci::connect(stage.config(), stage.site(), http(), pacer(), clock).await;
+    let provider = Oci::connect(fixture.config(), fixture.site(), http(), pacer(), clock).await;
     assert!(provider.is_ok());
-    assert_eq!(stage.cloud.admin().counts().values().sum::<u64>(), 0);
+    assert_eq!(fixture.cloud.admin().counts().values().sum::<u64>(), 0);
 }
 
 #[tokio::test]
 async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
     let message = "Out of host capacity.".to_owned();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
-    stage.cloud.admin().add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
+    fixture.cloud.admin().add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
     let id = provider.launch(&spec("vm-1")).await.expect("accepted").id;
-    stage.cloud.admin().advance(std::time::Duration::from_mins(5)).expect("it can be");
+    fixture.cloud.admin().advance(std::time::Duration::from_mins(5)).expect("it can be");
     provider.terminate(&id).await.expect("it is gone already");
     let fault = provider.get(&id).await.expect("shown for a while").fault;
     assert_eq!(fault.map(|fault| fault.kind), Some(ErrorKind::Capacity));
@@ -149,15 +149,15 @@ async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
 /// A thousand launches that fail together kept the look at all others waiting for as many answers.
 #[tokio::test]
 async fn a_look_asked_why_of_every_launch_that_failed() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let provider = stage.provider().await;
+    let fixture = SimStage::start(Settings::quick()).await;
+    let provider = fixture.provider().await;
     let message = "Out of host capacity.".to_owned();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
-    stage.cloud.admin().add_fault(Rule::always("LaunchInstance", fail)).expect("it can happen");
+    fixture.cloud.admin().add_fault(Rule::always("LaunchInstance", fail)).expect("it can happen");
     for number in 0..60 {
         provider.launch(&spec(&format!("vm-{number}"))).await.expect("accepted");
     }
-    stage.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
+    fixture.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
     for (known, coming) in [(50, 10), (60, 0)] {
         let all = provider.list(&InstanceFilter::default()).await.expect("a listing");
         let is_capacity = |fault: &cloud_core::Fault| fault.kind == ErrorKind::Capacity;
@@ -170,12 +170,12 @@ async fn a_look_asked_why_of_every_launch_that_failed() {
 /// Others are up, and wait for Slurm to be told.
 #[tokio::test]
 async fn a_look_waited_for_the_reasons_of_the_lost_as_long_as_they_took() {
-    let stage = SimStage::start(Settings::quick()).await;
-    let mut site = stage.site();
+    let fixture = SimStage::start(Settings::quick()).await;
+    let mut site = fixture.site();
     site.longest_explanation = Duration::from_secs(1);
-    let hasty = stage.provider_of(stage.config(), site).await;
+    let hasty = fixture.provider_of(fixture.config(), site).await;
     let well = hasty.launch(&spec("vm-1")).await.expect("accepted").id;
-    let admin = stage.cloud.admin();
+    let admin = fixture.cloud.admin();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message: "no".to_owned() };
     admin.add_fault(Rule::once("LaunchInstance", fail)).expect("it can happen");
     let lost = hasty.launch(&spec("vm-2")).await.expect("accepted").id;
@@ -205,22 +205,22 @@ async fn a_look_waited_for_the_reasons_of_the_lost_as_long_as_they_took() {
 #[tokio::test]
 async fn a_look_asked_at_once_why_all_launches_of_others_failed() {
     let frozen = Settings { speed: 0.0, ..Settings::quick() };
-    let stage = SimStage::start(frozen).await;
-    let (ours, other) = (stage.provider().await, stage.provider().await);
+    let fixture = SimStage::start(frozen).await;
+    let (ours, other) = (fixture.provider().await, fixture.provider().await);
     let message = "Out of host capacity.".to_owned();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
-    stage.cloud.admin().add_fault(Rule::always("LaunchInstance", fail)).expect("it can happen");
+    fixture.cloud.admin().add_fault(Rule::always("LaunchInstance", fail)).expect("it can happen");
     for number in 0..40 {
         other.launch(&spec(&format!("vm-{number}"))).await.expect("accepted");
     }
     let look = async || ours.list(&InstanceFilter::default()).await.expect("a listing");
     look().await;
-    stage.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
+    fixture.cloud.admin().advance(Duration::from_mins(5)).expect("it can be");
     for (known, coming) in [(16, 24), (32, 8), (40, 0)] {
         let all = look().await;
         let told = all.iter().filter(|it| it.fault.is_some()).count();
         let pending = all.iter().filter(|it| it.state == InstanceState::Pending).count();
         assert_eq!((told, pending), (known, coming), "the rest is for the next look");
     }
-    assert_eq!(stage.cloud.admin().counts().get("ListWorkRequests").copied(), Some(40));
+    assert_eq!(fixture.cloud.admin().counts().get("ListWorkRequests").copied(), Some(40));
 }

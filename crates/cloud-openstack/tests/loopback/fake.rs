@@ -39,16 +39,18 @@ pub(crate) struct Fake {
 impl Fake {
     pub(crate) async fn new(
         newest: &'static str,
-        answers: impl Fn(&Asked) -> (u16, String) + Send + Sync + 'static,
+        responses: impl Fn(&Asked) -> (u16, String) + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let (answers, seen): (Arc<Answers>, _) = (Arc::new(answers), Arc::clone(&asked));
+        let (responses, seen): (Arc<Answers>, _) = (Arc::new(responses), Arc::clone(&asked));
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                let (answers, seen) = (Arc::clone(&answers), Arc::clone(&seen));
-                tokio::spawn(async move { serve(socket, address, newest, &*answers, &seen).await });
+                let (responses, seen) = (Arc::clone(&responses), Arc::clone(&seen));
+                tokio::spawn(
+                    async move { serve(socket, address, newest, &*responses, &seen).await },
+                );
             }
         });
         Self { address, asked }
@@ -92,7 +94,7 @@ async fn serve(
     mut socket: TcpStream,
     address: SocketAddr,
     newest: &str,
-    answers: &Answers,
+    responses: &Answers,
     seen: &Mutex<Vec<Asked>>,
 ) {
     let Some(asked) = read(&mut socket).await else {
@@ -100,7 +102,7 @@ async fn serve(
     };
     let (status, body) = match asked.line.as_str() {
         "GET /compute/v2.1/" => (200, json!({"version": {"version": newest}}).to_string()),
-        _ => answers(&asked),
+        _ => responses(&asked),
     };
     let (status, body) = match (asked.line.as_str(), status) {
         ("POST /identity/v3/auth/tokens", 404) => {
@@ -112,11 +114,11 @@ async fn serve(
     if status == SILENCE {
         return std::future::pending().await;
     }
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 {status} X\r\nX-Subject-Token: t1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let _ = socket.write_all(answer.as_bytes()).await;
+    let _ = socket.write_all(response.as_bytes()).await;
 }
 
 async fn read(socket: &mut TcpStream) -> Option<Asked> {

@@ -2,7 +2,7 @@
 
 use crate::loopback::fake::{Fake, NETWORK, PORT, SILENCE, id, nothing, with_networks};
 use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
-use cloud_openstack::{Nic, OwnName};
+use cloud_openstack::{InstanceResource, Nic};
 use std::time::Duration;
 use tokio::time::{Instant, pause, timeout};
 
@@ -84,10 +84,11 @@ async fn each_name_was_asked_of_a_neutron_that_does_not_answer() {
     let provider = fake.provider(&["alpha", "beta", "gamma"].map(Nic::network)).await;
     pause();
     let begun = Instant::now();
-    let mentions = provider.mentions(&[OwnName::Network("delta".to_owned())]).await;
+    let resources =
+        provider.check_launch_resources(&[InstanceResource::Network("delta".to_owned())]).await;
     assert!(begun.elapsed() < Duration::from_secs(100), "{:?}", begun.elapsed());
     assert_eq!(fake.asked("GET /network/").len(), 1);
-    let told = mentions.iter().map(|it| it.found.as_ref().expect_err("no answer").to_string());
+    let told = resources.iter().map(|it| it.found.as_ref().expect_err("no answer").to_string());
     for (told, name) in told.zip(["alpha", "beta", "gamma", "delta"]) {
         assert!(told.contains(&format!("network {name}: ")), "{told}");
     }

@@ -211,9 +211,9 @@ impl Caller {
         );
         let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
         socket.write_all(request.as_bytes()).await.expect("a request");
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).await.expect("an answer");
-        let (head, text) = answer.split_once("\r\n\r\n").expect("a head");
+        let mut response = String::new();
+        socket.read_to_string(&mut response).await.expect("an answer");
+        let (head, text) = response.split_once("\r\n\r\n").expect("a head");
         (head.to_owned(), text.to_owned())
     }
 }

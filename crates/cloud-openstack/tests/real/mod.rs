@@ -5,18 +5,18 @@
 
 mod addresses;
 mod cloud;
-mod marked;
-mod mentions;
+mod fixture;
+mod launch_resources;
+mod legacy_tag;
 mod proxy;
 mod scenarios;
-mod stage;
 
 use cloud::{Caller, Cloud, connect, settings, through};
 use cloud_core::conformance::{CASES, Verdict};
 use cloud_openstack::OpenStack;
+use fixture::{PAGE, RealFixture};
 use proxy::Proxy;
-use scenarios::Scene;
-use stage::{PAGE, RealStage};
+use scenarios::Harness;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ macro_rules! scenarios {
             let world = Arc::clone(&$world);
             // A task of its own, so that a panic ends it and not us.
             let task = tokio::spawn(async move {
-                scenarios::$scenario(&world.scene() $(, $argument)?).await;
+                scenarios::$scenario(&world.harness() $(, $argument)?).await;
             });
             let verdict = if task.await.is_ok() {
                 "passed"
@@ -94,7 +94,7 @@ async fn a_real_openstack_conforms_and_is_dealt_with_and_takes_batches() {
 /// The suite for all clouds, with pages so short that listings have several; returns what failed.
 async fn conformance(world: &World) -> Vec<String> {
     let World { cloud, proxy, admin, .. } = world;
-    let stage = RealStage { cloud, proxy, admin, no_room: AtomicBool::new(false) };
+    let fixture = RealFixture { cloud, proxy, admin, no_room: AtomicBool::new(false) };
     let mut settings = settings();
     settings.page = PAGE;
     let entry = through(proxy, cloud.entry("app"));
@@ -102,7 +102,7 @@ async fn conformance(world: &World) -> Vec<String> {
     let mut failed = Vec::new();
     for case in CASES {
         let begin = Instant::now();
-        let verdict = case.run(&provider, &stage).await;
+        let verdict = case.run(&provider, &fixture).await;
         println!("{} in {:.1} s: {verdict:?}", case.name, begin.elapsed().as_secs_f32());
         let why = match (verdict, NOT_HERE.contains(&case.name)) {
             (Verdict::Passed, false) | (Verdict::Skipped(_), true) => continue,
@@ -132,9 +132,9 @@ impl World {
         Self { cloud, proxy, admin, provider }
     }
 
-    fn scene(&self) -> Scene<'_> {
+    fn harness(&self) -> Harness<'_> {
         let Self { cloud, proxy, admin, provider } = self;
-        Scene { cloud, proxy, admin, provider }
+        Harness { cloud, proxy, admin, provider }
     }
 }
 

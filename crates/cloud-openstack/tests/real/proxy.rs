@@ -17,17 +17,17 @@ pub(crate) struct Seen {
 
 /// What to do to the next request that begins with a text such as `POST /v2.1/servers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum Fault {
     /// Refuse it.
     Throttle,
     /// Pass it on, and hang up instead of answering.
-    LoseAnswer,
+    LoseResponse,
 }
 
 #[derive(Default)]
 struct State {
     seen: Vec<Seen>,
-    trouble: Option<(String, Trouble)>,
+    fault: Option<(String, Fault)>,
     token: Option<String>,
 }
 
@@ -61,13 +61,13 @@ impl Proxy {
         format!("http://127.0.0.1:{}{path}", self.ports[service])
     }
 
-    /// The next request that begins like this gets into trouble.
-    pub(crate) fn trouble(&self, beginning: &str, trouble: Trouble) {
-        self.with(|state| state.trouble = Some((beginning.to_owned(), trouble)));
+    /// The next request that begins like this fails like this.
+    pub(crate) fn inject(&self, beginning: &str, fault: Fault) {
+        self.with(|state| state.fault = Some((beginning.to_owned(), fault)));
     }
 
-    pub(crate) fn calm(&self) {
-        self.with(|state| state.trouble = None);
+    pub(crate) fn clear_faults(&self) {
+        self.with(|state| state.fault = None);
     }
 
     /// Everything since the last time.
@@ -97,7 +97,7 @@ async fn pass(
     };
     let mut words = head.split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let trouble = note(state, &head, &format!("{method} {path}"));
+    let fault = note(state, &head, &format!("{method} {path}"));
     let record = |status| {
         let seen = Seen {
             service: service.to_owned(),
@@ -107,34 +107,34 @@ async fn pass(
         };
         state.lock().unwrap_or_else(PoisonError::into_inner).seen.push(seen);
     };
-    if trouble == Some(Trouble::Throttle) {
+    if fault == Some(Fault::Throttle) {
         record(429);
-        let answer = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-        return socket.write_all(answer).await;
+        let response = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        return socket.write_all(response).await;
     }
     let mut server = TcpStream::connect(("127.0.0.1", upstream)).await?;
     server.write_all(alone(&head).as_bytes()).await?;
     server.write_all(&body).await?;
-    let mut answer = Vec::new();
-    server.read_to_end(&mut answer).await?;
+    let mut response = Vec::new();
+    server.read_to_end(&mut response).await?;
     let status =
-        String::from_utf8_lossy(answer.get(9..12).unwrap_or_default()).parse().unwrap_or(0);
+        String::from_utf8_lossy(response.get(9..12).unwrap_or_default()).parse().unwrap_or(0);
     record(status);
-    if trouble == Some(Trouble::LoseAnswer) {
+    if fault == Some(Fault::LoseResponse) {
         return Ok(());
     }
-    socket.write_all(&answer).await
+    socket.write_all(&response).await
 }
 
-fn note(state: &Mutex<State>, head: &str, line: &str) -> Option<Trouble> {
+fn note(state: &Mutex<State>, head: &str, line: &str) -> Option<Fault> {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     let token = head.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;
         name.eq_ignore_ascii_case("x-auth-token").then(|| value.to_owned())
     });
     state.token = token.or_else(|| state.token.take());
-    let hit = state.trouble.as_ref().is_some_and(|(beginning, _)| line.starts_with(beginning));
-    if hit { state.trouble.take().map(|(_, trouble)| trouble) } else { None }
+    let hit = state.fault.as_ref().is_some_and(|(beginning, _)| line.starts_with(beginning));
+    if hit { state.fault.take().map(|(_, fault)| fault) } else { None }
 }
 
 /// The head with its blank line, and the body.

@@ -2,10 +2,10 @@
 
 pub(crate) use crate::real::addresses::addresses_of_many_are_looked_for_among_ours;
 use crate::real::cloud::{Caller, Cloud, PATIENCE, connect, settings, through, until};
-pub(crate) use crate::real::marked::servers_with_the_mark_alone_are_listed;
-pub(crate) use crate::real::mentions::what_launches_mention_is_looked_for;
+use crate::real::fixture::poll;
+pub(crate) use crate::real::launch_resources::what_launches_mention_is_looked_for;
+pub(crate) use crate::real::legacy_tag::servers_with_the_mark_alone_are_listed;
 use crate::real::proxy::{Proxy, Seen};
-use crate::real::stage::poll;
 use cloud_core::{
     ErrorKind, Fault, ImageFilter, ImageId, ImageName, Instance, InstanceFilter, InstanceId,
     InstanceName, InstanceSpec, InstanceState, Provider, ProviderExt as _, Secret, ShapeName, Tags,
@@ -15,7 +15,7 @@ use cloud_openstack::{LaunchOptions, Nic, OpenStack};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-pub(crate) struct Scene<'a> {
+pub(crate) struct Harness<'a> {
     pub(crate) cloud: &'a Cloud,
     pub(crate) proxy: &'a Proxy,
     pub(crate) admin: &'a Caller,
@@ -37,7 +37,7 @@ fn is_gone(outcome: &WaitOutcome) -> bool {
     matches!(outcome, WaitOutcome::Gone | WaitOutcome::Reached(_))
 }
 
-impl Scene<'_> {
+impl Harness<'_> {
     pub(crate) fn spec(&self, cluster: &str, node: &str) -> InstanceSpec {
         let image = ImageId::new(self.cloud.fact("/images/image-1"));
         let name = InstanceName::new(node);
@@ -78,8 +78,8 @@ impl Scene<'_> {
 }
 
 /// A launch with every option, which the real client sees; then rebuilt, and deleted twice.
-pub(crate) async fn one_server_with_everything(scene: &Scene<'_>) {
-    let mut spec = scene.spec("whole", "vm-1");
+pub(crate) async fn one_server_with_everything(harness: &Harness<'_>) {
+    let mut spec = harness.spec("whole", "vm-1");
     spec.image = ImageId::new("image-1");
     spec.zone = Some(cloud_core::Zone::new("nova"));
     spec.user_data = Some(Secret::new("#cloud-config\n".to_owned()));
@@ -92,17 +92,17 @@ pub(crate) async fn one_server_with_everything(scene: &Scene<'_>) {
     options.config_drive = true;
     options.server_group = Some("together".to_owned());
     options.extra_tags = vec!["compute".to_owned()];
-    let launched = scene.provider.launch_with(&spec, &options).await.expect("a launch");
-    scene.running("whole", &launched.id).await;
+    let launched = harness.provider.launch_with(&spec, &options).await.expect("a launch");
+    harness.running("whole", &launched.id).await;
     let mut first = settings();
     first.launch = options;
-    let same = connect(&scene.cloud.entry("app"), first).await.expect("a connection");
+    let same = connect(&harness.cloud.entry("app"), first).await.expect("a connection");
     let seen = same.get(&launched.id).await.expect("a server");
     assert_eq!(seen.address, Some(address), "that of the first interface counts");
-    the_client_sees_it(scene.cloud, &launched.id).await;
-    it_is_in_its_groups(scene, &launched.id).await;
-    rebuilt_while_it_is_rebuilt(scene, &launched.id).await;
-    deleted_twice(scene, &launched.id).await;
+    the_client_sees_it(harness.cloud, &launched.id).await;
+    it_is_in_its_groups(harness, &launched.id).await;
+    rebuilt_while_it_is_rebuilt(harness, &launched.id).await;
+    deleted_twice(harness, &launched.id).await;
 }
 
 async fn the_client_sees_it(cloud: &Cloud, id: &InstanceId) {
@@ -119,19 +119,19 @@ async fn the_client_sees_it(cloud: &Cloud, id: &InstanceId) {
     println!("  the client sees tags {tags:?}, metadata {}", shown["properties"]);
 }
 
-async fn it_is_in_its_groups(scene: &Scene<'_>, id: &InstanceId) {
+async fn it_is_in_its_groups(harness: &Harness<'_>, id: &InstanceId) {
     let path = format!("/v2.0/ports?device_id={id}&fields=security_groups");
-    let ports = scene.admin.call("GET", "neutron", &path, &Value::Null).await;
-    let slurm = json!({"security_groups": [scene.cloud.fact("/security_group")]});
+    let ports = harness.admin.call("GET", "neutron", &path, &Value::Null).await;
+    let slurm = json!({"security_groups": [harness.cloud.fact("/security_group")]});
     assert_eq!(ports["ports"], json!([slurm, slurm]));
-    let group = scene.cloud.fact("/server_group");
+    let group = harness.cloud.fact("/server_group");
     let path = format!("/v2.1/os-server-groups/{group}");
-    let group = scene.admin.call("GET", "nova", &path, &Value::Null).await;
+    let group = harness.admin.call("GET", "nova", &path, &Value::Null).await;
     assert_eq!(group["server_group"]["members"], json!([id.as_str()]));
 }
 
-async fn rebuilt_while_it_is_rebuilt(scene: &Scene<'_>, id: &InstanceId) {
-    let (cloud, provider) = (scene.cloud, scene.provider);
+async fn rebuilt_while_it_is_rebuilt(harness: &Harness<'_>, id: &InstanceId) {
+    let (cloud, provider) = (harness.cloud, harness.provider);
     cloud.order("rebuild", "delay 170");
     let image = ImageId::new(cloud.fact("/images/image-2"));
     provider.rebuild(id, &image).await.expect("a rebuild");
@@ -148,99 +148,99 @@ async fn rebuilt_while_it_is_rebuilt(scene: &Scene<'_>, id: &InstanceId) {
     println!("  the client sees image {} after the rebuild", shown["image"]);
 }
 
-async fn deleted_twice(scene: &Scene<'_>, id: &InstanceId) {
-    let (cloud, provider) = (scene.cloud, scene.provider);
+async fn deleted_twice(harness: &Harness<'_>, id: &InstanceId) {
+    let (cloud, provider) = (harness.cloud, harness.provider);
     cloud.order("destroy", "delay 170");
     provider.terminate(id).await.expect("a terminate");
     provider.terminate(id).await.expect("another while it goes");
     let state = provider.get(id).await.expect("a server").state;
     assert_eq!(state, InstanceState::Terminating);
     cloud.order("destroy", "");
-    scene.clean(provider, "whole").await;
+    harness.clean(provider, "whole").await;
     provider.terminate(id).await.expect("another when it is gone");
 }
 
 /// A hypervisor that fails is seen, and its server can be removed and replaced.
-pub(crate) async fn a_spawn_error_is_a_fault(scene: &Scene<'_>) {
-    scene.cloud.order("spawn-bad", "error hypervisor on fire");
-    let launched = scene.provider.launch(&scene.spec("fire", "bad")).await.expect("a launch");
+pub(crate) async fn a_spawn_error_is_a_fault(harness: &Harness<'_>) {
+    harness.cloud.order("spawn-bad", "error hypervisor on fire");
+    let launched = harness.provider.launch(&harness.spec("fire", "bad")).await.expect("a launch");
     let WaitOutcome::Lost(Instance { fault: Some(Fault { kind, message }), .. }) =
-        scene.ended("fire", &launched.id).await
+        harness.ended("fire", &launched.id).await
     else {
         panic!("it is not seen to have failed");
     };
     assert_eq!(kind, ErrorKind::Unavailable);
     assert!(message.contains("hypervisor on fire"), "{message}");
-    scene.cloud.order("spawn-bad", "");
-    scene.clean(scene.provider, "fire").await;
-    let again = scene.provider.launch(&scene.spec("fire", "bad")).await.expect("a launch");
-    scene.running("fire", &again.id).await;
-    scene.clean(scene.provider, "fire").await;
+    harness.cloud.order("spawn-bad", "");
+    harness.clean(harness.provider, "fire").await;
+    let again = harness.provider.launch(&harness.spec("fire", "bad")).await.expect("a launch");
+    harness.running("fire", &again.id).await;
+    harness.clean(harness.provider, "fire").await;
 }
 
 /// Names that are patterns, and names that are the beginning of others, mean themselves.
-pub(crate) async fn a_name_is_not_a_pattern(scene: &Scene<'_>) {
+pub(crate) async fn a_name_is_not_a_pattern(harness: &Harness<'_>) {
     for name in ["vm.1", "vmx1", "vm.10"] {
-        scene.provider.launch(&scene.spec("pattern", name)).await.expect("a launch");
+        harness.provider.launch(&harness.spec("pattern", name)).await.expect("a launch");
     }
     for (name, expected) in
         [("vm.1", vec!["vm.1"]), ("vm.*", vec![]), ("vm", vec![]), ("vmx1", vec!["vmx1"])]
     {
         let filter = of_cluster("pattern").named(InstanceName::new(name));
-        let listed = scene.provider.list(&filter).await.expect("a listing");
+        let listed = harness.provider.list(&filter).await.expect("a listing");
         let listed: Vec<&str> = listed.iter().map(|instance| instance.name.as_str()).collect();
         assert_eq!(listed, expected, "{name}");
     }
-    scene.clean(scene.provider, "pattern").await;
+    harness.clean(harness.provider, "pattern").await;
 }
 
 /// Another project's server with the same name and tags is neither seen nor touched.
-pub(crate) async fn another_projects_server_is_left_alone(scene: &Scene<'_>) {
-    let other = connect(&through(scene.proxy, scene.cloud.entry("other")), settings())
+pub(crate) async fn another_projects_server_is_left_alone(harness: &Harness<'_>) {
+    let other = connect(&through(harness.proxy, harness.cloud.entry("other")), settings())
         .await
         .expect("a connection");
-    let spec = scene.spec("twins", "vm-1");
+    let spec = harness.spec("twins", "vm-1");
     let theirs = other.launch(&spec).await.expect("a launch");
-    let ours = scene.provider.launch(&spec).await.expect("a launch");
-    scene.running("twins", &ours.id).await;
-    let listed = scene.provider.list(&of_cluster("twins")).await.expect("a listing");
+    let ours = harness.provider.launch(&spec).await.expect("a launch");
+    harness.running("twins", &ours.id).await;
+    let listed = harness.provider.list(&of_cluster("twins")).await.expect("a listing");
     assert_eq!(listed.iter().map(|it| &it.id).collect::<Vec<_>>(), [&ours.id]);
-    scene.provider.terminate(&theirs.id).await.expect("to us it is not there");
-    scene.clean(scene.provider, "twins").await;
+    harness.provider.terminate(&theirs.id).await.expect("to us it is not there");
+    harness.clean(harness.provider, "twins").await;
     let waited =
         other.wait_running(&of_cluster("twins"), std::slice::from_ref(&theirs.id), poll()).await;
     assert!(matches!(waited.outcomes[&theirs.id], WaitOutcome::Reached(_)), "{waited:?}");
-    scene.clean(&other, "twins").await;
+    harness.clean(&other, "twins").await;
 }
 
 /// Neutron's quota comes through Nova, and is told from what policy forbids.
-pub(crate) async fn a_port_quota_is_a_quota(scene: &Scene<'_>) {
-    let path = format!("/v2.0/quotas/{}", scene.cloud.fact("/projects/demo"));
-    scene.admin.call("PUT", "neutron", &path, &json!({"quota": {"port": 0}})).await;
-    let refused = scene.provider.launch(&scene.spec("ports", "vm-1")).await;
-    scene.admin.call("PUT", "neutron", &path, &json!({"quota": {"port": 500}})).await;
+pub(crate) async fn a_port_quota_is_a_quota(harness: &Harness<'_>) {
+    let path = format!("/v2.0/quotas/{}", harness.cloud.fact("/projects/demo"));
+    harness.admin.call("PUT", "neutron", &path, &json!({"quota": {"port": 0}})).await;
+    let refused = harness.provider.launch(&harness.spec("ports", "vm-1")).await;
+    harness.admin.call("PUT", "neutron", &path, &json!({"quota": {"port": 500}})).await;
     let error = refused.expect_err("no ports");
     assert_eq!(error.kind(), ErrorKind::Quota, "{error}");
     println!("  {error}");
-    assert!(scene.provider.list(&of_cluster("ports")).await.expect("a listing").is_empty());
-    let limits = scene.provider.limits().await.expect("limits");
+    assert!(harness.provider.list(&of_cluster("ports")).await.expect("a listing").is_empty());
+    let limits = harness.provider.limits().await.expect("limits");
     let names: Vec<&str> = limits.iter().map(|limit| limit.name.as_str()).collect();
     assert!(names.contains(&"instances") && names.contains(&"ports"), "{names:?}");
 }
 
 /// Two things of one name are refused, with their ids; so is what is not there.
-pub(crate) async fn an_ambiguous_name_is_refused(scene: &Scene<'_>) {
+pub(crate) async fn an_ambiguous_name_is_refused(harness: &Harness<'_>) {
     let mut options = LaunchOptions::default();
     options.nics = vec![Nic::network("twin")];
-    let spec = scene.spec("names", "vm-1");
+    let spec = harness.spec("names", "vm-1");
     let mut twin = spec.clone();
     twin.image = ImageId::new("twin");
     let mut nothing = spec.clone();
     nothing.shape = ShapeName::new("m1.tin");
     let results = [
-        (scene.provider.launch_with(&spec, &options).await, "2 networks are called 'twin'"),
-        (scene.provider.launch(&twin).await, "2 images are called 'twin'"),
-        (scene.provider.launch(&nothing).await, "there is no flavor 'm1.tin'"),
+        (harness.provider.launch_with(&spec, &options).await, "2 networks are called 'twin'"),
+        (harness.provider.launch(&twin).await, "2 images are called 'twin'"),
+        (harness.provider.launch(&nothing).await, "there is no flavor 'm1.tin'"),
     ];
     for (result, words) in results {
         let error = result.expect_err("a refusal");
@@ -252,10 +252,10 @@ pub(crate) async fn an_ambiguous_name_is_refused(scene: &Scene<'_>) {
         tags: Tags::from([("compute", ""), ("cluster", "blue")]),
         name: Some(ImageName::new("twin")),
     };
-    let images = scene.provider.images(&filter).await.expect("images");
+    let images = harness.provider.images(&filter).await.expect("images");
     assert_eq!(images.len(), 2);
     assert!(images.is_sorted_by(|a, b| a.created >= b.created), "newest first");
-    let shapes = scene.provider.shapes().await.expect("shapes");
+    let shapes = harness.provider.shapes().await.expect("shapes");
     let small = shapes.iter().find(|shape| shape.name.as_str() == "m1.small").expect("a shape");
     assert_eq!((small.vcpus, small.memory_mib, small.gpus), (2, 2048, 2));
 }
@@ -265,18 +265,18 @@ fn tokens(seen: &[Seen]) -> usize {
 }
 
 /// Tokens that end in the middle of it all, and one that is revoked, are renewed without a word.
-pub(crate) async fn tokens_are_renewed(scene: &Scene<'_>) {
-    let life = scene.cloud.directory.join("token-life");
+pub(crate) async fn tokens_are_renewed(harness: &Harness<'_>) {
+    let life = harness.cloud.directory.join("token-life");
     std::fs::write(&life, "12").expect("an order");
     let mut short = settings();
     // Used until somebody says that it has expired.
     short.renew_before = Duration::ZERO;
-    let entry = through(scene.proxy, scene.cloud.entry("app"));
+    let entry = through(harness.proxy, harness.cloud.entry("app"));
     let provider = connect(&entry, short).await.expect("a connection");
-    scene.proxy.take();
+    harness.proxy.take();
     until("an expired token is met and renewed", || async {
         provider.images(&ImageFilter::default()).await.expect("images");
-        let seen = scene.proxy.take();
+        let seen = harness.proxy.take();
         let met = seen.iter().any(|it| it.service == "glance" && it.status == 401);
         assert_eq!(tokens(&seen), usize::from(met), "{seen:?}");
         met
@@ -286,27 +286,27 @@ pub(crate) async fn tokens_are_renewed(scene: &Scene<'_>) {
 
     let provider = connect(&entry, settings()).await.expect("a connection");
     provider.images(&ImageFilter::default()).await.expect("images");
-    scene.admin.revoke(&scene.proxy.token()).await;
-    scene.proxy.take();
+    harness.admin.revoke(&harness.proxy.token()).await;
+    harness.proxy.take();
     provider.images(&ImageFilter::default()).await.expect("images with a new token");
-    let seen = scene.proxy.take();
+    let seen = harness.proxy.take();
     let statuses: Vec<u16> = seen.iter().map(|it| it.status).collect();
     assert_eq!(statuses, [401, 201, 200], "{seen:?}");
 }
 
 /// Credentials that Keystone does not take are told in one sentence.
-pub(crate) async fn bad_credentials_are_told_in_one_sentence(scene: &Scene<'_>) {
-    let mut wrong = scene.cloud.entry("app");
+pub(crate) async fn bad_credentials_are_told_in_one_sentence(harness: &Harness<'_>) {
+    let mut wrong = harness.cloud.entry("app");
     wrong["auth"]["application_credential_secret"] = json!("wrong");
-    let mut expired = scene.cloud.entry("app");
+    let mut expired = harness.cloud.entry("app");
     expired["auth"]["application_credential_id"] =
-        json!(scene.cloud.fact("/credentials/expired/id"));
+        json!(harness.cloud.fact("/credentials/expired/id"));
     expired["auth"]["application_credential_secret"] =
-        json!(scene.cloud.fact("/credentials/expired/secret"));
-    let mut elsewhere = scene.cloud.entry("app");
+        json!(harness.cloud.fact("/credentials/expired/secret"));
+    let mut elsewhere = harness.cloud.entry("app");
     elsewhere["region_name"] = json!("Nowhere");
     let auth_url =
-        scene.cloud.entry("app")["auth"]["auth_url"].as_str().expect("a text").to_owned();
+        harness.cloud.entry("app")["auth"]["auth_url"].as_str().expect("a text").to_owned();
     let origin = "cloud 'test' in /etc/openstack/clouds.yaml";
     let refused = format!(
         "{origin}: {auth_url} refuses the application credential: check that it is right, has not expired and has not been deleted"
@@ -318,33 +318,33 @@ pub(crate) async fn bad_credentials_are_told_in_one_sentence(scene: &Scene<'_>) 
         assert!(error.starts_with(expected.as_str()), "{error}");
         println!("  {error}");
     }
-    let mut named = scene.cloud.entry("app");
+    let mut named = harness.cloud.entry("app");
     named["auth"] = json!({"auth_url": auth_url, "username": "demo", "user_domain_name": "Default",
-        "application_credential_name": scene.cloud.fact("/credentials/good/name"),
-        "application_credential_secret": scene.cloud.fact("/credentials/good/secret")});
+        "application_credential_name": harness.cloud.fact("/credentials/good/name"),
+        "application_credential_secret": harness.cloud.fact("/credentials/good/secret")});
     connect(&named, settings()).await.expect("by name");
-    connect(&scene.cloud.entry("demo"), settings()).await.expect("by password");
+    connect(&harness.cloud.entry("demo"), settings()).await.expect("by password");
 }
 
 /// So many at once: one request for each, one for each look, a few besides; and nothing is left.
-pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) {
+pub(crate) async fn a_batch_costs_what_it_must(harness: &Harness<'_>, count: usize) {
     let cluster = format!("batch-{count}");
-    let ports = scene.ports().await;
-    let entry = through(scene.proxy, scene.cloud.entry("app"));
-    scene.proxy.take();
+    let ports = harness.ports().await;
+    let entry = through(harness.proxy, harness.cloud.entry("app"));
+    harness.proxy.take();
     let provider = connect(&entry, settings()).await.expect("a connection");
     let specs: Vec<InstanceSpec> =
-        (0..count).map(|n| scene.spec(&cluster, &format!("vm-{n:04}"))).collect();
+        (0..count).map(|n| harness.spec(&cluster, &format!("vm-{n:04}"))).collect();
     let mut ids = Vec::new();
     for result in join_all(specs.iter().map(|spec| provider.launch(spec)).collect()).await {
         ids.push(result.expect("a launch").id);
     }
-    let asked = scene.proxy.take();
+    let asked = harness.proxy.take();
     let creates =
         asked.iter().filter(|it| it.method == "POST" && it.path == "/v2.1/servers").count();
     let constant = asked.len() - creates;
     let polls = looks_until_all_run(&provider, &of_cluster(&cluster), count).await;
-    let looked = scene.proxy.take();
+    let looked = harness.proxy.take();
     // One that failed was repeated, which is no look of ours.
     let looks = looked.iter().filter(|it| it.status == 200).count();
     let failed = looked.len() - looks;
@@ -357,7 +357,7 @@ pub(crate) async fn a_batch_costs_what_it_must(scene: &Scene<'_>, count: usize) 
     }
     let waited = provider.wait_gone(&of_cluster(&cluster), &ids, poll()).await;
     assert!(waited.last_error.is_none() && waited.outcomes.values().all(is_gone), "{waited:?}");
-    until("no port is left", || async { scene.ports().await == ports }).await;
+    until("no port is left", || async { harness.ports().await == ports }).await;
 }
 
 /// How many looks it takes until so many run.

@@ -38,7 +38,8 @@ impl Engine<'_> {
                 self.tools.note(&event.with(id.as_str()));
             }
             Err(error) => {
-                let again = error.kind().passes() && work.retries(MOST_TRIES, error.retry_after());
+                let again =
+                    error.kind().is_transient() && work.retries(MOST_TRIES, error.retry_after());
                 if !again {
                     self.stays(node, id, Failure::of(&error, None, Some(node)));
                 }

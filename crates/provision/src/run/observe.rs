@@ -8,7 +8,7 @@ use crate::plan::Rollout;
 use crate::state::{NodeLock, NodeRecord, cooldowns};
 use crate::world::{Fleet, World};
 use cloud_core::{
-    Advice, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Operation,
+    Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Operation,
 };
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
@@ -131,7 +131,7 @@ impl Run<'_> {
         for (node, error) in self.observe_named(named, &mut observation, until).await {
             observation.warnings.push(format!("{node}: {error}"));
             // What will not pass is that node's trouble, and no reason to wait for the others.
-            if error.kind().passes() {
+            if error.kind().is_transient() {
                 observation.fleet.set_incomplete();
             }
         }
@@ -249,7 +249,7 @@ impl Run<'_> {
             let pause = pause.max(error.retry_after().unwrap_or_default());
             let left = tries < MOST_TRIES && Instant::now() + pause < until;
             let again = left && !self.tools.cancel.is_cancelled();
-            if !passes(&error) || !again {
+            if !error.kind().is_transient() || !again {
                 return Err(error);
             }
             last = Some(error);
@@ -343,14 +343,6 @@ fn seen(
             warnings.push(format!("slurmctld does not answer: {error}"));
             (None, None)
         }
-    }
-}
-
-/// True if the same question may be answered a moment later.
-fn passes(error: &Error) -> bool {
-    match error.advice() {
-        Advice::RetryAfter | Advice::RetryIfIdempotent | Advice::LookAgain => true,
-        Advice::TryElsewhere | Advice::GiveUp => error.kind() == ErrorKind::Protocol,
     }
 }
 

@@ -113,7 +113,7 @@ impl Bed {
         let events = self.cloud.history();
         let done = |event: &&cloud_core::memory::Event| {
             event.operation == operation
-                && matches!(event.outcome, Outcome::Done | Outcome::DoneUnheard)
+                && matches!(event.outcome, Outcome::Done | Outcome::DoneUnacknowledged)
         };
         events.iter().filter(done).count()
     }

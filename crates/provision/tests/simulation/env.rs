@@ -3,7 +3,7 @@
 use crate::simulation::judge::Judge;
 use crate::simulation::line::Line;
 use crate::simulation::wire::Wire;
-use cloud_core::memory::{MemoryCloud, Settings as CloudSettings, Span, Throttle, Trouble};
+use cloud_core::memory::{InjectedFault, MemoryCloud, Settings as CloudSettings, Span, Throttle};
 use cloud_core::{
     Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Operation, Provider,
     ShapeName, Tags, Zone,
@@ -236,19 +236,19 @@ pub(crate) fn trouble(rng: &mut Rng, env: &Env) {
     let cloud = &env.cloud;
     let mut chance = |operation, trouble, most: f64| {
         if rng.bool() {
-            cloud.chance(operation, trouble, rng.f64() * most);
+            cloud.inject_randomly(operation, trouble, rng.f64() * most);
         }
     };
-    chance(None, Trouble::Refuse(ErrorKind::Throttled), 0.3);
-    chance(None, Trouble::Refuse(ErrorKind::Unavailable), 0.3);
-    chance(None, Trouble::LoseAnswer, 0.2);
-    chance(None, Trouble::LoseRequest, 0.2);
-    chance(None, Trouble::Delay(Duration::from_secs(7)), 0.2);
-    chance(Some(Operation::List), Trouble::Flap, 0.1);
-    chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Capacity), 0.6);
-    chance(Some(Operation::Launch), Trouble::Refuse(ErrorKind::Quota), 0.3);
-    chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Capacity), 0.5);
-    chance(Some(Operation::Launch), Trouble::FailLater(ErrorKind::Unavailable), 0.2);
+    chance(None, InjectedFault::Refuse(ErrorKind::Throttled), 0.3);
+    chance(None, InjectedFault::Refuse(ErrorKind::Unavailable), 0.3);
+    chance(None, InjectedFault::LoseResponse, 0.2);
+    chance(None, InjectedFault::LoseRequest, 0.2);
+    chance(None, InjectedFault::Delay(Duration::from_secs(7)), 0.2);
+    chance(Some(Operation::List), InjectedFault::Flap, 0.1);
+    chance(Some(Operation::Launch), InjectedFault::Refuse(ErrorKind::Capacity), 0.6);
+    chance(Some(Operation::Launch), InjectedFault::Refuse(ErrorKind::Quota), 0.3);
+    chance(Some(Operation::Launch), InjectedFault::FailLater(ErrorKind::Capacity), 0.5);
+    chance(Some(Operation::Launch), InjectedFault::FailLater(ErrorKind::Unavailable), 0.2);
     let foreign = u32::try_from(FOREIGN).unwrap();
     if rng.u8(0..4) == 0 {
         cloud.set_quota(Some(foreign + rng.u32(0..3)));
@@ -265,7 +265,7 @@ pub(crate) fn trouble(rng: &mut Rng, env: &Env) {
 
 /// The cloud is well again, and has room.
 pub(crate) fn calm(env: &Env) {
-    env.cloud.calm();
+    env.cloud.clear_faults();
     env.cloud.set_quota(None);
     env.cloud.set_throttle(None);
     env.cloud.set_late_capacity(false);

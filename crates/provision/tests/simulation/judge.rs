@@ -187,7 +187,7 @@ impl Judge {
         if event.outcome != Outcome::Lost && self.is_foreign(subject) {
             self.says(&format!("foreign: {} was asked for {subject}", event.operation));
         }
-        if !matches!(event.outcome, Outcome::Done | Outcome::DoneUnheard) {
+        if !matches!(event.outcome, Outcome::Done | Outcome::DoneUnacknowledged) {
             return;
         }
         let judged = match event.operation {

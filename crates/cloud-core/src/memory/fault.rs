@@ -6,11 +6,11 @@ use std::time::Duration;
 
 /// What goes wrong with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum InjectedFault {
     /// It is refused with this kind of error and not carried out.
     Refuse(ErrorKind),
     /// It is carried out, and the answer is lost on the way.
-    LoseAnswer,
+    LoseResponse,
     /// It is lost on the way and not carried out; the caller cannot tell this from a lost answer.
     LoseRequest,
     /// Everything is fine, only later.
@@ -25,32 +25,32 @@ pub enum Trouble {
     Flap,
 }
 
-/// Trouble to come.
+/// InjectedFault to come.
 #[derive(Debug, Default)]
-pub(super) struct Troubles {
-    script: VecDeque<(Operation, Trouble)>,
+pub(super) struct InjectedFaults {
+    script: VecDeque<(Operation, InjectedFault)>,
     chances: Vec<Chance>,
 }
 
 #[derive(Debug)]
 struct Chance {
     operation: Option<Operation>,
-    trouble: Trouble,
+    fault: InjectedFault,
     probability: f64,
 }
 
-impl Troubles {
-    pub(super) fn script(&mut self, operation: Operation, trouble: Trouble) {
-        self.script.push_back((operation, trouble));
+impl InjectedFaults {
+    pub(super) fn script(&mut self, operation: Operation, fault: InjectedFault) {
+        self.script.push_back((operation, fault));
     }
 
     pub(super) fn chance(
         &mut self,
         operation: Option<Operation>,
-        trouble: Trouble,
+        fault: InjectedFault,
         probability: f64,
     ) {
-        self.chances.push(Chance { operation, trouble, probability });
+        self.chances.push(Chance { operation, fault, probability });
     }
 
     pub(super) fn clear(&mut self) {
@@ -62,14 +62,14 @@ impl Troubles {
         &mut self,
         operation: Operation,
         random: &mut fastrand::Rng,
-    ) -> Option<Trouble> {
+    ) -> Option<InjectedFault> {
         let scripted = self.script.iter().position(|(scripted, _)| *scripted == operation);
-        if let Some((_, trouble)) = scripted.and_then(|place| self.script.remove(place)) {
-            return Some(trouble);
+        if let Some((_, fault)) = scripted.and_then(|place| self.script.remove(place)) {
+            return Some(fault);
         }
         let concerned =
             |chance: &&Chance| chance.operation.is_none_or(|concerned| concerned == operation);
         let mut chances = self.chances.iter().filter(concerned);
-        chances.find(|chance| random.f64() < chance.probability).map(|chance| chance.trouble)
+        chances.find(|chance| random.f64() < chance.probability).map(|chance| chance.fault)
     }
 }

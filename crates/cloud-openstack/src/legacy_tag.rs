@@ -10,27 +10,29 @@ use cloud_core::{Instance, Tags};
 /// answer.
 ///
 /// ```
-/// use cloud_openstack::Mark;
+/// use cloud_openstack::LegacyTag;
 ///
-/// let mark = Mark::new("compute", ("type", "compute"));
+/// let mark = LegacyTag::new("compute", ("type", "compute"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct LegacyTag {
     tag: String,
     key: String,
     value: String,
 }
 
-impl Mark {
+impl LegacyTag {
     /// A Nova tag without a value, and the tag of ours that it stands for.
     pub fn new(tag: impl Into<String>, (key, value): (&str, &str)) -> Self {
         Self { tag: tag.into(), key: key.to_owned(), value: value.to_owned() }
     }
 
     /// What to ask Nova for so that everything is shown that these tags mean.
-    pub(crate) fn query(mark: Option<&Self>, wanted: &Tags) -> Option<String> {
-        match mark {
-            Some(mark) if wanted.get(&mark.key) == Some(&mark.value) => Some(mark.tag.clone()),
+    pub(crate) fn query(legacy_tag: Option<&Self>, wanted: &Tags) -> Option<String> {
+        match legacy_tag {
+            Some(legacy_tag) if wanted.get(&legacy_tag.key) == Some(&legacy_tag.value) => {
+                Some(legacy_tag.tag.clone())
+            }
             _ => tags::query(wanted),
         }
     }
@@ -49,20 +51,20 @@ mod tests {
     use super::*;
     use cloud_core::{InstanceId, InstanceName, InstanceState};
 
-    fn mark() -> Mark {
-        Mark::new("compute", ("type", "compute"))
+    fn legacy_tag() -> LegacyTag {
+        LegacyTag::new("compute", ("type", "compute"))
     }
 
     #[test]
     fn a_listing_asks_for_the_mark_where_that_is_meant() {
-        let mark = mark();
+        let legacy_tag = legacy_tag();
         let ours = Tags::from([("cluster", "blue"), ("type", "compute")]);
         let cluster = Tags::from([("cluster", "blue")]);
-        let asked = |mark, tags| Mark::query(mark, tags);
-        assert_eq!(asked(Some(&mark), &ours).as_deref(), Some("compute"));
-        assert_eq!(asked(Some(&mark), &cluster).as_deref(), Some("cluster=blue"));
+        let asked = |legacy_tag, tags| LegacyTag::query(legacy_tag, tags);
+        assert_eq!(asked(Some(&legacy_tag), &ours).as_deref(), Some("compute"));
+        assert_eq!(asked(Some(&legacy_tag), &cluster).as_deref(), Some("cluster=blue"));
         assert_eq!(asked(None, &ours).as_deref(), Some("cluster=blue,type=compute"));
-        assert_eq!(asked(Some(&mark), &Tags::new()), None);
+        assert_eq!(asked(Some(&legacy_tag), &Tags::new()), None);
     }
 
     #[test]
@@ -71,7 +73,7 @@ mod tests {
             let (id, name) = (InstanceId::new("i"), InstanceName::new("n"));
             let mut instance = Instance::new(id, name, InstanceState::Running);
             instance.tags = tags;
-            mark().read(&mut instance);
+            legacy_tag().read(&mut instance);
             instance.tags
         };
         let ours = Tags::from([("cluster", "blue"), ("type", "compute")]);

@@ -1,9 +1,9 @@
 //! The stage of the conformance suite on a real OpenStack.
 
 use crate::real::cloud::{Caller, Cloud, PATIENCE, until};
-use crate::real::proxy::{Proxy, Trouble};
+use crate::real::proxy::{Fault, Proxy};
 use async_trait::async_trait;
-use cloud_core::conformance::{Scene, Stage};
+use cloud_core::conformance::{Condition, Fixture};
 use cloud_core::{ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, ShapeName};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 pub(crate) const PAGE: u32 = 2;
 
-pub(crate) struct RealStage<'a> {
+pub(crate) struct RealFixture<'a> {
     pub(crate) cloud: &'a Cloud,
     pub(crate) proxy: &'a Proxy,
     pub(crate) admin: &'a Caller,
     pub(crate) no_room: AtomicBool,
 }
 
-impl RealStage<'_> {
+impl RealFixture<'_> {
     async fn set_quota(&self, instances: i32) {
         let path = format!("/v2.1/os-quota-sets/{}", self.cloud.fact("/projects/demo"));
         let body = json!({"quota_set": {"instances": instances, "force": true}});
@@ -43,7 +43,7 @@ pub(crate) fn poll() -> Poll {
 }
 
 #[async_trait]
-impl Stage for RealStage<'_> {
+impl Fixture for RealFixture<'_> {
     fn spec(&self, name: &str) -> InstanceSpec {
         // Four terabytes of memory, which the one host there is does not have.
         let flavor = if self.no_room.load(Ordering::SeqCst) { "m1.giant" } else { "m1.tiny" };
@@ -67,25 +67,25 @@ impl Stage for RealStage<'_> {
         Some(self.cloud.boots(id.as_str()))
     }
 
-    async fn set(&self, scene: Scene) -> bool {
-        match scene {
-            Scene::Normal => {
-                self.proxy.calm();
+    async fn set(&self, condition: Condition) -> bool {
+        match condition {
+            Condition::Normal => {
+                self.proxy.clear_faults();
                 self.no_room.store(false, Ordering::SeqCst);
                 self.set_quota(100).await;
             }
-            Scene::NoCapacityLater => self.no_room.store(true, Ordering::SeqCst),
-            Scene::NoQuota => self.set_quota(0).await,
-            Scene::Throttled => self.proxy.trouble("POST /v2.1/servers", Trouble::Throttle),
-            Scene::AnswerLost(Operation::Launch) => {
-                self.proxy.trouble("POST /v2.1/servers", Trouble::LoseAnswer);
+            Condition::NoCapacityLater => self.no_room.store(true, Ordering::SeqCst),
+            Condition::NoQuota => self.set_quota(0).await,
+            Condition::Throttled => self.proxy.inject("POST /v2.1/servers", Fault::Throttle),
+            Condition::ResponseLost(Operation::Launch) => {
+                self.proxy.inject("POST /v2.1/servers", Fault::LoseResponse);
             }
-            Scene::AnswerLost(Operation::Terminate) => {
-                self.proxy.trouble("DELETE /v2.1/servers/", Trouble::LoseAnswer);
+            Condition::ResponseLost(Operation::Terminate) => {
+                self.proxy.inject("DELETE /v2.1/servers/", Fault::LoseResponse);
             }
             // Nova accepts every launch and finds out later.
-            Scene::NoCapacity | Scene::AnswerLost(_) => return false,
-            Scene::Stopped(id) => self.stop(&id).await,
+            Condition::NoCapacity | Condition::ResponseLost(_) => return false,
+            Condition::Stopped(id) => self.stop(&id).await,
         }
         true
     }

@@ -1,34 +1,37 @@
 //! What launches mention, looked for before there is one.
 
 use crate::real::cloud::{connect, settings, through};
-use crate::real::scenarios::Scene;
-use cloud_openstack::{LaunchOptions, Mention, Nic, OwnName};
+use crate::real::scenarios::Harness;
+use cloud_openstack::{InstanceResource, LaunchOptions, LaunchResource, Nic};
 
 async fn looked_for(
-    scene: &Scene<'_>,
+    harness: &Harness<'_>,
     launch: LaunchOptions,
-    own: &[OwnName],
+    own: &[InstanceResource],
 ) -> Vec<Result<String, String>> {
     let mut settings = settings();
     settings.launch = launch;
     settings.address_network = Some("net-1".to_owned());
-    let entry = through(scene.proxy, scene.cloud.entry("app"));
+    let entry = through(harness.proxy, harness.cloud.entry("app"));
     let provider = connect(&entry, settings).await.expect("a connection");
-    let told = |it: Mention| match &it.found {
+    let told = |it: LaunchResource| match &it.found {
         Ok(()) => Ok(it.to_string()),
         Err(error) => Err(error.message().unwrap_or_default().to_owned()),
     };
-    provider.mentions(own).await.into_iter().map(told).collect()
+    provider.check_launch_resources(own).await.into_iter().map(told).collect()
 }
 
-pub(crate) async fn what_launches_mention_is_looked_for(scene: &Scene<'_>) {
-    let group = scene.cloud.fact("/security_group");
+pub(crate) async fn what_launches_mention_is_looked_for(harness: &Harness<'_>) {
+    let group = harness.cloud.fact("/security_group");
     let mut there = LaunchOptions::default();
-    there.nics = vec![Nic::network("net-1"), Nic::network(scene.cloud.fact("/networks/net-1"))];
+    there.nics = vec![Nic::network("net-1"), Nic::network(harness.cloud.fact("/networks/net-1"))];
     there.security_groups = vec!["slurm".to_owned(), group.to_uppercase()];
     there.keypair = Some("key-1".to_owned());
-    let own = [OwnName::Network("net-2".to_owned()), OwnName::KeyPair("nobody's".to_owned())];
-    let told = looked_for(scene, there, &own).await;
+    let own = [
+        InstanceResource::Network("net-2".to_owned()),
+        InstanceResource::KeyPair("nobody's".to_owned()),
+    ];
+    let told = looked_for(harness, there, &own).await;
     assert_eq!(told.iter().filter(|found| found.is_ok()).count(), 7, "{told:#?}");
     assert_eq!(told[5].as_deref(), Ok("network net-1"), "where addresses are");
     assert_eq!(told[6].as_deref(), Ok("network net-2"));
@@ -40,7 +43,7 @@ pub(crate) async fn what_launches_mention_is_looked_for(scene: &Scene<'_>) {
     missing.security_groups = vec![nobodys.to_owned()];
     missing.server_group = Some("far".to_owned());
     missing.keypair = Some("key".to_owned());
-    let told = looked_for(scene, missing, &[]).await;
+    let told = looked_for(harness, missing, &[]).await;
     let none = |word: &str, name: &str| {
         Err(format!("there is no {word} '{name}', or none that we may see"))
     };

@@ -9,7 +9,7 @@ use std::fmt;
 /// Something that launches mention, and whether it is there.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Mention {
+pub struct LaunchResource {
     /// What it is, such as `network` or `key pair`.
     pub what: &'static str,
     /// Its name or id, as it was given.
@@ -18,7 +18,7 @@ pub struct Mention {
     pub found: Result<()>,
 }
 
-impl fmt::Display for Mention {
+impl fmt::Display for LaunchResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.what, self.name)
     }
@@ -27,7 +27,7 @@ impl fmt::Display for Mention {
 /// What single instances name in the place of what all launches do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OwnName {
+pub enum InstanceResource {
     /// A network, by name or id.
     Network(String),
     /// A key pair.
@@ -41,7 +41,7 @@ impl OpenStack {
     ///
     /// One request for each, one after the other; a Neutron that does not answer is asked once. A launch looks its names up by
     /// itself; this is for whoever wants to know before.
-    pub async fn mentions(&self, own: &[OwnName]) -> Vec<Mention> {
+    pub async fn check_launch_resources(&self, own: &[InstanceResource]) -> Vec<LaunchResource> {
         let options = &self.launch;
         let nics = options.nics.iter().map(|nic| match nic {
             Nic::Network { network, .. } => (Kind::Network, network),
@@ -52,10 +52,10 @@ impl OpenStack {
         let key_pair = options.keypair.iter().map(|name| (Kind::KeyPair, name));
         let addresses = self.address_network.iter().map(|network| (Kind::Network, network));
         let own = own.iter().map(|own| match own {
-            OwnName::Network(name) => (Kind::Network, name),
-            OwnName::KeyPair(name) => (Kind::KeyPair, name),
+            InstanceResource::Network(name) => (Kind::Network, name),
+            InstanceResource::KeyPair(name) => (Kind::KeyPair, name),
         });
-        let mut mentions = Vec::new();
+        let mut resources = Vec::new();
         let mut silent: Option<Error> = None;
         let launches = nics.chain(groups).chain(server_group).chain(key_pair).chain(addresses);
         for (kind, name) in launches.chain(own) {
@@ -64,12 +64,12 @@ impl OpenStack {
                 Some(error) if kind.is_neutrons() => Err(error.clone()),
                 _ => find(&self.api, Operation::Get, kind, name).await,
             };
-            let late = found.as_ref().err().filter(|error| error.kind().passes());
+            let late = found.as_ref().err().filter(|error| error.kind().is_transient());
             silent = silent.or_else(|| late.filter(|_| kind.is_neutrons()).cloned());
             let found =
                 found.map(drop).map_err(|error| error.on(format!("{} {name}", kind.word())));
-            mentions.push(Mention { what: kind.word(), name: name.clone(), found });
+            resources.push(LaunchResource { what: kind.word(), name: name.clone(), found });
         }
-        mentions
+        resources
     }
 }

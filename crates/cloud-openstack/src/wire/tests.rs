@@ -7,7 +7,7 @@ use crate::wire::{
     CreatedBody, GlanceImage, ImagesBody, LimitsBody, ServerBody, ServersBody, TokenBody,
     VersionBody, moment,
 };
-use cloud_core::http::{Answer, HeaderMap, HeaderName, HeaderValue, StatusCode};
+use cloud_core::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use cloud_core::{ErrorKind, Instance, InstanceState};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -108,7 +108,7 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/wire")
 }
 
-fn recorded(name: &str) -> Answer {
+fn recorded(name: &str) -> Response {
     let text = std::fs::read_to_string(directory().join(format!("{name}.http"))).unwrap();
     let (_, response) = text.split_once("<<< RESPONSE").unwrap();
     let (_, response) = response.split_once('\n').unwrap();
@@ -124,15 +124,15 @@ fn recorded(name: &str) -> Answer {
         })
         .collect();
     let status = StatusCode::from_u16(status).unwrap();
-    Answer { status, headers, body: body.to_owned().into(), request_id: None }
+    Response { status, headers, body: body.to_owned().into(), request_id: None }
 }
 
-fn read<T: DeserializeOwned>(answer: &Answer, name: &str) -> T {
-    serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{name}: {error}"))
+fn read<T: DeserializeOwned>(response: &Response, name: &str) -> T {
+    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn instance(answer: &Answer, name: &str) -> Instance {
-    server::instance(read::<ServerBody>(answer, name).server, &server::Primary::Any)
+fn instance(response: &Response, name: &str) -> Instance {
+    server::instance(read::<ServerBody>(response, name).server, &server::Primary::Any)
 }
 
 #[test]
@@ -148,27 +148,31 @@ fn every_recorded_answer_is_in_the_table() {
 #[test]
 fn every_recorded_answer_is_read_as_the_table_says() {
     for (name, expected) in TABLE {
-        let answer = recorded(name);
+        let response = recorded(name);
         let is_error = matches!(expected, Error(..));
-        assert_eq!(answer.status.is_success(), !is_error, "{name}");
+        assert_eq!(response.status.is_success(), !is_error, "{name}");
         match expected {
             Error(kind, words) => {
-                let verdict = classify(&answer);
-                assert_eq!(verdict.kind, *kind, "{name}");
-                assert!(verdict.message.contains(words), "{name}: {}", verdict.message);
+                let classification = classify(&response);
+                assert_eq!(classification.kind, *kind, "{name}");
+                assert!(
+                    classification.message.contains(words),
+                    "{name}: {}",
+                    classification.message
+                );
             }
             Server(state, fault) => {
-                let seen = instance(&answer, name);
+                let seen = instance(&response, name);
                 let kind = seen.fault.map(|fault| fault.kind);
                 assert_eq!((&seen.state, kind), (state, *fault), "{name}");
                 assert!(seen.created.is_some(), "{name}");
             }
             Servers(count, more) => {
-                let (servers, next) = read::<ServersBody>(&answer, name).split();
+                let (servers, next) = read::<ServersBody>(&response, name).split();
                 assert_eq!((servers.len(), next == More::Yes), (*count, *more), "{name}");
             }
             Token => {
-                let facts = read::<TokenBody>(&answer, name).token;
+                let facts = read::<TokenBody>(&response, name).token;
                 let moments = (moment(&facts.expires_at), moment(&facts.issued_at));
                 assert!(
                     matches!(moments, (Some(expires), Some(issued)) if expires > issued),
@@ -177,18 +181,18 @@ fn every_recorded_answer_is_read_as_the_table_says() {
                 assert!(facts.project.is_some() && facts.catalog.len() == 5, "{name}");
             }
             Version(newest) => {
-                assert_eq!(read::<VersionBody>(&answer, name).version.version, *newest);
+                assert_eq!(read::<VersionBody>(&response, name).version.version, *newest);
             }
-            Created => assert_eq!(read::<CreatedBody>(&answer, name).server.id.len(), 36),
-            Image => assert_eq!(read::<GlanceImage>(&answer, name).status, "active"),
-            Images => assert_eq!(read::<ImagesBody>(&answer, name).split().0.len(), 1),
+            Created => assert_eq!(read::<CreatedBody>(&response, name).server.id.len(), 36),
+            Image => assert_eq!(read::<GlanceImage>(&response, name).status, "active"),
+            Images => assert_eq!(read::<ImagesBody>(&response, name).split().0.len(), 1),
             Limits => {
-                let absolute = read::<LimitsBody>(&answer, name).limits.absolute;
+                let absolute = read::<LimitsBody>(&response, name).limits.absolute;
                 assert_eq!(absolute.get("maxTotalInstances"), Some(&10));
             }
             Unread => {
-                let json = serde_json::from_slice::<Value>(&answer.body);
-                assert!(answer.body.is_empty() || json.is_ok(), "{name}");
+                let json = serde_json::from_slice::<Value>(&response.body);
+                assert!(response.body.is_empty() || json.is_ok(), "{name}");
             }
         }
     }

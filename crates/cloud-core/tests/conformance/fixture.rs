@@ -1,8 +1,8 @@
 //! The stage of the cloud in memory.
 
 use async_trait::async_trait;
-use cloud_core::conformance::{Scene, Stage};
-use cloud_core::memory::{MemoryCloud, Settings, Throttle, Trouble};
+use cloud_core::conformance::{Condition, Fixture};
+use cloud_core::memory::{InjectedFault, MemoryCloud, Settings, Throttle};
 use cloud_core::{
     Capabilities, Capability, ImageId, InstanceId, InstanceName, InstanceSpec, InstanceState, Poll,
     ShapeName, Zone,
@@ -44,7 +44,7 @@ pub(crate) fn bare(seed: u64) -> Settings {
 }
 
 #[async_trait]
-impl Stage for MemoryStage {
+impl Fixture for MemoryStage {
     fn spec(&self, name: &str) -> InstanceSpec {
         let mut spec = InstanceSpec::new(
             InstanceName::new(name),
@@ -75,25 +75,27 @@ impl Stage for MemoryStage {
         self.0.boots(id)
     }
 
-    async fn set(&self, scene: Scene) -> bool {
+    async fn set(&self, condition: Condition) -> bool {
         let cloud = &self.0;
         let full = |late| {
             cloud.set_late_capacity(late);
             cloud.set_capacity(ShapeName::new("small"), Some(Zone::new("zone-1")), Some(0));
         };
-        match scene {
-            Scene::Normal => {
-                cloud.calm();
+        match condition {
+            Condition::Normal => {
+                cloud.clear_faults();
                 cloud.set_quota(None);
                 cloud.set_throttle(None);
                 cloud.set_capacity(ShapeName::new("small"), Some(Zone::new("zone-1")), None);
             }
-            Scene::NoCapacity => full(false),
-            Scene::NoCapacityLater => full(true),
-            Scene::NoQuota => cloud.set_quota(Some(0)),
-            Scene::Throttled => cloud.set_throttle(Some(Throttle { rate: 0.1, burst: 0.5 })),
-            Scene::AnswerLost(operation) => cloud.script(operation, Trouble::LoseAnswer),
-            Scene::Stopped(id) => return cloud.force(&id, InstanceState::Stopped),
+            Condition::NoCapacity => full(false),
+            Condition::NoCapacityLater => full(true),
+            Condition::NoQuota => cloud.set_quota(Some(0)),
+            Condition::Throttled => cloud.set_throttle(Some(Throttle { rate: 0.1, burst: 0.5 })),
+            Condition::ResponseLost(operation) => {
+                cloud.inject(operation, InjectedFault::LoseResponse)
+            }
+            Condition::Stopped(id) => return cloud.force(&id, InstanceState::Stopped),
         }
         true
     }

@@ -1,7 +1,7 @@
 //! A provider that talks to the recorder, and the captures.
 
 use crate::captures::compare::{Differences, compare};
-use crate::captures::recorder::{Answer, Asked, Recorder};
+use crate::captures::recorder::{Asked, Recorder, Response};
 use cloud_core::http::Retry;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{InstanceId, Secret, http};
@@ -16,13 +16,13 @@ pub(crate) const COMPARTMENT: &str = "ocid1.compartment.oc1..aaaacomp";
 /// Nothing is different.
 pub(crate) const ALONE: Differences = Differences { ours: &[], theirs: &[] };
 
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) oci: Oci,
     pub(crate) recorder: Recorder,
     key: Arc<PrivateKey>,
 }
 
-impl Stage {
+impl Fixture {
     pub(crate) async fn new(site: Site) -> Self {
         Self::known_as(None, site).await
     }
@@ -56,7 +56,7 @@ impl Stage {
     /// Answers next as the capture has it.
     pub(crate) fn queue(&self, number: &str, exchange: usize) {
         let response = &capture(number)["exchanges"][exchange]["response"];
-        self.recorder.queue(Answer::captured(response));
+        self.recorder.queue(Response::captured(response));
     }
 
     /// What was asked is what was captured, but for what is meant to be different.

@@ -1,7 +1,7 @@
 //! A provider on a loopback cloud, and how its scenes are set.
 
 use async_trait::async_trait;
-use cloud_core::conformance::{Scene, Stage};
+use cloud_core::conformance::{Condition, Fixture};
 use cloud_core::http::{self, Retry};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
@@ -112,7 +112,7 @@ fn word(operation: Operation) -> &'static str {
 }
 
 #[async_trait]
-impl Stage for SimStage {
+impl Fixture for SimStage {
     fn spec(&self, name: &str) -> InstanceSpec {
         spec(name)
     }
@@ -145,7 +145,7 @@ impl Stage for SimStage {
         self.cloud.admin().boots(id.as_str()).and_then(|boots| usize::try_from(boots).ok())
     }
 
-    async fn set(&self, scene: Scene) -> bool {
+    async fn set(&self, condition: Condition) -> bool {
         let admin = self.cloud.admin();
         let full = |fails_later| {
             let shape = Some("VM.Standard.E5.Flex".to_owned());
@@ -158,28 +158,28 @@ impl Stage for SimStage {
                 .set_limit(Limit { name, availability_domain: None, value })
                 .expect("it can happen");
         };
-        match scene {
-            Scene::Normal => {
+        match condition {
+            Condition::Normal => {
                 admin.clear_faults();
                 admin.set_capacity(Vec::new()).expect("it can happen");
                 admin.set_throttle(Vec::new()).expect("it can happen");
                 limit(100_000);
             }
-            Scene::NoCapacity => full(false),
-            Scene::NoCapacityLater => full(true),
-            Scene::NoQuota => limit(0),
-            Scene::Throttled => {
+            Condition::NoCapacity => full(false),
+            Condition::NoCapacityLater => full(true),
+            Condition::NoQuota => limit(0),
+            Condition::Throttled => {
                 let operation = "LaunchInstance".to_owned();
                 admin
                     .set_throttle(vec![Throttle { operation, per_second: 5.0, burst: 0.5 }])
                     .expect("it can happen");
             }
-            Scene::AnswerLost(operation) => {
+            Condition::ResponseLost(operation) => {
                 admin
                     .add_fault(Rule::once(word(operation), Fault::DropAfter))
                     .expect("it can happen");
             }
-            Scene::Stopped(id) => return admin.set_state(id.as_str(), State::Stopped).is_ok(),
+            Condition::Stopped(id) => return admin.set_state(id.as_str(), State::Stopped).is_ok(),
         }
         true
     }

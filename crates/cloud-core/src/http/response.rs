@@ -2,8 +2,8 @@
 
 use super::{Effect, HeaderMap, Request, StatusCode};
 use crate::{Error, ErrorKind, Result};
+use ::http::header::{DATE, HeaderName, RETRY_AFTER};
 use bytes::Bytes;
-use reqwest::header::{DATE, HeaderName, RETRY_AFTER};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 
 /// An answer with its whole body.
 #[derive(Clone)]
-pub struct Answer {
+pub struct Response {
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -24,7 +24,7 @@ pub struct Answer {
     pub request_id: Option<String>,
 }
 
-impl Answer {
+impl Response {
     /// Reads the body as JSON.
     ///
     /// The error tells where in the body it went wrong and nothing of what is there: it may be
@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} bytes", self.status, self.body.len())
     }
@@ -90,7 +90,7 @@ impl fmt::Debug for Answer {
 
 /// What an answer that is not a success means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Classification {
     /// The kind of error.
     pub kind: ErrorKind,
     /// The cloud's code.
@@ -99,7 +99,7 @@ pub struct Verdict {
     pub message: String,
     /// Refused for now: nothing was done, and the same request may be taken soon. So is a 429,
     /// and OCI's 409 `IncorrectState`.
-    pub passing: bool,
+    pub retryable: bool,
 }
 
 /// Says what an answer that is not a success means; each cloud has one, with one table.
@@ -107,12 +107,12 @@ pub struct Verdict {
 /// [`ErrorKind::Unavailable`] stands for "not well, and may have carried it out or not": whether
 /// the request is repeated, and whether the error becomes [`ErrorKind::Ambiguous`], is the
 /// client's business. Every other kind says that nothing was done.
-pub type Classify = fn(&Answer) -> Verdict;
+pub type Classify = fn(&Response) -> Classification;
 
 /// What HTTP itself says about a status; the base of every cloud's own table.
 #[must_use]
-pub fn by_status(answer: &Answer) -> Verdict {
-    let kind = match answer.status.as_u16() {
+pub fn by_status(response: &Response) -> Classification {
+    let kind = match response.status.as_u16() {
         400 | 405 | 406 | 411 | 413 | 414 | 415 | 422 | 431 => ErrorKind::Invalid,
         401 => ErrorKind::Unauthenticated,
         403 => ErrorKind::Forbidden,
@@ -123,24 +123,28 @@ pub fn by_status(answer: &Answer) -> Verdict {
         408 | 500..=599 => ErrorKind::Unavailable,
         _ => ErrorKind::Protocol,
     };
-    Verdict {
+    Classification {
         kind,
-        code: Some(answer.status.as_u16().to_string()),
-        message: String::from_utf8_lossy(&answer.body).into_owned(),
-        passing: kind == ErrorKind::Throttled,
+        code: Some(response.status.as_u16().to_string()),
+        message: String::from_utf8_lossy(&response.body).into_owned(),
+        retryable: kind == ErrorKind::Throttled,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Method, Url};
     use super::*;
     use crate::Operation;
-    use reqwest::header::HeaderValue;
-    use reqwest::{Method, Url};
+    use ::http::header::HeaderValue;
 
-    fn answer(status: u16, headers: &[(HeaderName, &'static str)], body: &'static str) -> Answer {
+    fn response(
+        status: u16,
+        headers: &[(HeaderName, &'static str)],
+        body: &'static str,
+    ) -> Response {
         let pairs = headers.iter().cloned();
-        Answer {
+        Response {
             status: StatusCode::from_u16(status).unwrap(),
             headers: pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).collect(),
             body: Bytes::from_static(body.as_bytes()),
@@ -165,7 +169,7 @@ mod tests {
             (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 11:59:00 GMT"), noon], Some(0)),
         ];
         for (headers, expected) in table {
-            let pause = answer(429, &headers, "").retry_after();
+            let pause = response(429, &headers, "").retry_after();
             assert_eq!(pause, expected.map(Duration::from_secs), "{headers:?}");
         }
     }
@@ -174,7 +178,7 @@ mod tests {
     fn json_errors_say_where_and_not_what() {
         let url = Url::parse("http://cloud/").unwrap();
         let request = Request::new(Operation::Get, Method::GET, url).on("i1");
-        let result: Result<u32> = answer(200, &[], "\"hunter2\"").json(&request);
+        let result: Result<u32> = response(200, &[], "\"hunter2\"").json(&request);
         let error = result.unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -191,7 +195,7 @@ mod tests {
             [(Method::GET, ErrorKind::Protocol), (Method::POST, ErrorKind::Ambiguous)]
         {
             let request = Request::new(Operation::Launch, method, url.clone());
-            let result: Result<u32> = answer(200, &[], "<html>").json(&request);
+            let result: Result<u32> = response(200, &[], "<html>").json(&request);
             assert_eq!(result.unwrap_err().kind(), kind);
         }
     }
@@ -213,7 +217,7 @@ mod tests {
             (504, ErrorKind::Unavailable),
         ];
         for (status, kind) in table {
-            assert_eq!(by_status(&answer(status, &[], "")).kind, kind, "{status}");
+            assert_eq!(by_status(&response(status, &[], "")).kind, kind, "{status}");
         }
     }
 }
