@@ -8,10 +8,11 @@
 use crate::alias;
 use crate::args::Common;
 use crate::context::log_path;
-use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
+use crate::multicall::NAME;
 use crate::output::lost;
-use clap::Parser;
+use crate::programs::PROGRAMS;
+use clap::{ArgMatches, Command, Error, Parser};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use std::ffi::OsString;
@@ -36,41 +37,61 @@ pub fn prepare() {
     }
 }
 
-/// Runs a program: reads its arguments, and goes on to its exit code.
+/// Runs a program that is an executable of its own: reads its arguments, and goes on to its exit code.
 pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> ExitCode {
     prepare();
-    match A::try_parse_from(words()) {
-        Ok(arguments) => {
-            let code = block_on(program(arguments));
-            ExitCode::from(if lost() { code.max(SOME_FAILED) } else { code })
-        }
+    let words = alias::written_out(std::env::args_os(), is_by_slurmctld());
+    execute(A::command(), &words, |matches| run_matches(matches, program))
+}
+
+/// Parses the command line, and runs what it asks for to its exit code.
+pub(crate) fn execute(
+    mut command: Command,
+    words: &[OsString],
+    run: impl FnOnce(&ArgMatches) -> Result<u8, Error>,
+) -> ExitCode {
+    let parsed = command.try_get_matches_from_mut(words);
+    match parsed.and_then(|matches| run(&matches)) {
+        Ok(code) => ExitCode::from(if lost() { code.max(SOME_FAILED) } else { code }),
         Err(error) => {
-            let _ = error.print();
-            if !error.use_stderr() {
-                return ExitCode::from(WELL);
-            }
-            note::<A>(&error);
-            ExitCode::from(WRONG)
+            let error = error.format(&mut command);
+            refuse(command, words, &error)
         }
     }
 }
 
-/// The arguments; what slurmctld calls us for, it says in the environment.
-fn words() -> Vec<OsString> {
-    let environment = Environment::read();
+/// Runs a program with arguments that were parsed.
+pub(crate) fn run_matches<A: Parser, F: Future<Output = u8>>(
+    matches: &ArgMatches,
+    program: impl FnOnce(A) -> F,
+) -> Result<u8, Error> {
+    A::from_arg_matches(matches).map(|arguments| block_on(program(arguments)))
+}
+
+/// True if slurmctld calls us: what for, it says in the environment.
+pub(crate) fn is_by_slurmctld() -> bool {
     let said = ["SLURM_JOB_ID", "SLURM_RESUME_FILE"];
-    let by_slurmctld = said.iter().any(|name| environment.get(name).is_some());
-    alias::written_out(std::env::args_os(), by_slurmctld)
+    said.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Prints what is wrong with a call, or the help that it asks for.
+pub(crate) fn refuse(command: Command, words: &[OsString], error: &Error) -> ExitCode {
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::from(WELL);
+    }
+    note(command, words, error);
+    ExitCode::from(WRONG)
 }
 
 /// Logs what is wrong with a call: slurmctld shows nobody what its programs say. Whoever sees it has seen it.
-fn note<A: Parser>(error: &clap::Error) {
+fn note(command: Command, words: &[OsString], error: &Error) {
     if io::stderr().is_terminal() {
         return;
     }
+    let name = command.get_name().to_owned();
     // What could be read of the options says which log.
-    let command = A::command().ignore_errors(true);
-    let known = command.try_get_matches_from(words()).ok();
+    let known = command.ignore_errors(true).try_get_matches_from(words).ok();
     let path = |name| known.as_ref()?.try_get_one::<PathBuf>(name).ok()?.cloned();
     let format = known.as_ref().and_then(|it| it.try_get_one("log_format").ok()?.copied());
     let common = Common { config: path("config"), log: path("log"), ..Common::default() };
@@ -78,7 +99,10 @@ fn note<A: Parser>(error: &clap::Error) {
     if path == Path::new("-") {
         return;
     }
-    if let Ok(log) = Log::open(&path, format.unwrap_or_default(), A::command().get_name()) {
+    let subcommand = known.as_ref().and_then(ArgMatches::subcommand_name);
+    let program = PROGRAMS.iter().find(|it| name == NAME && subcommand == Some(it.subcommand));
+    let name = program.map_or(name.as_str(), |program| program.name);
+    if let Ok(log) = Log::open(&path, format.unwrap_or_default(), name) {
         let text = error.to_string();
         let said = text.split("\n\n").next().unwrap_or_default();
         let message = said.strip_prefix("error: ").unwrap_or(said);

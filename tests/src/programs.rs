@@ -2,29 +2,36 @@
 
 use crate::release::Release;
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Ours, all of them.
-const OURS: [&str; 7] =
-    ["startnode", "stopnode", "rebuild", "finish", "resize", "reconcile", "listnodes"];
+/// The names of ours.
+const OURS: [&str; 8] = [
+    "startnode",
+    "startnode-failed",
+    "stopnode",
+    "rebuild",
+    "finish",
+    "resize",
+    "reconcile",
+    "listnodes",
+];
 
 /// Where the scripts of a cluster are.
 /// The text, lines of a shell, is run before ours.
 pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
     let config = dir.join("etc/startnode.yaml");
     let config = config.display();
+    let links = dir.join("links");
+    fs::create_dir_all(&links).expect("a directory of ours");
     // Nothing more is set for ours: they are to live with what slurmctld gives them.
     let ours = OURS.iter().map(|name| {
-        (*name, format!("{before}exec {} --config {config} \"$@\"", program(name).display()))
+        let link = links.join(name);
+        symlink(program("slurm-elastic"), &link).expect("a directory of ours");
+        (*name, format!("{before}exec {} --config {config} \"$@\"", link.display()))
     });
     let mut scripts: BTreeMap<&str, String> = ours.collect();
-    let start = program("startnode");
-    scripts.insert(
-        "startnode-failed",
-        format!("{before}exec {} --config {config} --failed \"$@\"", start.display()),
-    );
     let (tree, at) = (release.dir().display(), dir.display());
     let environment = format!(
         "export SLURM_TREE={tree} SLURM_CONF={at}/etc/slurm.conf FATE={at}/fate PATH={tree}/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
@@ -54,7 +61,7 @@ pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
     }
 }
 
-/// One of our programs, beside the program that runs.
+/// An executable of this workspace, beside the program that runs.
 pub(crate) fn program(name: &str) -> PathBuf {
     let own = env::current_exe().expect("this is a program");
     let folders = own.ancestors().skip(1).take(2);

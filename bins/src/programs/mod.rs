@@ -12,28 +12,47 @@ use crate::args::Common;
 use crate::context::{log_path, output};
 use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
-use crate::process::{SOME_FAILED, WRONG};
+use crate::process::{SOME_FAILED, WRONG, run_matches};
 use crate::trouble::Trouble;
-use clap::{Command, CommandFactory as _};
+use clap::{ArgMatches, Command, CommandFactory as _, Error};
 
-/// What each program takes, by name, with its help: for manual pages and completions.
+/// A program: by its own name, and as a subcommand of `slurm-elastic`.
+pub struct Program {
+    /// The name of its hard link.
+    pub name: &'static str,
+    /// The subcommand.
+    pub subcommand: &'static str,
+    /// What it takes, with its help: also for manual pages and completions.
+    pub command: fn() -> Command,
+    /// Runs it with what it was given.
+    pub(crate) run: fn(&ArgMatches) -> Result<u8, Error>,
+}
+
+macro_rules! program {
+    ($name:ident, $subcommand:literal) => {
+        Program {
+            name: stringify!($name),
+            subcommand: $subcommand,
+            command: $name::Arguments::command,
+            run: |matches| run_matches(matches, $name::run),
+        }
+    };
+}
+
+/// All programs.
 ///
 /// ```
-/// let names: Vec<String> = bins::programs::commands().iter().map(|it| it.get_name().to_owned()).collect();
-/// assert!(names.contains(&"startnode".to_owned()));
+/// assert!(bins::programs::PROGRAMS.iter().any(|it| it.name == "startnode" && it.subcommand == "start"));
 /// ```
-#[must_use]
-pub fn commands() -> Vec<Command> {
-    vec![
-        finish::Arguments::command(),
-        listnodes::Arguments::command(),
-        rebuild::Arguments::command(),
-        reconcile::Arguments::command(),
-        resize::Arguments::command(),
-        startnode::Arguments::command(),
-        stopnode::Arguments::command(),
-    ]
-}
+pub const PROGRAMS: [Program; 7] = [
+    program!(startnode, "start"),
+    program!(stopnode, "stop"),
+    program!(finish, "finish"),
+    program!(rebuild, "rebuild"),
+    program!(resize, "resize"),
+    program!(reconcile, "reconcile"),
+    program!(listnodes, "list"),
+];
 
 /// What is wrong with the name of a partition.
 fn no_partition(name: &str) -> Trouble {

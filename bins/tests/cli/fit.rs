@@ -23,12 +23,6 @@ const LIVES: [[&str; 4]; 2] = [
     ],
 ];
 
-/// The program that a name stands for.
-fn behind(name: &str) -> &'static str {
-    let alias = bins::alias::ALL.iter().find(|alias| alias.name == name);
-    program(alias.map_or(name, |alias| alias.program))
-}
-
 fn without_home() -> Stage {
     homeless(Stage::new()).running()
 }
@@ -43,7 +37,7 @@ fn homeless(stage: Stage) -> Stage {
     stage.write("startnode.yaml", &format!("{text}{more}"));
     fs::create_dir(stage.path("links")).unwrap();
     for name in LIVES.into_iter().flatten() {
-        symlink(behind(name), stage.path("links").join(name)).unwrap();
+        symlink(program(name), stage.path("links").join(name)).unwrap();
     }
     stage
 }
@@ -85,7 +79,7 @@ fn with_nothing_in_the_environment_and_a_name_in_any_spelling() {
     let stage = without_home();
     for spelt in ["/opt/slurm/bin/", "./", ""] {
         live(&stage, |name, node| {
-            let mut command = Command::new(behind(name));
+            let mut command = Command::new(program(name));
             command.arg0(format!("{spelt}{name}")).arg("--config");
             command.arg(stage.path("startnode.yaml")).arg(node).env_clear();
             let ended = Ended::of(&command.output().unwrap(), stage.dir.path());
@@ -168,7 +162,7 @@ fn with_blocked_signals() {
         let process = Path::new("/proc").join(child.id().to_string());
         let read = |file: &str| fs::read_to_string(process.join(file)).unwrap_or_default();
         let ours =
-            || fs::read_link(process.join("exe")).is_ok_and(|exe| exe == Path::new(behind(name)));
+            || fs::read_link(process.join("exe")).is_ok_and(|exe| exe == Path::new(program(name)));
         let open = || read("status").contains("\nSigBlk:\t0000000000000000\n");
         wait("end of the block", || (ours() && open()).then_some(()), || read("status"));
         child.kill().unwrap();

@@ -5,38 +5,23 @@
 use bins::config::Settings;
 use slurmconf::{Config, Document, GenerateOptions, Limits, Markers, Shapes, generate};
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::{env, fs};
 use tempfile::TempDir;
-
-const PROGRAMS: [&str; 7] =
-    ["finish", "listnodes", "rebuild", "reconcile", "resize", "startnode", "stopnode"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Programs without what debuggers need, and the program that writes the pages, as `--built` takes them.
+/// The program without what debuggers need, as `--built` takes it.
 fn built(folder: &Path) -> PathBuf {
-    let from = Path::new(env!("CARGO_BIN_EXE_finish")).parent().unwrap();
-    let pages = from.join("examples/pages");
-    if !pages.exists() {
-        // Only when this test is all that is built.
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        let target = from.parent().unwrap();
-        command.args(["build", "--quiet", "--locked", "-p", "bins", "--example", "pages"]);
-        well(command.arg("--target-dir").arg(target).current_dir(root()));
-    }
     let to = folder.join("built");
-    fs::create_dir_all(to.join("examples")).unwrap();
-    for program in PROGRAMS {
-        let mut command = Command::new("strip");
-        well(command.arg("-o").arg(to.join(program)).arg(from.join(program)));
-    }
-    fs::copy(pages, to.join("examples/pages")).unwrap();
+    fs::create_dir_all(&to).unwrap();
+    let mut command = Command::new("strip");
+    command.arg("-o").arg(to.join("slurm-elastic")).arg(env!("CARGO_BIN_EXE_slurm-elastic"));
+    well(&mut command);
     to
 }
 
@@ -67,7 +52,8 @@ fn a_prefix_gets_programs_names_pages_units_and_examples() {
     assert!(said.contains("write /etc/citc/startnode.yaml"), "where the programs read it: {said}");
     assert!(!prefix.join("etc/citc").exists(), "nobody would read it there");
     let files = files(&prefix);
-    for program in PROGRAMS {
+    let programs = bins::programs::PROGRAMS.map(|program| program.name);
+    for program in programs.into_iter().chain(["slurm-elastic"]) {
         for file in [
             format!("bin/{program}"),
             format!("share/man/man1/{program}.1"),
@@ -78,11 +64,19 @@ fn a_prefix_gets_programs_names_pages_units_and_examples() {
             assert!(files.contains(&file), "{file}: {files:#?}");
         }
     }
-    for alias in bins::alias::ALL {
-        let link = prefix.join("bin").join(alias.name);
-        assert_eq!(fs::read_link(&link).unwrap(), Path::new(alias.program));
+    let whole = fs::metadata(prefix.join("bin/slurm-elastic")).unwrap();
+    for name in bins::multicall::names() {
+        let link = prefix.join("bin").join(name);
+        assert_eq!(fs::metadata(&link).unwrap().ino(), whole.ino(), "{name} is no hard link");
+        assert!(files.contains(&format!("share/man/man1/{name}.1")), "{name}");
+        let alias = bins::alias::ALL.iter().find(|alias| alias.name == name);
+        let program = alias.map_or(name, |alias| alias.program);
         let help = text(&well(Command::new(link).arg("--help").env_clear()));
-        assert!(help.contains(&format!("Usage: {}", alias.program)), "{}: {help}", alias.name);
+        assert!(help.contains(&format!("Usage: {program}")), "{name}: {help}");
+    }
+    for program in &bins::programs::PROGRAMS {
+        let page = format!("share/man/man1/slurm-elastic-{}.1", program.subcommand);
+        assert!(files.contains(&page), "{page}");
     }
     for name in ["resume", "resumefail", "suspend", "rebuild"] {
         let link = tools.join(format!("slurm-openstack-{name}"));
@@ -147,7 +141,7 @@ fn what_is_not_built_is_said() {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("has no examples/pages: cargo build"), "{said}");
+    assert!(said.contains("has no slurm-elastic: cargo build"), "{said}");
     assert_eq!(files(folder.path()), BTreeSet::new());
 }
 
@@ -163,8 +157,9 @@ fn a_package_has_the_same() {
     let package = Path::new(package.trim());
     let listed = text(&well(Command::new("dpkg-deb").arg("--contents").arg(package)));
     for path in [
-        "./usr/local/bin/startnode",
-        "./usr/local/bin/update_config -> finish",
+        "./usr/local/bin/slurm-elastic",
+        "./usr/local/bin/startnode link to ./usr/local/bin/slurm-elastic",
+        "./usr/local/bin/update_config link to ./usr/local/bin/slurm-elastic",
         "./usr/local/share/man/man1/finish.1",
         "./usr/local/lib/systemd/system/slurm-elastic-reconcile.timer",
         "./etc/logrotate.d/slurm-elastic",
@@ -174,7 +169,7 @@ fn a_package_has_the_same() {
         assert!(listed.lines().any(|line| line.ends_with(path)), "{path}: {listed}");
     }
     for line in listed.lines() {
-        let open = ["drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--", "lrwxrwxrwx"];
+        let open = ["drwxr-xr-x", "-rwxr-xr-x", "hrwxr-xr-x", "-rw-r--r--", "lrwxrwxrwx"];
         assert!(open.iter().any(|mode| line.starts_with(mode)), "not for all: {line}");
     }
     let scripts = text(&well(Command::new("dpkg-deb").arg("--info").arg(package)));

@@ -1,29 +1,46 @@
-//! Writes what `./install` installs beside the programs: man pages, completions and the list of other names.
-//!
-//! `cargo run -p bins --example pages -- DIR`
+//! Man pages, completions and the list of other names, which `./install` installs beside the programs.
 
-use bins::{alias, programs};
+use crate::alias;
+use crate::multicall::{self, NAME};
+use crate::programs::PROGRAMS;
 use clap::Command;
 use clap_complete::{Shell, generate_to};
-use clap_mangen::generate_to as pages_to;
-use std::env;
+use clap_mangen::{Man, generate_to as pages_to};
 use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
-fn main() -> io::Result<()> {
-    let folder = env::args_os().nth(1).map(PathBuf::from);
-    let folder = folder.ok_or_else(|| io::Error::other("usage: pages DIR"))?;
-    let pages = folder.join("man");
+/// Writes them below a directory: `man`, `completions`, and `names`, those of all hard links.
+pub(crate) fn write(directory: &Path) -> io::Result<()> {
+    let (pages, shells) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&pages)?;
-    for command in programs::commands() {
+    for program in &PROGRAMS {
+        let command = (program.command)();
         // clap repeats its own `help` as if it were one of our commands.
         pages_to(command.clone().disable_help_subcommand(true), &pages)?;
-        completions(&folder.join("completions"), command)?;
+        completions(&shells, command)?;
     }
+    let whole = multicall::command().disable_help_subcommand(true);
+    completions(&shells, whole.clone())?;
+    Man::new(whole).render(&mut File::create(pages.join(format!("{NAME}.1")))?)?;
     complete(&pages)?;
-    let mut aliases = File::create(folder.join("aliases"))?;
-    alias::ALL.iter().try_for_each(|alias| writeln!(aliases, "{} {}", alias.name, alias.program))
+    for program in &PROGRAMS {
+        link(&pages, &format!("{NAME}-{}", program.subcommand), program.name)?;
+    }
+    for alias in &alias::ALL {
+        link(&pages, alias.name, alias.program)?;
+    }
+    fs::write(directory.join("names"), multicall::names().join("\n") + "\n")
+}
+
+/// Has one page stand for another name, too.
+fn link(pages: &Path, name: &str, program: &str) -> io::Result<()> {
+    let path = pages.join(format!("{name}.1"));
+    match symlink(format!("{program}.1"), path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    }
 }
 
 /// Adds what clap does not write.
@@ -68,10 +85,8 @@ Credentials, as Oracle\\(aqs and OpenStack\\(aqs own clients take them.
 ";
 
 fn see_also() -> String {
-    let ours: Vec<String> = programs::commands()
-        .iter()
-        .map(|command| format!(".BR {} (1),\n", command.get_name()))
-        .collect();
+    let names = [NAME].into_iter().chain(PROGRAMS.iter().map(|program| program.name));
+    let ours: Vec<String> = names.map(|name| format!(".BR {name} (1),\n")).collect();
     format!(".SH \"SEE ALSO\"\n{}.BR slurm.conf (5),\n.BR scontrol (1)\n", ours.concat())
 }
 

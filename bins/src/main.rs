@@ -1,0 +1,7 @@
+//! See `bins::multicall`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bins::multicall::main()
+}
