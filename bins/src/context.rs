@@ -3,11 +3,11 @@
 use crate::args::{CONFIG, Common};
 use crate::bar::Bar;
 use crate::config::{Paths, Settings};
+use crate::diagnostic::Diagnostic;
 use crate::environment::{Environment, user_called};
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume, chain};
-use crate::process::{SOME_FAILED, WELL};
-use crate::trouble::Trouble;
+use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::{self, Connected, Purpose, Traced};
 use cloud_core::Provider;
 use hostlist::{Hostlist, NodeName};
@@ -15,7 +15,7 @@ use nix::unistd::getuid;
 use provision::Site;
 use provision::exec::Files;
 use provision::run::Observation;
-use provision::state::{MemoryState, State, StateDir, give_to_directory};
+use provision::state::{MemoryState, State, StateDir, inherit_owner};
 use slurmconf::Config;
 use slurmctl::Controller as _;
 use std::fs;
@@ -54,9 +54,9 @@ pub struct Context {
     /// What plans write.
     pub files: Files,
     /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
-    pub named: Vec<Result<String, Trouble>>,
+    pub named: Vec<Result<String, Diagnostic>>,
     /// Why there is no cloud, where that is no reason to end.
-    pub away: Option<Trouble>,
+    pub unreachable: Option<Diagnostic>,
     /// Why files that only a launch needs cannot be read, if that was to be found out.
     pub unread: Vec<String>,
     /// How far it is.
@@ -69,7 +69,7 @@ impl Context {
         program: &'static str,
         common: &Common,
         purpose: Purpose,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Diagnostic> {
         Self::open_for(program, common, purpose, None).await
     }
 
@@ -80,7 +80,7 @@ impl Context {
         common: &Common,
         purpose: Purpose,
         nodes: Option<&Hostlist>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Diagnostic> {
         let begun = Instant::now();
         let Desk { environment, output, log, settings } = Desk::open(program, common)?;
         let (slurm, missed) = slurm(common, &settings, &environment, purpose).await?;
@@ -93,7 +93,7 @@ impl Context {
         let (state, state_path, lost) = state(common, &settings, &environment, &slurm.config);
         let warnings = connected.warnings.iter().chain(&lost).chain(&missed);
         warnings.for_each(|warning| warn(output, &log, warning));
-        let Connected { cloud, named, away, .. } = connected;
+        let Connected { cloud, named, unreachable, .. } = connected;
         let cloud = traced(cloud, &slurm, &log, common.volume());
         let files = files(&settings, &environment, &slurm);
         let (forgets, bar) = (lost.is_some(), Bar::default());
@@ -110,7 +110,7 @@ impl Context {
             forgets,
             files,
             named,
-            away,
+            unreachable,
             unread,
             bar,
         })
@@ -126,7 +126,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn open(program: &'static str, common: &Common) -> Result<Self, Trouble> {
+    fn open(program: &'static str, common: &Common) -> Result<Self, Diagnostic> {
         let environment = Environment::read();
         let output = output(common, &environment);
         let (settings, warnings) = settings(common)?;
@@ -152,12 +152,12 @@ async fn slurm(
     settings: &Settings,
     environment: &Environment,
     purpose: Purpose,
-) -> Result<(wiring::Slurm, Option<String>), Trouble> {
+) -> Result<(wiring::Slurm, Option<String>), Diagnostic> {
     match wiring::slurm(common, &settings.paths, environment).await {
         // Without a cluster_id, slurm.conf alone says which machines are ours.
-        Err(trouble) if purpose == Purpose::EndAll && settings.cluster_id.is_some() => {
+        Err(diagnostic) if purpose == Purpose::EndAll && settings.cluster_id.is_some() => {
             let nobody = wiring::no_slurm(common, &settings.paths, environment);
-            Ok((nobody, Some(trouble.to_string())))
+            Ok((nobody, Some(diagnostic.to_string())))
         }
         found => Ok((found?, None)),
     }
@@ -176,12 +176,12 @@ fn files(settings: &Settings, environment: &Environment, slurm: &wiring::Slurm) 
 /// What the cloud says within this time, if there is one.
 pub async fn in_time<T>(
     left: Option<Duration>,
-    asked: impl Future<Output = Result<T, Trouble>>,
-) -> Result<T, Trouble> {
+    asked: impl Future<Output = Result<T, Diagnostic>>,
+) -> Result<T, Diagnostic> {
     let Some(left) = left else {
         return asked.await;
     };
-    let late = |_elapsed| Trouble::new("the cloud did not answer in time").passing(true);
+    let late = |_elapsed| Diagnostic::new("the cloud did not answer in time").transient(true);
     timeout(left, asked).await.map_err(late)?
 }
 
@@ -216,15 +216,15 @@ pub fn own_environment(common: &Common, settings: &Settings, read: Environment) 
 }
 
 /// What the configuration says, and what is odd about it.
-pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Trouble> {
+pub fn settings(common: &Common) -> Result<(Settings, Vec<String>), Diagnostic> {
     let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
     let text = std::fs::read_to_string(path).map_err(|error| {
         let remedy = "write one (share/doc/slurm-elastic/examples has them for each cloud) or name another with --config";
-        Trouble::new(format!("cannot read the configuration {}: {error}; {remedy}", path.display()))
+        Diagnostic::new(format!("cannot read the configuration {}: {error}; {remedy}", path.display()))
     })?;
     let loaded = Settings::read(&path.display().to_string(), &text).map_err(|errors| {
         let remedy = "share/doc/slurm-elastic has docs/configuration.md, which says what each key may be, and examples";
-        Trouble::from_errors(&errors).advising(remedy)
+        Diagnostic::from_errors(&errors).with_help(remedy)
     })?;
     let warnings = loaded.warnings.iter().map(|warning| chain(warning)).collect();
     Ok((loaded.settings, warnings))
@@ -297,7 +297,7 @@ fn make_for(user: Option<&str>, path: &Path) {
         let _ = lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw()));
     } else {
         // Whoever has the directory around it may put anything in the place of this one: it is not for root to give away.
-        give_to_directory(path);
+        inherit_owner(path);
     }
 }
 
@@ -339,7 +339,7 @@ impl Context {
     }
 
     /// Finds the images of slurm.conf's nodes; gives what is wrong with that of the configuration.
-    pub async fn find_images(&mut self) -> Result<Option<Trouble>, Trouble> {
+    pub async fn find_images(&mut self) -> Result<Option<Diagnostic>, Diagnostic> {
         wiring::images(&mut self.site, &self.settings, &self.slurm.config, &*self.cloud).await
     }
 
@@ -355,7 +355,7 @@ impl Context {
     }
 
     /// Goes on without an image that is not there: what needs none is done, and the rest is refused.
-    pub fn without_image(&mut self, why: &Trouble) {
+    pub fn without_image(&mut self, why: &Diagnostic) {
         self.warn(&why.to_string());
         self.site.image = None;
     }
@@ -376,6 +376,6 @@ impl Context {
         for warning in &look.warnings {
             self.warn(warning);
         }
-        if look.warnings.is_empty() { WELL } else { SOME_FAILED }
+        if look.warnings.is_empty() { SUCCESS } else { SOME_FAILED }
     }
 }

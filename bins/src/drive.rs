@@ -5,7 +5,7 @@ use crate::bar::Bar;
 use crate::context::Context;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Colour, Output};
-use crate::process::{SOME_FAILED, WELL};
+use crate::process::{SOME_FAILED, SUCCESS};
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
 use provision::plan::{Operation, Plan, Refusal, Step};
@@ -128,7 +128,7 @@ impl Context {
         } else {
             self.output.print(plan.to_string().trim_end());
         }
-        WELL
+        SUCCESS
     }
 
     /// The same for a plan made by a look, with what the look did not see; the exit code is that of a run that does it.
@@ -137,7 +137,7 @@ impl Context {
         let unseen = self.blind(look);
         // Machines are ended whether slurmctld answers or not.
         let ends = matches!(plan.operation, Operation::Stop | Operation::StopAll);
-        let blind = if ends && look.fleet.is_complete() { WELL } else { unseen };
+        let blind = if ends && look.fleet.is_complete() { SUCCESS } else { unseen };
         if fails(plan) { SOME_FAILED } else { shown.max(blind) }
     }
 
@@ -159,9 +159,10 @@ impl Context {
     /// Tells what became of a run: on standard output, and what failed also in the log.
     pub fn tell(&self, common: &Common, report: &Report) -> u8 {
         self.bar.clear(self.output);
-        let troubles = report.warnings.iter().map(|text| (Level::Warning, text));
-        let troubles = troubles.chain(report.failures.iter().map(|text| (Level::Error, text)));
-        for (level, message) in troubles {
+        let diagnostics = report.warnings.iter().map(|text| (Level::Warning, text));
+        let diagnostics =
+            diagnostics.chain(report.failures.iter().map(|text| (Level::Error, text)));
+        for (level, message) in diagnostics {
             self.log.write(Entry { level, node: None, message });
             self.output.complain(message);
         }
@@ -177,14 +178,14 @@ impl Context {
         if common.json {
             self.output.print(serde_json::to_string(report).unwrap_or_default());
         }
-        if report.is_success() { WELL } else { SOME_FAILED }
+        if report.is_success() { SUCCESS } else { SOME_FAILED }
     }
 }
 
-/// Most nodes with one and the same trouble that have a line each.
+/// Most nodes with one and the same diagnostic that have a line each.
 const MOST_LINES: usize = 64;
 
-/// Every node that failed, and why; very many with the same trouble are one list.
+/// Every node that failed, and why; very many with the same diagnostic are one list.
 fn failures(report: &Report) -> Vec<(String, String)> {
     let failed = report.nodes.iter().filter(|(_, ended)| !ended.outcome.is_success());
     let failed: Vec<(&NodeName, String)> = failed.map(|(node, it)| (node, why(it))).collect();

@@ -76,6 +76,13 @@ pub fn user_called(name: &str) -> Option<User> {
     User::from_name(name).ok().flatten().or_else(by_number)
 }
 
+/// The name of the user that we run as.
+#[must_use]
+pub fn this_user() -> String {
+    let user = User::from_uid(getuid()).ok().flatten();
+    user.map_or_else(|| "root".to_owned(), |user| user.name)
+}
+
 fn home_of_user() -> Option<PathBuf> {
     User::from_uid(getuid()).ok().flatten().map(|user| user.dir)
 }

@@ -6,6 +6,7 @@ pub mod bar;
 pub mod caller;
 pub mod config;
 pub mod context;
+pub mod diagnostic;
 pub mod drive;
 pub mod environment;
 pub mod log;
@@ -15,7 +16,6 @@ mod pages;
 pub mod process;
 pub mod programs;
 pub mod table;
-pub mod trouble;
 pub mod wiring;
 
 pub use process::run;

@@ -81,7 +81,7 @@ impl Log {
         }
         let file = appendable(path, getuid().is_root())?;
         // So that slurmctld's user can go on with a log that root began.
-        provision::state::give_to_directory(path);
+        provision::state::inherit_owner(path);
         Ok(Self::with(Sink::File(file), format, program))
     }
 

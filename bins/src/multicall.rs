@@ -6,7 +6,7 @@
 use crate::alias;
 use crate::args::Common;
 use crate::pages;
-use crate::process::{self, WELL};
+use crate::process::{self, SUCCESS};
 use crate::programs::{PROGRAMS, Program};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args as _, Command, Error, value_parser};
@@ -62,13 +62,13 @@ pub fn names() -> Vec<&'static str> {
 }
 
 fn run_subcommand(matches: &ArgMatches) -> Result<u8, Error> {
-    let Some((name, matches)) = matches.subcommand() else { return Ok(WELL) };
+    let Some((name, matches)) = matches.subcommand() else { return Ok(SUCCESS) };
     if let Some(program) = PROGRAMS.iter().find(|program| program.subcommand == name) {
         return (program.run)(matches);
     }
-    let Some(directory) = matches.get_one::<PathBuf>("directory") else { return Ok(WELL) };
+    let Some(directory) = matches.get_one::<PathBuf>("directory") else { return Ok(SUCCESS) };
     let failed = |error| Error::raw(ErrorKind::Io, format!("{}: {error}", directory.display()));
-    pages::write(directory).map_err(failed).map(|()| WELL)
+    pages::write(directory).map_err(failed).map(|()| SUCCESS)
 }
 
 /// The command line with the name of a program, or our own, as its first word, and aliases written out.

@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// All is well.
-pub const WELL: u8 = 0;
+pub const SUCCESS: u8 = 0;
 /// Some nodes failed; each is named.
 pub const SOME_FAILED: u8 = 1;
 /// Wrong usage or configuration; nothing was done.
-pub const WRONG: u8 = 2;
+pub const USAGE_ERROR: u8 = 2;
 
 /// Undoes what slurmctld leaves us with; the first thing that `main` does.
 pub fn prepare() {
@@ -78,10 +78,10 @@ pub(crate) fn is_by_slurmctld() -> bool {
 pub(crate) fn refuse(command: Command, words: &[OsString], error: &Error) -> ExitCode {
     let _ = error.print();
     if !error.use_stderr() {
-        return ExitCode::from(WELL);
+        return ExitCode::from(SUCCESS);
     }
     note(command, words, error);
-    ExitCode::from(WRONG)
+    ExitCode::from(USAGE_ERROR)
 }
 
 /// Logs what is wrong with a call: slurmctld shows nobody what its programs say. Whoever sees it has seen it.

@@ -3,27 +3,24 @@
 mod change;
 mod check;
 mod difference;
-mod fit;
 mod inputs;
 mod power;
-mod prove;
-mod settle;
 mod sources;
-pub(super) mod turn;
 
 pub(super) use change::{Aim, Change};
-pub(super) use inputs::{Inputs, Marked};
-pub(super) use settle::is_untold;
+pub(super) use inputs::Inputs;
 pub(super) use sources::Sources;
 
 use crate::args::Common;
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::drive::told_to_end;
-use crate::process::{SOME_FAILED, WELL};
-use crate::trouble::Trouble;
+use crate::output::chain;
+use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::Purpose;
 use check::New;
 use clap::Parser;
+use provision::conf::{ConfLock, is_unapplied, missing_gres, unstarted};
 use provision::plan::{self, Finish, Step};
 use provision::run::Run;
 use slurmctl::Controller as _;
@@ -88,18 +85,22 @@ Exit code: 0 all well (also: nothing to change), 1 something failed (it says wha
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong("finish", &arguments.common, &trouble),
+        Err(diagnostic) => super::wrong("finish", &arguments.common, &diagnostic),
     }
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
     if arguments.check {
         let context = Context::open("finish", &arguments.common, Purpose::Check).await?;
         return Ok(check(arguments, context).await);
     }
     let writes = !(arguments.print || arguments.print_power || arguments.print_gres);
     let purpose = if writes { Purpose::Other } else { Purpose::Print };
-    let (context, _turn) = turn::open("finish", &arguments.common, (purpose, writes)).await?;
+    let (context, _lock) = if writes {
+        open_locked("finish", &arguments.common, purpose).await?
+    } else {
+        (Context::open("finish", &arguments.common, purpose).await?, None)
+    };
     if !arguments.force
         && let Some(unready) = inputs::unready(&context)
     {
@@ -111,28 +112,58 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         let (document, slurm) = (&inputs.marked.document, &context.slurm);
         let version = slurm.controller.version();
         let section = plan::node_section(&inputs.cluster, document, &slurm.config, version);
-        let section = section.map_err(|error| Trouble::from_error(&error))?;
+        let section = section.map_err(|error| Diagnostic::from_error(&error))?;
         context.output.print(section.trim_end());
-        return Ok(WELL);
+        return Ok(SUCCESS);
     }
     if arguments.print_gres {
         context.output.print(inputs.cluster.gres_conf().trim_end());
-        return Ok(WELL);
+        return Ok(SUCCESS);
     }
     if arguments.print_power {
         let lines = power::lines(&context, &inputs, arguments.common.config.as_deref())?;
         context.output.print(lines.trim_end());
-        return Ok(WELL);
+        return Ok(SUCCESS);
     }
     let inputs = inputs.launchable(&context)?;
     let (cluster, config) = (&inputs.cluster, &context.slurm.config);
-    for odd in fit::gres(cluster, config).into_iter().chain(fit::unstarted(cluster, config)) {
-        context.warn(&odd);
+    for warning in missing_gres(cluster, config).iter().chain(&unstarted(cluster, config)) {
+        context.warn(warning);
     }
     let request = request(arguments, &context, &inputs);
     let (common, marked, limits) = (&arguments.common, &inputs.marked, &inputs.limits);
     let aim = Aim::Finish { request, limits };
     Change { common, marked, aim, prove: !arguments.no_prove }.make(context).await
+}
+
+/// Opens everything to change slurm.conf, with its lock; without one where there is no lock to be had.
+pub(super) async fn open_locked(
+    program: &'static str,
+    common: &Common,
+    purpose: Purpose,
+) -> Result<(Context, Option<ConfLock>), Diagnostic> {
+    let context = Context::open(program, common, purpose).await?;
+    if common.dry_run || !context.state_path.is_dir() {
+        return Ok((context, None));
+    }
+    let mut lock = match ConfLock::open(&context.state_path, program) {
+        Ok(lock) => lock,
+        Err(error) => {
+            context.warn(&format!("continuing without a lock on slurm.conf: {}", chain(&error)));
+            return Ok((context, None));
+        }
+    };
+    let Some(holder) = lock.holder().map(str::to_owned) else { return Ok((context, Some(lock))) };
+    let most = ConfLock::WAIT.as_secs();
+    context.warn(&format!("slurm.conf is being changed by {holder}: waiting for at most {most} s"));
+    if !lock.wait().await {
+        let text = format!(
+            "slurm.conf is still being changed by {holder}; run this again when that has ended"
+        );
+        return Err(Diagnostic::new(text).transient(true));
+    }
+    // What was read before is what the other has changed.
+    Ok((Context::open(program, common, purpose).await?, Some(lock)))
 }
 
 /// Checks everything, until it is told to end: nothing is under way that would have to be ended in order.
@@ -155,7 +186,7 @@ async fn points(arguments: &Arguments, mut context: Context) -> u8 {
     let new = match &inputs {
         Ok(inputs) => Some(planned(arguments, &context, inputs).await),
         Err(_) if check::only_rebuilds(&context, &arguments.sources.limits) => None,
-        Err(trouble) => Some(Err(trouble.clone())),
+        Err(diagnostic) => Some(Err(diagnostic.clone())),
     };
     let new = new.as_ref();
     check::all(&context, &arguments.common, (inputs.as_ref().ok(), new), slurmctld).await
@@ -166,13 +197,13 @@ async fn planned(
     arguments: &Arguments,
     context: &Context,
     inputs: &Inputs,
-) -> Result<New, Trouble> {
+) -> Result<New, Diagnostic> {
     let request = request(arguments, context, inputs);
     context
         .with_run(&arguments.common, async |run: &Run<'_>| {
             let look = run.observe().await;
             let plan = plan::finish(&request, look.world(run));
-            let plan = plan.map_err(|error| Trouble::from_error(&error))?;
+            let plan = plan.map_err(|error| Diagnostic::from_error(&error))?;
             let section = change::section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // Refused where what slurmctld is yet to be told would hit a job.
             let tells = |step: &Step| matches!(step, Step::TellSlurm(_) | Step::Refuse { .. });
@@ -188,7 +219,7 @@ fn request<'a>(arguments: &Arguments, context: &Context, inputs: &'a Inputs) -> 
         version: context.slurm.controller.version(),
         force: arguments.force,
         tell: !arguments.no_restart,
-        untold: is_untold(context, &inputs.marked),
+        untold: is_unapplied(&*context.state, &inputs.marked),
         patience: Duration::ZERO,
     }
 }

@@ -4,9 +4,9 @@ mod states;
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::process::SOME_FAILED;
 use crate::table;
-use crate::trouble::Trouble;
 use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
 use cloud_core::Instance;
@@ -96,11 +96,11 @@ struct Row {
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong("listnodes", &arguments.common, &trouble),
+        Err(diagnostic) => super::wrong("listnodes", &arguments.common, &diagnostic),
     }
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
     let context = Context::open("listnodes", common, Purpose::Look).await?;
     let listed = async |run: &Run<'_>| {
@@ -114,7 +114,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
     context.with_run(common, listed).await
 }
 
-async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Trouble> {
+async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Diagnostic> {
     let wanted = wanted(arguments, run)?;
     let mut look = run.observe().await;
     run.find_addresses(&mut look).await;
@@ -128,7 +128,7 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     let states = States::new(&arguments.state);
     let unknown_states = states.unknown(rows.iter().map(|row| (&*row.slurm, &*row.cloud)));
     if !unknown_states.is_empty() {
-        return Err(Trouble::new(format!(
+        return Err(Diagnostic::new(format!(
             "neither Slurm nor the cloud has a state {}; idle, drained, powering_up, down, running and pending are some",
             unknown_states.join(", ")
         )));
@@ -141,9 +141,9 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
         export(context, format, &machines, world);
     } else if let Some(path) = &arguments.hosts {
         let old = std::fs::read(path)
-            .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))?;
+            .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))?;
         let new = plan::hosts(&old, &machines, None);
-        let new = new.map_err(|error| Trouble::from_error(&error))?;
+        let new = new.map_err(|error| Diagnostic::from_error(&error))?;
         context.output.hand_out(&new);
     } else {
         print(context, arguments, &rows);
@@ -153,9 +153,9 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
 }
 
 /// The nodes asked for: those named, or those of slurm.conf.
-fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Trouble> {
+fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Diagnostic> {
     let given = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let given = given.map_err(|error| Trouble::from_error(&error))?;
+    let given = given.map_err(|error| Diagnostic::from_error(&error))?;
     let mut names = given.unwrap_or_else(|| run.conf.nodes());
     if arguments.partition.is_empty() {
         return Ok(names);

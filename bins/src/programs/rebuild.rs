@@ -1,6 +1,5 @@
 //! `rebuild`: nodes get their image, or a reboot.
 
-mod memory;
 mod roll;
 mod snapshot;
 mod status;
@@ -12,9 +11,9 @@ pub(super) use unbegun::tell as tell_unbegun;
 
 use crate::args::{Common, nodes as hostlist};
 use crate::context::{Context, in_time};
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::process::SOME_FAILED;
-use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::{Parser, Subcommand};
 use hostlist::{Hostlist, NodeName};
@@ -75,24 +74,24 @@ Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or con
 /// Runs it.
 pub async fn run(arguments: Arguments) -> u8 {
     let begun = Instant::now();
-    let trouble = match begin(&arguments, begun).await {
+    let diagnostic = match begin(&arguments, begun).await {
         Ok(code) => return code,
-        Err(trouble) => trouble,
+        Err(diagnostic) => diagnostic,
     };
-    let code = super::wrong("rebuild", &arguments.common, &trouble);
+    let code = super::wrong("rebuild", &arguments.common, &diagnostic);
     if arguments.command.is_none()
         && !arguments.common.dry_run
         && let Ok(names) = meant(&arguments, &Environment::read())
     {
-        tell_unbegun("rebuild", &arguments.common, &names, &trouble).await;
+        tell_unbegun("rebuild", &arguments.common, &names, &diagnostic).await;
     }
     code
 }
 
-async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
+async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
-        return Err(Trouble::new(format!("{nodes} before a command: name nodes behind it")));
+        return Err(Diagnostic::new(format!("{nodes} before a command: name nodes behind it")));
     }
     let Some(command) = &arguments.command else {
         return called(arguments, begun).await;
@@ -112,7 +111,7 @@ async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
 }
 
 /// A call as RebootProgram, which ends before slurmctld gives it up.
-async fn called(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
+async fn called(arguments: &Arguments, begun: Instant) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
     let names = meant(arguments, &Environment::read())?;
     let list: Hostlist = names.iter().collect();
@@ -131,9 +130,12 @@ async fn called(arguments: &Arguments, begun: Instant) -> Result<u8, Trouble> {
 }
 
 /// Goes on without the images where that can be: Slurm waits, and nodes whose own files say enough need no list.
-fn go_on(context: &mut Context, found: Result<Option<Trouble>, Trouble>) -> Result<(), Trouble> {
+fn go_on(
+    context: &mut Context,
+    found: Result<Option<Diagnostic>, Diagnostic>,
+) -> Result<(), Diagnostic> {
     match found {
-        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+        Err(diagnostic) if diagnostic.is_transient() => context.warn(&diagnostic.to_string()),
         Ok(Some(unknown)) => context.without_image(&unknown),
         found => found.map(drop)?,
     }
@@ -141,27 +143,27 @@ fn go_on(context: &mut Context, found: Result<Option<Trouble>, Trouble>) -> Resu
 }
 
 /// The nodes of a call as RebootProgram.
-fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeName>, Trouble> {
+fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeName>, Diagnostic> {
     match &arguments.nodes {
-        Some(nodes) => nodes.node_names().map_err(|error| Trouble::from_error(&error)),
+        Some(nodes) => nodes.node_names().map_err(|error| Diagnostic::from_error(&error)),
         None => Ok(vec![this_machine(environment)?]),
     }
 }
 
 /// What to say of a command that was mistyped, and reads as a node.
-fn mistyped(names: &[NodeName], context: &Context) -> Option<Trouble> {
+fn mistyped(names: &[NodeName], context: &Context) -> Option<Diagnostic> {
     let [name] = names else { return None };
     let near = slurmconf::nearest(name.as_str(), ["submit", "status", "image"])?;
     let known = context.slurm.config.node(name.as_str()).is_some();
     let text = format!("slurm.conf has no node {name}; is `rebuild {near}` meant?");
-    (!known).then(|| Trouble::new(text))
+    (!known).then(|| Diagnostic::new(text))
 }
 
 /// The node that we run on, for a RebootProgram that slurmd calls.
-fn this_machine(environment: &Environment) -> Result<NodeName, Trouble> {
+fn this_machine(environment: &Environment) -> Result<NodeName, Diagnostic> {
     // 26.05 says it; the others leave it to us.
     let name = environment.get("SLURM_NODE_NAME").unwrap_or(&environment.hostname);
-    NodeName::new(name).map_err(|error| Trouble::from_error(&error))
+    NodeName::new(name).map_err(|error| Diagnostic::from_error(&error))
 }
 
 /// Rebuilds or reboots nodes, as Slurm asked for.
@@ -169,7 +171,7 @@ pub(super) async fn nodes(
     context: &Context,
     common: &Common,
     names: &[NodeName],
-) -> Result<u8, Trouble> {
+) -> Result<u8, Diagnostic> {
     // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared, as it may be
     // where slurmctld does not say. So it is from Ansible or cron, where nobody sits there either.
     let attended = std::io::stderr().is_terminal();

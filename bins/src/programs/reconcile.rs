@@ -2,15 +2,15 @@
 
 use crate::args::{Common, time};
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::drive::told_to_end;
 use crate::log::{Entry, Level};
-use crate::process::{SOME_FAILED, WELL};
-use crate::trouble::Trouble;
+use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::Purpose;
 use clap::Parser;
 use provision::plan::{Finding, FindingKind, Handling};
 use provision::run::{self, Run};
-use provision::state::replace_whole_ours;
+use provision::state::Document;
 use std::time::Duration;
 
 /// Compare the cloud, Slurm and slurm.conf, and put right what does not fit.
@@ -45,11 +45,11 @@ Exit code: 0 all well, 1 something could not be put right or seen, 2 wrong usage
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong("reconcile", &arguments.common, &trouble),
+        Err(diagnostic) => super::wrong("reconcile", &arguments.common, &diagnostic),
     }
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
     // One for all rounds: what is told while nobody listens is lost.
     let told = async {
         match arguments.watch {
@@ -58,7 +58,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         }
     };
     tokio::pin!(told);
-    let mut code = WELL;
+    let mut code = SUCCESS;
     loop {
         let opened = tokio::select! {
             biased;
@@ -67,9 +67,9 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
         };
         code = match opened {
             Ok(context) => round(&context, arguments).await,
-            Err(trouble) if arguments.watch.is_none() => return Err(trouble),
+            Err(diagnostic) if arguments.watch.is_none() => return Err(diagnostic),
             // A cloud that is away, or a file that somebody is about to change, will not be so the next time.
-            Err(trouble) => super::wrong("reconcile", &arguments.common, &trouble),
+            Err(diagnostic) => super::wrong("reconcile", &arguments.common, &diagnostic),
         };
         let Some(pause) = arguments.watch else { return Ok(code) };
         tokio::select! {
@@ -81,12 +81,12 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 }
 
 /// Opened anew each time: the configuration may have changed.
-async fn open(arguments: &Arguments) -> Result<Context, Trouble> {
+async fn open(arguments: &Arguments) -> Result<Context, Diagnostic> {
     let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
     context.fill(None).await;
     match context.find_images().await {
         // What else does not fit is seen all the same.
-        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+        Err(diagnostic) if diagnostic.is_transient() => context.warn(&diagnostic.to_string()),
         Ok(Some(unknown)) => context.without_image(&unknown),
         found => found.map(drop)?,
     }
@@ -136,20 +136,15 @@ fn tell(context: &Context, findings: &[Finding]) {
     }
 }
 
-/// Logs what is only told: a timer shows nobody what we say. What was there the last time is not said again.
+/// Logs what is only reported: a timer shows nobody what we say. What was there the last time is not logged again.
 fn note(context: &Context, findings: &[Finding]) {
-    let path = context.state_path.join("told.txt");
-    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let before = context.state.load(Document::Reported).ok().flatten().unwrap_or_default();
     let told = findings.iter().filter(|finding| finding.handling == Handling::Told);
     let now: Vec<String> = told.map(|finding| finding.to_string().replace('\n', " ")).collect();
     for message in new(&before, &now) {
         context.log.write(Entry { level: Level::Warning, node: None, message });
     }
-    let text = now.join("\n");
-    if text != before {
-        // Losing it costs some lines that are said twice.
-        let _ = replace_whole_ours(&path, text.as_bytes());
-    }
+    let _ = context.state.change(Document::Reported, &mut |_| now.join("\n"));
 }
 
 fn new<'a>(before: &str, now: &'a [String]) -> Vec<&'a str> {
@@ -162,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_only_told_is_logged_once_and_again_when_it_comes_back() {
+    fn what_is_only_reported_is_logged_once_and_again_when_it_comes_back() {
         let now = ["two machines".to_owned(), "a stray drain".to_owned()];
         assert_eq!(new("", &now), ["two machines", "a stray drain"]);
         assert_eq!(new("two machines", &now), ["a stray drain"]);

@@ -1,12 +1,13 @@
 //! `resize`: more or fewer persistent nodes.
 
-use super::finish::{Aim, Change, Inputs, Marked, Sources, is_untold, turn};
+use super::finish::{Aim, Change, Inputs, Sources, open_locked};
 use crate::args::{Common, time};
 use crate::context::Context;
-use crate::trouble::Trouble;
+use crate::diagnostic::Diagnostic;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use provision::Roster;
+use provision::conf::{MarkedFile, is_unapplied};
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
 use slurmconf::NodeDef;
 use slurmctl::Controller as _;
@@ -62,13 +63,12 @@ Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or con
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong("resize", &arguments.common, &trouble),
+        Err(diagnostic) => super::wrong("resize", &arguments.common, &diagnostic),
     }
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
-    let purpose = (Purpose::Launch, true);
-    let (mut context, _turn) = turn::open("resize", &arguments.common, purpose).await?;
+async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
+    let (mut context, _lock) = open_locked("resize", &arguments.common, Purpose::Launch).await?;
     match arguments.to {
         Some(size) => {
             images(&mut context, &[]).await?;
@@ -79,7 +79,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 }
 
 /// Finds the images of slurm.conf's nodes and of these.
-async fn images(context: &mut Context, new: &[NodeDef]) -> Result<(), Trouble> {
+async fn images(context: &mut Context, new: &[NodeDef]) -> Result<(), Diagnostic> {
     let mut config = context.slurm.config.clone();
     config.nodes.extend_from_slice(new);
     let found = wiring::images(&mut context.site, &context.settings, &config, &*context.cloud);
@@ -87,7 +87,7 @@ async fn images(context: &mut Context, new: &[NodeDef]) -> Result<(), Trouble> {
 }
 
 /// Brings the cluster to what the limits say.
-async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Trouble> {
+async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Diagnostic> {
     let inputs = Inputs::read(&arguments.sources, &context).await?.launchable(&context)?;
     images(&mut context, &inputs.cluster.nodes).await?;
     let request = Finish {
@@ -96,15 +96,15 @@ async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Tr
         version: context.slurm.controller.version(),
         force: false,
         tell: true,
-        untold: is_untold(&context, &inputs.marked),
+        untold: is_unapplied(&*context.state, &inputs.marked),
         patience: arguments.patience,
     };
     change(arguments, context, &inputs.marked, Aim::Limits(request)).await
 }
 
 /// Brings one group of persistent nodes to a size.
-async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result<u8, Trouble> {
-    let marked = Marked::find(&context.slurm)?;
+async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result<u8, Diagnostic> {
+    let marked = context.slurm.marked_file()?;
     let group = GroupSize { size, ..group(arguments, &Roster::new(&context.slurm.config))? };
     let request = Resize {
         groups: &[group],
@@ -119,29 +119,29 @@ async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result
 async fn change(
     arguments: &Arguments,
     context: Context,
-    marked: &Marked,
+    marked: &MarkedFile,
     aim: Aim<'_>,
-) -> Result<u8, Trouble> {
+) -> Result<u8, Diagnostic> {
     let change = Change { common: &arguments.common, marked, aim, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }
 
 /// The group of persistent nodes that is meant.
-fn group(arguments: &Arguments, conf: &Roster<'_>) -> Result<GroupSize, Trouble> {
+fn group(arguments: &Arguments, conf: &Roster<'_>) -> Result<GroupSize, Diagnostic> {
     if let Some(name) = arguments.partition.as_deref().filter(|it| conf.partition(it).is_none()) {
         return Err(super::no_partition(name));
     }
     let groups = GroupSize::persistent(conf, arguments.partition.as_deref());
     match &groups[..] {
         [one] => Ok(one.clone()),
-        [] => Err(Trouble::new(match &arguments.partition {
+        [] => Err(Diagnostic::new(match &arguments.partition {
             Some(partition) => format!("partition {partition} has no persistent nodes"),
             None => "slurm.conf has no persistent nodes".to_owned(),
         })),
         several => {
             let stems: Vec<&str> = several.iter().map(|group| group.stem.as_str()).collect();
             let stems = stems.join(", ");
-            Err(Trouble::new(format!(
+            Err(Diagnostic::new(format!(
                 "which nodes? {stems}; name a partition that has one kind only"
             )))
         }

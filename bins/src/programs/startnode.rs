@@ -4,9 +4,9 @@ mod unbegun;
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use crate::trouble::Trouble;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::{Hostlist, NodeName};
@@ -75,15 +75,15 @@ pub async fn run(arguments: Arguments) -> u8 {
     }
     match begin(&arguments, (request, file), reboot, begun).await {
         Ok(code) => code,
-        Err(trouble) => {
-            let code = super::wrong("startnode", &arguments.common, &trouble);
+        Err(diagnostic) => {
+            let code = super::wrong("startnode", &arguments.common, &diagnostic);
             if arguments.failed || arguments.common.dry_run {
                 return code;
             }
             if !reboot && has_called(&environment) {
-                unbegun::give_back(&arguments, &environment, &trouble, begun).await;
+                unbegun::give_back(&arguments, &environment, &diagnostic, begun).await;
             } else if reboot && let Ok(names) = arguments.nodes.node_names() {
-                super::rebuild::tell_unbegun("startnode", &arguments.common, &names, &trouble)
+                super::rebuild::tell_unbegun("startnode", &arguments.common, &names, &diagnostic)
                     .await;
             }
             code
@@ -98,8 +98,8 @@ fn has_called(environment: &Environment) -> bool {
 }
 
 /// By hand, what stands behind the list is no feature, but a node that would not be started.
-fn stray(word: &str, nodes: &Hostlist) -> Trouble {
-    Trouble::new(format!("{word} behind {nodes}: name all nodes in one list, with commas"))
+fn stray(word: &str, nodes: &Hostlist) -> Diagnostic {
+    Diagnostic::new(format!("{word} behind {nodes}: name all nodes in one list, with commas"))
 }
 
 async fn begin(
@@ -107,9 +107,9 @@ async fn begin(
     (request, file): (Result<ResumeRequest, ResumeFileError>, Option<&Path>),
     reboot: bool,
     begun: Instant,
-) -> Result<u8, Trouble> {
+) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
-    let names = arguments.nodes.node_names().map_err(|error| Trouble::from_error(&error))?;
+    let names = arguments.nodes.node_names().map_err(|error| Diagnostic::from_error(&error))?;
     let request = match request {
         Err(_) if arguments.failed => ResumeRequest::default(),
         request => request.map_err(|why| illegible(&why, file))?,
@@ -131,7 +131,7 @@ async fn begin(
             .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
     }
     let left = context.site.policies.deadline;
-    let silent = |_elapsed| Trouble::new("the cloud did not say in time which images there are");
+    let silent = |_elapsed| Diagnostic::new("the cloud did not say in time which images there are");
     timeout(left, images(&mut context, &names, reboot)).await.map_err(silent)??;
     // slurmctld counts from when it called us.
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
@@ -155,10 +155,10 @@ async fn begin(
 }
 
 /// Finds out which images there are; without that of the configuration, what needs none is done.
-async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Trouble> {
+async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Diagnostic> {
     match context.find_images().await {
         // Slurm waits for an answer, and will get one for each node.
-        Err(trouble) if trouble.passes() => context.warn(&trouble.to_string()),
+        Err(diagnostic) if diagnostic.is_transient() => context.warn(&diagnostic.to_string()),
         Ok(Some(unknown)) => {
             let all = wiring::all_need_image(&context.site, &context.slurm.config, names);
             if all && !reboot {
@@ -172,9 +172,9 @@ async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Resu
 }
 
 /// To go on would be to guess which nodes are of one job, and to start a part of them.
-fn illegible(why: &ResumeFileError, file: Option<&Path>) -> Trouble {
+fn illegible(why: &ResumeFileError, file: Option<&Path>) -> Diagnostic {
     let file = file.unwrap_or(Path::new("")).display();
-    Trouble::new(format!("{file}: {}", chain(why))).advising(
+    Diagnostic::new(format!("{file}: {}", chain(why))).with_help(
         "slurmctld writes a new one when it wants the nodes again, which has to be readable for its programs; by hand, \
          unset SLURM_RESUME_FILE and every node starts on its own",
     )

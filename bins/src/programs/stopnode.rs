@@ -2,8 +2,8 @@
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
-use crate::process::{SOME_FAILED, WELL};
-use crate::trouble::Trouble;
+use crate::diagnostic::Diagnostic;
+use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::Hostlist;
@@ -60,15 +60,15 @@ Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or con
 pub async fn run(arguments: Arguments) -> u8 {
     match begin(&arguments).await {
         Ok(code) => code,
-        Err(trouble) => super::wrong("stopnode", &arguments.common, &trouble),
+        Err(diagnostic) => super::wrong("stopnode", &arguments.common, &diagnostic),
     }
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
+async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
     let begun = Instant::now();
     let common = &arguments.common;
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let names = names.map_err(|error| Trouble::from_error(&error))?;
+    let names = names.map_err(|error| Diagnostic::from_error(&error))?;
     let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
     let mut context =
         Context::open_for("stopnode", common, purpose, arguments.nodes.as_ref()).await?;
@@ -113,7 +113,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Trouble> {
 
 /// The exit code where nodes were left alone, if some were: by hand that is not what was meant, and slurmctld has changed its mind.
 fn code_of_left(context: &Context, some: bool) -> u8 {
-    if some && !context.environment.is_slurmctlds() { SOME_FAILED } else { WELL }
+    if some && !context.environment.is_slurmctlds() { SOME_FAILED } else { SUCCESS }
 }
 
 /// Says which nodes were left alone because Slurm has them in service, and whether some were.

@@ -1,23 +1,23 @@
 //! From configuration to the things that programs work with.
 
-mod away;
 mod openstack;
 mod oracle;
 mod site;
 mod slurm;
 mod traced;
+mod unreachable;
 
-pub(crate) use away::Away;
 pub use site::{
-    all_need_image, before_timeout, deadline, images, is_image_id, keypairs, needs_image,
-    preferred, site, unhurried,
+    all_need_image, before_timeout, deadline, images, is_image_id, keypairs, launch_rules,
+    needs_image, preferred, site, unhurried,
 };
 pub use slurm::{Slurm, fill, no_slurm, nobody, slurm, slurm_user};
 pub(crate) use traced::Traced;
+pub(crate) use unreachable::Unreachable;
 
 use crate::config::{Cloud, Elastic, Settings};
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use crate::trouble::Trouble;
 use cloud_core::http::{self, Proxies};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{Provider, SubnetId};
@@ -31,11 +31,11 @@ pub struct Connected {
     /// The subnet of new machines, if it had to be looked for.
     pub subnet: Option<SubnetId>,
     /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
-    pub named: Vec<Result<String, Trouble>>,
+    pub named: Vec<Result<String, Diagnostic>>,
     /// One sentence each.
     pub warnings: Vec<String>,
     /// Why there is no cloud, where that is no reason to end; then all that it is asked fails.
-    pub away: Option<Trouble>,
+    pub unreachable: Option<Diagnostic>,
 }
 
 /// What a program is going to do in the cloud.
@@ -81,7 +81,7 @@ pub async fn cloud(
     settings: &Settings,
     environment: &Environment,
     (purpose, slurm): (Purpose, &slurmconf::Config),
-) -> Result<Connected, Trouble> {
+) -> Result<Connected, Diagnostic> {
     let wanted = (purpose, slurm);
     let connected = match &settings.cloud {
         Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, wanted).await,
@@ -89,21 +89,21 @@ pub async fn cloud(
             openstack::connect(openstack, settings, environment, wanted).await
         }
     };
-    let goes_on = |trouble: &Trouble| match purpose {
+    let goes_on = |diagnostic: &Diagnostic| match purpose {
         Purpose::Check => true,
         // What Slurm knows is worth showing; a wrong configuration is to be mended first.
-        Purpose::Look => trouble.passes(),
+        Purpose::Look => diagnostic.is_transient(),
         // Oracle's shapes are built in.
         Purpose::Print => matches!(settings.cloud, Cloud::Oracle(_)),
         Purpose::Launch | Purpose::Perhaps | Purpose::Other | Purpose::EndAll => false,
     };
     match connected {
-        Err(trouble) if goes_on(&trouble) => Ok(Connected {
-            cloud: Box::new(Away::new(trouble.clone())),
+        Err(diagnostic) if goes_on(&diagnostic) => Ok(Connected {
+            cloud: Box::new(Unreachable::new(diagnostic.clone())),
             subnet: None,
             named: Vec::new(),
             warnings: Vec::new(),
-            away: Some(trouble),
+            unreachable: Some(diagnostic),
         }),
         connected => connected,
     }
@@ -143,7 +143,7 @@ fn proxies(settings: &Settings, environment: &Environment) -> Proxies {
 }
 
 /// The text of a file that should be there.
-fn read(path: &Path) -> Result<String, Trouble> {
+fn read(path: &Path) -> Result<String, Diagnostic> {
     std::fs::read_to_string(path)
-        .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))
+        .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))
 }

@@ -3,9 +3,9 @@
 use super::site::features;
 use super::{Connected, Purpose, http};
 use crate::config::{OpenStack, Settings};
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use crate::trouble::Trouble;
 use cloud_core::ErrorKind;
 use cloud_openstack::{
     BootVolume, Config, Error, InstanceResource, LaunchOptions, LaunchResource, LegacyTag, Nic,
@@ -21,7 +21,7 @@ pub(super) async fn connect(
     settings: &Settings,
     environment: &Environment,
     (purpose, slurm): (Purpose, &slurmconf::Config),
-) -> Result<Connected, Trouble> {
+) -> Result<Connected, Diagnostic> {
     let variables = environment.variables.clone();
     let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
     sources.cloud.clone_from(&openstack.cloud);
@@ -55,7 +55,7 @@ pub(super) async fn connect(
         | Purpose::Other
         | Purpose::EndAll => Vec::new(),
     };
-    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, away: None })
+    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, unreachable: None })
 }
 
 /// What launches name; what the features of nodes name is told to be there.
@@ -63,35 +63,37 @@ async fn named(
     cloud: &cloud_openstack::OpenStack,
     file: &str,
     own: &[InstanceResource],
-) -> Vec<Result<String, Trouble>> {
+) -> Vec<Result<String, Diagnostic>> {
     let mentions = cloud.check_launch_resources(own).await;
     let all = mentions.len().saturating_sub(own.len());
     let told = |(index, it): (usize, LaunchResource)| match &it.found {
         Ok(()) => Ok(it.to_string()),
         Err(error) if error.kind() == ErrorKind::Invalid => {
             let place = if index < all { file } else { "the features of nodes in slurm.conf" };
-            Err(Trouble::new(format!("{}; change it in {place}", chain(error))))
+            Err(Diagnostic::new(format!("{}; change it in {place}", chain(error))))
         }
-        Err(error) => Err(Trouble::from_cloud(error)),
+        Err(error) => Err(Diagnostic::from_cloud(error)),
     };
     mentions.into_iter().enumerate().map(told).collect()
 }
 
 /// What is wrong with clouds.yaml; slurmctld passes its programs no variables.
-fn unusable(error: &Error, settings: &Settings) -> Trouble {
+fn unusable(error: &Error, settings: &Settings) -> Diagnostic {
     match error {
-        Error::UnknownCloud { .. } | Error::ManyClouds { .. } => {
-            Trouble::new(format!("{}, or say which with cloud in {}", chain(error), settings.file))
-        }
-        _ => Trouble::from_error(error),
+        Error::UnknownCloud { .. } | Error::ManyClouds { .. } => Diagnostic::new(format!(
+            "{}, or say which with cloud in {}",
+            chain(error),
+            settings.file
+        )),
+        _ => Diagnostic::from_error(error),
     }
 }
 
 /// A cloud that does not answer is no wrong configuration.
-fn unreachable(error: &Error) -> Trouble {
+fn unreachable(error: &Error) -> Diagnostic {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<cloud_core::Error>());
-    let passes = cause.is_some_and(|cause| Trouble::from_cloud(cause).passes());
-    Trouble::from_error(error).passing(passes)
+    let passes = cause.is_some_and(|cause| Diagnostic::from_cloud(cause).is_transient());
+    Diagnostic::from_error(error).transient(passes)
 }
 
 fn launch(openstack: &OpenStack) -> LaunchOptions {

@@ -3,9 +3,9 @@
 use super::site::features;
 use super::{Connected, Purpose, http};
 use crate::config::{Auth, Oracle, Settings};
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use crate::trouble::Trouble;
 use cloud_core::{SubnetId, Tags};
 use cloud_oci::{
     Clock, Config, ConfigError, CreateVnicDetails, InstanceOptions, Mode, Oci, Overrides, Site,
@@ -21,13 +21,13 @@ pub(super) async fn connect(
     settings: &Settings,
     environment: &Environment,
     (purpose, slurm): (Purpose, &slurmconf::Config),
-) -> Result<Connected, Trouble> {
+) -> Result<Connected, Diagnostic> {
     let config = credentials(oracle, settings, environment)?;
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
     let (http, pacer) = (http(settings, environment, purpose), super::pacer(&settings.elastic));
     let cloud = Oci::connect(config, site, http, pacer, clock).await;
-    let cloud = cloud.map_err(|error| Trouble::from_cloud(&error))?;
+    let cloud = cloud.map_err(|error| Diagnostic::from_cloud(&error))?;
     let mut warnings = Vec::new();
     let mut named = Vec::new();
     let subnet = match (purpose, &oracle.subnet_id) {
@@ -39,7 +39,7 @@ pub(super) async fn connect(
         }
         (Purpose::Perhaps, None) => {
             let found = subnet(oracle, settings, &cloud).await;
-            found.map_err(|trouble| warnings.push(trouble.to_string())).ok()
+            found.map_err(|diagnostic| warnings.push(diagnostic.to_string())).ok()
         }
         (Purpose::Launch | Purpose::Perhaps | Purpose::Check, Some(_))
         | (Purpose::Look | Purpose::Print | Purpose::Other | Purpose::EndAll, _) => None,
@@ -49,13 +49,13 @@ pub(super) async fn connect(
             named.push(unless_silent(found)?);
         }
     }
-    Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, away: None })
+    Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, unreachable: None })
 }
 
 /// What was found, unless nobody has answered: all other questions would have to wait as long.
-fn unless_silent<T>(found: Result<T, Trouble>) -> Result<Result<T, Trouble>, Trouble> {
+fn unless_silent<T>(found: Result<T, Diagnostic>) -> Result<Result<T, Diagnostic>, Diagnostic> {
     match found {
-        Err(trouble) if trouble.passes() => Err(trouble),
+        Err(diagnostic) if diagnostic.is_transient() => Err(diagnostic),
         found => Ok(found),
     }
 }
@@ -65,7 +65,7 @@ fn credentials(
     oracle: &Oracle,
     settings: &Settings,
     environment: &Environment,
-) -> Result<Config, Trouble> {
+) -> Result<Config, Diagnostic> {
     let (home, variables) = (environment.home.clone(), environment.variables.clone());
     let sources = Sources::of_system(home, variables, SystemTime::now());
     let overrides = Overrides {
@@ -85,12 +85,12 @@ fn credentials(
 }
 
 /// What is wrong with the credentials; slurmctld passes its programs no variables.
-fn unusable(error: &ConfigError, settings: &Settings) -> Trouble {
+fn unusable(error: &ConfigError, settings: &Settings) -> Diagnostic {
     match error {
         ConfigError::NoFile(_) => {
-            Trouble::new(format!("{}, or with config_file in {}", chain(error), settings.file))
+            Diagnostic::new(format!("{}, or with config_file in {}", chain(error), settings.file))
         }
-        _ => Trouble::from_error(error),
+        _ => Diagnostic::from_error(error),
     }
 }
 
@@ -133,7 +133,7 @@ async fn subnets(
     oracle: &Oracle,
     slurm: &slurmconf::Config,
     cloud: &Oci,
-) -> Vec<Result<String, Trouble>> {
+) -> Vec<Result<String, Diagnostic>> {
     let own = oracle.subnet_id.iter().map(|id| (id.clone(), "subnet_id"));
     let nodes = features(slurm, "network");
     let nodes = nodes.map(|id| (id, "the feature network of nodes in slurm.conf"));
@@ -143,14 +143,14 @@ async fn subnets(
     }
     let all = match cloud.subnets(None, &Tags::default()).await {
         Ok(all) => all,
-        Err(error) => return vec![Err(Trouble::from_cloud(&error))],
+        Err(error) => return vec![Err(Diagnostic::from_cloud(&error))],
     };
     let is_there = |id: &str| all.iter().any(|subnet| subnet.id.as_str() == id);
     let found = |(id, place): (String, &str)| {
         if is_there(&id) {
             return Ok(format!("subnet {id}"));
         }
-        Err(Trouble::new(format!(
+        Err(Diagnostic::new(format!(
             "the compartment of the machines has no subnet {id}; change {place}, unless the network has a compartment of \
              its own, which is not looked at"
         )))
@@ -160,20 +160,20 @@ async fn subnets(
 
 /// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or without a
 /// cluster id the one that Cluster in the Cloud called so.
-async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<SubnetId, Trouble> {
+async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<SubnetId, Diagnostic> {
     let Some(vcn) = &oracle.vcn_id else {
-        return Err(Trouble::new(
+        return Err(Diagnostic::new(
             "no subnet: the configuration needs subnet_id, or vcn_id to look for it",
         ));
     };
     let tags = settings.cluster_id.as_deref().map(|id| Tags::from([("cluster", id)]));
     let found = cloud.subnets(Some(vcn), &tags.clone().unwrap_or_default()).await;
-    let found = found.map_err(|error| Trouble::from_cloud(&error))?;
+    let found = found.map_err(|error| Diagnostic::from_cloud(&error))?;
     let fits = |subnet: &&Subnet| tags.is_some() || subnet.name == SUBNET;
     let fitting: Vec<&Subnet> = found.iter().filter(fits).collect();
     match fitting[..] {
         [one] => Ok(one.id.clone()),
-        [] => Err(Trouble::new(match &settings.cluster_id {
+        [] => Err(Diagnostic::new(match &settings.cluster_id {
             Some(id) => {
                 format!("{vcn} has no subnet with this cluster's tag, cluster={id}; set subnet_id")
             }
@@ -183,7 +183,7 @@ async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<Sub
         })),
         [..] => {
             let ids: Vec<&str> = fitting.iter().map(|subnet| subnet.id.as_str()).collect();
-            Err(Trouble::new(format!(
+            Err(Diagnostic::new(format!(
                 "several subnets could be meant, set subnet_id: {}",
                 ids.join(", ")
             )))

@@ -2,10 +2,11 @@
 
 use super::{Purpose, read};
 use crate::config::{Cloud, Settings};
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use crate::trouble::Trouble;
 use cloud_core::{Image, ImageFilter, ImageId, Provider, Secret, SubnetId, Tags, Zone};
 use hostlist::{Hostlist, NodeName};
+use provision::conf::LaunchRules;
 use provision::{Fallback, Identity, Policies, Site};
 use slurmconf::{Config, NodeDef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,12 +54,12 @@ pub fn site(
     environment: &Environment,
     slurm: &Config,
     purpose: Purpose,
-) -> Result<(Site, Vec<String>), Trouble> {
+) -> Result<(Site, Vec<String>), Diagnostic> {
     let launches = purpose.launches();
     let mut unread = Vec::new();
     let mut text = |named: (&str, Option<&str>), usual| match optional(named, usual, environment) {
-        Err(trouble) if purpose == Purpose::Check => {
-            unread.push(trouble.to_string());
+        Err(diagnostic) if purpose == Purpose::Check => {
+            unread.push(diagnostic.to_string());
             Ok(None)
         }
         text => text,
@@ -95,6 +96,19 @@ pub fn site(
     Ok((site, unread))
 }
 
+/// What the cloud requires of every launch: Oracle's takes no machine outside an availability domain, nor one whose name its
+/// DNS would not take.
+#[must_use]
+pub fn launch_rules(settings: &Settings) -> LaunchRules {
+    match &settings.cloud {
+        Cloud::Oracle(oracle) => LaunchRules {
+            needs_zone: true,
+            is_host_name: oracle.hostname_label.then_some(cloud_oci::is_host_name),
+        },
+        Cloud::OpenStack(_) => LaunchRules::default(),
+    }
+}
+
 /// The key pairs that the features of nodes name: Nova takes the name and no keys, and knows itself which there are.
 #[must_use]
 pub fn keypairs(settings: &Settings, slurm: &Config) -> BTreeMap<String, Vec<String>> {
@@ -125,13 +139,14 @@ fn optional(
     (key, named): (&str, Option<&str>),
     usual: &str,
     environment: &Environment,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>, Diagnostic> {
     let path = environment.expand(named.unwrap_or(usual));
     if named.is_none() && !path.exists() {
         return Ok(None);
     }
     let text = read(&path);
-    let remedy = |trouble| Trouble::new(format!("{trouble}; let it be read, or change {key}"));
+    let remedy =
+        |diagnostic| Diagnostic::new(format!("{diagnostic}; let it be read, or change {key}"));
     text.map(Some).map_err(remedy)
 }
 
@@ -187,10 +202,10 @@ pub async fn images(
     settings: &Settings,
     slurm: &Config,
     cloud: &dyn Provider,
-) -> Result<Option<Trouble>, Trouble> {
+) -> Result<Option<Diagnostic>, Diagnostic> {
     if let (None, Some(cluster)) = (&site.image, site.identity.id()) {
         let filter = ImageFilter { tags: Tags::from([("cluster", cluster)]), name: None };
-        let images = cloud.images(&filter).await.map_err(|error| Trouble::from_cloud(&error))?;
+        let images = cloud.images(&filter).await.map_err(|error| Diagnostic::from_cloud(&error))?;
         let newest = |shape| preferred(&images, &settings.cloud, shape).map(|image| &image.id);
         site.image = newest("").cloned();
         let other = newest(GPU).filter(|image| Some(*image) != site.image.as_ref());
@@ -203,7 +218,7 @@ pub async fn images(
         return Ok(None);
     }
     let all = cloud.images(&ImageFilter::default()).await;
-    let all = all.map_err(|error| Trouble::from_cloud(&error))?;
+    let all = all.map_err(|error| Diagnostic::from_cloud(&error))?;
     let mut unknown = None;
     for name in names {
         let fitting: Vec<&Image> =
@@ -243,8 +258,8 @@ pub fn needs_image(site: &Site, def: &NodeDef) -> bool {
 }
 
 /// What is wrong with the name of an image that so many have.
-fn no_image(name: &str, count: usize) -> Trouble {
-    Trouble::new(match count {
+fn no_image(name: &str, count: usize) -> Diagnostic {
+    Diagnostic::new(match count {
         0 => format!(
             "the cloud has no image {name} that is ready; change image_id, or wait until it is"
         ),

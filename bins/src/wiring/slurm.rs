@@ -2,10 +2,11 @@
 
 use crate::args::Common;
 use crate::config::Paths;
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use crate::trouble::Trouble;
 use hostlist::NodeName;
 use provision::Roster;
+use provision::conf::MarkedFile;
 use slurmconf::{Config, Document, Features, NodeDef, SlurmVersion, Statement};
 use slurmctl::{Controller as _, Node, Programs, Scontrol, ScontrolConfig, StateFlag};
 use std::collections::BTreeSet;
@@ -25,22 +26,30 @@ pub struct Slurm {
     pub config: Config,
 }
 
+impl Slurm {
+    /// The file with the markers, in slurm.conf and what it includes.
+    pub fn marked_file(&self) -> Result<MarkedFile, Diagnostic> {
+        let found = MarkedFile::find(&self.path, self.controller.version());
+        found.map_err(|error| Diagnostic::from_error(&error))
+    }
+}
+
 /// Finds Slurm's programs and reads slurm.conf; slurmctld is not asked.
 pub async fn slurm(
     common: &Common,
     paths: &Paths,
     environment: &Environment,
-) -> Result<Slurm, Trouble> {
+) -> Result<Slurm, Diagnostic> {
     let path = conf_path(common, paths, environment);
     // scontrol would look for it elsewhere for a long time, and then not say what it misses.
     std::fs::File::open(&path).map_err(|error| {
         let remedy = "say where it is with --slurm-conf, or in the configuration: slurm_conf: /path/to/slurm.conf";
-        Trouble::new(format!("cannot read slurm.conf {}: {error}; {remedy}", path.display()))
+        Diagnostic::new(format!("cannot read slurm.conf {}: {error}; {remedy}", path.display()))
     })?;
     let controller = controller(paths, &path, environment).await?;
     let read = |path: &Path| std::fs::read(path);
     let config = Config::load(&path, controller.version(), read)
-        .map_err(|error| Trouble::from_error(&error))?;
+        .map_err(|error| Diagnostic::from_error(&error))?;
     let controller = controller.with_message_timeout(config.message_timeout());
     Ok(Slurm { controller, path, config })
 }
@@ -137,19 +146,19 @@ async fn controller(
     paths: &Paths,
     conf: &Path,
     environment: &Environment,
-) -> Result<Scontrol, Trouble> {
+) -> Result<Scontrol, Diagnostic> {
     let configured = paths.slurm_bin.as_deref().map(|path| environment.expand(path));
     let usual = Programs::USUAL.map(Path::new);
     let directories: Vec<&Path> = configured.as_deref().into_iter().chain(usual).collect();
     let programs = Programs::find(&directories, Path::is_file).map_err(|error| {
-        Trouble::new(format!("{error}; say in the configuration where: slurm_bin: /path/to/bin"))
+        Diagnostic::new(format!("{error}; say in the configuration where: slurm_bin: /path/to/bin"))
     })?;
     let mut config = ScontrolConfig::new(programs);
     config.slurm_conf = Some(conf.to_owned());
     if !paths.restart.is_empty() {
         config.restart.clone_from(&paths.restart);
     }
-    Scontrol::connect(config).await.map_err(|error| Trouble::from_error(&error))
+    Scontrol::connect(config).await.map_err(|error| Diagnostic::from_error(&error))
 }
 
 #[cfg(test)]

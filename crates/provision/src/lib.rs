@@ -2,6 +2,7 @@
 
 mod addresses;
 mod cause;
+pub mod conf;
 mod cooldown;
 pub mod exec;
 mod order;

@@ -36,7 +36,7 @@ pub(crate) fn of(spec: &InstanceSpec, beside: &str, generation: u32) -> Option<L
 }
 
 /// FNV-1a of 128 bits: tokens are told apart by it, nothing is kept secret.
-struct Digest(u128);
+pub(crate) struct Digest(u128);
 
 impl Default for Digest {
     fn default() -> Self {
@@ -45,6 +45,13 @@ impl Default for Digest {
 }
 
 impl Digest {
+    /// The digest of one text; the same in every release, unlike the hashes of the standard library.
+    pub(crate) fn of(text: &str) -> u128 {
+        let mut digest = Self::default();
+        digest.field(text);
+        digest.0
+    }
+
     /// Adds a field with an end mark, so that `ab`, `c` and `a`, `bc` differ.
     fn field(&mut self, text: &str) {
         for byte in text.bytes().chain([0xff]) {

@@ -1,16 +1,16 @@
 //! From the nodes that slurm.conf is to have to a slurmctld that runs with them.
 
-use super::inputs::Marked;
-use super::settle::{is_written, rehearse, remember, settle};
-use super::{check, difference, prove};
+use super::{check, difference};
 use crate::args::Common;
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::drive::fails;
+use crate::environment::this_user;
 use crate::output::{Volume, chain};
-use crate::process::{SOME_FAILED, WELL, WRONG};
-use crate::trouble::Trouble;
+use crate::process::{SOME_FAILED, SUCCESS, USAGE_ERROR};
 use crate::wiring;
 use provision::Report;
+use provision::conf::{Applied, MarkedFile, Proof, Trial};
 use provision::exec::Files;
 use provision::plan::{self, File, Finish, Plan, Refusal, Resize, Step};
 use provision::run::{self, Observation, Run};
@@ -20,7 +20,7 @@ use std::path::Path;
 /// What is to be done about the nodes of slurm.conf.
 pub(in crate::programs) struct Change<'a> {
     pub(in crate::programs) common: &'a Common,
-    pub(in crate::programs) marked: &'a Marked,
+    pub(in crate::programs) marked: &'a MarkedFile,
     pub(in crate::programs) aim: Aim<'a>,
     /// True to try the file on a throw-away slurmctld.
     pub(in crate::programs) prove: bool,
@@ -41,23 +41,23 @@ pub(in crate::programs) enum Aim<'a> {
 }
 
 impl Aim<'_> {
-    fn plan(&self, look: &Observation, run: &Run<'_>) -> Result<Plan, Trouble> {
+    fn plan(&self, look: &Observation, run: &Run<'_>) -> Result<Plan, Diagnostic> {
         let plan = match self {
             Self::Finish { request, .. } => plan::finish(request, look.world(run)),
             Self::Limits(request) => plan::resize_to(request, look.world(run)),
             Self::Size(request) => Ok(plan::resize(request, look.world(run))),
         };
-        let plan = plan.map_err(|error| Trouble::from_error(&error))?;
+        let plan = plan.map_err(|error| Diagnostic::from_error(&error))?;
         unwritable(&plan).map_or(Ok(plan), Err)
     }
 
-    async fn carry_out(&self, run: &Run<'_>) -> Result<Report, Trouble> {
+    async fn carry_out(&self, run: &Run<'_>) -> Result<Report, Diagnostic> {
         let report = match self {
             Self::Finish { request, .. } => run::finish(run, request).await,
             Self::Limits(request) => run::resize_to(run, request).await,
             Self::Size(request) => Ok(run::resize(run, request).await),
         };
-        report.map_err(|error| Trouble::from_error(&error))
+        report.map_err(|error| Diagnostic::from_error(&error))
     }
 
     /// What is to stand between the markers, if that is known before it is planned.
@@ -71,7 +71,7 @@ impl Aim<'_> {
 
 impl Change<'_> {
     /// Shows what changes, tries it, and does it.
-    pub(in crate::programs) async fn make(&self, mut context: Context) -> Result<u8, Trouble> {
+    pub(in crate::programs) async fn make(&self, mut context: Context) -> Result<u8, Diagnostic> {
         context.files.slurm_conf = Some(self.marked.path.clone());
         context.site.policies.deadline = wiring::unhurried(&context.settings);
         let Files { hosts, inventory, .. } = &context.files;
@@ -100,7 +100,7 @@ impl Change<'_> {
             (true, false) => context.tell(self.common, &Report::new(plan.operation)),
             (false, _) => {
                 context.output.say("nothing to change");
-                WELL
+                SUCCESS
             }
         }
     }
@@ -110,12 +110,12 @@ impl Change<'_> {
         context: &Context,
         run: &Run<'_>,
         (plan, section): (&Plan, &str),
-    ) -> Result<u8, Trouble> {
+    ) -> Result<u8, Diagnostic> {
         let Self { common, marked, .. } = self;
         if let Aim::Finish { limits, .. } = &self.aim
             && refused(context, (&marked.path, limits), plan)
         {
-            return Ok(WRONG);
+            return Ok(USAGE_ERROR);
         }
         if let Some(text) = written(plan) {
             rehearse(marked, text)?;
@@ -125,16 +125,24 @@ impl Change<'_> {
         }
         context.expect(plan);
         let mut report = self.aim.carry_out(run).await?;
-        // Before it is told: a file that was put back is no success.
-        let undone = settle(context, marked, (plan, section), &report).await;
-        let taken = report.slurm_told && undone.is_empty();
-        report.failures.extend(undone);
+        let applied = Applied {
+            slurm: &context.slurm.controller,
+            before: &context.slurm.config,
+            marked,
+            plan,
+            section,
+        };
+        // Before it is reported: a file that was put back is no success.
+        let verdict = applied.verify_or_roll_back(&report).await;
+        verdict.warning.iter().for_each(|warning| context.warn(warning));
+        let taken = report.slurm_told && verdict.rolled_back.is_empty();
+        report.failures.extend(verdict.rolled_back);
         let code = context.tell(common, &report);
         if taken {
-            remember(context, marked, section);
+            applied.remember(&*context.state);
         }
-        if taken && code == WELL && is_written(plan, &marked.path) && !common.json {
-            // What was said before it was told, as that it did not answer, is past.
+        if taken && code == SUCCESS && applied.is_written() && !common.json {
+            // What was said before slurmctld was told, as that it did not answer, is past.
             context.output.say("slurmctld runs with the new file");
         }
         Ok(code)
@@ -144,18 +152,20 @@ impl Change<'_> {
     /// started hides nothing from `finish`.
     fn seen(&self, context: &Context, look: &Observation, plan: &Plan) -> u8 {
         match self.aim {
-            Aim::Finish { .. } if !in_use(plan).is_empty() => WRONG,
+            Aim::Finish { .. } if !in_use(plan).is_empty() => USAGE_ERROR,
             _ if fails(plan) => SOME_FAILED,
-            Aim::Finish { .. } if look.fleet.is_complete() => WELL,
+            Aim::Finish { .. } if look.fleet.is_complete() => SUCCESS,
             Aim::Finish { .. } | Aim::Limits(_) | Aim::Size(_) => context.blind(look),
         }
     }
 }
 
 /// What is wrong with slurm.conf, where that is why nothing is planned: it is the configuration, and no node, that is at fault.
-fn unwritable(plan: &Plan) -> Option<Trouble> {
+fn unwritable(plan: &Plan) -> Option<Diagnostic> {
     plan.steps().find_map(|step| match step {
-        Step::Refuse { why: why @ Refusal::BadConf(_), .. } => Some(Trouble::new(why.to_string())),
+        Step::Refuse { why: why @ Refusal::BadConf(_), .. } => {
+            Some(Diagnostic::new(why.to_string()))
+        }
         _ => None,
     })
 }
@@ -164,9 +174,9 @@ fn unwritable(plan: &Plan) -> Option<Trouble> {
 fn show(
     common: &Common,
     context: &Context,
-    marked: &Marked,
+    marked: &MarkedFile,
     (plan, section): (&Plan, &str),
-) -> Result<(), Trouble> {
+) -> Result<(), Diagnostic> {
     if common.json {
         if common.dry_run {
             context.show(common, plan);
@@ -193,47 +203,60 @@ fn written(plan: &Plan) -> Option<&[u8]> {
 
 /// What stands between the markers when the plan is carried out: what a planner adds to the nodes is shown and tried, too.
 pub(super) fn section(
-    marked: &Marked,
+    marked: &MarkedFile,
     cluster: Option<&Cluster>,
     plan: &Plan,
-) -> Result<String, Trouble> {
+) -> Result<String, Diagnostic> {
     let refuses = plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
     let section = match (written(plan), cluster) {
         (Some(text), _) => Document::parse(text).section(Markers::NODES),
         (None, Some(cluster)) if refuses => Ok(cluster.to_string()),
-        (None, _) => marked.document.section(Markers::NODES),
+        (None, _) => marked.section(),
     };
-    section.map_err(|error| Trouble::from_error(&error))
+    section.map_err(|error| Diagnostic::from_error(&error))
 }
 
-/// Tries the new file on a throw-away slurmctld, and says what came of it; false if it is no good.
-async fn proven(context: &Context, marked: &Marked, section: &str) -> bool {
+/// Makes sure that the file can be replaced before anything is changed.
+fn rehearse(marked: &MarkedFile, text: &[u8]) -> Result<(), Diagnostic> {
+    marked.rehearse(text).map_err(|error| {
+        let path = std::fs::canonicalize(&marked.path).unwrap_or_else(|_| marked.path.clone());
+        let folder = path.parent().unwrap_or(Path::new("/")).display();
+        Diagnostic::new(format!(
+            "cannot {}; nothing is changed: make room in {folder} or make it writable, by root if the file belongs to \
+             another user, and run it again",
+            chain(&error)
+        ))
+    })
+}
+
+/// Tries the new file on a throw-away slurmctld, and reports the result; false if it is no good.
+async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
     // The trial has programs of its own, which do nothing.
     for problem in check::programs(&context.slurm.config) {
         context.warn(&problem);
     }
-    match prove::prove(context, marked, section).await {
-        Ok(prove::Proof::Ran { complaints }) => {
-            for complaint in complaints {
-                context
-                    .warn(&format!("a throw-away slurmctld took the file, but said: {complaint}"));
+    let trial = Trial {
+        slurm: &context.slurm.controller,
+        conf: &context.slurm.path,
+        config: &context.slurm.config,
+        marked,
+        section,
+        hostname: &context.environment.hostname,
+        user: &this_user(),
+    };
+    match trial.prove().await {
+        Ok(Proof::Ran { errors }) => {
+            for error in errors {
+                context.warn(&format!("a throw-away slurmctld takes the file, but logs: {error}"));
             }
             true
         }
-        Ok(prove::Proof::Untried(why)) => {
+        Ok(Proof::Skipped(why)) => {
             context.warn(&format!("the new file was not tried: {why}"));
             true
         }
         Err(why) => {
-            let what = match why {
-                prove::Failure::Untried(_) => "the new file could not be tried",
-                prove::Failure::Refused(_) => "slurmctld refuses the new file",
-                prove::Failure::Silent(_) => {
-                    "a throw-away slurmctld does not come up with the new file"
-                }
-            };
-            let why = chain(&why);
-            context.output.complain(format_args!("{what}, and nothing is changed: {why}"));
+            context.output.complain(format_args!("nothing is changed: {}", chain(&why)));
             false
         }
     }

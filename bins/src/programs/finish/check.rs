@@ -11,18 +11,18 @@ mod rate;
 mod told;
 mod variables;
 
-use super::fit;
-use super::inputs::{self, Inputs, Marked};
+use super::inputs::{self, Inputs};
 use crate::args::Common;
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::output::{Colour, chain};
-use crate::process::{SOME_FAILED, WELL};
-use crate::trouble::Trouble;
+use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring;
 use cloud_core::InstanceFilter;
 use nix::unistd::getuid;
+use provision::conf::{MarkedFile, missing_gres, unlaunchable};
 use serde_json::json;
-use slurmconf::{Config, Markers, SlurmVersion, SuspendTime};
+use slurmconf::{Config, SlurmVersion, SuspendTime};
 use slurmctl::Controller as _;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -66,23 +66,24 @@ pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
 pub(super) async fn all(
     context: &Context,
     common: &Common,
-    (inputs, new): (Option<&Inputs>, Option<&Result<New, Trouble>>),
+    (inputs, new): (Option<&Inputs>, Option<&Result<New, Diagnostic>>),
     slurmctld: Option<Point>,
 ) -> u8 {
     let mut points = configuration(context, new);
     points.extend(slurmctld);
     points.extend(cloud(context, inputs).await);
     let nodes = inputs.map(|inputs| &inputs.cluster.nodes[..]).unwrap_or_default();
-    points.extend(fit::unstartable(nodes, context).map(Wrong));
+    let rules = wiring::launch_rules(&context.settings);
+    points.extend(unlaunchable(nodes, &context.site, rules).map(Wrong));
     points.extend(names::point(&context.settings, nodes));
     if let Some(Inputs { sizes: (shapes, policy), .. }) = inputs {
         points.extend(fallback::points(nodes, &context.settings.fallback, (shapes, *policy)));
     }
-    if let (Some(inputs), None) = (inputs, &context.away) {
+    if let (Some(inputs), None) = (inputs, &context.unreachable) {
         points.extend(limits(context, inputs).await);
         points.extend(places(context, inputs).await);
     }
-    let gres = inputs.and_then(|inputs| fit::gres(&inputs.cluster, &context.slurm.config));
+    let gres = inputs.and_then(|inputs| missing_gres(&inputs.cluster, &context.slurm.config));
     points.extend(gres.map(Wrong));
     match new {
         Some(_) => points.extend(power(&context.slurm.config)),
@@ -98,7 +99,7 @@ pub(super) async fn all(
     }
     let wrong = points.iter().any(|point| matches!(point, Wrong(_)));
     print(context, common, &points);
-    if wrong { SOME_FAILED } else { WELL }
+    if wrong { SOME_FAILED } else { SUCCESS }
 }
 
 /// Whether slurmctld is there. One that is not is asked nothing more: each answer would be waited for.
@@ -122,7 +123,7 @@ pub(super) async fn slurmctld(context: &mut Context) -> Option<Point> {
 }
 
 /// What can be read, and what is wrong with what cannot.
-fn configuration(context: &Context, new: Option<&Result<New, Trouble>>) -> Vec<Point> {
+fn configuration(context: &Context, new: Option<&Result<New, Diagnostic>>) -> Vec<Point> {
     let unready = inputs::unready(context);
     let mut points: Vec<Point> = context.unread.iter().cloned().chain(unready).map(Wrong).collect();
     match new {
@@ -130,16 +131,16 @@ fn configuration(context: &Context, new: Option<&Result<New, Trouble>>) -> Vec<P
             "configuration is readable; slurm.conf has no elastic nodes, and only what rebuild needs is looked at".to_owned(),
         )),
         Some(Ok(_)) => points.push(Well("configuration and limits are readable".to_owned())),
-        Some(Err(trouble)) => {
-            let mut troubles = trouble.points().to_vec();
+        Some(Err(diagnostic)) => {
+            let mut diagnostics = diagnostic.messages().to_vec();
             // It may be another that was found first.
-            let unmarked = Marked::find(&context.slurm).err();
-            troubles.extend(unmarked.iter().flat_map(Trouble::points).cloned());
-            troubles.dedup();
+            let unmarked = context.slurm.marked_file().err();
+            diagnostics.extend(unmarked.iter().flat_map(Diagnostic::messages).cloned());
+            diagnostics.dedup();
             // Why there is no cloud is a point of its own.
-            let away = context.away.as_ref().map(Trouble::to_string);
-            troubles.retain(|text| away.as_ref().is_none_or(|away| !text.contains(away)));
-            points.extend(troubles.into_iter().map(Wrong));
+            let away = context.unreachable.as_ref().map(Diagnostic::to_string);
+            diagnostics.retain(|text| away.as_ref().is_none_or(|away| !text.contains(away)));
+            points.extend(diagnostics.into_iter().map(Wrong));
         }
     }
     points
@@ -163,12 +164,12 @@ fn print(context: &Context, common: &Common, points: &[Point]) {
 }
 
 async fn cloud(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
-    if let Some(away) = &context.away {
+    if let Some(away) = &context.unreachable {
         return vec![Wrong(unanswered(away))];
     }
     let named = context.named.iter().map(|found| match found {
         Ok(text) => Well(text.clone()),
-        Err(trouble) => Wrong(trouble.to_string()),
+        Err(diagnostic) => Wrong(diagnostic.to_string()),
     });
     let ours = InstanceFilter::tagged(context.site.identity.tags());
     let mut points = Vec::new();
@@ -185,7 +186,7 @@ async fn cloud(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
             points.extend(images::of_nodes(context, inputs).await);
         }
         Err(error) => {
-            points.push(Wrong(unanswered(&Trouble::from_cloud(&error))));
+            points.push(Wrong(unanswered(&Diagnostic::from_cloud(&error))));
         }
     }
     points.extend(named);
@@ -193,11 +194,11 @@ async fn cloud(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
 }
 
 /// A cloud that says no, or that we do not even ask, is not one that does not answer.
-fn unanswered(trouble: &Trouble) -> String {
-    if trouble.passes() {
-        format!("the cloud does not answer: {trouble}")
+fn unanswered(diagnostic: &Diagnostic) -> String {
+    if diagnostic.is_transient() {
+        format!("the cloud does not answer: {diagnostic}")
     } else {
-        trouble.to_string()
+        diagnostic.to_string()
     }
 }
 
@@ -337,9 +338,9 @@ fn program(key: &str, command: &str) -> Point {
     }
 }
 
-fn section(marked: &Marked, new: &New) -> Point {
+fn section(marked: &MarkedFile, new: &New) -> Point {
     let path = marked.path.display();
-    let old = marked.document.section(Markers::NODES).unwrap_or_default();
+    let old = marked.section().unwrap_or_default();
     let is_same = old == new.section;
     let will = if is_same && new.tells {
         format!("{path} is up to date, but slurmctld was not told of what it says: finish tells it")

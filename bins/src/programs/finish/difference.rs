@@ -1,15 +1,18 @@
 //! What changes in the file, line by line.
 
-use super::inputs::Marked;
+use crate::diagnostic::Diagnostic;
 use crate::output::{Colour, Output};
-use crate::trouble::Trouble;
+use provision::conf::MarkedFile;
 use similar::{ChangeTag, TextDiff};
-use slurmconf::Markers;
 
 /// The changed lines of the node section, with a little of what stands around them.
-pub(super) fn lines(marked: &Marked, new: &str, output: Output) -> Result<Vec<String>, Trouble> {
-    let old = marked.document.section(Markers::NODES);
-    let old = old.map_err(|error| Trouble::from_error(&error))?;
+pub(super) fn lines(
+    marked: &MarkedFile,
+    new: &str,
+    output: Output,
+) -> Result<Vec<String>, Diagnostic> {
+    let old = marked.section();
+    let old = old.map_err(|error| Diagnostic::from_error(&error))?;
     let diff = TextDiff::from_lines(old.as_str(), new);
     let mut lines = vec![output.paint(Colour::Bold, format!("--- {}", marked.path.display()))];
     for group in diff.grouped_ops(1) {

@@ -3,13 +3,13 @@
 use super::sources::{Sources, StyleName};
 use crate::config::Cloud;
 use crate::context::Context;
-use crate::trouble::Trouble;
-use crate::wiring::Slurm;
+use crate::diagnostic::Diagnostic;
+use crate::wiring;
+use provision::conf::{MarkedFile, default_partition, duplicate_partitions, unlaunchable};
 use slurmconf::{
-    Cluster, Config, Document, Flavor, GenerateOptions, Limits, ManagementNode, Markers,
-    MemoryPolicy, Problem, Shapes, generate_all,
+    Cluster, Flavor, GenerateOptions, Limits, ManagementNode, MemoryPolicy, Problem, Shapes,
+    generate_all,
 };
-use slurmctl::Controller as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -36,31 +36,23 @@ pub(in crate::programs) struct Inputs {
     /// What is to stand between the markers.
     pub(in crate::programs) cluster: Cluster,
     /// Where that is.
-    pub(in crate::programs) marked: Marked,
+    pub(in crate::programs) marked: MarkedFile,
     /// Where the limits are.
     pub(super) limits: PathBuf,
     /// All shapes, and how much of their memory slurmd finds.
     pub(super) sizes: (Shapes, MemoryPolicy),
 }
 
-/// The file that has the markers: slurm.conf, or one that it includes.
-pub(in crate::programs) struct Marked {
-    /// Where it is.
-    pub(super) path: PathBuf,
-    /// What it says.
-    pub(in crate::programs) document: Document,
-}
-
 impl Inputs {
     pub(in crate::programs) async fn read(
         sources: &Sources,
         context: &Context,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Diagnostic> {
         let limits = limits(&sources.limits, context)?;
         let shapes = shapes(sources, context).await?;
         let citc = sources.style == StyleName::Citc;
-        let marked = Marked::find(&context.slurm);
-        let default = || marked.as_ref().ok().and_then(Marked::default_partition);
+        let marked = context.slurm.marked_file();
+        let default = || marked.as_ref().ok().and_then(MarkedFile::default_partition);
         let site = GenerateOptions {
             cluster_id: context.settings.cluster_id.clone(),
             style: sources.style.into(),
@@ -69,38 +61,49 @@ impl Inputs {
         };
         let cluster =
             generate_all(&limits, &shapes, &site).map_err(|errors| not_generated(&errors))?;
-        super::fit::default_partition(sources.default_partition.as_deref(), &cluster)?;
+        if let Some(unknown) = default_partition(sources.default_partition.as_deref(), &cluster) {
+            return Err(Diagnostic::new(unknown));
+        }
         let sizes = (shapes, site.memory);
         let inputs = Self { cluster, marked: marked?, limits: sources.limits.clone(), sizes };
-        super::fit::partitions(&inputs, context)?;
-        Ok(inputs)
+        let twice = duplicate_partitions(&inputs.cluster, &inputs.marked, &context.slurm.config);
+        if twice.is_empty() {
+            return Ok(inputs);
+        }
+        let names = twice.into_iter().collect::<Vec<_>>().join(", ");
+        let (limits, conf) = (inputs.limits.display(), context.slurm.path.display());
+        Err(Diagnostic::new(format!(
+            "{limits} and {conf} both define the partition {names}: remove its line from {conf}, or from the file that \
+             {conf} includes, or rename one of the two"
+        )))
     }
 
-    /// The same, if the cloud could launch all of the nodes.
-    pub(in crate::programs) fn launchable(self, context: &Context) -> Result<Self, Trouble> {
-        match super::fit::unstartable(&self.cluster.nodes, context) {
-            Some(unstartable) => Err(Trouble::new(unstartable)),
+    /// Refuses nodes that the cloud can never launch.
+    pub(in crate::programs) fn launchable(self, context: &Context) -> Result<Self, Diagnostic> {
+        let rules = wiring::launch_rules(&context.settings);
+        match unlaunchable(&self.cluster.nodes, &context.site, rules) {
+            Some(unlaunchable) => Err(Diagnostic::new(unlaunchable)),
             None => Ok(self),
         }
     }
 }
 
-fn not_generated(errors: &[slurmconf::Error]) -> Trouble {
-    let trouble = Trouble::from_errors(errors);
+fn not_generated(errors: &[slurmconf::Error]) -> Diagnostic {
+    let diagnostic = Diagnostic::from_errors(errors);
     let unknown = errors.iter().filter_map(|error| match error.problem() {
         Problem::UnknownShape { name, .. } => Some(name),
         _ => None,
     });
     let mut unknown = unknown.peekable();
     if unknown.peek().is_none() {
-        return trouble;
+        return diagnostic;
     }
     if unknown.all(|name| name.contains(".Flex")) {
-        return trouble.advising(
+        return diagnostic.with_help(
             "a flexible shape has its OCPUs and GB of memory behind it: VM.Standard.E4.Flex.16.256",
         );
     }
-    trouble.advising(
+    diagnostic.with_help(
         "a shape that is not built in goes into a file that --shapes or shapes_file names: `VM.My.8: {memory: 60000, \
          cores_per_socket: 8}`",
     )
@@ -114,7 +117,7 @@ fn memory(context: &Context, citc: bool) -> MemoryPolicy {
     }
 }
 
-fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
+fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         let remedy = match error.kind() {
             ErrorKind::PermissionDenied => {
@@ -122,11 +125,11 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
             }
             _ => "write one with a line such as `VM.Standard2.1: {1: 10}`, or name another with --limits",
         };
-        Trouble::new(format!("cannot read {}: {error}; {remedy}", path.display()))
+        Diagnostic::new(format!("cannot read {}: {error}; {remedy}", path.display()))
     })?;
     let (limits, errors) = Limits::read_all(&path.display().to_string(), &text);
     if !errors.is_empty() {
-        return Err(Trouble::from_errors(&errors).advising(
+        return Err(Diagnostic::from_errors(&errors).with_help(
             "an entry is `VM.Standard2.1: {1: 10}`, `m1.large: 10` or `name: {shape: m1.large, min: 2, max: 10}`",
         ));
     }
@@ -135,14 +138,14 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Trouble> {
     match text {
         Some(text) => {
             let management = ManagementNode::read(&management.display().to_string(), &text);
-            Ok(limits.without(&management.map_err(|error| Trouble::from_error(&error))?))
+            Ok(limits.without(&management.map_err(|error| Diagnostic::from_error(&error))?))
         }
         None => Ok(limits),
     }
 }
 
 /// The built-in shapes or the cloud's flavors, and over them the operator's own.
-async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Trouble> {
+async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnostic> {
     let mut shapes = match &context.settings.cloud {
         Cloud::Oracle(_) => Shapes::oci(),
         Cloud::OpenStack(_) => flavors(context).await?,
@@ -157,13 +160,13 @@ async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Trouble>
             StyleName::Citc => shapes.read_as_citc(&file, &text),
             StyleName::Folded | StyleName::NodeGroups => shapes.read(&file, &text),
         };
-        read.map_err(|error| Trouble::from_error(&error))?;
+        read.map_err(|error| Diagnostic::from_error(&error))?;
     }
     Ok(shapes)
 }
 
-async fn flavors(context: &Context) -> Result<Shapes, Trouble> {
-    let offered = context.cloud.shapes().await.map_err(|error| Trouble::from_cloud(&error))?;
+async fn flavors(context: &Context) -> Result<Shapes, Diagnostic> {
+    let offered = context.cloud.shapes().await.map_err(|error| Diagnostic::from_cloud(&error))?;
     let mut shapes = Shapes::new();
     for shape in offered {
         let gres = if shape.gpus > 0 { format!("gpu:{}", shape.gpus) } else { String::new() };
@@ -178,82 +181,26 @@ async fn flavors(context: &Context) -> Result<Shapes, Trouble> {
     Ok(shapes)
 }
 
-impl Marked {
-    /// Looks for it in slurm.conf and in all that it includes, in the order in which slurmctld reads them.
-    pub(in crate::programs) fn find(slurm: &Slurm) -> Result<Self, Trouble> {
-        let mut files = Vec::new();
-        let read = Config::load(&slurm.path, slurm.controller.version(), |path| {
-            let bytes = std::fs::read(path)?;
-            let document = Document::parse(bytes.clone()).named(&path.display().to_string());
-            files.push(Self { path: path.to_owned(), document });
-            Ok(bytes)
-        });
-        read.map_err(|error| Trouble::from_error(&error))?;
-        let mut half = None;
-        for file in files {
-            let Err(error) = file.document.section(Markers::NODES) else { return Ok(file) };
-            if !matches!(error.problem(), Problem::NoMarker { .. }) {
-                return Err(Trouble::from_error(&error));
-            }
-            half = half.or_else(|| lone(&file.document));
-        }
-        Err(half.unwrap_or_else(|| {
-            Trouble::new(format!(
-                "{} has no line {:?}, nor has a file it includes; put these two lines where the nodes are to stand:\n{}\n{}",
-                slurm.path.display(),
-                Markers::NODES.start,
-                Markers::NODES.start,
-                Markers::NODES.end
-            ))
-        }))
-    }
-
-    /// The partition between the markers that is the default now; of several the last, as slurmctld takes it.
-    fn default_partition(&self) -> Option<String> {
-        let section = Config::parse(&self.document.section(Markers::NODES).ok()?).ok()?;
-        let found = section.partitions.into_iter().rfind(|it| it.default == Some(true));
-        found.map(|partition| partition.name)
-    }
-}
-
-/// What to do about a file that has one of the two markers.
-fn lone(document: &Document) -> Option<Trouble> {
-    let has = |marker: &str| {
-        let mut lines = document.as_bytes().split(|&byte| byte == b'\n');
-        lines.any(|line| line.trim_ascii_end() == marker.as_bytes())
-    };
-    let Markers { start, end } = Markers::NODES;
-    let (there, missing, place) = match (has(start), has(end)) {
-        (true, false) => (start, end, "after the last of the nodes"),
-        (false, true) => (end, start, "before the first of the nodes"),
-        (true, true) | (false, false) => return None,
-    };
-    let file = document.name();
-    Some(Trouble::new(format!(
-        "{file} has a line {there:?} and no line {missing:?}; put this line {place}:\n{missing}"
-    )))
-}
-
 /// A file that has to be there if the configuration names it, and may be there in its usual place.
 fn named(
     context: &Context,
     name: Option<&str>,
     usual: &str,
-) -> Result<(PathBuf, Option<String>), Trouble> {
+) -> Result<(PathBuf, Option<String>), Diagnostic> {
     let path = context.environment.expand(name.unwrap_or(usual));
     let text = if name.is_some() { Some(read(&path)?) } else { if_there(&path)? };
     Ok((path, text))
 }
 
-fn read(path: &Path) -> Result<String, Trouble> {
+fn read(path: &Path) -> Result<String, Diagnostic> {
     std::fs::read_to_string(path)
-        .map_err(|error| Trouble::new(format!("cannot read {}: {error}", path.display())))
+        .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))
 }
 
-fn if_there(path: &Path) -> Result<Option<String>, Trouble> {
+fn if_there(path: &Path) -> Result<Option<String>, Diagnostic> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Trouble::new(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(Diagnostic::new(format!("cannot read {}: {error}", path.display()))),
     }
 }

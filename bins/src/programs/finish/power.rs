@@ -1,10 +1,10 @@
 //! What slurm.conf says of us outside the node section: programs and times.
 
-use super::fit;
 use super::inputs::Inputs;
 use crate::args::CONFIG;
 use crate::context::Context;
-use crate::trouble::Trouble;
+use crate::diagnostic::Diagnostic;
+use provision::conf::gres_types;
 use provision::plan;
 use slurmconf::{ElasticSettings, Program};
 use slurmctl::Controller as _;
@@ -15,8 +15,8 @@ pub(super) fn lines(
     context: &Context,
     inputs: &Inputs,
     config: Option<&Path>,
-) -> Result<String, Trouble> {
-    let here = std::env::current_exe().map_err(|error| Trouble::from_error(&error))?;
+) -> Result<String, Diagnostic> {
+    let here = std::env::current_exe().map_err(|error| Diagnostic::from_error(&error))?;
     let folder = here.parent().map(Path::to_path_buf).unwrap_or_default();
     let version = context.slurm.controller.version();
     // slurmctld is not where we are.
@@ -48,9 +48,9 @@ pub(super) fn lines(
         program("startnode-failed", None)
     });
     settings.reboot = Some(program("rebuild", None));
-    let mut text = settings.text().map_err(|error| Trouble::from_error(&error))?;
+    let mut text = settings.text().map_err(|error| Diagnostic::from_error(&error))?;
     text.push_str(&excluded(context, inputs).unwrap_or_default());
-    Ok(match fit::gres_types(&inputs.cluster, &context.slurm.config) {
+    Ok(match gres_types(&inputs.cluster, &context.slurm.config) {
         None => text,
         Some(types) => format!("{types}\n{text}"),
     })

@@ -1,15 +1,16 @@
 //! A new image for many nodes, a few at a time.
 
-use super::memory::Memory;
 use super::submit::{Asked, Submit, refused, request};
 use crate::args::Common;
 use crate::bar::bar;
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
+use crate::output::chain;
 use crate::process::SOME_FAILED;
-use crate::trouble::Trouble;
 use hostlist::Hostlist;
 use provision::plan::{self, Rollout, RolloutHow, RolloutProgress};
 use provision::run::{self, Run};
+use provision::state::RolloutMemory;
 use provision::{Cause, Outcome, Report};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ pub(super) async fn submit(
     context: &Context,
     common: &Common,
     submit: &Submit,
-) -> Result<u8, Trouble> {
+) -> Result<u8, Diagnostic> {
     context
         .with_run(common, async |run: &Run<'_>| {
             let Asked { mut request, memory, failed } = request(context, submit, run).await?;
@@ -39,7 +40,7 @@ pub(super) async fn submit(
             } else if !submit.anew {
                 memory.recall(&mut request);
             } else if !common.dry_run {
-                memory.forget(&request).map_err(Trouble::new)?;
+                memory.forget(&request).map_err(|error| Diagnostic::from_error(&error))?;
             }
             let code = if common.dry_run {
                 let look = run.observe_rollout(&request).await;
@@ -71,12 +72,12 @@ struct Drive<'a> {
     /// True to return when a batch is begun.
     once: bool,
     deadline: Option<Instant>,
-    memory: Memory,
+    memory: RolloutMemory,
 }
 
 impl Drive<'_> {
     /// Submits the jobs; when they run is for Slurm to say.
-    async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Trouble> {
+    async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
         let submitted = report.with(Outcome::Done).count();
         if !self.common.json {
@@ -86,13 +87,13 @@ impl Drive<'_> {
     }
 
     fn keep(&self, request: &Rollout) {
-        if let Err(why) = self.memory.keep(request) {
-            self.context
-                .warn(&format!("the next call will not know what this one has begun: {why}"));
+        if let Err(error) = self.memory.store(request) {
+            let why = chain(&error);
+            self.context.warn(&format!("the next call will not know what this one started: {why}"));
         }
     }
 
-    async fn roll(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Trouble> {
+    async fn roll(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let (mut before, mut was_blind) = (None, false);
         // What cannot even begin is wrong usage; what is refused later, as slurm.conf has changed, is a failure.
         let mut report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
@@ -139,9 +140,9 @@ impl Drive<'_> {
     ) -> Option<u8> {
         let over = is_over(progress, blind);
         if is_done(progress, blind)
-            && let Err(why) = self.memory.forget(request)
+            && let Err(error) = self.memory.forget(request)
         {
-            self.context.warn(&why);
+            self.context.warn(&chain(&error));
         }
         let leave = over || self.once;
         let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);

@@ -3,8 +3,8 @@
 use super::target;
 use crate::args::{Common, nodes};
 use crate::context::Context;
-use crate::process::{SOME_FAILED, WELL};
-use crate::trouble::Trouble;
+use crate::diagnostic::Diagnostic;
+use crate::process::{SOME_FAILED, SUCCESS};
 use clap::Args;
 use cloud_core::{ImageId, ImageName, Instance};
 use hostlist::{Hostlist, NodeName};
@@ -37,10 +37,10 @@ pub(super) async fn make(
     context: &Context,
     common: &Common,
     snapshot: &Snapshot,
-) -> Result<u8, Trouble> {
-    let names = snapshot.node.node_names().map_err(|error| Trouble::from_error(&error))?;
+) -> Result<u8, Diagnostic> {
+    let names = snapshot.node.node_names().map_err(|error| Diagnostic::from_error(&error))?;
     let [node] = &names[..] else {
-        return Err(Trouble::new("an image is made of one node"));
+        return Err(Diagnostic::new("an image is made of one node"));
     };
     context
         .with_run(common, async |run: &Run<'_>| {
@@ -50,7 +50,10 @@ pub(super) async fn make(
                 return Ok(context.blind(&look));
             }
             let [instance] = here[..] else {
-                return Err(Trouble::new(format!("{node} has {} machines, not one", here.len())));
+                return Err(Diagnostic::new(format!(
+                    "{node} has {} machines, not one",
+                    here.len()
+                )));
             };
             if !snapshot.force {
                 undisturbed(node, look.world(run))?;
@@ -58,12 +61,12 @@ pub(super) async fn make(
             target::unused(run.tools.cloud, &snapshot.name).await?;
             if common.dry_run {
                 tell(context, common, (snapshot, node, instance), None);
-                return Ok(WELL);
+                return Ok(SUCCESS);
             }
             match run.tools.cloud.snapshot(&instance.id, &ImageName::new(&snapshot.name)).await {
                 Ok(image) => {
                     tell(context, common, (snapshot, node, instance), Some(&image));
-                    Ok(WELL)
+                    Ok(SUCCESS)
                 }
                 Err(error) => {
                     context.output.complain(crate::output::chain(&error));
@@ -75,14 +78,14 @@ pub(super) async fn make(
 }
 
 /// Refuses where a job would be hit: OCI shuts a machine down for its image.
-fn undisturbed(node: &NodeName, world: World<'_>) -> Result<(), Trouble> {
+fn undisturbed(node: &NodeName, world: World<'_>) -> Result<(), Diagnostic> {
     let why = match world.job_on(node) {
         _ if world.slurm.is_none() => Refusal::NoSlurm,
         Some(job) => Refusal::Job(job.id),
         None if world.is_busy(node) => Refusal::InUse,
         None => return Ok(()),
     };
-    Err(Trouble::new(format!(
+    Err(Diagnostic::new(format!(
         "{node}: {why}, and the machine may be shut down while its image is made; drain the node (scontrol update \
          nodename={node} state=drain reason=image) and wait for its jobs, or use --force"
     )))

@@ -1,19 +1,19 @@
 //! Which image each node has, and which it should have.
 
-use super::memory;
 use super::submit::image;
 use super::target::{self, Targets};
 use crate::args::{Common, nodes};
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::process::SOME_FAILED;
 use crate::table;
-use crate::trouble::Trouble;
 use clap::Args;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
 use provision::World;
 use provision::plan::{Rollout, Target};
 use provision::run::{Observation, Run};
+use provision::state::rollouts_under_way;
 use serde_json::json;
 
 /// Which image each node has, and which it should have.
@@ -37,9 +37,9 @@ pub(super) async fn show(
     context: &Context,
     common: &Common,
     status: &Status,
-) -> Result<u8, Trouble> {
+) -> Result<u8, Diagnostic> {
     let given = status.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let given = given.map_err(|error| Trouble::from_error(&error))?;
+    let given = given.map_err(|error| Diagnostic::from_error(&error))?;
     context
         .with_run(common, async |run: &Run<'_>| {
             let (mut targets, look) = seen(context, run, (given.as_deref(), status)).await?;
@@ -79,12 +79,12 @@ async fn seen(
     context: &Context,
     run: &Run<'_>,
     (given, status): (Option<&[NodeName]>, &Status),
-) -> Result<(Targets, Observation), Trouble> {
+) -> Result<(Targets, Observation), Diagnostic> {
     let names = given.map_or_else(|| run.conf.nodes(), <[NodeName]>::to_vec);
     let mut targets = match &status.image {
         Some(name) => target::targets_of(context, &names, &image(name, run).await?),
         None => {
-            target::targets_with(context, run, &names, &memory::under_way(&context.state_path))
+            target::targets_with(context, run, &names, &rollouts_under_way(&context.state_path))
                 .await
         }
     };

@@ -1,17 +1,17 @@
 //! What a rollout is asked to do, as options and as a request.
 
-use super::memory::Memory;
 use super::target::{self, Targets};
 use crate::args::{count, nodes, time};
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::programs::no_partition;
-use crate::trouble::Trouble;
 use clap::Args;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
 use provision::World;
 use provision::plan::{ImageWish, JobForm, Refusal, Rollout, RolloutHow, Target};
 use provision::run::Run;
+use provision::state::RolloutMemory;
 use slurmconf::NodeDef;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -120,7 +120,7 @@ impl JobOptions {
 /// A request, what remembers it, and the nodes about which nothing can be known.
 pub(super) struct Asked {
     pub(super) request: Rollout,
-    pub(super) memory: Memory,
+    pub(super) memory: RolloutMemory,
     pub(super) failed: BTreeMap<NodeName, String>,
 }
 
@@ -129,10 +129,10 @@ pub(super) async fn request(
     context: &Context,
     submit: &Submit,
     run: &Run<'_>,
-) -> Result<Asked, Trouble> {
+) -> Result<Asked, Diagnostic> {
     let named = submit.nodes.as_ref().map(Hostlist::node_names).transpose();
     let mut request = Rollout::new(ImageId::new(""));
-    request.nodes = named.map_err(|error| Trouble::from_error(&error))?.unwrap_or_default();
+    request.nodes = named.map_err(|error| Diagnostic::from_error(&error))?.unwrap_or_default();
     request.partitions.clone_from(&submit.partition);
     request.delay = submit.delay;
     request.max_unavailable = submit.max_unavailable.map(NonZeroUsize::get);
@@ -148,7 +148,7 @@ pub(super) async fn request(
     {
         // Mistyped, it would cost machines that cannot be given another in place.
         if context.site.image.as_ref() != Some(image) {
-            return Err(Trouble::new(format!("{text}; if it is, set image_id to it first")));
+            return Err(Diagnostic::new(format!("{text}; if it is, set image_id to it first")));
         }
         context.warn(&text);
     }
@@ -163,23 +163,23 @@ pub(super) async fn request(
     with_targets(context, request, wanted, run).await
 }
 
-fn no_image() -> Trouble {
-    Trouble::new("no image: name one with --image, or in the configuration as image_id")
+fn no_image() -> Diagnostic {
+    Diagnostic::new("no image: name one with --image, or in the configuration as image_id")
 }
 
 /// The image of a name or an id.
-pub(super) async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Trouble> {
+pub(super) async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Diagnostic> {
     match target::find(run.tools.cloud, name).await? {
         ImageWish::Known(image) => Ok(image),
         ImageWish::Unknown(name) => Err(target::unfound(run.tools.cloud, &name).await),
     }
 }
 
-pub(super) fn refused(why: &Refusal) -> Trouble {
+pub(super) fn refused(why: &Refusal) -> Diagnostic {
     if let Refusal::UnknownPartition(name) = why {
         return no_partition(name);
     }
-    Trouble::new(why.to_string())
+    Diagnostic::new(why.to_string())
 }
 
 /// The request with the image of each node: that of its own file, else the one that is wanted or that the configuration names.
@@ -188,7 +188,7 @@ async fn with_targets(
     mut request: Rollout,
     wanted: Option<ImageId>,
     run: &Run<'_>,
-) -> Result<Asked, Trouble> {
+) -> Result<Asked, Diagnostic> {
     let names = request.scope(run.conf).map_err(|why| refused(&why))?;
     let jobs = matches!(request.how, RolloutHow::Jobs(_));
     if jobs {
@@ -214,7 +214,7 @@ async fn with_targets(
     if chosen.is_empty() && lacking > 0 && lacking == failed.len() {
         return Err(no_image());
     }
-    let memory = Memory::of(&context.state_path, wanted.as_ref(), &request);
+    let memory = RolloutMemory::new(&context.state_path, wanted.as_ref(), &request);
     request.image =
         wanted.or_else(|| chosen.values().next().map(|it| it.0.clone())).unwrap_or(request.image);
     for (node, (image, target)) in chosen {
@@ -252,7 +252,7 @@ impl Images {
     }
 
     /// Refuses an image that some of the nodes would not get.
-    fn none_but(&self, wanted: &ImageId, jobs: bool, context: &Context) -> Result<(), Trouble> {
+    fn none_but(&self, wanted: &ImageId, jobs: bool, context: &Context) -> Result<(), Diagnostic> {
         let others = self.chosen.iter().filter(|(_, (image, _))| image != wanted);
         let others: Vec<String> = others
             .map(|(node, (image, target))| match target::file(context, target) {
@@ -265,9 +265,9 @@ impl Images {
 }
 
 /// Why an image is refused that nodes would not get.
-fn told_otherwise(others: &[String], wanted: &ImageId, jobs: bool) -> Trouble {
+fn told_otherwise(others: &[String], wanted: &ImageId, jobs: bool) -> Diagnostic {
     let others = others.join(", ");
-    Trouble::new(if jobs {
+    Diagnostic::new(if jobs {
         format!(
             "with --jobs a node gets the image that its own file or the configuration names, and for these that is not \
              {wanted}: {others}; write it there (reboot_vars, hostvars or image_id), or leave --jobs out"
@@ -300,14 +300,14 @@ fn started_otherwise(wanted: &ImageId, names: &[NodeName], world: World<'_>) -> 
 }
 
 /// Refuses jobs for nodes on which they do nothing.
-fn elastic(names: &[NodeName], run: &Run<'_>) -> Result<(), Trouble> {
+fn elastic(names: &[NodeName], run: &Run<'_>) -> Result<(), Diagnostic> {
     let version = run.tools.slurm.version();
     let cloud = |node: &NodeName| run.conf.get(node).is_some_and(NodeDef::is_cloud);
     let elastic: Hostlist = names.iter().filter(|node| cloud(node)).collect();
     if elastic.is_empty() || version.reboots_elastic_nodes() {
         return Ok(());
     }
-    Err(Trouble::new(format!(
+    Err(Diagnostic::new(format!(
         "--jobs is for nodes that are not elastic, and these are State=CLOUD: {elastic}; Slurm {version} calls no \
          RebootProgram for a job with --reboot there: leave --jobs out, or name other nodes"
     )))

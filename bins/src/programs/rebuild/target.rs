@@ -1,7 +1,7 @@
 //! What is said about the images of nodes, by files, reasons and the configuration.
 
 use crate::context::Context;
-use crate::trouble::Trouble;
+use crate::diagnostic::Diagnostic;
 use crate::wiring;
 use cloud_core::{Image, ImageFilter, ImageId, ImageName, InstanceId, Provider};
 use hostlist::{Hostlist, NodeName};
@@ -26,7 +26,7 @@ pub(super) struct Targets {
     pub(super) failed: BTreeMap<NodeName, String>,
 }
 
-/// What is said about each of these nodes; a bad file is the trouble of its own node alone.
+/// What is said about each of these nodes; a bad file is the diagnostic of its own node alone.
 pub(super) async fn targets(context: &Context, run: &Run<'_>, names: &[NodeName]) -> Targets {
     targets_with(context, run, names, &BTreeMap::new()).await
 }
@@ -46,7 +46,7 @@ pub(super) async fn targets_with(
     for node in &nodes {
         if let Some(name) = asked_for(node).filter(|name| !wishes.contains_key(name)) {
             let found = find(run.tools.cloud, name).await;
-            wishes.insert(name, found.map_err(|trouble| trouble.to_string()));
+            wishes.insert(name, found.map_err(|diagnostic| diagnostic.to_string()));
         }
     }
     let reasons: BTreeMap<&NodeName, &Result<ImageWish, String>> =
@@ -150,14 +150,14 @@ impl Files {
 
 /// The image of a name or an id. What can only be an id is taken as it is, as by a launch: not all images that may be used are
 /// listed, such as those of other compartments or projects.
-pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, Trouble> {
+pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, Diagnostic> {
     if wiring::is_image_id(name) {
         let listed = cloud.images(&ImageFilter::default()).await.unwrap_or_default();
         let same = listed.into_iter().find(|image| is_same_id(image.id.as_str(), name));
         return Ok(ImageWish::Known(same.map_or_else(|| ImageId::new(name), |image| image.id)));
     }
     let named = ImageFilter { name: Some(ImageName::new(name)), ..ImageFilter::default() };
-    let images = cloud.images(&named).await.map_err(|error| Trouble::from_cloud(&error))?;
+    let images = cloud.images(&named).await.map_err(|error| Diagnostic::from_cloud(&error))?;
     if let [image] = &images[..] {
         return Ok(ImageWish::Known(image.id.clone()));
     }
@@ -165,7 +165,7 @@ pub(super) async fn find(cloud: &dyn Provider, name: &str) -> Result<ImageWish, 
         return Ok(ImageWish::Unknown(name.to_owned()));
     }
     let all = cloud.images(&ImageFilter::default()).await;
-    let all = all.map_err(|error| Trouble::from_cloud(&error))?;
+    let all = all.map_err(|error| Diagnostic::from_cloud(&error))?;
     let known = all.into_iter().find(|image| image.id.as_str() == name);
     Ok(known
         .map_or_else(|| ImageWish::Unknown(name.to_owned()), |image| ImageWish::Known(image.id)))
@@ -188,45 +188,47 @@ pub(super) async fn unlisted(cloud: &dyn Provider, image: &ImageId) -> Option<St
 }
 
 /// Why a name is not that of one image.
-pub(super) async fn unfound(cloud: &dyn Provider, name: &str) -> Trouble {
+pub(super) async fn unfound(cloud: &dyn Provider, name: &str) -> Diagnostic {
     match cloud.images(&ImageFilter::default()).await {
         Ok(images) => not_one(name, &images),
-        Err(error) => Trouble::from_cloud(&error),
+        Err(error) => Diagnostic::from_cloud(&error),
     }
 }
 
 /// Most names that are given to choose from.
 const MOST_NAMES: usize = 5;
 
-fn not_one(name: &str, images: &[Image]) -> Trouble {
+fn not_one(name: &str, images: &[Image]) -> Diagnostic {
     let called = images.iter().filter(|image| image.name.as_str() == name);
     let ids: Vec<&str> = called.map(|image| image.id.as_str()).collect();
     if !ids.is_empty() {
         let (count, ids) = (ids.len(), ids.join(", "));
-        return Trouble::new(format!(
+        return Diagnostic::new(format!(
             "{count} images are called {name}: name one by its id: {ids}"
         ));
     }
     let mut names: Vec<&str> = images.iter().map(|image| image.name.as_str()).collect();
     if let Some(near) = slurmconf::nearest(name, names.iter().copied()) {
-        return Trouble::new(format!("the cloud has no image {name}; the nearest name is {near}"));
+        return Diagnostic::new(format!(
+            "the cloud has no image {name}; the nearest name is {near}"
+        ));
     }
     names.dedup();
     names.truncate(MOST_NAMES);
     let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Trouble::new(format!("the cloud has no image {name}; of those it has, the newest: {has}"))
+    Diagnostic::new(format!("the cloud has no image {name}; of those it has, the newest: {has}"))
 }
 
 /// Refuses a name that an image has: of two, neither could be called by it.
-pub(super) async fn unused(cloud: &dyn Provider, name: &str) -> Result<(), Trouble> {
+pub(super) async fn unused(cloud: &dyn Provider, name: &str) -> Result<(), Diagnostic> {
     let named = ImageFilter { name: Some(ImageName::new(name)), ..ImageFilter::default() };
-    let images = cloud.images(&named).await.map_err(|error| Trouble::from_cloud(&error))?;
+    let images = cloud.images(&named).await.map_err(|error| Diagnostic::from_cloud(&error))?;
     let ids: Vec<&str> = images.iter().map(|image| image.id.as_str()).collect();
     if ids.is_empty() {
         return Ok(());
     }
     let ids = ids.join(", ");
-    Err(Trouble::new(format!(
+    Err(Diagnostic::new(format!(
         "there is an image {name} already ({ids}), and by its name neither could be meant; choose another"
     )))
 }

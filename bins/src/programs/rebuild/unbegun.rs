@@ -1,10 +1,10 @@
 //! Rebuilds that could not even begin, and for which Slurm waits.
 
 use crate::args::Common;
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::log::Level;
-use crate::trouble::Trouble;
-use crate::wiring::{self, Away};
+use crate::wiring::{self, Unreachable};
 use hostlist::NodeName;
 use provision::exec::{Cancel, Files, Tools};
 use provision::plan::Operation;
@@ -19,7 +19,7 @@ pub(in crate::programs) async fn tell(
     program: &'static str,
     common: &Common,
     names: &[NodeName],
-    trouble: &Trouble,
+    diagnostic: &Diagnostic,
 ) {
     let environment = Environment::read();
     let called = ["SLURM_CONF", "SLURM_JOB_ID"].iter().any(|name| environment.get(name).is_some());
@@ -30,7 +30,7 @@ pub(in crate::programs) async fn tell(
     if std::io::stderr().is_terminal() || !asked {
         return;
     }
-    let untold = match told(common, &environment, names, trouble).await {
+    let untold = match told(common, &environment, names, diagnostic).await {
         Ok(warnings) => warnings,
         Err(why) => vec![format!("Slurm could not be told why nodes are not rebuilt: {why}")],
     };
@@ -48,8 +48,8 @@ async fn told(
     common: &Common,
     environment: &Environment,
     names: &[NodeName],
-    trouble: &Trouble,
-) -> Result<Vec<String>, Trouble> {
+    diagnostic: &Diagnostic,
+) -> Result<Vec<String>, Diagnostic> {
     let mut environment = environment.clone();
     let (paths, before) = match crate::context::settings(common) {
         Ok((settings, _)) => {
@@ -59,7 +59,8 @@ async fn told(
         Err(_) => (crate::context::legible_paths(common), "configuration: "),
     };
     let slurm = wiring::slurm(common, &paths, &environment).await?;
-    let (cloud, state, files) = (Away::new(trouble.clone()), MemoryState::new(), Files::default());
+    let (cloud, state, files) =
+        (Unreachable::new(diagnostic.clone()), MemoryState::new(), Files::default());
     let (site, roster) = (Site::new(Identity::by_name()), Roster::new(&slurm.config));
     let run = Run {
         tools: Tools {
@@ -75,7 +76,7 @@ async fn told(
         site: &site,
         conf: &roster,
     };
-    let why = format!("{before}{}", trouble.points().first().map_or("", String::as_str));
+    let why = format!("{before}{}", diagnostic.messages().first().map_or("", String::as_str));
     let failed = NodeReport::new(Outcome::Failed).because(Cause::Refused, why);
     let mut report = Report::new(Operation::Rebuild);
     report.nodes.extend(names.iter().map(|name| (name.clone(), failed.clone())));

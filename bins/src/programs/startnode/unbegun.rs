@@ -2,9 +2,9 @@
 
 use super::Arguments;
 use crate::context;
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::log::Level;
-use crate::trouble::Trouble;
 use crate::wiring;
 use hostlist::Hostlist;
 use provision::plan;
@@ -24,11 +24,11 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 pub(super) async fn give_back(
     arguments: &Arguments,
     environment: &Environment,
-    trouble: &Trouble,
+    diagnostic: &Diagnostic,
     begun: Instant,
 ) {
     let common = &arguments.common;
-    let (level, text) = match given_back(arguments, environment, trouble, begun).await {
+    let (level, text) = match given_back(arguments, environment, diagnostic, begun).await {
         Ok(nodes) if nodes.is_empty() => return,
         Ok(nodes) => (Level::Info, format!("given back to Slurm: {nodes}")),
         Err(why) => (Level::Error, format!("not given back to Slurm, which waits for them: {why}")),
@@ -41,9 +41,9 @@ pub(super) async fn give_back(
 async fn given_back(
     arguments: &Arguments,
     environment: &Environment,
-    trouble: &Trouble,
+    diagnostic: &Diagnostic,
     begun: Instant,
-) -> Result<Hostlist, Trouble> {
+) -> Result<Hostlist, Diagnostic> {
     // No node has such a name, and Slurm is not asked for it.
     if arguments.nodes.node_names().is_err() {
         return Ok(Hostlist::new());
@@ -62,7 +62,7 @@ async fn given_back(
     // Without: whoever else is called for these nodes cannot read the configuration either.
     let state =
         settings.map(|settings| context::state(common, &settings, &environment, &slurm.config).0);
-    let why = format!("{before}{}", trouble.points().first().map_or("", String::as_str));
+    let why = format!("{before}{}", diagnostic.messages().first().map_or("", String::as_str));
     let back = Back {
         slurm: &slurm.controller,
         state: state.as_deref(),
@@ -73,7 +73,7 @@ async fn given_back(
     };
     let given_up = begun + wiring::before_timeout(&slurm.config, &arguments.nodes);
     let told = back.give(given_up.min(Instant::now() + SLURMCTLD_WAIT)).await;
-    told.map_err(|error| Trouble::from_error(&error))
+    told.map_err(|error| Diagnostic::from_error(&error))
 }
 
 /// The nodes that are to go back, and with what words.

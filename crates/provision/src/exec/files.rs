@@ -6,7 +6,7 @@ use super::steps::chain;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
 use crate::plan::{File, hosts, inventory_ini, inventory_json, machines, rewritten};
-use crate::state::whole;
+use crate::state::atomic_write;
 use crate::world::{Fleet, Roster, World};
 use cloud_core::{Error, InstanceFilter};
 use hostlist::NodeName;
@@ -58,7 +58,7 @@ impl Executor<'_> {
 
     /// Writes a file whole; false if it cannot be written.
     fn replace(&mut self, path: &Path, text: &[u8]) -> bool {
-        let result = whole::replace(path, text);
+        let result = atomic_write::replace(path, text);
         self.report.failures.extend(result.as_ref().err().map(|error| chain(error)));
         result.is_ok()
     }

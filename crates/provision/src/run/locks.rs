@@ -167,7 +167,7 @@ impl NodeLock for NoLock {
         Ok(())
     }
 
-    fn trouble(&self) -> Option<&str> {
+    fn unlocked(&self) -> Option<&str> {
         Some(&self.0)
     }
 }

@@ -99,7 +99,7 @@ impl Run<'_> {
         until: Instant,
     ) -> Observation {
         let mut warnings = Vec::new();
-        if let Some(trouble) = locks.values().find_map(|lock| lock.trouble()) {
+        if let Some(trouble) = locks.values().find_map(|lock| lock.unlocked()) {
             warnings.push(format!("nodes cannot be locked: {trouble}"));
         }
         let (listed, slurm) = tokio::join!(self.list(until), self.query_slurm(asked));

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::lock::{self, FileLock};
-use super::{Document, Event, NodeLock, State, ours, owner, whole};
+use super::{Document, Event, NodeLock, State, atomic_write, owner, safe_open};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -12,15 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The state in a directory.
-///
-/// ```text
-/// nodes/<node>      a node's lock, with its record
-/// yield/<node>      a wish that whoever works on the node lets go of it, and until when
-/// cooldowns.json    replaced whole, the version before beside it
-/// sightings.json    likewise
-/// told.conf         likewise
-/// events.jsonl      appended to, one write a line
-/// ```
+/// [The module](super) lists its files.
 #[derive(Debug)]
 pub struct StateDir {
     root: PathBuf,
@@ -33,8 +25,8 @@ impl StateDir {
         for part in ["nodes", "yield"] {
             let path = root.join(part);
             fs::create_dir_all(&path).map_err(Error::on("make", &path))?;
-            ours::directory(&path).map_err(Error::on("use", &path))?;
-            owner::give_to_directory(&path);
+            safe_open::directory(&path).map_err(Error::on("use", &path))?;
+            owner::inherit_owner(&path);
         }
         Ok(Self { root })
     }
@@ -62,7 +54,7 @@ impl State for StateDir {
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {
-        whole::read(&self.root.join(document.file()))
+        atomic_write::read(&self.root.join(document.file()))
     }
 
     fn change(
@@ -76,18 +68,18 @@ impl State for StateDir {
         if !lock::try_lock(&guard, &guard_path)? {
             return Ok(false);
         }
-        let before = whole::read(&path)?;
+        let before = atomic_write::read(&path)?;
         let after = change(before.as_deref());
         if before.as_deref() != Some(after.as_str()) {
-            whole::replace_ours(&path, after.as_bytes())?;
+            atomic_write::replace_no_follow(&path, after.as_bytes())?;
         }
         Ok(true)
     }
 
     fn note(&self, event: &Event) -> Result<()> {
         let path = self.root.join("events.jsonl");
-        let file = ours::open(&path, OpenOptions::new().append(true));
-        owner::give_to_directory(&path);
+        let file = safe_open::open(&path, OpenOptions::new().append(true));
+        owner::inherit_owner(&path);
         let written = file.and_then(|mut file| file.write_all(event.to_line().as_bytes()));
         written.map_err(Error::on("append to", path))
     }
@@ -97,8 +89,8 @@ impl State for StateDir {
         let text = until.as_millis().to_string();
         let write = |node: &NodeName| {
             let path = self.wish(node);
-            let file = ours::open(&path, OpenOptions::new().write(true));
-            owner::give_to_directory(&path);
+            let file = safe_open::open(&path, OpenOptions::new().write(true));
+            owner::inherit_owner(&path);
             // All of one length for centuries, so that a reader finds a whole one at any moment.
             let written = file.and_then(|file| {
                 file.write_all_at(text.as_bytes(), 0)?;

@@ -1,7 +1,7 @@
 //! A node's lock: a file that is never removed, locked with `flock`, with the node's record in it.
 
 use super::error::{Error, Result};
-use super::{NodeLock, NodeRecord, ours, owner};
+use super::{NodeLock, NodeRecord, owner, safe_open};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
@@ -19,9 +19,9 @@ pub(super) struct FileLock {
 
 /// Opens a file for locking, and makes it if need be. Never truncated, never removed: two processes
 /// that lock two files of one name would both have the lock.
-pub(super) fn open(path: &Path) -> Result<File> {
-    let file = ours::open(path, OpenOptions::new().read(true).write(true));
-    owner::give_to_directory(path);
+pub(crate) fn open(path: &Path) -> Result<File> {
+    let file = safe_open::open(path, OpenOptions::new().read(true).write(true));
+    owner::inherit_owner(path);
     file.map_err(Error::on("open", path))
 }
 

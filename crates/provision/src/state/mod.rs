@@ -1,31 +1,45 @@
-//! What is remembered between runs, and may be lost.
+//! The state directory: what is remembered between runs, and may be lost.
 //!
-//! The cloud and Slurm are the truth. A state holds locks, so that no two processes work on one
-//! node; a note per node of what was last asked of the cloud, so that a process that was killed
-//! between a request and its answer is not followed by a second machine; the cool-downs; and a log
-//! of events. Losing it costs the memory of cool-downs and one of the nets below a kill.
+//! The cloud and Slurm are the truth. The state directory (`/var/lib/slurm-elastic`) is written by all programs, which may
+//! run on several hosts, as root or as slurmctld's user; files belong to the owner of the directory, and links in it are
+//! not followed. This module is its only owner:
+//!
+//! | file | what it holds | written by | read by | losing it costs |
+//! |---|---|---|---|---|
+//! | `nodes/<node>` | the node's lock (`flock`) and its [record](NodeRecord) of what was last asked of the cloud | whoever works on the node | whoever works on it next | one of the nets below a kill: the next start looks a little longer before it launches |
+//! | `yield/<node>` | until when somebody wants the node's lock | `stopnode`, `rebuild` | the program that holds the lock | seconds: the wish is renewed |
+//! | `cooldowns.json` | pools without capacity and nodes that rest | `startnode`, `reconcile` | the same | some launches that fail again |
+//! | `sightings.json` | what `reconcile` saw, and since when | `reconcile` | `reconcile` | one run more before anything is terminated |
+//! | `reported.txt` | what `reconcile` has logged already | `reconcile` | `reconcile` | lines in the log that are there twice |
+//! | `applied.conf` | the lines between the markers that slurmctld runs with | `finish`, `resize` | the same | slurmctld is told once more |
+//! | `slurm.conf.lock` | the [lock](crate::conf::ConfLock) of slurm.conf, and who holds it | `finish`, `resize` | the same | nothing |
+//! | `rollout-<image>.json` | the nodes that a [rollout](RolloutMemory) has tried | `rebuild submit` | `rebuild` | nodes that failed are tried again |
+//! | `events.jsonl` | one line for each event, appended with one write | all | operators | history |
+//!
+//! Documents are replaced atomically; the version before stays beside them as `.previous`, and a `.lock` keeps two writers
+//! apart.
 
+pub(crate) mod atomic_write;
 pub(crate) mod cooldowns;
 mod directory;
 mod error;
 mod events;
-mod lock;
+pub(crate) mod lock;
 mod memory;
-mod ours;
 mod owner;
 mod record;
-pub(crate) mod whole;
+mod rollout_memory;
+mod safe_open;
 
+pub(crate) use atomic_write::rehearse as rehearse_write;
 pub use directory::StateDir;
 pub use error::{Error, Result};
 pub use events::{Event, EventKind};
 pub use memory::MemoryState;
-pub use owner::give_to_directory;
+pub use owner::inherit_owner;
 pub(crate) use record::LEAVING;
 pub use record::{Launch, NodeRecord};
-pub use whole::{
-    rehearse as rehearse_whole, replace as replace_whole, replace_ours as replace_whole_ours,
-};
+pub use rollout_memory::{RolloutMemory, rollouts_under_way};
 
 use crate::time::is_ahead;
 use hostlist::NodeName;
@@ -48,8 +62,10 @@ pub enum Document {
     Cooldowns,
     /// What the last reconcile saw.
     Sightings,
-    /// What stood between the markers of slurm.conf when slurmctld last took it up.
-    Told,
+    /// The lines between the markers of slurm.conf that slurmctld runs with.
+    AppliedConf,
+    /// What reconcile has reported already.
+    Reported,
 }
 
 impl Document {
@@ -57,7 +73,8 @@ impl Document {
         match self {
             Self::Cooldowns => "cooldowns.json",
             Self::Sightings => "sightings.json",
-            Self::Told => "told.conf",
+            Self::AppliedConf => "applied.conf",
+            Self::Reported => "reported.txt",
         }
     }
 }
@@ -123,9 +140,9 @@ pub trait NodeLock: fmt::Debug + Send + Sync {
     /// Remembers what is asked of the cloud.
     fn keep(&mut self, record: &NodeRecord) -> Result<()>;
 
-    /// Why it is no lock at all, if it only stands for one: whoever has it works on the node as if it
-    /// were alone.
-    fn trouble(&self) -> Option<&str> {
+    /// Why the node is not really locked, if this only stands for a lock: whoever has it works on the node as if it were
+    /// alone.
+    fn unlocked(&self) -> Option<&str> {
         None
     }
 }

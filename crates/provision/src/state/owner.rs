@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Gives a file of root's to the owner of the directory it is in; only root can, and nobody else has to. What is another's
 /// already stays so, whoever the directory belongs to; and so does a link, which root follows only where it is root's.
-pub fn give_to_directory(path: &Path) {
+pub fn inherit_owner(path: &Path) {
     let Some(directory) = path.parent().and_then(|directory| fs::metadata(directory).ok()) else {
         return;
     };
@@ -71,7 +71,7 @@ mod tests {
         let path = directory.path().join("elastic.log");
         fs::write(&path, "").unwrap();
         chown(&path, Some(owner), None).unwrap();
-        super::give_to_directory(&path);
+        super::inherit_owner(&path);
         assert_eq!(fs::metadata(&path).unwrap().uid(), owner);
     }
 }

@@ -1,6 +1,6 @@
 //! Cloud, Slurm and slurm.conf compared.
 
-mod full;
+mod drain_full_pool;
 mod node;
 mod sightings;
 
@@ -13,7 +13,7 @@ use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, bring_
 use crate::order::by_number;
 use crate::world::World;
 use cloud_core::Instance;
-use full::Shut;
+use drain_full_pool::Shut;
 use hostlist::NodeName;
 use slurmctl::Reason;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
     let mut look = Look {
         world,
         before,
-        full: full::full(world),
+        full: drain_full_pool::full(world),
         drains: BTreeMap::new(),
         seen: Sightings::default(),
         steps: Vec::new(),

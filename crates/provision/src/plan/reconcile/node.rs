@@ -1,6 +1,6 @@
 //! One node compared.
 
-use super::full::{Shut, in_hand};
+use super::drain_full_pool::{Shut, in_hand};
 use super::{Found, Look};
 use crate::cause::Cause;
 use crate::cooldown::Cooldown;

@@ -15,7 +15,7 @@ const MOST_TRIES: usize = 100;
 /// The options must neither make nor empty a file: what is opened is looked at before anything is done to it.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     for _ in 0..MOST_TRIES {
-        match plain(path) {
+        match regular_file(path) {
             Ok(there) => match options.open(path) {
                 Ok(file) if is_same(&file.metadata()?, &there) => return Ok(file),
                 // Somebody has replaced or removed it in between.
@@ -37,7 +37,7 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
 }
 
 /// What is there, if it is a file.
-pub(super) fn plain(path: &Path) -> io::Result<Metadata> {
+pub(super) fn regular_file(path: &Path) -> io::Result<Metadata> {
     let there = fs::symlink_metadata(path)?;
     if there.is_symlink() {
         return Err(io::Error::other("it is a link, and not followed: remove it"));

@@ -1,11 +1,12 @@
 //! What a rollout has begun, from one call to the next.
 
-use crate::output::chain;
+use super::atomic_write::replace_no_follow;
+use super::error::{Error, Result};
+use crate::plan::Rollout;
+use crate::token::Digest;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
-use provision::plan::Rollout;
-use provision::state::replace_whole_ours;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,61 +15,62 @@ use std::time::{Duration, UNIX_EPOCH};
 const PREFIX: &str = "rollout-";
 const SUFFIX: &str = ".json";
 
-/// A file in the state directory; without it a rollout begins anew, which costs nothing but that nodes that failed are
-/// tried again.
+/// The longest part of a file name that is readable text: file names end at 255 bytes.
+const LONGEST: usize = 160;
+
+/// The memory of one rollout: a file in the state directory.
+///
+/// Without it a rollout begins anew, which costs nothing but that nodes that failed are tried again.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub struct RolloutMemory {
     path: PathBuf,
 }
 
-impl Memory {
-    /// That of this rollout: another image, or the same for other nodes, has a file of its own. Without an image each
-    /// node has the one that its own file names, and whoever asks again means the same rollout.
-    pub(super) fn of(state: &Path, image: Option<&ImageId>, request: &Rollout) -> Self {
+impl RolloutMemory {
+    /// The memory of this rollout in a state directory.
+    ///
+    /// Another image, or the same for other nodes, has a file of its own. Without an image each node has the one that its
+    /// own file names, and whoever asks again means the same rollout.
+    #[must_use]
+    pub fn new(state: &Path, image: Option<&ImageId>, request: &Rollout) -> Self {
         Self { path: state.join(file_name(image, request)) }
     }
 
     /// Puts into the request what an earlier call has begun; a node that is to have another image by now was not tried.
-    pub(super) fn recall(&self, request: &mut Rollout) {
+    pub fn recall(&self, request: &mut Rollout) {
         let Some(begun) = Begun::read(&self.path) else { return };
         let same = |node: &NodeName| {
             let now = request.images.get(node);
             now.is_none_or(|now| begun.images.get(node).is_some_and(|then| then == now))
         };
         request.tried = begun.tried.iter().filter(|node| same(node)).cloned().collect();
-        request.last = begun.last.map(|seconds| UNIX_EPOCH + seconds);
+        request.last = begun.last.map(|since| UNIX_EPOCH + since);
     }
 
-    /// Writes down what the request has begun; a rollout of another image has no say over its nodes any more.
-    pub(super) fn keep(&self, request: &Rollout) -> Result<(), String> {
+    /// Stores what the request has begun; a rollout of another image has no say over its nodes any more.
+    pub fn store(&self, request: &Rollout) -> Result<()> {
         let last = request.last.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let (images, tried) = (request.images.clone(), request.tried.clone());
         Begun { images, tried, last }.write(&self.path)?;
         self.take_from_others(|node, image| request.images.get(node).is_some_and(|it| it != image))
     }
 
-    /// Forgets it: the rollout is done, or whoever runs it wants nodes that failed tried again. So it is with what another
-    /// that was left has begun for its nodes.
-    pub(super) fn forget(&self, request: &Rollout) -> Result<(), String> {
+    /// Forgets the rollout: it is done, or whoever runs it wants nodes that failed tried again. What another rollout, now
+    /// abandoned, has begun for its nodes is forgotten, too.
+    pub fn forget(&self, request: &Rollout) -> Result<()> {
         remove(&self.path)?;
         self.take_from_others(|node, _| request.images.contains_key(node))
     }
 
     /// Takes nodes out of the memory of other rollouts.
-    fn take_from_others(
-        &self,
-        is_ours: impl Fn(&NodeName, &ImageId) -> bool,
-    ) -> Result<(), String> {
+    fn take_from_others(&self, is_ours: impl Fn(&NodeName, &ImageId) -> bool) -> Result<()> {
         let state = self.path.parent().unwrap_or(Path::new(""));
         for (path, mut other) in all(state).filter(|(path, _)| *path != self.path) {
             let before = other.images.len();
             other.images.retain(|node, image| !is_ours(node, image));
-            if other.images.len() == before {
-                continue;
-            }
             if other.images.is_empty() {
                 remove(&path)?;
-            } else {
+            } else if other.images.len() < before {
                 other.write(&path)?;
             }
         }
@@ -76,34 +78,28 @@ impl Memory {
     }
 }
 
-fn remove(path: &Path) -> Result<(), String> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(format!("cannot remove {}: {error}", path.display()))
-        }
-        _ => Ok(()),
-    }
+/// The image that each node is to have by a rollout that is not done.
+#[must_use]
+pub fn rollouts_under_way(state: &Path) -> BTreeMap<NodeName, ImageId> {
+    all(state).flat_map(|(_, begun)| begun.images).collect()
 }
 
-/// The image that each node is to have by a rollout that is not done.
-pub(super) fn under_way(state: &Path) -> BTreeMap<NodeName, ImageId> {
-    all(state).flat_map(|(_, begun)| begun.images).collect()
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::on("remove", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// What rollouts have begun, each with its file.
 fn all(state: &Path) -> impl Iterator<Item = (PathBuf, Begun)> {
     let files = std::fs::read_dir(state).into_iter().flatten().flatten();
-    let ours = files.filter(|file| {
-        let name = file.file_name();
-        name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
-    });
+    let is_memory = |name: &str| name.starts_with(PREFIX) && name.ends_with(SUFFIX);
+    let ours = files.filter(move |file| file.file_name().to_str().is_some_and(is_memory));
     ours.filter_map(|file| Some((file.path(), Begun::read(&file.path())?)))
 }
 
-/// The most bytes of a name that are written out: file names end at 255.
-const LONGEST: usize = 160;
-
-/// A name that says what it is of, and is another for each image and each choice of nodes.
+/// A file name that tells an operator what it is about, and differs for each image and each choice of nodes.
 fn file_name(image: Option<&ImageId>, request: &Rollout) -> String {
     let nodes: Hostlist = request.nodes.iter().collect();
     let mut words = vec![image.map_or_else(|| "own images".to_owned(), ImageId::to_string)];
@@ -115,14 +111,10 @@ fn file_name(image: Option<&ImageId>, request: &Rollout) -> String {
     if name == whole {
         return format!("{PREFIX}{name}{SUFFIX}");
     }
-    // FNV: the same in every release, which the hashes of the standard library are not.
-    let hash = whole.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{PREFIX}{name}-{hash:016x}{SUFFIX}")
+    format!("{PREFIX}{name}-{:032x}{SUFFIX}", Digest::of(&whole))
 }
 
-/// What is in such a file.
+/// What a rollout has begun.
 #[derive(Debug, PartialEq, Eq)]
 struct Begun {
     images: BTreeMap<NodeName, ImageId>,
@@ -130,40 +122,51 @@ struct Begun {
     last: Option<Duration>,
 }
 
+/// The file: the nodes of each image and those that were tried as host lists, and the last batch in seconds since 1970.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    images: BTreeMap<String, String>,
+    tried: String,
+    last: Option<u64>,
+}
+
 impl Begun {
     fn read(path: &Path) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(path).ok()?)
     }
 
-    fn write(&self, path: &Path) -> Result<(), String> {
-        let mut images: BTreeMap<&str, Hostlist> = BTreeMap::new();
+    fn write(&self, path: &Path) -> Result<()> {
+        let mut images: BTreeMap<&ImageId, Hostlist> = BTreeMap::new();
         for (node, image) in &self.images {
-            images.entry(image.as_str()).or_default().push(node.as_str());
+            images.entry(image).or_default().push(node.as_str());
         }
-        let images: BTreeMap<&str, String> =
-            images.into_iter().map(|(image, nodes)| (image, nodes.to_string())).collect();
+        let images =
+            images.into_iter().map(|(image, nodes)| (image.to_string(), nodes.to_string()));
         let tried: Hostlist = self.tried.iter().collect();
-        let last = self.last.map(|at| at.as_secs());
-        let value = json!({"images": images, "last": last, "tried": tried.to_string()});
-        replace_whole_ours(path, format!("{value}\n").as_bytes()).map_err(|error| chain(&error))
+        let stored = Stored {
+            images: images.collect(),
+            tried: tried.to_string(),
+            last: self.last.map(|at| at.as_secs()),
+        };
+        let text = serde_json::to_string(&stored).unwrap_or_default();
+        replace_no_follow(path, format!("{text}\n").as_bytes())
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(text).ok()?;
+        let stored: Stored = serde_json::from_str(text).ok()?;
         let mut images = BTreeMap::new();
-        for (image, list) in value.get("images")?.as_object()? {
+        for (image, list) in &stored.images {
             images.extend(nodes(list)?.into_iter().map(|node| (node, ImageId::new(image))));
         }
-        let tried = nodes(value.get("tried")?)?.into_iter().collect();
-        let last = value.get("last").and_then(Value::as_u64);
         // A time that nothing can be added to is none.
-        let last = last.map(Duration::from_secs).filter(|at| UNIX_EPOCH.checked_add(*at).is_some());
-        Some(Self { images, tried, last })
+        let last = stored.last.map(Duration::from_secs);
+        let last = last.filter(|at| UNIX_EPOCH.checked_add(*at).is_some());
+        Some(Self { images, tried: nodes(&stored.tried)?.into_iter().collect(), last })
     }
 }
 
-fn nodes(list: &Value) -> Option<Vec<NodeName>> {
-    list.as_str()?.parse::<Hostlist>().ok()?.node_names().ok()
+fn nodes(list: &str) -> Option<Vec<NodeName>> {
+    list.parse::<Hostlist>().ok()?.node_names().ok()
 }
 
 #[cfg(test)]
@@ -188,10 +191,10 @@ mod tests {
         let image = ImageId::new("img-2");
         let asked = || rollout(&[("n1", "img-2"), ("n2", "img-2")]);
         let mut request = asked();
-        let memory = Memory::of(folder.path(), Some(&image), &request);
+        let memory = RolloutMemory::new(folder.path(), Some(&image), &request);
         request.tried.insert(node("n1"));
         request.last = Some(UNIX_EPOCH + Duration::from_secs(7));
-        memory.keep(&request).unwrap();
+        memory.store(&request).unwrap();
         let mut again = asked();
         memory.recall(&mut again);
         assert_eq!(again, request);
@@ -206,51 +209,51 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_forgot_what_failed_when_another_nodes_file_became_unreadable() {
+    fn an_unreadable_file_of_one_node_forgets_no_failure_of_another() {
         let folder = tempfile::tempdir().unwrap();
         let mut request = rollout(&[("n1", "a"), ("n2", "b"), ("n3", "b")]);
         request.tried.insert(node("n1"));
-        Memory::of(folder.path(), None, &request).keep(&request).unwrap();
+        RolloutMemory::new(folder.path(), None, &request).store(&request).unwrap();
         // The third has no image now, and the second another.
         let mut again = rollout(&[("n1", "a"), ("n2", "c")]);
-        Memory::of(folder.path(), None, &again).recall(&mut again);
+        RolloutMemory::new(folder.path(), None, &again).recall(&mut again);
         assert_eq!(again.tried, BTreeSet::from([node("n1")]));
     }
 
     #[test]
     fn what_is_under_way_is_known_to_others() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(under_way(folder.path()), BTreeMap::new());
+        assert_eq!(rollouts_under_way(folder.path()), BTreeMap::new());
         std::fs::write(folder.path().join("rollout-torn.json"), "{").unwrap();
         let begin = |image: &str, nodes: &[(&str, &str)]| {
             let request = rollout(nodes);
-            let memory = Memory::of(folder.path(), Some(&ImageId::new(image)), &request);
-            memory.keep(&request).unwrap();
+            let memory = RolloutMemory::new(folder.path(), Some(&ImageId::new(image)), &request);
+            memory.store(&request).unwrap();
             (memory, request)
         };
         begin("old", &[("n1", "old"), ("n2", "old")]);
         let (new, request) = begin("new", &[("n1", "new")]);
         let expected = [("n1", "new"), ("n2", "old")];
-        assert_eq!(under_way(folder.path()), rollout(&expected).images);
+        assert_eq!(rollouts_under_way(folder.path()), rollout(&expected).images);
         new.forget(&request).unwrap();
-        assert_eq!(under_way(folder.path()), rollout(&[("n2", "old")]).images);
+        assert_eq!(rollouts_under_way(folder.path()), rollout(&[("n2", "old")]).images);
     }
 
     #[test]
-    fn a_rollout_that_was_left_came_back_when_the_one_after_it_was_over() {
+    fn an_abandoned_rollout_stays_so_when_its_successor_is_over() {
         let folder = tempfile::tempdir().unwrap();
         let begin = |image: &str, partition: Option<&str>| {
             let mut request = rollout(&[("n1", image)]);
             request.partitions.extend(partition.map(str::to_owned));
-            let memory = Memory::of(folder.path(), Some(&ImageId::new(image)), &request);
-            memory.keep(&request).unwrap();
+            let memory = RolloutMemory::new(folder.path(), Some(&ImageId::new(image)), &request);
+            memory.store(&request).unwrap();
             (memory, request)
         };
         for left in [("other", None), ("same", Some("p"))] {
             begin(left.0, left.1);
             let (memory, request) = begin("same", None);
             memory.forget(&request).unwrap();
-            assert_eq!(under_way(folder.path()), BTreeMap::new(), "{left:?}");
+            assert_eq!(rollouts_under_way(folder.path()), BTreeMap::new(), "{left:?}");
         }
     }
 
@@ -261,17 +264,17 @@ mod tests {
         let mut part = rollout(&[("n1", "new")]);
         part.partitions.push("p".to_owned());
         part.tried.insert(node("n1"));
-        Memory::of(folder.path(), Some(&image), &part).keep(&part).unwrap();
+        RolloutMemory::new(folder.path(), Some(&image), &part).store(&part).unwrap();
         let whole = rollout(&[("n1", "new"), ("n2", "new")]);
-        Memory::of(folder.path(), Some(&image), &whole).keep(&whole).unwrap();
+        RolloutMemory::new(folder.path(), Some(&image), &whole).store(&whole).unwrap();
         let mut again = rollout(&[("n1", "new")]);
         again.partitions.push("p".to_owned());
-        Memory::of(folder.path(), Some(&image), &again).recall(&mut again);
+        RolloutMemory::new(folder.path(), Some(&image), &again).recall(&mut again);
         assert_eq!(again.tried, part.tried);
     }
 
     #[test]
-    fn two_rollouts_shared_one_memory() {
+    fn each_rollout_has_its_own_file() {
         let folder = tempfile::tempdir().unwrap();
         let long = "x".repeat(999);
         let mut all = Vec::new();
@@ -289,7 +292,9 @@ mod tests {
             let mut request = Rollout::new(ImageId::new("a"));
             request.partitions.extend((!partition.is_empty()).then(|| partition.to_owned()));
             request.nodes.extend(NodeName::new(node).ok());
-            all.push(Memory::of(folder.path(), image.map(ImageId::new).as_ref(), &request).path);
+            all.push(
+                RolloutMemory::new(folder.path(), image.map(ImageId::new).as_ref(), &request).path,
+            );
         }
         for path in &all {
             assert_eq!(path.parent(), Some(folder.path()));

@@ -64,9 +64,17 @@ pub(super) struct Files<'a> {
     pub(super) version: SlurmVersion,
 }
 
+/// Where and as whom the trial runs.
+#[derive(Clone, Copy)]
+pub(super) struct Host<'a> {
+    /// The name of this host.
+    pub(super) name: &'a str,
+    pub(super) user: &'a str,
+}
+
 /// Writes slurm.conf for the trial, in a directory that has everything else that stands beside the real one: plugins look
 /// there for their files, whatever those are called.
-pub(super) fn write(folder: &Path, files: &Files<'_>, host: &str) -> io::Result<PathBuf> {
+pub(super) fn write(folder: &Path, files: &Files<'_>, host: Host<'_>) -> io::Result<PathBuf> {
     let home = files.conf.parent().unwrap_or(Path::new("/"));
     let etc = folder.join("etc");
     std::fs::create_dir(&etc)?;
@@ -80,8 +88,7 @@ pub(super) fn write(folder: &Path, files: &Files<'_>, host: &str) -> io::Result<
     let dir = folder.display();
     std::fs::create_dir(folder.join("state"))?;
     let [port, nodes] = ports()?;
-    let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten();
-    let user = user.map_or_else(|| "root".to_owned(), |user| user.name);
+    let Host { name: host, user } = host;
     let _ = write!(
         text,
         "SlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={port}\nSlurmdPort={nodes}\nSlurmctldPidFile={dir}/pid\n\
@@ -150,6 +157,8 @@ fn here(line: &str) -> String {
 mod tests {
     use super::*;
 
+    const HERE: Host<'_> = Host { name: "here", user: "root" };
+
     /// slurm.conf of the trial for files of these names and texts; the one with the markers comes last, and is new.
     fn trial(texts: &[(&str, &str)]) -> String {
         let (real, trial) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -161,7 +170,7 @@ mod tests {
         std::fs::write(&marked, "SlurmctldHost=old\n").unwrap();
         let version = SlurmVersion::new(24, 11);
         let files = Files { conf: &conf, marked: &marked, new: new.as_bytes(), version };
-        std::fs::read_to_string(write(trial.path(), &files, "here").unwrap()).unwrap()
+        std::fs::read_to_string(write(trial.path(), &files, HERE).unwrap()).unwrap()
     }
 
     #[test]
@@ -176,7 +185,7 @@ mod tests {
         let new = b"ClusterName=c\nSlurmctldHost=other\n";
         let version = SlurmVersion::new(24, 11);
         let files = Files { conf: &conf, marked: &conf, new, version };
-        let written = write(trial.path(), &files, "here").unwrap();
+        let written = write(trial.path(), &files, HERE).unwrap();
         let beside = written.parent().unwrap();
         for name in ["job_submit.lua", "cgroup.conf", "log", "state", "plugstack.conf.d"] {
             assert!(beside.join(name).exists(), "{name}");
@@ -188,9 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_registered_with_the_accounting_that_an_included_file_names() {
-        let fixture =
-            include_str!("../../../../../crates/slurmconf/tests/fixtures/citc-shared.conf");
+    fn a_trial_does_not_register_with_the_accounting_of_an_included_file() {
+        let fixture = include_str!("../../../slurmconf/tests/fixtures/citc-shared.conf");
         let text = trial(&[
             ("slurm.conf", "ClusterName=c\nInclude %c.conf\nInclude shared.conf\n"),
             ("c.conf", "accountingstoragehost=db\nInclude deep.conf\nSlurmdPort=6818\n"),
@@ -212,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_ended_as_the_key_for_tokens_is_in_another_directory() {
+    fn a_trial_needs_no_key_for_tokens() {
         let text = trial(&[(
             "slurm.conf",
             "AuthType=auth/munge\nAuthAltTypes=auth/jwt\nauthaltparameters=disable_token_creation\n",
@@ -224,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_was_never_reached_where_slurm_speaks_ipv6_alone() {
+    fn a_trial_is_reached_where_slurm_speaks_ipv6_alone() {
         let lines = |value: &str| {
             let text = trial(&[("slurm.conf", &format!("communicationparameters={value}\n"))]);
             let lines = text.lines().filter(|line| line.starts_with("communication"));
@@ -237,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_looked_for_the_address_of_nodes_without_a_machine() {
+    fn a_trial_resolves_no_node_without_a_machine() {
         let text = trial(&[(
             "slurm.conf",
             "NodeName=DEFAULT CPUs=1\nNodeName=a[1-2] CPUs=2\nNodeName=b1\nNodeName=c1 NodeAddr=c\nNodeName=d1 State=cloud\n",

@@ -1,6 +1,6 @@
 //! What stands for a cloud that does not let us in: it answers everything with the reason.
 
-use crate::trouble::Trouble;
+use crate::diagnostic::Diagnostic;
 use async_trait::async_trait;
 use cloud_core::{
     Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter, InstanceId, InstanceSpec,
@@ -11,22 +11,22 @@ use std::net::IpAddr;
 
 /// A cloud that does not let us in.
 #[derive(Debug)]
-pub(crate) struct Away(Trouble);
+pub(crate) struct Unreachable(Diagnostic);
 
-impl Away {
-    pub(crate) fn new(why: Trouble) -> Self {
+impl Unreachable {
+    pub(crate) fn new(why: Diagnostic) -> Self {
         Self(why)
     }
 
     fn answer<T>(&self, operation: Operation) -> Result<T> {
         // What has to be mended is not asked for again and again.
-        let kind = if self.0.passes() { ErrorKind::Unavailable } else { ErrorKind::Invalid };
+        let kind = if self.0.is_transient() { ErrorKind::Unavailable } else { ErrorKind::Invalid };
         Err(Error::new(kind, operation).because(self.0.to_string()))
     }
 }
 
 #[async_trait]
-impl Provider for Away {
+impl Provider for Unreachable {
     async fn list(&self, _: &InstanceFilter) -> Result<Vec<Instance>> {
         self.answer(Operation::List)
     }

@@ -1,8 +1,8 @@
 //! Files that are written whole: a temporary file beside them, fsync, rename.
 
 use super::error::{Error, Result};
-use super::ours;
-use super::owner::give_to_directory;
+use super::owner::inherit_owner;
+use super::safe_open;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
@@ -22,13 +22,13 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Replaces a file, with owner and mode of the one before, which is kept beside it.
 ///
 /// A reader sees the old text or the new one, at any moment and after any crash.
-pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
+pub(crate) fn replace(path: &Path, text: &[u8]) -> Result<()> {
     put(&real(path), text)
 }
 
 /// The same for a file of the state directory, which is another's: a link there is not followed, as that could lead anywhere.
-pub fn replace_ours(path: &Path, text: &[u8]) -> Result<()> {
-    match ours::plain(path) {
+pub(crate) fn replace_no_follow(path: &Path, text: &[u8]) -> Result<()> {
+    match safe_open::regular_file(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(Error::on("replace", path)(source))
         }
@@ -54,7 +54,7 @@ fn put(path: &Path, text: &[u8]) -> Result<()> {
 /// Does what [`replace`] does up to the point where the file would change, and undoes it.
 ///
 /// What would end a replacement is found before anything is done that only makes sense with it.
-pub fn rehearse(path: &Path, text: &[u8]) -> Result<()> {
+pub(crate) fn rehearse(path: &Path, text: &[u8]) -> Result<()> {
     let path = &real(path);
     let temporary = temporary(path);
     let written = write_new(&temporary, path, text);
@@ -79,7 +79,7 @@ fn write_new(temporary: &Path, path: &Path, text: &[u8]) -> Result<()> {
         Some(before) => {
             make_alike(&file, &before).map_err(Error::on("keep owner and mode of", path))?;
         }
-        None => give_to_directory(temporary),
+        None => inherit_owner(temporary),
     }
     file.sync_all().map_err(Error::on("write", path))
 }

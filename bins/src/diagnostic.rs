@@ -1,0 +1,88 @@
+//! Why a program cannot start its work.
+
+use crate::output::chain;
+use cloud_core::ErrorKind;
+use std::error::Error;
+use std::fmt;
+
+/// Why a program cannot start its work: wrong usage or configuration, one message for each thing to repair; or a cloud
+/// that does not answer, which is transient.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostic {
+    messages: Vec<String>,
+    transient: bool,
+}
+
+impl Diagnostic {
+    /// A diagnostic of one message.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { messages: vec![text.into()], transient: false }
+    }
+
+    /// An error with its causes.
+    #[must_use]
+    pub fn from_error(error: &(dyn Error + 'static)) -> Self {
+        Self::new(chain(error))
+    }
+
+    /// Several errors, one message each.
+    #[must_use]
+    pub fn from_errors<E: Error + 'static>(errors: &[E]) -> Self {
+        let messages = errors.iter().map(|error| chain(error)).collect();
+        Self { messages, transient: false }
+    }
+
+    /// An error of the cloud. That something is forbidden or missing is a matter of configuration; all else is transient.
+    #[must_use]
+    pub fn from_cloud(error: &cloud_core::Error) -> Self {
+        let transient = match error.kind() {
+            ErrorKind::Conflict
+            | ErrorKind::Quota
+            | ErrorKind::Capacity
+            | ErrorKind::Throttled
+            | ErrorKind::Unavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Protocol => true,
+            ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Invalid
+            | ErrorKind::Unsupported => false,
+        };
+        Self { transient, ..Self::from_error(error) }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_help(mut self, remedy: impl Into<String>) -> Self {
+        self.messages.push(remedy.into());
+        self
+    }
+
+    /// Sets whether it is transient.
+    #[must_use]
+    pub fn transient(self, transient: bool) -> Self {
+        Self { transient, ..self }
+    }
+
+    /// True if there is nothing to repair, and a later attempt may succeed.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.transient
+    }
+
+    /// The messages.
+    #[must_use]
+    pub fn messages(&self) -> &[String] {
+        &self.messages
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.messages.join("\n"))
+    }
+}
+
+impl Error for Diagnostic {}

@@ -1,0 +1,17 @@
+//! slurm.conf as a file: which part of it is ours, who may change it, and how a change is proven and rolled back.
+
+mod fit;
+mod lock;
+mod marked_file;
+mod prove;
+mod rollback;
+mod trial;
+
+pub use fit::{
+    LaunchRules, default_partition, duplicate_partitions, gres_types, missing_gres, unlaunchable,
+    unstarted,
+};
+pub use lock::ConfLock;
+pub use marked_file::{MarkedFile, MarkerError};
+pub use prove::{Proof, ProofFailure, Trial};
+pub use rollback::{Applied, Verdict, is_unapplied};

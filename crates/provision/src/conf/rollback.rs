@@ -1,0 +1,289 @@
+//! After slurmctld was told of a new slurm.conf: does it run with it? If not, the previous file is put back.
+
+use super::MarkedFile;
+use crate::exec::{Expected, Patience, chain};
+use crate::plan::{File, Operation, Plan, Step, TellSlurm};
+use crate::report::Report;
+use crate::state::{self, Document, State, atomic_write};
+use hostlist::{Hostlist, NodeName};
+use slurmconf::{Changes, Config, Markers, diff};
+use slurmctl::Controller;
+use std::path::Path;
+
+/// A new slurm.conf that slurmctld was told of, and the one before.
+#[derive(Clone, Copy, Debug)]
+pub struct Applied<'a> {
+    /// The controller.
+    pub slurm: &'a dyn Controller,
+    /// What slurm.conf said before, its includes followed.
+    pub before: &'a Config,
+    /// The file with the markers, as it was before.
+    pub marked: &'a MarkedFile,
+    /// What was carried out.
+    pub plan: &'a Plan,
+    /// What stands between the markers now.
+    pub section: &'a str,
+}
+
+/// What became of a new slurm.conf.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Why the previous file was put back, and what came of that; empty if slurmctld runs with the new one.
+    pub rolled_back: Vec<String>,
+    /// What is not as it should be, and would not be better with the previous file.
+    pub warning: Option<String>,
+}
+
+impl Applied<'_> {
+    /// Makes sure that slurmctld runs: with the new file, or else with the one before.
+    pub async fn verify_or_roll_back(&self, report: &Report) -> Verdict {
+        let how = self.plan.steps().find_map(|step| match step {
+            Step::TellSlurm(how) => Some(*how),
+            _ => None,
+        });
+        let Some(how) = how.filter(|_| self.is_written()) else { return Verdict::default() };
+        let mut verdict = Verdict::default();
+        let why = if report.slurm_refused {
+            let answers = self.slurm.ping().await.unwrap_or(false);
+            Some(refused(how, answers, self.plan.operation))
+        } else {
+            self.amiss(&mut verdict.warning).await
+        };
+        if let Some(why) = why {
+            verdict.rolled_back = vec![format!("{why}; restoring the previous file")];
+            verdict.rolled_back.extend(self.roll_back().await);
+            verdict.rolled_back.extend(left_running(self.plan, self.before));
+        }
+        verdict
+    }
+
+    /// True if the file holds what the plan was to write: neither what was there before, nor what somebody has written since.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        let now = std::fs::read(&self.marked.path).ok();
+        self.plan.steps().any(|step| match step {
+            Step::WriteFile { which: File::SlurmConf, text, .. } => now.as_ref() == Some(text),
+            _ => false,
+        })
+    }
+
+    /// Remembers what slurmctld runs with, if the file still has it; at worst slurmctld is told once more.
+    pub fn remember(&self, state: &dyn State) {
+        let now = std::fs::read(&self.marked.path).map(slurmconf::Document::parse);
+        let now = now.ok().and_then(|file| file.section(Markers::NODES).ok());
+        if now.as_deref() == Some(self.section) {
+            let _ = state.change(Document::AppliedConf, &mut |_| self.section.to_owned());
+        }
+    }
+
+    /// What is wrong with a slurmctld that was told of the new file, if that is so until it is waited for no longer.
+    async fn amiss(&self, warning: &mut Option<String>) -> Option<String> {
+        // It was read back when it was planned.
+        let nodes = Config::parse(self.section).map(|config| config.nodes).unwrap_or_default();
+        let new = Config { nodes, ..Config::default() };
+        let wanted: Hostlist = new.nodes.iter().flat_map(|def| def.names.iter()).collect();
+        let old = self.marked.parsed();
+        let names = old.nodes.iter().flat_map(|def| def.names.iter());
+        let gone = names.filter(|name| !wanted.contains(name));
+        let all = Expected::new(&new, gone.filter_map(|name| NodeName::new(&name).ok()));
+        match all.clone().but_for_kept(&old).differing(self.slurm, Patience::USUAL).await {
+            Ok(differing) if differing.is_empty() => {
+                // What the previous file would not bring back is no reason to go back to it.
+                let left = all.differing_now(self.slurm).await.unwrap_or_default();
+                *warning = unlike(&left, &new);
+                None
+            }
+            Ok(differing) => unlike(&differing, &new),
+            Err(error) => {
+                Some(format!("slurmctld does not answer with the new file: {}", chain(&error)))
+            }
+        }
+    }
+
+    /// Puts the previous file back, and starts slurmctld again if it does not answer. Says what came of it.
+    async fn roll_back(&self) -> Vec<String> {
+        if let Err(error) = restore(&self.marked.path, self.marked.document.as_bytes()) {
+            return vec![format!("{}: the previous version is beside it", chain(&error))];
+        }
+        let (slurm, mut said) = (self.slurm, Vec::new());
+        // It may have read some of the new one; a slurmctld before 23.11 dies of other nodes if it is only told to read again.
+        if slurm.version().reconfigures_nodes() && slurm.ping().await.unwrap_or(false) {
+            said.extend(slurm.reconfigure().await.err().map(|error| chain(&error)));
+            if slurm.ping().await.unwrap_or(false) {
+                said.push("slurmctld keeps running with the previous file".to_owned());
+                return said;
+            }
+        }
+        said.push(match slurm.restart().await {
+            Ok(()) => "slurmctld runs again with the previous file".to_owned(),
+            Err(error) if slurm.ping().await.unwrap_or(false) => {
+                format!("slurmctld runs, but could not be restarted: {}", chain(&error))
+            }
+            Err(error) => {
+                format!("slurmctld does not start with the previous file either: {}", chain(&error))
+            }
+        });
+        said
+    }
+}
+
+/// True if slurmctld last took up other lines than stand between the markers: whoever wrote these did not come to tell it.
+/// slurmctld does not say so itself, but for nodes that it has or has not.
+#[must_use]
+pub fn is_unapplied(state: &dyn State, marked: &MarkedFile) -> bool {
+    let applied = state.load(Document::AppliedConf).ok().flatten();
+    applied.zip(marked.section().ok()).is_some_and(|(applied, now)| !is_same(&applied, &now))
+}
+
+/// True if slurmctld reads the same in both, be the nodes folded in one of them.
+fn is_same(applied: &str, now: &str) -> bool {
+    match (Config::parse(applied), Config::parse(now)) {
+        (Ok(applied), Ok(now)) => diff(&applied, &now) == Changes::default(),
+        (Err(_), _) | (_, Err(_)) => applied == now,
+    }
+}
+
+/// What it means that slurmctld did not do as told; its own words are reported already.
+fn refused(how: TellSlurm, answers: bool, operation: Operation) -> String {
+    let finish = operation == Operation::Finish;
+    let by_hand = if finish { ", or use finish --no-restart and restart it yourself" } else { "" };
+    match how {
+        TellSlurm::Reconfigure if answers => "slurmctld refuses the new file".to_owned(),
+        TellSlurm::Reconfigure => {
+            "slurmctld does not answer with the new file; see its log".to_owned()
+        }
+        TellSlurm::Restart => format!(
+            "slurmctld could not be restarted with the new file; see its log; if the log is clean, set restart_command to \
+             what restarts it here{by_hand}"
+        ),
+    }
+}
+
+/// The machines that were launched for nodes which slurm.conf does not have after all: the file was written, so all came.
+fn left_running(plan: &Plan, before: &Config) -> Option<String> {
+    let known = before.index();
+    let launched = plan.steps().filter_map(|step| match step {
+        Step::Launch { wanted, .. } => Some(wanted.node.as_str()),
+        _ => None,
+    });
+    let nodes: Hostlist = launched.filter(|node| known.get(node).is_none()).collect();
+    (!nodes.is_empty()).then(|| {
+        format!(
+            "machines launched for nodes that slurm.conf does not have are still running: {nodes}; run this again when \
+             slurmctld can take the file, or let reconcile --apply terminate them"
+        )
+    })
+}
+
+/// Describes the nodes that a running slurmctld lacks, or still has.
+fn unlike(differing: &Hostlist, new: &Config) -> Option<String> {
+    let index = new.index();
+    let (mut unresolved, mut lacking, mut kept) =
+        (Hostlist::new(), Hostlist::new(), Hostlist::new());
+    for name in differing {
+        match index.get(&name) {
+            // It has to know the address of each when it starts.
+            Some(node) if !node.line.is_cloud() => unresolved.extend([name]),
+            Some(_) => lacking.extend([name]),
+            None => kept.extend([name]),
+        }
+    }
+    let said = [
+        (unresolved, "without", "it may not be able to resolve the name; see hosts_file or DNS"),
+        (lacking, "without", "see its log"),
+        (kept, "still with", "see its log"),
+    ];
+    let said = said.iter().filter(|(nodes, _, _)| !nodes.is_empty());
+    let said: Vec<String> =
+        said.map(|(nodes, with, why)| format!("{with} {nodes}: {why}")).collect();
+    (!said.is_empty()).then(|| format!("slurmctld runs, but {}", said.join("; and ")))
+}
+
+/// Puts a text back into its file. The version that was kept is it, so that what was refused is kept nowhere.
+fn restore(path: &Path, text: &[u8]) -> state::Result<()> {
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let kept = atomic_write::previous(&real);
+    let same = std::fs::read(&kept).is_ok_and(|before| before == text);
+    if same && std::fs::rename(&kept, &real).is_ok() {
+        return Ok(());
+    }
+    atomic_write::replace(path, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Stage;
+    use slurmctl::memory::{MemorySlurm, Settings};
+
+    #[test]
+    fn a_slurmctld_that_cannot_resolve_a_node_is_not_said_to_refuse_the_file() {
+        let new = Config::parse("NodeName=web-[1-2]\nNodeName=web-[3-9] State=CLOUD\n").unwrap();
+        let said = |nodes: &str| unlike(&nodes.parse().unwrap(), &new).unwrap();
+        assert_eq!(
+            said("web-1"),
+            "slurmctld runs, but without web-1: it may not be able to resolve the name; see hosts_file or DNS"
+        );
+        assert_eq!(said("web-[3-4]"), "slurmctld runs, but without web-[3-4]: see its log");
+        let both = said("web-2,old-1");
+        assert!(both.contains("without web-2: it may"), "{both}");
+        assert!(both.contains("; and still with old-1: see its log"), "{both}");
+        assert_eq!(unlike(&Hostlist::new(), &new), None);
+    }
+
+    #[test]
+    fn a_restart_command_that_fails_is_not_a_file_that_is_refused() {
+        let said = refused(TellSlurm::Restart, false, Operation::Finish);
+        assert!(said.contains("restart_command") && said.contains("--no-restart"), "{said}");
+        let said = refused(TellSlurm::Restart, false, Operation::Resize);
+        assert!(said.contains("restart_command") && !said.contains("--no-restart"), "{said}");
+        let reconfigured = |answers| refused(TellSlurm::Reconfigure, answers, Operation::Finish);
+        assert!(reconfigured(true).contains("refuses"));
+        assert!(reconfigured(false).contains("does not answer"));
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_is_not_rolled_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slurm.conf");
+        let (which, summary, drops) = (File::SlurmConf, String::new(), Vec::new());
+        let (before, text) = (b"old".to_vec(), b"new".to_vec());
+        let write = Step::WriteFile { which, before, text, summary, drops };
+        let plan = Plan::new(Operation::Resize).stage(Stage::new("write", vec![write]));
+        for (text, ours) in [("old", false), ("somebody's", false), ("new", true)] {
+            std::fs::write(&path, text).unwrap();
+            let document = slurmconf::Document::parse("old");
+            let marked = MarkedFile { path: path.clone(), document };
+            let slurm = MemorySlurm::new(Settings::cloud(&"n1".parse().unwrap()));
+            let before = Config::default();
+            let applied = Applied {
+                slurm: &slurm,
+                before: &before,
+                marked: &marked,
+                plan: &plan,
+                section: "",
+            };
+            assert_eq!(applied.is_written(), ours, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_refused_is_not_kept_as_the_previous_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slurm.conf");
+        let names = || {
+            let names = std::fs::read_dir(folder.path()).unwrap();
+            let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        std::fs::write(&path, "good").unwrap();
+        atomic_write::replace(&path, b"refused").unwrap();
+        assert_eq!(names(), ["slurm.conf", "slurm.conf.previous"]);
+        restore(&path, b"good").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"good");
+        assert_eq!(names(), ["slurm.conf"]);
+        restore(&path, b"other").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"other");
+    }
+}
