@@ -1,7 +1,7 @@
 //! The values of one mapping, with what is wrong about them collected.
 
 use slurmconf::{
-    Error, Problem, Result,
+    Error, Result,
     yaml::{Node, Source, Value},
 };
 use std::collections::BTreeMap;
@@ -79,9 +79,8 @@ impl<'a> Reader<'a> {
         let before = self.errors.len();
         let text = self.text(key);
         if text.is_none() && self.errors.len() == before {
-            let problem = Problem::MissingKey { what: self.what.clone(), key };
             let at = self.get(key).unwrap_or(self.at);
-            self.errors.push(self.source.error(at, problem));
+            self.errors.push(self.source.missing_key(&self.what, at, key));
         }
         text
     }
@@ -193,9 +192,8 @@ impl<'a> Reader<'a> {
         let found = known.iter().find(|(name, _)| *name == word).map(|&(_, value)| value);
         if found.is_none() {
             let names: Vec<_> = known.iter().map(|&(name, _)| name).collect();
-            let problem =
-                Problem::NotOneOf { what: key.to_owned(), found: word, known: names.join(", ") };
-            self.errors.push(self.source.error(node, problem));
+            let expected = format!("one of {}", names.join(", "));
+            self.errors.push(self.source.expected(key, &expected, node));
         }
         found
     }

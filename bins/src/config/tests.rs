@@ -32,8 +32,8 @@ fn every_citc_file_is_read_as_it_is() {
 fn all_that_is_wrong_is_said_at_once() {
     let text = "csp: oracle\nauth: magic\nelastic: {concurrency: 0, cooldown: soon}\nfallback: 3\n";
     let expected = [
-        "startnode.yaml:1:1: startnode.yaml lacks \"compartment_id\"",
-        "startnode.yaml:2:7: auth is \"magic\", and may be: config_file, instance_principal",
+        "startnode.yaml:1:1: startnode.yaml: missing key \"compartment_id\"",
+        "startnode.yaml:2:7: auth: expected one of config_file, instance_principal, found \"magic\"",
         "startnode.yaml:3:24: concurrency: 0 is not between 1 and 1024",
         "startnode.yaml:3:37: cooldown: expected a time such as 90, 90s, 15m or 2h, found \"soon\"",
         "startnode.yaml:4:11: fallback: expected a list, found 3",
@@ -47,7 +47,7 @@ fn a_cloud_that_is_not_ours_is_refused() {
     let found = errors("csp: aws\nregion: x\n");
     assert!(
         found.contains(
-            &"startnode.yaml:1:6: csp is \"aws\", and may be: oracle, openstack".to_owned()
+            &"startnode.yaml:1:6: csp: expected one of oracle, openstack, found \"aws\"".to_owned()
         ),
         "{found:?}"
     );
@@ -59,8 +59,9 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known() {
     let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warnings.len(), 1);
     assert!(
-        warnings[0]
-            .starts_with("s.yaml:2:1: s.yaml has no key \"clutser_id\"; nearest is \"cluster_id\""),
+        warnings[0].starts_with(
+            "s.yaml:2:1: s.yaml: unknown key \"clutser_id\"; did you mean \"cluster_id\"?"
+        ),
         "{warnings:?}"
     );
 }
@@ -73,9 +74,9 @@ fn an_unknown_key_of_our_own_mappings_was_an_error() {
     let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
     let lines: Vec<&str> = warnings.iter().filter_map(|text| text.lines().next()).collect();
     let expected = [
-        "s.yaml:2:11: elastic has no key \"cooldwon\"; nearest is \"cooldown\"",
-        "s.yaml:3:13: fallback has no key \"shap\"; nearest is \"shape\"",
-        "s.yaml:4:1: s.yaml has no key \"colour\"",
+        "s.yaml:2:11: elastic: unknown key \"cooldwon\"; did you mean \"cooldown\"?",
+        "s.yaml:3:13: fallback: unknown key \"shap\"; did you mean \"shape\"?",
+        "s.yaml:4:1: s.yaml: unknown key \"colour\"",
     ];
     assert_eq!(lines, expected);
 }
@@ -113,7 +114,8 @@ fn a_restart_command_as_one_text_was_one_word() {
 fn an_empty_compartment_was_refused_without_a_word() {
     for (text, place) in [("''", "2:17"), ("", "1:1"), ("null", "1:1")] {
         let found = errors(&format!("csp: oracle\ncompartment_id: {text}\n"));
-        let expected = format!("startnode.yaml:{place}: startnode.yaml lacks \"compartment_id\"");
+        let expected =
+            format!("startnode.yaml:{place}: startnode.yaml: missing key \"compartment_id\"");
         assert_eq!(found, [expected], "{text}");
     }
 }
@@ -122,8 +124,8 @@ fn an_empty_compartment_was_refused_without_a_word() {
 fn a_misspelt_key_was_not_shown_beside_the_one_that_was_missing() {
     let found = errors("csp: oracle\ncompartmnt_id: x\n");
     let expected = [
-        "startnode.yaml:1:1: startnode.yaml lacks \"compartment_id\"",
-        "startnode.yaml:2:1: startnode.yaml has no key \"compartmnt_id\"; nearest is \"compartment_id\"",
+        "startnode.yaml:1:1: startnode.yaml: missing key \"compartment_id\"",
+        "startnode.yaml:2:1: startnode.yaml: unknown key \"compartmnt_id\"; did you mean \"compartment_id\"?",
     ];
     assert_eq!(found, expected);
     let found = errors("csp: opnstack\nnetworks: [a]\n");

@@ -121,7 +121,7 @@ fn limits_that_say_nothing_were_the_end_of_every_node() {
     for text in ["", "# VM.Standard2.1: {1: 4}\n", "---\n"] {
         stage.write("limits.yaml", text);
         let ended = unchanged(&stage, "finish", &[]).with_code(2);
-        let _ = ended.saying(&["limits.yaml says nothing", "write {} for no nodes at all"]);
+        let _ = ended.saying(&["limits.yaml is empty", "write {} for no nodes at all"]);
     }
 }
 

@@ -30,7 +30,7 @@ fn keys_of_another_cloud_were_warned_of_only_once_the_cloud_was_there() {
     let text = stage.configuration().replace("csp: oracle", "csp: openstack");
     stage.write("startnode.yaml", &text);
     let ended = stage.run("listnodes", &[]).with_code(2);
-    let ended = ended.saying(&["has no key \"compartment_id\"", "clouds.yaml"]);
+    let ended = ended.saying(&["unknown key \"compartment_id\"", "clouds.yaml"]);
     let place = |word: &str| ended.stderr.find(word).unwrap();
     assert!(place("compartment_id") < place("no clouds.yaml"), "{ended:#?}");
 }

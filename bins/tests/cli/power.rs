@@ -107,7 +107,10 @@ fn nodes_that_are_always_there_were_stopped_for_a_line_that_was_printed_before()
     let before = stage.files();
     for program in ["finish", "resize"] {
         let ended = stage.run(program, &[]).with_code(2);
-        let _ = ended.saying(&["leaves out c1-general-[0001-0002]", &format!("write {line}")]);
+        let _ = ended.saying(&[
+            "leaves out the persistent nodes c1-general-[0001-0002]",
+            &format!("write {line}"),
+        ]);
     }
     let check = stage.run("finish", &["--check"]).with_code(1).stdout;
     assert!(check.contains(&format!("write {line}")), "{check}");

@@ -1,25 +1,25 @@
-//! `limits.yaml`: how many machines of which shape may be used.
+//! `limits.yaml`: how many nodes of which shape a cluster may have.
 
 use crate::{
     error::{Error, Location, Problem, Result},
-    near::nearest,
     yaml::{Node, Source, Value},
 };
 
-/// The most nodes that one entry may ask for: what Slurm takes in one range of names.
-pub const MAX_COUNT: u32 = 65_536;
+/// The most nodes in one entry: Slurm takes no more in one range of names.
+const MAX_COUNT: u32 = 65_536;
 
-/// Slurm keeps the last few values of its 32 bits for itself.
+/// Slurm reserves the last few of its 32-bit values.
 const MAX_WEIGHT: u32 = 4_294_967_279;
 
 /// The keys of the group form.
 const KEYS: [&str; 9] =
     ["shape", "min", "max", "partition", "gres", "weight", "zone", "ad", "image"];
 
-/// What may be used, in the order written.
+/// The entries of a `limits.yaml`, in the order written.
 ///
-/// Three forms of entry are read, in one file if need be. A group has `shape` and `max`, and may have `min` (nodes
-/// that are always there, 0 if not said), `partition` (one or a list), `gres`, `weight`, `zone` (or `ad`) and `image`.
+/// An entry has one of three forms, which one file may mix. A group has `shape` and `max`, and may have `min` (the
+/// number of persistent nodes, 0 by default), `partition` (one or a list), `gres`, `weight`, `zone` (or `ad`) and
+/// `image`.
 ///
 /// ```
 /// use slurmconf::Limits;
@@ -41,38 +41,38 @@ const KEYS: [&str; 9] =
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// One for each entry; of an entry by availability domain, one for each domain.
+    /// One group for each entry, or one for each availability domain of an entry.
     pub groups: Vec<Group>,
 }
 
-/// Nodes that are alike.
+/// Identical nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The entry's key: a shape, or the group's own name.
     pub name: String,
     /// The machine type.
     pub shape: String,
-    /// Which of the three forms it was written in.
+    /// The form of the entry.
     pub form: Form,
-    /// Where the machines are to be: the number of an availability domain, or a zone's name.
+    /// The number of an availability domain, or the name of a zone.
     pub zone: Option<String>,
-    /// How many of the nodes are always there; the first ones.
+    /// How many nodes are persistent: the first ones.
     pub min: u32,
-    /// How many nodes there are in all.
+    /// How many nodes there are, persistent or elastic.
     pub max: u32,
-    /// The partitions they are in.
+    /// The partitions of the nodes.
     pub partitions: Vec<String>,
-    /// Generic resources, if other than the shape's.
+    /// Generic resources in place of the shape's.
     pub gres: Option<String>,
-    /// Slurm's weight.
+    /// `Weight` in slurm.conf.
     pub weight: Option<u32>,
-    /// The image of their machines by name or id, if other than that of all.
+    /// An image of their own, by name or id.
     pub image: Option<String>,
-    /// Where it was read, for errors about it.
+    /// Where the entry is in its file.
     pub location: Option<Location>,
 }
 
-/// The forms of an entry; the names of nodes depend on it.
+/// The form of an entry, which node names depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// shape → availability domain → count
@@ -84,39 +84,34 @@ pub enum Form {
 }
 
 impl Limits {
-    /// Reads a `limits.yaml`; `file` is the name errors call it by. The first error is returned: see
-    /// [`read_all`](Limits::read_all).
+    /// Reads a `limits.yaml`, and returns its first error; `file` is the name that errors call it by.
     pub fn read(file: &str, text: &str) -> Result<Self> {
         let (limits, errors) = Self::read_all(file, text);
         errors.into_iter().next().map_or(Ok(limits), Err)
     }
 
-    /// The same, with every entry that can be read, and an error for each that cannot.
+    /// Reads every valid entry of a `limits.yaml`, and returns an error for each of the others.
     #[must_use]
     pub fn read_all(file: &str, text: &str) -> (Self, Vec<Error>) {
         let source = Source::new(file, text);
-        // Two shapes without indentation have the same key 1 twice, of which YAML's error says nothing useful.
-        let root = source.read().map_err(|error| unindented(&source).unwrap_or(error));
-        let root = match root {
-            Ok(root) => root,
-            Err(error) => return (Self::default(), vec![error]),
-        };
         let (mut groups, mut errors) = (Vec::new(), Vec::new());
-        // A file that was cut off, or never written, must not be the end of every node.
-        if matches!(root.value, Value::Null) {
-            errors.push(Problem::NothingSaid(file.to_owned()).into());
-        }
-        let entries = source.map(file, &root).unwrap_or_else(|error| {
-            errors.push(error);
-            &[]
-        });
-        for (name, value) in entries {
-            errors.extend(read_entry(&source, name, value, &mut groups).err());
+        match source.read() {
+            // An empty file was probably cut off. It must not remove every node.
+            Ok(root) if root.is_null() => errors.push(Problem::NothingSaid(file.to_owned()).into()),
+            Ok(root) => match source.map(file, &root) {
+                Ok(entries) => {
+                    for (name, value) in entries {
+                        errors.extend(read_entry(&source, name, value, &mut groups).err());
+                    }
+                }
+                Err(error) => errors.push(error),
+            },
+            Err(error) => errors.push(unindented_domain(&source).unwrap_or(error)),
         }
         (Self { groups }, errors)
     }
 
-    /// Takes away the one machine that the management node is, if it is among these.
+    /// Subtracts the management node from the group of its shape and availability domain.
     #[must_use]
     pub fn without(mut self, management: &ManagementNode) -> Self {
         let domain = management.domain.to_string();
@@ -133,7 +128,7 @@ impl Limits {
 }
 
 impl Group {
-    /// A group of `max` nodes, all of them started on demand, that no file names.
+    /// A group of `max` elastic nodes.
     #[must_use]
     pub fn new(name: impl Into<String>, shape: impl Into<String>, max: u32) -> Self {
         Self {
@@ -159,11 +154,13 @@ impl Group {
     }
 }
 
-/// The first line that is an availability domain and not indented.
-fn unindented(source: &Source<'_>) -> Option<Error> {
-    let domain = |line: &str| line.split_once(':')?.0.trim_matches(['"', '\'']).parse().ok();
-    let (index, number) = source.find_line(domain)?;
-    Some(source.line_error(index, Problem::DomainAsShape(number)))
+/// An error about the first availability domain that is not indented. Two shapes with such lines have the same key
+/// twice, and YAML's message about that does not help.
+fn unindented_domain(source: &Source<'_>) -> Option<Error> {
+    source.line_error(|line| {
+        let number = line.split_once(':')?.0.trim_matches(['"', '\'']).parse().ok()?;
+        Some(Problem::DomainAsShape(number))
+    })
 }
 
 fn read_entry(
@@ -176,32 +173,28 @@ fn read_entry(
         return Err(source.error(name, Problem::DomainAsShape(number)));
     }
     let key = source.text("name of a shape or group", name)?;
-    let location = Some(source.location(name.mark()));
+    let location = Some(source.location_of(name));
     let group = |form| Group { form, location: location.clone(), ..Group::new(&key, &key, 0) };
     match &value.value {
-        Value::Null => Err(source.error(name, Problem::NoCounts(key))),
-        Value::Map(entries) if entries.is_empty() => {
-            Err(source.error(name, Problem::NoCounts(key)))
-        }
         Value::Map(entries) if entries.iter().any(|(key, _)| key.integer().is_some()) => {
             for (domain, count) in entries {
                 groups.push(read_domain(source, group(Form::Domains), domain, count)?);
             }
-            Ok(())
         }
-        Value::Map(entries) => {
+        Value::Map(entries) if !entries.is_empty() => {
             groups.push(read_group(source, group(Form::Group), name, entries)?);
-            Ok(())
         }
+        Value::Map(_) | Value::Null => return Err(source.error(name, Problem::NoCounts(key))),
         Value::Integer(_) | Value::Text(_) | Value::Bool(_) | Value::Float(_) => {
             let max = source.number(&key, value, (0, MAX_COUNT))?;
             groups.push(Group { max, ..group(Form::Count) });
-            Ok(())
         }
         Value::List(_) => {
-            Err(source.expected(&key, "a count, or availability domains with counts", value))
+            let expected = "a count, or availability domains with counts";
+            return Err(source.expected(&key, expected, value));
         }
     }
+    Ok(())
 }
 
 fn read_domain(source: &Source<'_>, group: Group, domain: &Node, count: &Node) -> Result<Group> {
@@ -213,96 +206,80 @@ fn read_domain(source: &Source<'_>, group: Group, domain: &Node, count: &Node) -
 
 fn read_group(
     source: &Source<'_>,
-    mut group: Group,
+    group: Group,
     name: &Node,
     entries: &[(Node, Node)],
 ) -> Result<Group> {
-    let (mut shape, mut max) = (None, None);
-    for (key, value) in entries {
-        let word = source.text(&group.name, key)?;
-        let what = format!("{}: {word}", group.name);
-        match word.as_str() {
-            "shape" => {
-                group.location = Some(source.location(value.mark()));
-                shape = Some(source.text(&what, value)?);
-            }
-            "min" => group.min = source.number(&what, value, (0, MAX_COUNT))?,
-            "max" => max = Some((source.number(&what, value, (0, MAX_COUNT))?, value)),
-            "partition" => group.partitions = texts(source, &what, value)?,
-            "gres" => group.gres = Some(source.text(&what, value)?),
-            "weight" => group.weight = Some(source.number(&what, value, (0, MAX_WEIGHT))?),
-            "image" => group.image = Some(image(source, &what, value)?),
-            "zone" | "ad" => group.zone = Some(source.text(&what, value)?),
-            _ => {
-                let near = nearest(&word, KEYS).map(str::to_owned);
-                let problem = Problem::UnknownKey { what: group.name, key: word, near };
-                return Err(source.error(key, problem));
-            }
-        }
+    if let Some(error) = source.unknown_keys(&group.name, entries, &KEYS).into_iter().next() {
+        return Err(error);
     }
-    let missing = |key| source.error(name, Problem::MissingKey { what: group.name.clone(), key });
-    let (max, node) = max.ok_or_else(|| missing("max"))?;
-    if max < group.min {
-        let what = format!("{}: max", group.name);
-        let problem =
-            Problem::OutOfBounds { what, count: max.into(), least: group.min, most: MAX_COUNT };
-        return Err(source.error(node, problem));
-    }
-    let shape = shape.ok_or_else(|| missing("shape"))?;
-    Ok(Group { shape, max, ..group })
+    let what = |key: &str| format!("{}: {key}", group.name);
+    let get = |key: &str| Node::get(entries, key);
+    let text = |key: &str| get(key).map(|node| source.text(&what(key), node)).transpose();
+    let number = |key: &str, bounds| {
+        get(key).map(|node| source.number(&what(key), node, bounds)).transpose()
+    };
+    let min = number("min", (0, MAX_COUNT))?.unwrap_or(0);
+    let max = source.required(&group.name, name, entries, "max")?;
+    let max = source.number(&what("max"), max, (min, MAX_COUNT))?;
+    let shape = source.required(&group.name, name, entries, "shape")?;
+    Ok(Group {
+        shape: source.text(&what("shape"), shape)?,
+        location: Some(source.location_of(shape)),
+        min,
+        max,
+        partitions: get("partition")
+            .map_or(Ok(Vec::new()), |node| texts(source, &what("partition"), node))?,
+        gres: text("gres")?,
+        weight: number("weight", (0, MAX_WEIGHT))?,
+        zone: text("zone")?.or(text("ad")?),
+        image: get("image").map(|node| image(source, &what("image"), node)).transpose()?,
+        ..group
+    })
 }
 
-/// An image becomes a feature, of which Slurm's lists and constraints take no other characters.
+/// An image becomes a feature, and Slurm takes no other characters in a feature.
 fn image(source: &Source<'_>, what: &str, node: &Node) -> Result<String> {
     let image = source.text(what, node)?;
     let expected = "an image's name of letters, digits, '.', '-' and '_', or its id";
     if is_word(&image) { Ok(image) } else { Err(source.expected(what, expected, node)) }
 }
 
-/// True for what can be one word of a name, a feature or a partition.
+/// True for a valid part of a node name, a feature or a partition name.
 pub(crate) fn is_word(text: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     !text.is_empty() && text.bytes().all(word)
 }
 
+/// One string or a list of them, without duplicates: they would be duplicates in the partition's list of nodes.
 fn texts(source: &Source<'_>, what: &str, node: &Node) -> Result<Vec<String>> {
-    match &node.value {
-        Value::List(items) => {
-            let mut all = Vec::new();
-            for item in items {
-                let text = source.text(what, item)?;
-                // Twice would be twice in the partition's list of nodes.
-                if !all.contains(&text) {
-                    all.push(text);
-                }
-            }
-            Ok(all)
+    let Value::List(items) = &node.value else { return Ok(vec![source.text(what, node)?]) };
+    let mut all = Vec::new();
+    for item in items {
+        let text = source.text(what, item)?;
+        if !all.contains(&text) {
+            all.push(text);
         }
-        Value::Null
-        | Value::Bool(_)
-        | Value::Integer(_)
-        | Value::Float(_)
-        | Value::Text(_)
-        | Value::Map(_) => Ok(vec![source.text(what, node)?]),
     }
+    Ok(all)
 }
 
-/// `mgmt_shape.yaml`: the machine that the management node runs on, which the service limits count too.
+/// `mgmt_shape.yaml`: the shape and the availability domain of the management node, which service limits count too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementNode {
-    /// Its shape.
+    /// The shape.
     pub shape: String,
-    /// The number of its availability domain.
+    /// The number of the availability domain.
     pub domain: u32,
 }
 
 impl ManagementNode {
-    /// Reads a `mgmt_shape.yaml`; `file` is the name errors call it by.
+    /// Reads a `mgmt_shape.yaml`; `file` is the name that errors call it by.
     pub fn read(file: &str, text: &str) -> Result<Self> {
         let source = Source::new(file, text);
         let root = source.read()?;
         let entries = source.map(file, &root)?;
-        let field = |key| source.field((file, &root), entries, key);
+        let field = |key| source.required(file, &root, entries, key);
         Ok(Self {
             shape: source.text("mgmt_shape", field("mgmt_shape")?)?,
             domain: source.number("mgmt_ad", field("mgmt_ad")?, (1, 99))?,

@@ -1,7 +1,8 @@
 //! YAML as a tree in which every node knows its line and column.
 //!
-//! The files read here are written by hand, and their errors are mostly of form: a list for a number, a line not
-//! indented. A tree lets the reader say what it found and where, which typed deserialisation does not.
+//! People write these files by hand and get the structure wrong: a list where a number belongs, a line that is not
+//! indented. A tree lets a reader report every such error, where it is and what was found. Deserialising into types
+//! stops at the first one.
 //!
 //! ```
 //! use slurmconf::yaml::{Node, Source};
@@ -21,42 +22,41 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location as Mark, Spanned, UserMessageFormatter};
 use std::{fmt, sync::Arc};
 
-/// A YAML file, for its nodes to be reported in.
+/// A YAML file: reads it, and makes errors about its nodes.
 pub struct Source<'a> {
     file: Arc<str>,
     text: &'a str,
-    /// For the places of all entries, each of which would have to look for its line.
     lines: Vec<&'a str>,
 }
 
-/// A value and where it stands.
+/// A value and where it is in the file.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub value: Value,
     mark: Mark,
 }
 
-/// What a node is.
+/// A YAML value.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// Nothing.
+    /// `null`, or nothing at all.
     Null,
-    /// A truth value.
+    /// `true` or `false`.
     Bool(bool),
     /// A whole number.
     Integer(i64),
     /// Any other number.
     Float(f64),
-    /// A text.
+    /// A string.
     Text(String),
-    /// A list.
+    /// A sequence.
     List(Vec<Node>),
     /// A mapping, in the order written.
     Map(Vec<(Node, Node)>),
 }
 
-/// The reader's error in words for people, without the excerpt that [`Error`] has already.
+/// The parser's message without its excerpt, because [`Error`] prints one.
 #[derive(Debug)]
 struct Cause(serde_saphyr::Error);
 
@@ -78,71 +78,71 @@ impl<'a> Source<'a> {
     /// Reads the one document in the file; an empty file is null.
     pub fn read(&self) -> Result<Node> {
         serde_saphyr::from_str(self.text).map_err(|error| {
-            let location = error.location();
+            let mark = error.location();
             let problem = Problem::Yaml(Box::new(Cause(error)));
-            match location {
-                Some(location) => Error::new(self.location(location), problem),
+            match mark {
+                Some(mark) => Error::new(self.location(mark), problem),
                 None => problem.into(),
             }
         })
     }
 
-    /// The entries of a mapping; null is one without entries.
+    /// The entries of a mapping; null has none.
     pub fn map<'n>(&self, what: &str, node: &'n Node) -> Result<&'n [(Node, Node)]> {
-        match &node.value {
-            Value::Map(entries) => Ok(entries),
-            Value::Null => Ok(&[]),
-            Value::Bool(_)
-            | Value::Integer(_)
-            | Value::Float(_)
-            | Value::Text(_)
-            | Value::List(_) => Err(self.expected(what, "a mapping", node)),
+        if let Value::Map(entries) = &node.value {
+            return Ok(entries);
         }
+        if node.is_null() { Ok(&[]) } else { Err(self.expected(what, "a mapping", node)) }
     }
 
-    /// A text; a number will do, as in `mgmt_shape: 1`.
+    /// A string; a whole number will do, as in `zone: 1`.
     pub fn text(&self, what: &str, node: &Node) -> Result<String> {
-        match &node.value {
-            Value::Text(text) => Ok(text.clone()),
-            Value::Integer(number) => Ok(number.to_string()),
-            Value::Null | Value::Bool(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
-                Err(self.expected(what, "a text", node))
-            }
+        if let Value::Integer(number) = node.value {
+            return Ok(number.to_string());
         }
+        let Value::Text(text) = &node.value else {
+            return Err(self.expected(what, "a string", node));
+        };
+        Ok(text.clone())
     }
 
     /// A whole number between bounds, in quotes or not.
     pub fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
         let Some(count) = node.integer() else {
-            // Octal or decimal: YAML's versions disagree, and the reader makes a float of it.
-            let octal = matches!(node.value, Value::Float(_)) && self.word(node).starts_with('0');
-            let octal = octal && self.word(node).bytes().all(|byte| byte.is_ascii_digit());
-            let plain =
+            // YAML's versions disagree whether `010` is octal, so that it is read as a float.
+            let written = self.word(node);
+            let octal =
+                written.starts_with('0') && written.bytes().all(|byte| byte.is_ascii_digit());
+            let expected =
                 if octal { "a whole number without leading zeros" } else { "a whole number" };
-            return Err(self.expected(what, plain, node));
+            return Err(self.expected(what, expected, node));
         };
         let (least, most) = bounds;
-        match u32::try_from(count) {
-            Ok(count) if (least..=most).contains(&count) => Ok(count),
-            _ => {
-                let problem = Problem::OutOfBounds { what: what.to_owned(), count, least, most };
-                Err(self.error(node, problem))
-            }
-        }
+        let number = u32::try_from(count).ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| {
+            let problem = Problem::OutOfBounds { what: what.to_owned(), count, least, most };
+            self.error(node, problem)
+        })
     }
 
-    /// The value under a key that must be there; without it, the error is about `at`.
-    pub fn field<'n>(
+    /// The value under a key that must be there; an error without it is located at `at`.
+    pub fn required<'n>(
         &self,
-        (what, at): (&str, &Node),
+        what: &str,
+        at: &Node,
         entries: &'n [(Node, Node)],
         key: &'static str,
     ) -> Result<&'n Node> {
-        let missing = || self.error(at, Problem::MissingKey { what: what.to_owned(), key });
-        Node::get(entries, key).ok_or_else(missing)
+        Node::get(entries, key).ok_or_else(|| self.missing_key(what, at, key))
     }
 
-    /// An error for each key that is none of `known`, with the nearest that is.
+    /// The error that a mapping has no such key, located at `at`.
+    #[must_use]
+    pub fn missing_key(&self, what: &str, at: &Node, key: &'static str) -> Error {
+        self.error(at, Problem::MissingKey { what: what.to_owned(), key })
+    }
+
+    /// An error for each key that is not in `known`, with the key that was probably meant.
     #[must_use]
     pub fn unknown_keys(&self, what: &str, entries: &[(Node, Node)], known: &[&str]) -> Vec<Error> {
         let unknown = |(key, _): &(Node, Node)| {
@@ -158,55 +158,51 @@ impl<'a> Source<'a> {
         entries.iter().filter_map(unknown).collect()
     }
 
-    /// The error that there is something else than should be.
+    /// The error that a node is not what was expected, such as `a number`.
     #[must_use]
-    pub fn expected(&self, what: &str, expected: &'static str, node: &Node) -> Error {
-        let found = match node.value {
-            // As written: as a number it may look like what was expected.
-            Value::Float(_) => self.word(node).to_owned(),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Integer(_)
-            | Value::Text(_)
-            | Value::List(_)
-            | Value::Map(_) => node.value.to_string(),
-        };
-        self.error(node, Problem::Expected { what: what.to_owned(), expected, found })
+    pub fn expected(&self, what: &str, expected: &str, node: &Node) -> Error {
+        // A float is shown as written: as a number it may look like what was expected.
+        let float = matches!(node.value, Value::Float(_));
+        let found = if float { self.word(node).to_owned() } else { node.value.to_string() };
+        let (what, expected) = (what.to_owned(), expected.to_owned());
+        self.error(node, Problem::Expected { what, expected, found })
     }
 
-    /// An error about a node.
-    #[must_use]
-    pub fn error(&self, node: &Node, problem: Problem) -> Error {
-        Error::new(self.location(node.mark), problem)
+    pub(crate) fn error(&self, node: &Node, problem: Problem) -> Error {
+        Error::new(self.location_of(node), problem)
     }
 
-    /// The word that a node begins with, as written.
-    fn word(&self, node: &Node) -> &'a str {
-        let whole = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
-        let line = self.lines.get(whole(node.mark.line())).copied().unwrap_or_default();
-        let start = line.char_indices().nth(whole(node.mark.column()));
-        let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
-        rest.split([' ', '\t', ',', ']', '}']).next().unwrap_or_default()
+    pub(crate) fn location_of(&self, node: &Node) -> Location {
+        self.location(node.mark)
     }
 
-    /// The first line that `look` finds something in: its number from 0, and what was found.
-    pub(crate) fn find_line<T>(&self, look: impl Fn(&str) -> Option<T>) -> Option<(usize, T)> {
-        self.lines.iter().enumerate().find_map(|(index, line)| Some((index, look(line)?)))
-    }
-
-    /// An error about a line, its number from 0.
-    pub(crate) fn line_error(&self, index: usize, problem: Problem) -> Error {
-        Error::new(self.at(index + 1, 1), problem)
-    }
-
-    pub(crate) fn location(&self, mark: Mark) -> Location {
+    fn location(&self, mark: Mark) -> Location {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         self.at(whole(mark.line()), whole(mark.column()))
     }
 
+    /// An error about the first line in which `find` finds something.
+    pub(crate) fn line_error(&self, find: impl Fn(&str) -> Option<Problem>) -> Option<Error> {
+        let mut lines = self.lines.iter().zip(1..);
+        lines.find_map(|(line, number)| Some(Error::new(self.at(number, 1), find(line)?)))
+    }
+
     fn at(&self, line: usize, column: usize) -> Location {
-        let excerpt = self.lines.get(line.saturating_sub(1)).map_or("", |text| text.trim_end());
-        Location { file: Arc::clone(&self.file), line, column, excerpt: excerpt.to_owned() }
+        let excerpt = self.line(line).trim_end().to_owned();
+        Location { file: Arc::clone(&self.file), line, column, excerpt }
+    }
+
+    fn line(&self, number: usize) -> &'a str {
+        self.lines.get(number.saturating_sub(1)).copied().unwrap_or_default()
+    }
+
+    /// The word that a node begins with, as written.
+    fn word(&self, node: &Node) -> &'a str {
+        let Location { line, column, .. } = self.location_of(node);
+        let line = self.line(line);
+        let start = line.char_indices().nth(column.saturating_sub(1));
+        let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
+        rest.split([' ', '\t', ',', ']', '}']).next().unwrap_or_default()
     }
 }
 
@@ -218,18 +214,20 @@ impl Node {
         entries.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value)
     }
 
-    /// The number, if it is a whole one or the text of one.
+    /// True for `null`, and for nothing at all.
     #[must_use]
-    pub fn integer(&self) -> Option<i64> {
-        match &self.value {
-            Value::Integer(number) => Some(*number),
-            Value::Text(text) => text.trim().parse().ok(),
-            Value::Null | Value::Bool(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => None,
-        }
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null)
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        self.mark
+    /// The whole number, in quotes or not.
+    #[must_use]
+    pub fn integer(&self) -> Option<i64> {
+        if let Value::Integer(number) = self.value {
+            return Some(number);
+        }
+        let Value::Text(text) = &self.value else { return None };
+        text.trim().parse().ok()
     }
 }
 
@@ -237,7 +235,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("nothing"),
-            Self::Bool(value) => write!(f, "the truth value {value}"),
+            Self::Bool(value) => write!(f, "the boolean {value}"),
             Self::Integer(number) => write!(f, "{number}"),
             Self::Float(number) => write!(f, "{number}"),
             Self::Text(text) => write!(f, "{text:?}"),
@@ -341,17 +339,17 @@ mod tests {
     }
 
     #[test]
-    fn every_node_has_its_place() {
+    fn every_node_knows_its_line_and_column() {
         let text = "a.b:\n  1: 2\n  \"3\": true\nc: [x, ~]\nd: -1\ne: 0x10\nf: 'yes'\ng: yes\n";
         let node = Source::new("t", text).read().unwrap();
-        let expected = "{\"a.b\"@1:1 {1@2:3 2@2:6, \"3\"@3:3 the truth value true@3:8}@2:3, \
+        let expected = "{\"a.b\"@1:1 {1@2:3 2@2:6, \"3\"@3:3 the boolean true@3:8}@2:3, \
             \"c\"@4:1 [\"x\"@4:5, nothing@4:8]@4:4, \"d\"@5:1 -1@5:4, \"e\"@6:1 16@6:4, \
-            \"f\"@7:1 \"yes\"@7:4, \"g\"@8:1 the truth value true@8:4}@1:1";
+            \"f\"@7:1 \"yes\"@7:4, \"g\"@8:1 the boolean true@8:4}@1:1";
         assert_eq!(shown(&node), expected);
     }
 
     #[test]
-    fn bad_yaml_is_reported_with_its_place() {
+    fn invalid_yaml_is_reported_where_it_is() {
         for text in ["a: [1\nb: 2\n", "a: 1\na: 2\n", "a: b: c\n", "a: {\n"] {
             let error = Source::new("limits.yaml", text).read().unwrap_err();
             assert!(error.to_string().starts_with("limits.yaml:"), "{error}");

@@ -1,7 +1,7 @@
 //! Round trips: on files as people write them, and on anything at all.
 
 use proptest::prelude::*;
-use slurmconf::{Config, Document, Markers, Problem, SlurmVersion, Statement};
+use slurmconf::{Config, Document, Markers, SlurmVersion, Statement};
 use std::{
     fmt::Write as _,
     fs, io,
@@ -114,24 +114,24 @@ fn broken_lines_are_reported_where_they_break() {
         document.lines().filter_map(|line| line.read().err()).map(|error| error.to_string());
     let found: Vec<_> = errors.map(|error| error.lines().next().unwrap().to_owned()).collect();
     let expected = [
-        "broken.conf:2:1: not key=value",
-        "broken.conf:3:1: not key=value",
-        "broken.conf:4:1: not key=value",
-        "broken.conf:5:5: text after the value of A: a line takes one parameter",
-        "broken.conf:6:1: not key=value",
-        "broken.conf:7:3: not key=value",
+        "broken.conf:2:1: expected key=value",
+        "broken.conf:3:1: expected key=value",
+        "broken.conf:4:1: expected key=value",
+        "broken.conf:5:5: unexpected text after the value of A; write one parameter per line",
+        "broken.conf:6:1: expected key=value",
+        "broken.conf:7:3: expected key=value",
     ];
     assert_eq!(found, expected);
     let error = Config::parse("A=1\nNodeName=n[1- CPUs=2\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "slurm.conf:2:10: bad host list in NodeName\n 2 | NodeName=n[1- CPUs=2\n   |          ^"
+        "slurm.conf:2:10: invalid host list in NodeName\n 2 | NodeName=n[1- CPUs=2\n   |          ^"
     );
     assert!(std::error::Error::source(&error).is_some());
     let error = Config::parse("NodeName=n1 CPUs=4x\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "slurm.conf:1:18: bad number in CPUs: \"4x\"\n 1 | NodeName=n1 CPUs=4x\n   |                  ^"
+        "slurm.conf:1:18: CPUs: expected a number, found \"4x\"\n 1 | NodeName=n1 CPUs=4x\n   |                  ^"
     );
 }
 
@@ -142,14 +142,14 @@ fn markers_must_be_there_once_and_in_order() {
     let cases = [
         ("A=1\n", "slurm.conf has no line \"# STARTNODES\""),
         ("# STARTNODES\n", "slurm.conf has no line \"# ENDNODES\""),
-        ("# STARTNODES\n# ENDNODES\n# ENDNODES\n", "slurm.conf:3:1: a second line \"# ENDNODES\""),
+        ("# STARTNODES\n# ENDNODES\n# ENDNODES\n", "slurm.conf:3:1: duplicate line \"# ENDNODES\""),
         (
             "# STARTNODES\n# STARTNODES\n# ENDNODES\n",
-            "slurm.conf:2:1: a second line \"# STARTNODES\"",
+            "slurm.conf:2:1: duplicate line \"# STARTNODES\"",
         ),
         (
             "# ENDNODES\n# STARTNODES\n",
-            "slurm.conf:1:1: \"# ENDNODES\" stands before the section's start",
+            "slurm.conf:1:1: \"# ENDNODES\" comes before the start of the section",
         ),
     ];
     for (text, message) in cases {
@@ -212,10 +212,7 @@ fn includes_that_cannot_be_followed_are_refused() {
         Config::load(&Path::new("/").join(name), SlurmVersion::new(24, 11), read).unwrap_err()
     };
     let cases = [
-        (
-            "loop.conf",
-            "/b.conf:2:1: Include goes round in a circle: /loop.conf is being read already",
-        ),
+        ("loop.conf", "/b.conf:2:1: Include loop: /loop.conf includes itself"),
         ("pattern.conf", "/pattern.conf:1:1: Include with a pattern: Slurm takes one file name"),
         ("missing.conf", "/missing.conf:2:1: cannot read /nowhere.conf"),
         ("none.conf", "cannot read /none.conf"),
@@ -223,7 +220,7 @@ fn includes_that_cannot_be_followed_are_refused() {
     for (name, message) in cases {
         assert_eq!(load(name).to_string().lines().next(), Some(message));
     }
-    assert!(matches!(load("deep.conf").problem(), Problem::IncludeDepth(16)));
+    assert!(load("deep.conf").to_string().contains("Include nested more than 16 deep"));
 }
 
 #[test]
@@ -242,7 +239,7 @@ fn files_that_each_include_two_others_come_to_an_end() {
     };
     let version = SlurmVersion::new(24, 11);
     let error = Config::load(Path::new("x"), version, read).unwrap_err();
-    assert!(matches!(error.problem(), Problem::IncludeFiles(1000)), "{error}");
+    assert!(error.to_string().contains("Include of more than 1000 files in all"), "{error}");
     assert!(count <= 1000);
 }
 

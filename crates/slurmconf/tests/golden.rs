@@ -85,7 +85,7 @@ fn an_unknown_shape_is_never_skipped() {
     let limits =
         Limits::read("limits.yaml", "VM.Standard2.1: {2: 1}\nVM.Standrd2.1: {1: 1}\n").unwrap();
     let error = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
-    let shown = "limits.yaml:2:1: unknown shape \"VM.Standrd2.1\"; nearest is \"VM.Standard2.1\"\n \
+    let shown = "limits.yaml:2:1: unknown shape \"VM.Standrd2.1\"; did you mean \"VM.Standard2.1\"?\n \
                  2 | VM.Standrd2.1: {1: 1}\n   | ^";
     assert_eq!(error.to_string(), shown);
 }

@@ -48,14 +48,14 @@ gpu:
     assert_eq!((gpu.gres.as_deref(), gpu.weight), (Some("gpu:a100:4"), Some(100)));
     assert_eq!(Limits::read("limits.yaml", "{}\n").unwrap(), Limits::default());
     let error = Limits::read("limits.yaml", "# none yet\n").unwrap_err().to_string();
-    assert_eq!(error, "limits.yaml says nothing; write {} for no nodes at all");
+    assert_eq!(error, "limits.yaml is empty; write {} for no nodes at all");
 }
 
 /// A file, and how what is wrong with it is told.
 const WRONG: &[(&str, &str)] = &[
     (
         "VM.Standard2.1:\n  1: true\n",
-        "2:6: VM.Standard2.1 in availability domain 1: expected a whole number, found the truth value true",
+        "2:6: VM.Standard2.1 in availability domain 1: expected a whole number, found the boolean true",
     ),
     (
         "VM.Standard2.1:\n  1: -1\n",
@@ -64,16 +64,16 @@ const WRONG: &[(&str, &str)] = &[
     ("a: 70000\n", "1:4: a: 70000 is not between 0 and 65536"),
     ("a: 99999999999999999999\n", "1:4: a: expected a whole number, found 99999999999999999999"),
     ("a: 1.5\n", "1:4: a: expected a whole number, found 1.5"),
-    ("a: yes\n", "1:4: a: expected a whole number, found the truth value true"),
+    ("a: yes\n", "1:4: a: expected a whole number, found the boolean true"),
     ("a: many\n", "1:4: a: expected a whole number, found \"many\""),
     ("a: [1, 2]\n", "1:4: a: expected a count, or availability domains with counts, found a list"),
     ("a:\n  - 1\n", "2:3: a: expected a count, or availability domains with counts, found a list"),
     ("a: {1: [1]}\n", "1:8: a in availability domain 1: expected a whole number, found a list"),
     (
         "VM.Standard2.1:\n1: 1\n2: 1\n",
-        "1:1: VM.Standard2.1 has no counts; lines that belong to it must be indented",
+        "1:1: VM.Standard2.1 has no counts; indent the lines that belong to it",
     ),
-    ("a: {}\n", "1:1: a has no counts; lines that belong to it must be indented"),
+    ("a: {}\n", "1:1: a has no counts; indent the lines that belong to it"),
     (
         "1: 1\n",
         "1:1: 1 is not the name of a shape; indent the availability domains under their shape",
@@ -86,23 +86,29 @@ const WRONG: &[(&str, &str)] = &[
     ("a: {1: 1, x: 2}\n", "1:11: a: availability domain: expected a whole number, found \"x\""),
     ("a: {0: 1}\n", "1:5: a: availability domain: 0 is not between 1 and 99"),
     ("- a\n- b\n", "1:1: limits.yaml: expected a mapping, found a list"),
-    ("a: {shape: s, max: 1, wieght: 2}\n", "1:23: a has no key \"wieght\"; nearest is \"weight\""),
-    ("a: {shape: s}\n", "1:1: a lacks \"max\""),
-    ("a: {max: 3}\n", "1:1: a lacks \"shape\""),
+    (
+        "a: {shape: s, max: 1, wieght: 2}\n",
+        "1:23: a: unknown key \"wieght\"; did you mean \"weight\"?",
+    ),
+    ("a: {shape: s}\n", "1:1: a: missing key \"max\""),
+    ("a: {max: 3}\n", "1:1: a: missing key \"shape\""),
     ("a: {shape: s, min: 4, max: 3}\n", "1:28: a: max: 3 is not between 4 and 65536"),
     (
         "a: {shape: s, max: 3, partition: {x: 1}}\n",
-        "1:34: a: partition: expected a text, found a mapping",
+        "1:34: a: partition: expected a string, found a mapping",
     ),
     ("a: {shape: s, max: 3, weight: -1}\n", "1:31: a: weight: -1 is not between 0 and 4294967279"),
     (
         "a: {shape: s, max: 3, image: 'Rocky 9, new'}\n",
         "1:30: a: image: expected an image's name of letters, digits, '.', '-' and '_', or its id, found \"Rocky 9, new\"",
     ),
-    ("a: {shape: s, max: 3, image: [x]}\n", "1:30: a: image: expected a text, found a list"),
-    ("a: {shape: s, max: 3, imgae: x}\n", "1:23: a has no key \"imgae\"; nearest is \"image\""),
-    ("a: 1\na: 2\n", "2:1: bad YAML"),
-    ("a: {1: 1\n", "1:4: bad YAML"),
+    ("a: {shape: s, max: 3, image: [x]}\n", "1:30: a: image: expected a string, found a list"),
+    (
+        "a: {shape: s, max: 3, imgae: x}\n",
+        "1:23: a: unknown key \"imgae\"; did you mean \"image\"?",
+    ),
+    ("a: 1\na: 2\n", "2:1: invalid YAML"),
+    ("a: {1: 1\n", "1:4: invalid YAML"),
 ];
 
 #[test]
@@ -119,19 +125,19 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
     let cases = [
         (
             "VM.Standard2.1: {1: 1}\ng: {shape: VM.Standard2.3, max: 1}\n",
-            "2:12: unknown shape \"VM.Standard2.3\"; nearest is \"VM.Standard2.1\"",
+            "2:12: unknown shape \"VM.Standard2.3\"; did you mean \"VM.Standard2.1\"?",
         ),
         (
             "a b: {shape: VM.Standard2.1, max: 1}\n",
-            "1:14: \"a b\" is no word of letters, digits, '.', '-' and '_', or a reserved one",
+            "1:14: invalid name \"a b\": use letters, digits, '.', '-' and '_', and no reserved word",
         ),
         (
             "g: {shape: VM.Standard2.1, max: 1, zone: 'a b'}\n",
-            "1:12: \"a b\" is no word of letters, digits, '.', '-' and '_', or a reserved one",
+            "1:12: invalid name \"a b\": use letters, digits, '.', '-' and '_', and no reserved word",
         ),
         (
             "g: {shape: VM.Standard2.1, max: 1, partition: default}\n",
-            "1:12: \"default\" is no word of letters, digits, '.', '-' and '_', or a reserved one",
+            "1:12: invalid name \"default\": use letters, digits, '.', '-' and '_', and no reserved word",
         ),
         (
             "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu 4'}\n",
@@ -139,11 +145,11 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
         ),
         (
             "VM.Standard2.1: 1\nvm-standard2-1: {shape: VM.Standard2.1, max: 1}\n",
-            "2:25: \"VM.Standard2.1\" and \"vm-standard2-1\" would both make nodes named vm-standard2-1-…",
+            "2:25: \"VM.Standard2.1\" and \"vm-standard2-1\" would both create nodes named vm-standard2-1-…",
         ),
         (
             "VM.Standard2.1: {1: 1, '1': 1}\n",
-            "1:1: \"VM.Standard2.1\" and \"VM.Standard2.1\" would both make nodes named vm-standard2-1-ad1-…",
+            "1:1: \"VM.Standard2.1\" and \"VM.Standard2.1\" would both create nodes named vm-standard2-1-ad1-…",
         ),
     ];
     for (text, message) in cases {
@@ -187,7 +193,7 @@ fn groups_can_be_made_without_a_file() {
     let limits = Limits { groups: vec![Group::new("g", "VM.Standrd2.1", u32::MAX)] };
     let error =
         generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err().to_string();
-    assert_eq!(error, "unknown shape \"VM.Standrd2.1\"; nearest is \"VM.Standard2.1\"");
+    assert_eq!(error, "unknown shape \"VM.Standrd2.1\"; did you mean \"VM.Standard2.1\"?");
 }
 
 #[test]
@@ -211,7 +217,10 @@ fn the_management_node_counts_in_its_own_shape_and_domain_only() {
             .unwrap();
     assert_eq!(none.clone().without(&management), none);
     let bad = |text: &str| first_line(&ManagementNode::read("mgmt_shape.yaml", text).unwrap_err());
-    assert_eq!(bad("mgmt_ad: 1\n"), "mgmt_shape.yaml:1:1: mgmt_shape.yaml lacks \"mgmt_shape\"");
+    assert_eq!(
+        bad("mgmt_ad: 1\n"),
+        "mgmt_shape.yaml:1:1: mgmt_shape.yaml: missing key \"mgmt_shape\""
+    );
     assert_eq!(
         bad("mgmt_shape: s\nmgmt_ad: one\n"),
         "mgmt_shape.yaml:2:10: mgmt_ad: expected a whole number, found \"one\""
@@ -223,9 +232,9 @@ fn shapes_yaml_lacks_nothing_unnoticed() {
     let bad = |text: &str| first_line(&Shapes::new().read("shapes.yaml", text).unwrap_err());
     assert_eq!(
         bad("t3.2xlarge: {2xlarge: 1, cores_per_socket: 4}\n"),
-        "shapes.yaml:1:1: t3.2xlarge lacks \"memory\""
+        "shapes.yaml:1:1: t3.2xlarge: missing key \"memory\""
     );
-    assert_eq!(bad("a: {memory: 5}\n"), "shapes.yaml:1:1: a lacks \"cores_per_socket\"");
+    assert_eq!(bad("a: {memory: 5}\n"), "shapes.yaml:1:1: a: missing key \"cores_per_socket\"");
     assert_eq!(
         bad("a: {memory: -58, cores_per_socket: 1}\n"),
         "shapes.yaml:1:13: a: memory: -58 is not between 1 and 4294967295"
@@ -250,8 +259,8 @@ fn a_group_could_have_no_image_of_its_own() {
         let features: Vec<_> =
             cluster.nodes.iter().map(|node| node.features.as_ref().unwrap()).collect();
         let images: Vec<_> = features.iter().map(|features| features.value("image")).collect();
-        assert_eq!(images, [Some(image), None], "{style}");
-        assert!(cluster.to_string().contains(&format!(",arch=x86_64,image={image}")), "{style}");
+        assert_eq!(images, [Some(image), None], "{style:?}");
+        assert!(cluster.to_string().contains(&format!(",arch=x86_64,image={image}")), "{style:?}");
     }
 }
 

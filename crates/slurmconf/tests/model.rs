@@ -2,8 +2,7 @@
 
 use proptest::{option, prelude::*};
 use slurmconf::{
-    Config, Features, GresList, MemoryPolicy, NodeDef, NodeSet, NodeState, PartitionDef, Style,
-    SuspendTime,
+    Config, Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef, SuspendTime,
 };
 use std::time::Duration;
 
@@ -191,25 +190,4 @@ fn power_saving_that_only_a_partition_asks_for_counted_as_off() {
             assert!(!powers(&format!("{program}\n{times}")), "{program} alone with {times}");
         }
     }
-}
-
-#[test]
-fn policies_and_styles_go_by_names() {
-    let policies =
-        "seen citc-oracle citc-oracle-before-2023 citc-aws citc-google citc-openstack stackhpc 90%";
-    for name in policies.split(' ') {
-        assert_eq!(name.parse::<MemoryPolicy>().unwrap().to_string(), name);
-    }
-    for name in ["folded", "citc", "nodegroups"] {
-        assert_eq!(name.parse::<Style>().unwrap().to_string(), name);
-    }
-    let error = "citc-orcale".parse::<MemoryPolicy>().unwrap_err().to_string();
-    assert_eq!(error, "unknown memory policy \"citc-orcale\"; nearest is \"citc-oracle\"");
-    for bad in ["0%", "101%", "%", "x"] {
-        assert!(bad.parse::<MemoryPolicy>().is_err(), "{bad}");
-    }
-    assert_eq!(
-        "citcc".parse::<Style>().unwrap_err().to_string(),
-        "unknown style \"citcc\"; nearest is \"citc\""
-    );
 }

@@ -7,8 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::wiring;
 use provision::conf::{MarkedFile, default_partition, duplicate_partitions, unlaunchable};
 use slurmconf::{
-    Cluster, Flavor, GenerateOptions, Limits, ManagementNode, MemoryPolicy, Problem, Shapes,
-    generate_all,
+    Cluster, Flavor, GenerateOptions, Limits, ManagementNode, MemoryPolicy, Shapes, generate_all,
 };
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -90,10 +89,7 @@ impl Inputs {
 
 fn not_generated(errors: &[slurmconf::Error]) -> Diagnostic {
     let diagnostic = Diagnostic::from_errors(errors);
-    let unknown = errors.iter().filter_map(|error| match error.problem() {
-        Problem::UnknownShape { name, .. } => Some(name),
-        _ => None,
-    });
+    let unknown = errors.iter().filter_map(slurmconf::Error::unknown_shape);
     let mut unknown = unknown.peekable();
     if unknown.peek().is_none() {
         return diagnostic;

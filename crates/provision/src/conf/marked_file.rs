@@ -1,7 +1,7 @@
 //! The file with the markers between which our nodes stand.
 
 use crate::state::{self, rehearse_write};
-use slurmconf::{Config, Document, Markers, Problem, SlurmVersion};
+use slurmconf::{Config, Document, Markers, SlurmVersion};
 use std::path::{Path, PathBuf};
 
 /// The file that has the markers: slurm.conf, or one that it includes.
@@ -58,7 +58,7 @@ impl MarkedFile {
         let mut half = None;
         for file in files {
             let Err(error) = file.document.section(Markers::NODES) else { return Ok(file) };
-            if !matches!(error.problem(), Problem::NoMarker { .. }) {
+            if !error.is_missing_marker() {
                 return Err(error.into());
             }
             half = half.or_else(|| lone_marker(&file.document));

@@ -2,7 +2,7 @@
 
 use hostlist::Hostlist;
 use slurmconf::{
-    Cluster, Config, DefinitionKind, Document, Line, Markers, NodeState, Problem, SlurmVersion,
+    Cluster, Config, DefinitionKind, Document, Error, Line, Markers, NodeState, SlurmVersion,
     Statement, SuspendTime,
 };
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ pub(super) fn with_exclusions(
     match theirs {
         Some(said) if !stoppable.is_empty() => {
             let line = format!("{said},{stoppable}");
-            return Err(Problem::PersistentNodesSuspendable { said, nodes: stoppable, line }.into());
+            return Err(Error::persistent_nodes_suspendable(said, stoppable, line));
         }
         None if !always.is_empty() && !spared_by_part => {
             if !text.ends_with('\n') {

@@ -201,7 +201,7 @@ mod tests {
         let text = "SlurmctldHost=a\nslurmctldhost=b\n";
         let mut document = Document::parse(text);
         let error = document.set("SlurmctldHost", "c").unwrap_err().to_string();
-        assert_eq!(error, "SlurmctldHost is there 2 times, each with a meaning of its own");
+        assert_eq!(error, "SlurmctldHost is set 2 times, and each value counts");
         assert_eq!(document.to_string(), text);
         assert_eq!(document.get_all("SlurmctldHost").collect::<Vec<_>>(), ["a", "b"]);
         let config = crate::Config::parse(text).unwrap();
@@ -216,7 +216,7 @@ mod tests {
         for value in ["a \"b\"", "a\nb", "\"ab\"", "\"a b\""] {
             let mut document = Document::parse("A=1\n");
             let error = document.set("A", value).unwrap_err();
-            assert!(matches!(error.problem(), Problem::Unwritable { .. }), "{error}");
+            assert!(matches!(error.into_problem(), Problem::Unwritable { .. }), "{value}");
             assert_eq!(document.to_string(), "A=1\n");
         }
         assert!(Document::parse("").set("NodeName", "n1").is_err());

@@ -111,7 +111,6 @@ fn unescaped(bytes: Vec<(u8, usize)>) -> impl Iterator<Item = (u8, Range<usize>)
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) key: Range<usize>,
-    pub(super) operator: u8,
     pub(super) value: Range<usize>,
     pub(super) quoted: bool,
     /// The first byte after the pair, its quotes included.
@@ -127,11 +126,9 @@ pub(super) fn pair(text: &[u8], from: usize) -> Option<Result<Span, usize>> {
 fn key_value(text: &[u8], start: usize) -> Option<Span> {
     let key = start..start + run(text, start, is_key);
     let mut at = key.end + run(text, key.end, is_space);
-    let mut operator = *text.get(at)?;
-    if matches!(operator, b'+' | b'-' | b'*' | b'/') {
+    // Slurm reads `+=`, `-=`, `*=` and `/=`, and treats them like `=`.
+    if matches!(text.get(at), Some(b'+' | b'-' | b'*' | b'/')) {
         at += 1;
-    } else {
-        operator = b'=';
     }
     if key.is_empty() || text.get(at) != Some(&b'=') {
         return None;
@@ -143,7 +140,7 @@ fn key_value(text: &[u8], start: usize) -> Option<Span> {
         None => (at..at + run(text, at, |byte| !is_space(byte)), false),
     };
     let end = value.end + usize::from(quoted);
-    (quoted || !value.is_empty()).then_some(Span { key, operator, value, quoted, end })
+    (quoted || !value.is_empty()).then_some(Span { key, value, quoted, end })
 }
 
 /// What stands between two quotes, if a blank or the end follows the second.
@@ -217,14 +214,14 @@ mod tests {
     #[test]
     fn values_are_found_as_slurm_finds_them() {
         let cases = [
-            ("a=1", Some(("a", b'=', "1", false))),
-            (" a = 1 b=2", Some(("a", b'=', "1", false))),
-            ("a+=1", Some(("a", b'+', "1", false))),
-            ("a=\"x y\" b=1", Some(("a", b'=', "x y", true))),
-            ("a=\"\"", Some(("a", b'=', "", true))),
-            ("a=\"x y", Some(("a", b'=', "\"x", false))),
-            ("a=\"p,q\"r", Some(("a", b'=', "\"p,q\"r", false))),
-            ("a= b=2", Some(("a", b'=', "b=2", false))),
+            ("a=1", Some(("a", "1", false))),
+            (" a = 1 b=2", Some(("a", "1", false))),
+            ("a+=1", Some(("a", "1", false))),
+            ("a=\"x y\" b=1", Some(("a", "x y", true))),
+            ("a=\"\"", Some(("a", "", true))),
+            ("a=\"x y", Some(("a", "\"x", false))),
+            ("a=\"p,q\"r", Some(("a", "\"p,q\"r", false))),
+            ("a= b=2", Some(("a", "b=2", false))),
             ("a=", None),
             ("a", None),
             ("=1", None),
@@ -232,9 +229,9 @@ mod tests {
         ];
         for (text, expected) in cases {
             let span = pair(text.as_bytes(), 0).unwrap().ok();
-            let found = span.as_ref().map(|span| {
-                (&text[span.key.clone()], span.operator, &text[span.value.clone()], span.quoted)
-            });
+            let found = span
+                .as_ref()
+                .map(|span| (&text[span.key.clone()], &text[span.value.clone()], span.quoted));
             assert_eq!(found, expected, "{text:?}");
         }
         assert_eq!(pair(b"  \r\n", 0), None);

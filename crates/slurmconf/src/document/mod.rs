@@ -5,8 +5,10 @@ mod lex;
 mod statement;
 
 pub use edit::Markers;
-pub(crate) use edit::{encoded, written};
-pub use statement::{Definition, DefinitionKind, Operator, Pair, Statement};
+pub(crate) use edit::encoded;
+#[cfg(feature = "generate")]
+pub(crate) use edit::written;
+pub use statement::{Definition, DefinitionKind, Pair, Statement};
 
 use crate::error::{Error, Location, Problem, Result};
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};

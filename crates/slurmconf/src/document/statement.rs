@@ -80,32 +80,13 @@ impl fmt::Display for DefinitionKind {
     }
 }
 
-/// The sign between key and value. Slurm reads all five and treats them alike in slurm.conf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operator {
-    /// `=`
-    Set,
-    /// `+=`
-    Add,
-    /// `-=`
-    Subtract,
-    /// `*=`
-    Multiply,
-    /// `/=`
-    Divide,
-}
-
 /// One `key=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair<'a> {
     /// The key as written; Slurm ignores its case.
     pub key: Cow<'a, str>,
-    /// The sign between.
-    pub operator: Operator,
     /// The value without quotes and escapes; what is not UTF-8 in it, as it may be in a `Reason`, is `�`.
     pub value: Cow<'a, str>,
-    /// True if the value was written in quotes.
-    pub quoted: bool,
     /// Where the value with its quotes stands in the document.
     pub(super) range: Range<usize>,
 }
@@ -199,15 +180,7 @@ fn pair<'a>(line: &Line<'a>, cooked: &Cooked<'a>, span: &Span) -> Result<Pair<'a
         Err(_) if !names_things(&key) => lossy(cooked, &span.value),
         value => value?,
     };
-    let operator = match span.operator {
-        b'+' => Operator::Add,
-        b'-' => Operator::Subtract,
-        b'*' => Operator::Multiply,
-        b'/' => Operator::Divide,
-        _ => Operator::Set,
-    };
-    let range = place(cooked, span);
-    Ok(Pair { key, operator, value, quoted: span.quoted, range })
+    Ok(Pair { key, value, range: place(cooked, span) })
 }
 
 /// True if the value names nodes, or what other lines name: two such names must not become one.

@@ -75,7 +75,7 @@ pub(super) fn check(gres: &str) -> Result<(), Problem> {
         let expected = "name:type:count, separated by commas";
         return Err(Problem::Expected {
             what: "gres".to_owned(),
-            expected,
+            expected: expected.to_owned(),
             found: format!("{gres:?}"),
         });
     }

@@ -3,14 +3,11 @@
 use super::Cluster;
 use crate::{
     document::encoded,
-    error::Error,
     model::{NodeDef, NodeSet},
-    near::{name_of, named},
 };
 use std::{
     collections::HashMap,
     fmt::{self, Write as _},
-    str::FromStr,
 };
 
 /// How lines are written.
@@ -24,24 +21,6 @@ pub enum Style {
     /// As StackHPC's Ansible role: each group with a feature `nodegroup_…`, and a node set of that name, which
     /// partitions are made of.
     NodeGroups,
-}
-
-/// The names that a configuration or a command line uses.
-const NAMES: [(&str, Style); 3] =
-    [("folded", Style::Folded), ("citc", Style::Citc), ("nodegroups", Style::NodeGroups)];
-
-impl FromStr for Style {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        named("style", text, &NAMES)
-    }
-}
-
-impl fmt::Display for Style {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name_of(self, &NAMES))
-    }
 }
 
 impl fmt::Display for Cluster {

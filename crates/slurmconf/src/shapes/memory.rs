@@ -1,11 +1,6 @@
 //! How much of a machine's memory Slurm may count on.
 
 use super::{Memory, Shape, citc};
-use crate::{
-    error::Error,
-    near::{name_of, named},
-};
-use std::{fmt, str::FromStr};
 
 /// How `RealMemory` is worked out from the memory a cloud sells.
 ///
@@ -34,39 +29,6 @@ pub enum MemoryPolicy {
     StackHpc,
     /// Any other percentage; above 100 counts as 100.
     Percent(u8),
-}
-
-/// The names that `FromStr` and `Display` use.
-const NAMES: [(&str, MemoryPolicy); 7] = [
-    ("seen", MemoryPolicy::Seen),
-    ("citc-oracle", MemoryPolicy::CitcOracle),
-    ("citc-oracle-before-2023", MemoryPolicy::CitcOracleBefore2023),
-    ("citc-aws", MemoryPolicy::CitcAws),
-    ("citc-google", MemoryPolicy::CitcGoogle),
-    ("citc-openstack", MemoryPolicy::CitcOpenstack),
-    ("stackhpc", MemoryPolicy::StackHpc),
-];
-
-impl FromStr for MemoryPolicy {
-    type Err = Error;
-
-    /// Reads a name, such as `citc-oracle`, or a percentage, such as `90%`.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let part = text.strip_suffix('%').and_then(|part| part.parse().ok());
-        match part.filter(|part| (1..=100).contains(part)) {
-            Some(part) => Ok(Self::Percent(part)),
-            None => named("memory policy", text, &NAMES),
-        }
-    }
-}
-
-impl fmt::Display for MemoryPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::Percent(part) = self {
-            return write!(f, "{part}%");
-        }
-        f.write_str(name_of(self, &NAMES))
-    }
 }
 
 impl MemoryPolicy {
