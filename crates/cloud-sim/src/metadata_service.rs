@@ -2,16 +2,18 @@
 
 use crate::answer::{Answer, Refusal};
 use crate::federation::{Asked, MANAGEMENT_INSTANCE, Part};
+use crate::network::Addresses;
 use crate::state::State;
 use crate::world::World;
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// What a path asks of the metadata service.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ask<'a> {
-    /// Which instance asks.
-    instance: &'a str,
+    /// Which instance asks; `None` if only its address tells.
+    instance: Option<&'a str>,
     /// The rest of the path, such as `instance/region`.
     what: &'a str,
 }
@@ -20,11 +22,22 @@ pub(crate) struct Ask<'a> {
 /// told apart; `None` for paths of other services.
 pub(crate) fn ask(path: &str) -> Option<Ask<'_>> {
     if let Some(what) = path.strip_prefix("/opc/v2/") {
-        return Some(Ask { instance: MANAGEMENT_INSTANCE, what: what.trim_end_matches('/') });
+        return Some(Ask { instance: None, what: what.trim_end_matches('/') });
     }
     let (instance, rest) = path.strip_prefix("/machines/")?.split_once('/')?;
     let what = rest.strip_prefix("opc/v2/")?;
-    Some(Ask { instance, what: what.trim_end_matches('/') })
+    Some(Ask { instance: Some(instance), what: what.trim_end_matches('/') })
+}
+
+/// The instance that has an address, or the management node where none has it.
+///
+/// Machines on the host itself all have the same address, and name themselves in the path.
+fn at(world: &World, peer: IpAddr) -> &str {
+    let mut records = world.instances.iter();
+    let found = records.find(|(_, record)| {
+        IpAddr::from(record.vnic.address) == peer && record.state() != State::Terminated
+    });
+    found.filter(|_| peer != Ipv4Addr::LOCALHOST).map_or(MANAGEMENT_INSTANCE, |(id, _)| id)
 }
 
 /// What was asked for.
@@ -36,16 +49,22 @@ pub(crate) enum Found {
 }
 
 /// Answers, if the caller says `Authorization: Bearer Oracle`.
-pub(crate) fn answer(world: &World, ask: &Ask<'_>, headers: &HeaderMap) -> Result<Found, Refusal> {
+pub(crate) fn answer(
+    world: &World,
+    ask: &Ask<'_>,
+    peer: IpAddr,
+    headers: &HeaderMap,
+) -> Result<Found, Refusal> {
     let authorized = headers.get("authorization").is_some_and(|value| value == "Bearer Oracle");
     if !authorized {
         let message = "the metadata service wants the header Authorization: Bearer Oracle";
         return Err(Refusal::new(StatusCode::FORBIDDEN, "NotAuthorized", message));
     }
-    let document = document(world, ask.instance)
-        .ok_or_else(|| Refusal::not_found("instance", ask.instance))?;
+    let instance = ask.instance.unwrap_or_else(|| at(world, peer));
+    let document =
+        document(world, instance).ok_or_else(|| Refusal::not_found("instance", instance))?;
     let missing = || Refusal::not_found("metadata", ask.what);
-    let identity = |part| Ok(Found::Identity(Asked { instance: ask.instance.to_owned(), part }));
+    let identity = |part| Ok(Found::Identity(Asked { instance: instance.to_owned(), part }));
     match ask.what.split_once('/') {
         Some(("identity", "cert.pem")) => identity(Part::Certificate),
         Some(("identity", "key.pem")) => identity(Part::Key),
@@ -55,7 +74,7 @@ pub(crate) fn answer(world: &World, ask: &Ask<'_>, headers: &HeaderMap) -> Resul
             Ok(Found::Answer(shown(value)))
         }
         None if ask.what == "instance" => Ok(Found::Answer(Answer::json(&document))),
-        None if ask.what == "vnics" => Ok(Found::Answer(Answer::json(&vnics(world, ask.instance)))),
+        None if ask.what == "vnics" => Ok(Found::Answer(Answer::json(&vnics(world, instance)))),
         Some(_) | None => Err(missing()),
     }
 }
@@ -132,9 +151,17 @@ fn vnics(world: &World, id: &str) -> Vec<Value> {
                 "vnicId": record.vnic.id,
                 "privateIp": record.vnic.address,
                 "macAddr": record.vnic.mac,
+                "vlanTag": 0,
+                "virtualRouterIp": world.addresses.get(&record.vnic.subnet).map(Addresses::router),
+                "subnetCidrBlock": cidr(world, &record.vnic.subnet),
             })
         })
         .collect()
+}
+
+fn cidr<'a>(world: &'a World, subnet: &str) -> Option<&'a str> {
+    let mut subnets = world.settings.subnets.iter();
+    subnets.find(|it| it.id == subnet).map(|it| it.cidr.as_str())
 }
 
 #[cfg(test)]
@@ -143,12 +170,12 @@ mod tests {
 
     #[test]
     fn paths() {
-        let mgmt = |what| Some(Ask { instance: MANAGEMENT_INSTANCE, what });
+        let mgmt = |what| Some(Ask { instance: None, what });
         for (path, expected) in [
             ("/opc/v2/instance/", mgmt("instance")),
             ("/opc/v2/instance/region", mgmt("instance/region")),
             ("/opc/v1/instance/", None),
-            ("/machines/abc/opc/v2/vnics/", Some(Ask { instance: "abc", what: "vnics" })),
+            ("/machines/abc/opc/v2/vnics/", Some(Ask { instance: Some("abc"), what: "vnics" })),
             ("/machines/abc", None),
             ("/20160918/instances", None),
         ] {

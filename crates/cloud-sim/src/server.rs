@@ -20,6 +20,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -39,21 +40,21 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         // Out of descriptors, or a connection that was gone at once: others may do better.
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
         while connections.try_join_next().is_some() {}
-        connections.spawn(connection(stream, Arc::clone(&shared)));
+        connections.spawn(connection(stream, peer.ip(), Arc::clone(&shared)));
     }
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, peer: IpAddr, shared: Arc<Shared>) {
     // Without it answers wait for acknowledgements.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
-        async move { respond(&shared, request).await }
+        async move { respond(&shared, peer, request).await }
     });
     let mut builder = http1::Builder::new();
     builder.header_read_timeout(None);
@@ -78,6 +79,8 @@ pub(crate) async fn tick(shared: Arc<Shared>) {
 
 /// A request; its body is there when it has been read.
 struct Whole {
+    /// The address that it came from.
+    peer: IpAddr,
     method: Method,
     target: String,
     headers: HeaderMap,
@@ -94,7 +97,7 @@ impl Whole {
     }
 
     fn signed(&self) -> Signed<'_> {
-        let Self { method, target, headers, body } = self;
+        let Self { peer: _, method, target, headers, body } = self;
         Signed { method, target, headers, body }
     }
 }
@@ -134,12 +137,13 @@ impl Aim {
 
 async fn respond(
     shared: &Arc<Shared>,
+    peer: IpAddr,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Dropped> {
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let (method, headers) = (head.method, head.headers);
-    let mut whole = Whole { method, target, headers, body: Bytes::new() };
+    let mut whole = Whole { peer, method, target, headers, body: Bytes::new() };
     if whole.path().starts_with("/admin/") {
         let answer = match read(body).await? {
             Some(body) => {
@@ -319,7 +323,8 @@ fn work(
 async fn metadata(shared: &Arc<Shared>, whole: &Whole) -> Outcome {
     let missing = || Refusal::not_found("metadata", whole.path());
     let ask = metadata_service::ask(whole.path()).ok_or_else(missing)?;
-    let found = shared.with(|world| metadata_service::answer(world, &ask, &whole.headers))?;
+    let found =
+        shared.with(|world| metadata_service::answer(world, &ask, whole.peer, &whole.headers))?;
     let asked = match found {
         Found::Answer(answer) => return Ok(answer),
         Found::Identity(asked) => asked,

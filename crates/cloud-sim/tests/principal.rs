@@ -158,3 +158,25 @@ async fn every_instance_was_told_that_it_is_in_the_first_domain() {
         }
     }
 }
+
+/// Cloud-init and the SDKs ask at the same address on every machine.
+#[tokio::test]
+async fn an_instance_is_known_by_the_address_that_it_asks_from() {
+    let mut settings = cloud_sim::Settings::quick();
+    for subnet in &mut settings.subnets {
+        subnet.cidr = "127.9.0.0/24".to_owned();
+    }
+    let scene = Scene::new(settings).await;
+    let id = scene.launch("node-1").await;
+    let address = scene.cloud.admin().address(&id).unwrap();
+    let machine = reqwest::Client::builder().local_address(Some(address.into())).build().unwrap();
+    let url = format!("{}/opc/v2/instance/id", scene.cloud.endpoint());
+    let asked = machine.get(url).header("authorization", "Bearer Oracle").send().await.unwrap();
+    assert_eq!(asked.text().await.unwrap(), id);
+    assert_ne!(metadata(&scene, "instance/id").await, id, "the host is the management node");
+    let url = format!("{}/opc/v2/vnics/", scene.cloud.endpoint());
+    let vnics = machine.get(url).header("authorization", "Bearer Oracle").send().await.unwrap();
+    let vnics: Value = serde_json::from_str(&vnics.text().await.unwrap()).unwrap();
+    assert_eq!(vnics[0]["privateIp"], json!(address));
+    assert_eq!(vnics[0]["subnetCidrBlock"], "127.9.0.0/24", "cloud-init cannot do without it");
+}
