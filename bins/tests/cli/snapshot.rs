@@ -1,20 +1,12 @@
-//! Texts as they were when somebody last read them.
+//! Texts that people read, as they were when somebody last reviewed them.
+//!
+//! After a change, `cargo insta review` shows what is different; without it, `INSTA_UPDATE=always cargo test -p bins` and
+//! `git diff`.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs};
-
-/// Compares a text with `snapshots/<name>.txt`; with `UPDATE=1`, writes that instead.
+/// Compares a text with `snapshots/<name>.snap`.
 pub(crate) fn matches(name: &str, text: &str) {
-    let path = path(name);
-    if env::var_os("UPDATE").is_some_and(|value| value == "1") {
-        fs::write(&path, text).unwrap();
-        return;
-    }
-    let expected = fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", path.display()));
-    assert_eq!(text, expected, "{} is not as it was; UPDATE=1 writes it anew", path.display());
-}
-
-fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots").join(format!("{name}.txt"))
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
 }

@@ -1,48 +1,55 @@
-//! Printed plans: each file of `tests/plans` has a world and a request above the line, and the plan below.
+//! Printed plans. Each `tests/plans/*.txt` is a chapter of scenarios, each of them a world and a request;
+//! the snapshot beside it repeats them with their plans, to be read on its own.
 //!
-//! `PLANS=write cargo test -p provision --test it plans::` writes the plans anew; read what changed before it is kept.
+//! After a change, `cargo insta review` shows what is different; without it,
+//! `INSTA_UPDATE=always cargo test -p provision --test it plans::` and `git diff`.
 
 use crate::scenario::Scenario;
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
-const LINE: &str = "----\n";
+/// The scenarios of a chapter: name, and world and request.
+fn scenarios(chapter: &str) -> Vec<(&str, &str)> {
+    let scenarios = chapter.split("## ").filter(|scenario| !scenario.is_empty());
+    scenarios.filter_map(|scenario| scenario.trim_end().split_once('\n')).collect()
+}
 
-fn files() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
+/// Every chapter: its name and its text.
+fn chapters() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let chapters = files.filter(|path| path.extension().is_some_and(|kind| kind == "txt"));
+    chapters
+        .map(|path| {
+            let name = path.file_stem().unwrap().display().to_string();
+            (name, fs::read_to_string(&path).unwrap())
+        })
+        .collect()
 }
 
 #[test]
 fn every_scenario_has_its_plan() {
-    let write = env::var("PLANS").is_ok_and(|value| value == "write");
-    let mut wrong = Vec::new();
-    for file in files() {
-        let text = fs::read_to_string(&file).unwrap();
-        let name = file.file_name().unwrap().display().to_string();
-        let (above, below) = text.split_once(LINE).unwrap_or((&text, ""));
-        let found = Scenario::read(&name, above).outcome();
-        if write && found != below {
-            fs::write(&file, format!("{above}{LINE}{found}")).unwrap();
-        } else if found != below {
-            wrong.push(format!("{name}: expected\n{below}\nfound\n{found}"));
-        }
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("plans");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for (chapter, text) in chapters() {
+        let plans: Vec<String> = scenarios(&text)
+            .into_iter()
+            .map(|(name, above)| {
+                let plan = Scenario::read(name, above).outcome();
+                format!("## {name}\n{above}\n----\n{}", plan.trim_end())
+            })
+            .collect();
+        settings.bind(|| insta::assert_snapshot!(chapter, plans.join("\n\n")));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn there_are_enough_scenarios_and_each_says_what_it_shows() {
-    let files = files();
-    assert!(files.len() >= 60, "only {}", files.len());
-    for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        assert!(text.starts_with("# "), "{} does not say what it shows", file.display());
-        assert_eq!(text.matches(LINE).count(), 1, "{}", file.display());
+    let chapters = chapters();
+    let scenarios: Vec<_> = chapters.iter().flat_map(|(_, text)| scenarios(text)).collect();
+    assert!(scenarios.len() >= 241, "only {}", scenarios.len());
+    for (name, text) in scenarios {
+        assert!(text.starts_with("# "), "{name} does not say what it shows");
     }
 }
