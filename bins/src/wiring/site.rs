@@ -245,8 +245,7 @@ pub async fn images(
 #[must_use]
 pub fn all_need_image(site: &Site, slurm: &Config, names: &[NodeName]) -> bool {
     let known = slurm.index();
-    let needs =
-        |name: &NodeName| known.get(name.as_str()).is_some_and(|it| needs_image(site, it.line));
+    let needs = |name: &NodeName| known.get(name.as_str()).is_some_and(|it| needs_image(site, it));
     names.iter().all(needs)
 }
 

@@ -26,9 +26,8 @@ pub use generate::{
 #[cfg(feature = "generate")]
 pub use limits::{Form, Group, Limits, ManagementNode};
 pub use model::{
-    Config, Features, Gres, GresList, IndexedNode, NodeDef, NodeIndex, NodeSet, NodeState,
-    OtherDefinition, Parameter, PartitionDef, PowerSettings, SuspendTime, Topology,
-    flatten_includes,
+    Config, Features, Gres, GresList, NodeDef, NodeSet, NodeState, OtherDefinition, Parameter,
+    PartitionDef, PowerSettings, SuspendTime, Topology, flatten_includes,
 };
 #[cfg(feature = "generate")]
 pub use near::nearest;

@@ -43,6 +43,6 @@ fn very_many_nodes_are_looked_up_without_a_search_each() {
     let index = config.index();
     for number in 0..60_000 {
         let node = index.get(&format!("n{number}")).unwrap();
-        assert_eq!(node.addr, Some(format!("a{number}").as_str()));
+        assert_eq!(node.addr.as_ref().unwrap().to_string(), format!("a{number}"));
     }
 }

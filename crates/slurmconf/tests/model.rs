@@ -2,9 +2,10 @@
 
 use proptest::{option, prelude::*};
 use slurmconf::{
-    Config, Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef, SuspendTime,
+    Config, ElasticSettings, Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef,
+    Program, SlurmVersion, Statement, SuspendTime, flatten_includes,
 };
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 /// Any value that a line can carry.
 fn value() -> impl Strategy<Value = String> {
@@ -190,4 +191,111 @@ fn power_saving_that_only_a_partition_asks_for_counted_as_off() {
             assert!(!powers(&format!("{program}\n{times}")), "{program} alone with {times}");
         }
     }
+}
+
+#[test]
+fn the_program_behind_a_power_action_is_found() {
+    let text = "PowerAction=start Location=slurmctld Program=\"/usr/sbin/start --fast\"\nResumeProgram=start\n";
+    let config = Config::parse(text).unwrap();
+    assert_eq!(
+        config.program(config.power.resume_program.as_deref().unwrap()),
+        "/usr/sbin/start --fast"
+    );
+    assert_eq!(config.program("/usr/sbin/stop"), "/usr/sbin/stop");
+}
+
+#[test]
+fn old_releases_hide_powered_down_nodes_unless_told_otherwise() {
+    let (old, new) = (SlurmVersion::new(22, 5), SlurmVersion::new(23, 2));
+    let hides =
+        |text: &str, version| Config::parse(text).unwrap().hides_powered_down_nodes(version);
+    assert!(hides("PrivateData=jobs\n", old));
+    assert!(!hides("PrivateData=jobs,Cloud\n", old));
+    assert!(!hides("", new));
+}
+
+#[test]
+fn a_node_has_the_longest_resume_timeout_of_its_partitions() {
+    let config = Config::parse(
+        "ResumeTimeout=300\nNodeName=n[1-3] State=CLOUD\nPartitionName=a Nodes=n[1-2] ResumeTimeout=60\n\
+         PartitionName=b Nodes=n[2-3]\nPartitionName=c Nodes=n2 ResumeTimeout=900\n",
+    )
+    .unwrap();
+    for (nodes, shortest, longest) in [("n1", 60, 60), ("n[1-3]", 60, 900), ("n[2-3]", 300, 900)] {
+        let times = config.resume_timeouts(&nodes.parse().unwrap());
+        assert_eq!(times, Duration::from_secs(shortest)..=Duration::from_secs(longest), "{nodes}");
+    }
+}
+
+#[test]
+fn the_message_timeout_is_ten_seconds_by_default() {
+    let time = |text| Config::parse(text).unwrap().message_timeout();
+    assert_eq!(
+        (time("MessageTimeout=60\n"), time("")),
+        (Duration::from_mins(1), Duration::from_secs(10))
+    );
+}
+
+#[test]
+fn suspend_exclusions_are_nodes_without_a_count() {
+    let config =
+        Config::parse("NodeName=n[1-2] Features=big\nNodeName=n3\nNodeSet=large Feature=big\n")
+            .unwrap();
+    let excluded = |said, version| config.suspend_exclusions(said, version).to_string();
+    assert_eq!(excluded("large,n3:1", SlurmVersion::new(23, 11)), "n[1-2]");
+    assert_eq!(excluded("n1,n2:1,n3", SlurmVersion::new(22, 5)), "n3");
+}
+
+#[test]
+fn nodes_of_excluded_partitions_and_without_a_suspend_time_are_not_suspended() {
+    let config = Config::parse(
+        "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\nSuspendExcNodes=n1,n[2-3]:1\nSuspendExcParts=kept\n\
+         NodeName=n[1-6]\nPartitionName=all Nodes=ALL\nPartitionName=kept Nodes=n4\n\
+         PartitionName=always Nodes=n5 SuspendTime=INFINITE\n",
+    )
+    .unwrap();
+    let suspended = |version| config.suspendable(&"n[1-6]".parse().unwrap(), version).to_string();
+    assert_eq!(suspended(SlurmVersion::new(23, 11)), "n[2-3,6]");
+    assert_eq!(
+        suspended(SlurmVersion::new(22, 5)),
+        "n[1-3,6]",
+        "the count is one of all items before it"
+    );
+}
+
+#[test]
+fn includes_are_flattened_into_one_text() {
+    let read = |path: &Path| match path.to_str() {
+        Some("/etc/slurm.conf") => {
+            Ok(b"ClusterName=c1\nInclude more.conf\nSlurmctldPort=6817\n".to_vec())
+        }
+        _ => Ok(b"# more\nSlurmctldHost=h1\nNodeName=n1".to_vec()),
+    };
+    let version = SlurmVersion::new(24, 11);
+    let text = flatten_includes(Path::new("/etc/slurm.conf"), version, read, |line, statement| {
+        match statement {
+            Statement::Parameter(pair) if pair.key == "SlurmctldHost" => None,
+            _ => Some(line.text().into_owned()),
+        }
+    });
+    assert_eq!(text.unwrap(), "ClusterName=c1\nNodeName=n1\nSlurmctldPort=6817\n");
+}
+
+#[test]
+fn elastic_settings_keep_the_values_of_slurm_conf() {
+    let config = Config::parse("SuspendTime=90\nSlurmctldParameters=enable_configless\n").unwrap();
+    let (start, stop) = (Program::new("/bin/startnode"), Program::new("/bin/stopnode"));
+    let settings = ElasticSettings::new(SlurmVersion::new(24, 11), start, stop);
+    let text = settings.with_current_values(&config).text().unwrap();
+    assert!(
+        text.contains("SlurmctldParameters=idle_on_node_suspend,enable_configless\n"),
+        "{text}"
+    );
+    assert!(text.contains("SuspendTime=90\n"), "{text}");
+}
+
+#[test]
+fn the_zone_none_of_citc_is_no_zone() {
+    let node: NodeDef = "NodeName=n Features=shape=t3a.small,ad=None".parse().unwrap();
+    assert_eq!((node.shape(), node.zone()), (Some("t3a.small"), None));
 }

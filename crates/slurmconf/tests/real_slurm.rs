@@ -69,7 +69,9 @@ fn elastic(bed: &Testbed, persistent: Hostlist) -> String {
 fn generated(bed: &Testbed, style: Style) -> String {
     let cluster = cluster(style);
     bed.write("gres.conf", &cluster.gres_conf());
-    let rebuild = PartitionDef::rebuild("ALL".parse().unwrap());
+    let rebuild = "PartitionName=rebuild Nodes=ALL Default=NO MaxTime=30 State=UP PriorityJobFactor=65533 Hidden=YES \
+                   RootOnly=YES DisableRootJobs=NO PreemptMode=OFF OverSubscribe=EXCLUSIVE";
+    let rebuild: PartitionDef = rebuild.parse().unwrap();
     let (elastic, types) = (elastic(bed, cluster.persistent_nodes()), cluster.gres_types());
     format!("ClusterName=test\nGresTypes={types}\n{elastic}{cluster}{rebuild}\n")
 }

@@ -53,7 +53,7 @@ pub fn gres_types(cluster: &Cluster, config: &Config) -> Option<String> {
 #[must_use]
 pub fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
     let known = config.index();
-    let is_new = |name: &String| known.get(name).is_none_or(|node| node.line.is_cloud());
+    let is_new = |name: &String| known.get(name).is_none_or(|node| node.is_cloud());
     let new: Hostlist = cluster.persistent_nodes().iter().filter(is_new).collect();
     (!new.is_empty()).then(|| {
         format!(

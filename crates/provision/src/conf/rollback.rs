@@ -166,7 +166,7 @@ fn left_running(plan: &Plan, before: &Config) -> Option<String> {
         Step::Launch { wanted, .. } => Some(wanted.node.as_str()),
         _ => None,
     });
-    let nodes: Hostlist = launched.filter(|node| known.get(node).is_none()).collect();
+    let nodes: Hostlist = launched.filter(|node| known.get(*node).is_none()).collect();
     (!nodes.is_empty()).then(|| {
         format!(
             "machines launched for nodes that slurm.conf does not have are still running: {nodes}; run this again when \
@@ -183,7 +183,7 @@ fn unlike(differing: &Hostlist, new: &Config) -> Option<String> {
     for name in differing {
         match index.get(&name) {
             // It has to know the address of each when it starts.
-            Some(node) if !node.line.is_cloud() => unresolved.extend([name]),
+            Some(node) if !node.is_cloud() => unresolved.extend([name]),
             Some(_) => lacking.extend([name]),
             None => kept.extend([name]),
         }

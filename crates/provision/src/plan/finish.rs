@@ -91,7 +91,7 @@ impl Proposed {
 pub(super) fn leaving(changes: &Changes, before: &Config, world: World<'_>) -> Vec<NodeName> {
     let index = before.index();
     let future = |node: &NodeName| {
-        index.get(node.as_str()).is_some_and(|it| it.line.state == Some(NodeState::Future))
+        index.get(node.as_str()).is_some_and(|it| it.state == Some(NodeState::Future))
     };
     let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
     by_number(names.filter(|node| !future(node) || world.node(node).is_some()))

@@ -3,7 +3,7 @@
 use crate::{
     document::written,
     error::{Problem, Result},
-    model::{Config, PartitionDef, SuspendTime},
+    model::{Config, SuspendTime},
     version::SlurmVersion,
 };
 use hostlist::Hostlist;
@@ -46,22 +46,21 @@ pub struct ElasticSettings {
     pub resume: Program,
     /// Stops nodes.
     pub suspend: Program,
-    /// Removes what a node that never came has left; without it, that goes on costing money.
+    /// Removes the machine of a node that never registered; without it, the machine keeps costing money.
     pub resume_fail: Option<Program>,
     /// Reboots or rebuilds nodes; called on the controller.
     pub reboot: Option<Program>,
-    /// How long a node is idle before it is stopped.
+    /// How long a node is idle before it is suspended.
     pub suspend_time: SuspendTime,
-    /// How many seconds a node takes to go.
+    /// Seconds until a suspended node counts as powered down.
     pub suspend_timeout: u32,
-    /// How many seconds a node may take to come.
+    /// Seconds that a node may take to register.
     pub resume_timeout: u32,
-    /// Nodes stopped in a minute; 0 is no limit.
+    /// Nodes suspended per minute; 0 is no limit.
     pub suspend_rate: u32,
-    /// Nodes started in a minute; 0 is no limit, as our programs pace themselves.
+    /// Nodes resumed per minute; 0 is no limit.
     pub resume_rate: u32,
-    /// Nodes that are never stopped: without it slurmctld stops those that should always be there, too. See
-    /// [`Cluster::persistent_nodes`](crate::Cluster::persistent_nodes).
+    /// Nodes that are never suspended: [`Cluster::persistent_nodes`](crate::Cluster::persistent_nodes).
     pub suspend_exc_nodes: Hostlist,
     /// More words for `SlurmctldParameters`.
     pub slurmctld_parameters: Vec<String>,
@@ -70,7 +69,7 @@ pub struct ElasticSettings {
 }
 
 impl ElasticSettings {
-    /// CitC's times, and no limit on rates.
+    /// Settings with CitC's times and no limit on rates.
     #[must_use]
     pub fn new(version: SlurmVersion, resume: Program, suspend: Program) -> Self {
         Self {
@@ -90,20 +89,7 @@ impl ElasticSettings {
         }
     }
 
-    /// With the times, rates and words that slurm.conf has: of two lines of one name the later counts, and what only the
-    /// earlier says is lost.
-    ///
-    /// ```
-    /// use slurmconf::{Config, ElasticSettings, Program, SlurmVersion};
-    ///
-    /// let config = Config::parse("SuspendTime=90\nSlurmctldParameters=enable_configless\n")?;
-    /// let programs = (Program::new("/usr/local/bin/startnode"), Program::new("/usr/local/bin/stopnode"));
-    /// let settings = ElasticSettings::new(SlurmVersion::new(24, 11), programs.0, programs.1);
-    /// let text = settings.with_current_values(&config).text()?;
-    /// assert!(text.contains("SlurmctldParameters=idle_on_node_suspend,enable_configless\n"));
-    /// assert!(text.contains("SuspendTime=90\n"));
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
+    /// These settings with the times, rates and words of a slurm.conf, so that its own lines need not be kept.
     #[must_use]
     pub fn with_current_values(mut self, config: &Config) -> Self {
         let power = &config.power;
@@ -131,8 +117,8 @@ impl ElasticSettings {
 
     /// The lines for slurm.conf.
     ///
-    /// A program with arguments is an error before 26.05, which alone can give them; so is a text that would not
-    /// read back as the one value it is, such as a path with a line end in it.
+    /// A program with arguments is an error before 26.05. So is a value that slurm.conf cannot hold, such as a path with
+    /// a newline in it.
     pub fn text(&self) -> Result<String> {
         let mut text = String::new();
         self.program(&mut text, "ResumeProgram", Some(&self.resume))?;
@@ -172,7 +158,7 @@ impl ElasticSettings {
             words.push("reboot_from_controller");
         }
         let mut words = with(words, &self.slurmctld_parameters);
-        // Where it is no longer needed, slurmctld complains of it.
+        // Newer releases log an error about it.
         words.retain(|word| *word != "cloud_reg_addrs" || self.version.needs_cloud_parameters());
         words
     }
@@ -192,7 +178,7 @@ impl ElasticSettings {
             return Err(Problem::ProgramArguments { key, version: self.version }.into());
         }
         let words = || std::iter::once(&program.path).chain(&program.arguments);
-        // Slurm splits the command at blanks, and knows no way to write one into an argument.
+        // Slurm splits the command at blanks and has no quoting.
         let part = |c: char| !c.is_whitespace() && c != '"';
         let is_word = |word: &&String| !word.is_empty() && word.chars().all(part);
         if let Some(value) = words().find(|word| !is_word(word)) {
@@ -207,7 +193,7 @@ impl ElasticSettings {
     }
 }
 
-/// Words, and those of others that are not among them.
+/// `words`, then those of `others` that are not among them.
 fn with<'a>(mut words: Vec<&'a str>, others: &'a [String]) -> Vec<&'a str> {
     for other in others.iter().map(String::as_str).filter(|other| !other.is_empty()) {
         if !words.iter().any(|word| word.eq_ignore_ascii_case(other)) {
@@ -215,26 +201,4 @@ fn with<'a>(mut words: Vec<&'a str>, others: &'a [String]) -> Vec<&'a str> {
         }
     }
     words
-}
-
-impl PartitionDef {
-    /// The partition that rebuild jobs go through, as StackHPC's appliance has it.
-    ///
-    /// `PriorityJobFactor` and not `PriorityTier`, so that running jobs are not preempted.
-    #[must_use]
-    pub fn rebuild(nodes: Hostlist) -> Self {
-        Self {
-            nodes: Some(nodes),
-            default: Some(false),
-            max_time: Some("30".to_owned()),
-            state: Some("UP".to_owned()),
-            priority_job_factor: Some(65_533),
-            hidden: Some(true),
-            root_only: Some(true),
-            disable_root_jobs: Some(false),
-            preempt_mode: Some("OFF".to_owned()),
-            over_subscribe: Some("EXCLUSIVE".to_owned()),
-            ..Self::new("rebuild")
-        }
-    }
 }

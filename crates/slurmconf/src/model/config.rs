@@ -1,10 +1,10 @@
 //! A whole configuration: slurm.conf and all it includes.
 
 use super::{
-    NodeDef, NodeIndex, NodeSet, OtherDefinition, PartitionDef, PowerSettings, SuspendTime,
+    NodeDef, NodeSet, OtherDefinition, PartitionDef, PowerSettings, SuspendTime,
     alias::Aliases,
     include::Walk,
-    value::{remember, settle},
+    value::{remember, settle, whole},
 };
 use crate::{
     document::{Definition, DefinitionKind, Document, Pair, Statement},
@@ -12,9 +12,11 @@ use crate::{
     version::SlurmVersion,
 };
 use hostlist::Hostlist;
-use std::{io, ops::RangeInclusive, path::Path, str::FromStr, time::Duration};
+use std::{
+    collections::HashMap, io, ops::RangeInclusive, path::Path, str::FromStr, time::Duration,
+};
 
-/// What a configuration says, defaults applied as Slurm applies them.
+/// A slurm.conf with everything it includes, and with its `DEFAULT` lines applied as Slurm applies them.
 ///
 /// ```
 /// use slurmconf::Config;
@@ -34,17 +36,17 @@ use std::{io, ops::RangeInclusive, path::Path, str::FromStr, time::Duration};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// The nodes, line by line.
+    /// The `NodeName` lines.
     pub nodes: Vec<NodeDef>,
-    /// The partitions.
+    /// The `PartitionName` lines.
     pub partitions: Vec<PartitionDef>,
-    /// The node sets.
+    /// The `NodeSet` lines.
     pub node_sets: Vec<NodeSet>,
-    /// Lines of other kinds.
+    /// Other lines with attributes, such as `PowerAction`.
     pub others: Vec<OtherDefinition>,
     /// The power settings among the parameters.
     pub power: PowerSettings,
-    /// Every parameter in the order read, those said twice included.
+    /// Every parameter in order, repeated ones included.
     pub parameters: Vec<Parameter>,
 }
 
@@ -58,10 +60,10 @@ pub struct Parameter {
 }
 
 impl Config {
-    /// Reads the file at `path` and all it includes, through `read`.
+    /// Reads the file at `path` and every file it includes, through `read`.
     ///
-    /// `version` says from which directory a relative `Include` in an included file starts. Included files may
-    /// include others, 16 deep and 1,000 in all; a circle is refused, and so is a pattern, as Slurm expands none.
+    /// Relative paths of nested includes depend on the version. Includes are limited to 16 levels and 1,000 files; a
+    /// loop is an error, and so is a pattern, which Slurm does not expand.
     pub fn load(
         path: &Path,
         version: SlurmVersion,
@@ -73,7 +75,7 @@ impl Config {
         Ok(reading.config)
     }
 
-    /// Reads a text that includes nothing; an `Include` in it is an error.
+    /// Reads a slurm.conf without includes; an `Include` is an error.
     pub fn parse(text: &str) -> Result<Self> {
         let mut whole = Some(text.as_bytes().to_vec());
         let newest = SlurmVersion::new(u16::MAX, 0);
@@ -82,7 +84,7 @@ impl Config {
         })
     }
 
-    /// The value of a parameter; said twice, the later counts. `SlurmctldHost` means more when said twice: see
+    /// The value of a parameter, the last one if it is repeated. `SlurmctldHost` may be repeated: see
     /// [`get_all`](Config::get_all).
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
@@ -90,48 +92,30 @@ impl Config {
         said.map(|parameter| parameter.value.as_str())
     }
 
-    /// All values of a parameter in the order said, such as the controllers of `SlurmctldHost`.
+    /// All values of a repeated parameter, such as `SlurmctldHost`, in order.
     pub fn get_all(&self, key: &str) -> impl Iterator<Item = &str> {
         let said = self.parameters.iter().filter(move |known| known.key.eq_ignore_ascii_case(key));
         said.map(|parameter| parameter.value.as_str())
     }
 
-    /// The program behind a power setting: since 26.05 that may be the name of a `PowerAction`.
-    ///
-    /// ```
-    /// use slurmconf::Config;
-    ///
-    /// let config = Config::parse(
-    ///     "PowerAction=start Location=slurmctld Program=\"/usr/sbin/start --fast\"\n\
-    ///      ResumeProgram=start\nSuspendProgram=/usr/sbin/stop\n",
-    /// )?;
-    /// let (start, stop) = (config.power.resume_program.as_deref(), config.power.suspend_program.as_deref());
-    /// assert_eq!(start.map(|setting| config.program(setting)), Some("/usr/sbin/start --fast"));
-    /// assert_eq!(stop.map(|setting| config.program(setting)), Some("/usr/sbin/stop"));
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
+    /// `MessageTimeout`: how long Slurm's programs wait for an answer; 10 seconds by default.
+    #[must_use]
+    pub fn message_timeout(&self) -> Duration {
+        let said = self.get("MessageTimeout").and_then(whole).and_then(|it| u16::try_from(it).ok());
+        Duration::from_secs(said.unwrap_or(10).into())
+    }
+
+    /// The program behind a power setting, which since 26.05 may be the name of a `PowerAction`.
     #[must_use]
     pub fn program<'a>(&'a self, setting: &'a str) -> &'a str {
-        let is_it = |other: &&OtherDefinition| {
-            other.kind == DefinitionKind::PowerAction && other.name == setting
-        };
-        let action = self.others.iter().find(is_it);
+        let mut others = self.others.iter();
+        let action =
+            others.find(|other| other.kind == DefinitionKind::PowerAction && other.name == setting);
         action.and_then(|action| action.get("Program")).unwrap_or(setting)
     }
 
-    /// True if slurmctld will start and stop nodes: it has the programs for it, and a time for all nodes, for those of some
+    /// True if slurmctld suspends and resumes nodes: it has the programs, and a `SuspendTime` for the cluster, for a
     /// partition or, since 26.05, for some nodes.
-    ///
-    /// ```
-    /// use slurmconf::Config;
-    ///
-    /// let programs = "SuspendProgram=/usr/sbin/stop\nResumeProgram=/usr/sbin/start\n";
-    /// let partition = "PartitionName=burst Nodes=ALL SuspendTime=300\n";
-    /// assert!(!Config::parse(programs)?.has_power_saving());
-    /// assert!(!Config::parse(partition)?.has_power_saving());
-    /// assert!(Config::parse(&format!("{programs}{partition}"))?.has_power_saving());
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
     #[must_use]
     pub fn has_power_saving(&self) -> bool {
         let nodes = self.nodes.iter().filter_map(|node| node.suspend_time);
@@ -142,18 +126,8 @@ impl Config {
             && times.any(|time| time != SuspendTime::Never)
     }
 
-    /// True if an slurmctld of this version tells nobody, not even root, of elastic nodes that are powered down, nor of those
-    /// among them that are DOWN: until 23.02 it has to be asked to, with `PrivateData=cloud`.
-    ///
-    /// ```
-    /// use slurmconf::{Config, SlurmVersion};
-    ///
-    /// let (old, new) = (SlurmVersion::new(22, 5), SlurmVersion::new(23, 2));
-    /// assert!(Config::parse("PrivateData=jobs\n")?.hides_powered_down_nodes(old));
-    /// assert!(!Config::parse("PrivateData=jobs,Cloud\n")?.hides_powered_down_nodes(old));
-    /// assert!(!Config::parse("")?.hides_powered_down_nodes(new));
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
+    /// True if a slurmctld of this version hides powered-down elastic nodes, even from root. Before 23.02 it does
+    /// without `PrivateData=cloud`.
     #[must_use]
     pub fn hides_powered_down_nodes(&self, version: SlurmVersion) -> bool {
         let mut words = self.get("PrivateData").into_iter().flat_map(|value| value.split(','));
@@ -161,21 +135,25 @@ impl Config {
             && !words.any(|word| word.trim().eq_ignore_ascii_case("cloud"))
     }
 
-    /// All nodes by name, for more look-ups than a few.
+    /// The definition of every node by name; the first one counts. Cheaper than many calls of [`node`](Config::node).
     #[must_use]
-    pub fn index(&self) -> NodeIndex<'_> {
-        NodeIndex::new(self)
+    pub fn index(&self) -> HashMap<String, &NodeDef> {
+        let mut index = HashMap::new();
+        for node in &self.nodes {
+            node.names.for_each(|name| {
+                index.entry(name.to_owned()).or_insert(node);
+            });
+        }
+        index
     }
 
-    /// The line that a node stands in.
-    ///
-    /// Each call looks through all lines: for many names take an [`index`](Config::index).
+    /// The definition of a node; each call searches all of them.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&NodeDef> {
         self.nodes.iter().find(|node| node.names.contains(name))
     }
 
-    /// The nodes that are started on demand.
+    /// All elastic nodes.
     #[must_use]
     pub fn cloud_nodes(&self) -> Hostlist {
         let mut all = Hostlist::new();
@@ -185,13 +163,13 @@ impl Config {
         all
     }
 
-    /// The nodes of a partition: `ALL` and node sets resolved, in Slurm's order, each once.
+    /// The nodes of a partition, `ALL` and node sets resolved, in Slurm's order and without duplicates.
     #[must_use]
     pub fn partition_nodes(&self, partition: &PartitionDef) -> Hostlist {
         self.resolved(partition.nodes.iter().flat_map(Hostlist::iter))
     }
 
-    /// The nodes that these words stand for: `ALL` and node sets resolved, in Slurm's order, each once.
+    /// The nodes that `words` name, `ALL` and node sets resolved, in Slurm's order and without duplicates.
     pub(super) fn resolved(&self, words: impl Iterator<Item = String>) -> Hostlist {
         let mut all = Hostlist::new();
         for word in words {
@@ -206,23 +184,8 @@ impl Config {
         all.uniq()
     }
 
-    /// The shortest and the longest that Slurm waits for one of these nodes to come up: for each the largest
-    /// `ResumeTimeout` of its partitions, or where none of them has one that of the cluster.
-    ///
-    /// ```
-    /// use slurmconf::Config;
-    /// use std::time::Duration;
-    ///
-    /// let config = Config::parse(
-    ///     "ResumeTimeout=300\nNodeName=n[1-3] State=CLOUD\nPartitionName=a Nodes=n[1-2] ResumeTimeout=60\n\
-    ///      PartitionName=b Nodes=n[2-3]\nPartitionName=c Nodes=n2 ResumeTimeout=900\n",
-    /// )?;
-    /// let times = |nodes: &str| config.resume_timeouts(&nodes.parse().unwrap_or_default());
-    /// assert_eq!(times("n1"), Duration::from_secs(60)..=Duration::from_secs(60));
-    /// assert_eq!(times("n[1-3]"), Duration::from_secs(60)..=Duration::from_secs(900));
-    /// assert_eq!(times("n[2-3]"), Duration::from_secs(300)..=Duration::from_secs(900));
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
+    /// The shortest and the longest `ResumeTimeout` of these nodes. That of a node is the largest of its partitions,
+    /// or else the cluster's.
     #[must_use]
     pub fn resume_timeouts(&self, nodes: &Hostlist) -> RangeInclusive<Duration> {
         let whole = self.power.resume_timeout;
@@ -285,7 +248,7 @@ fn only<T>(found: Vec<T>) -> Result<T> {
     Ok(one)
 }
 
-/// A configuration half read, with the defaults said so far.
+/// A configuration while it is read, with the `DEFAULT` lines so far.
 #[derive(Default)]
 struct Reading {
     config: Config,

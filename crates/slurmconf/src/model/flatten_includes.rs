@@ -1,4 +1,4 @@
-//! A file and all it includes, as one text.
+//! slurm.conf and its includes as one text.
 
 use super::include::Walk;
 use crate::{
@@ -8,24 +8,8 @@ use crate::{
 };
 use std::{io, path::Path};
 
-/// Reads the file at `path` and all it includes, as [`Config::load`](crate::Config::load) does, and gives them as one
-/// text that includes nothing: each line as `rewrite` has it, or not at all where that gives none. Comments are left out.
-///
-/// ```
-/// use slurmconf::{SlurmVersion, Statement, flatten_includes};
-/// use std::path::Path;
-///
-/// let read = |path: &Path| match path.to_str() {
-///     Some("/etc/slurm.conf") => Ok(b"ClusterName=c1\nInclude more.conf\nSlurmctldPort=6817\n".to_vec()),
-///     _ => Ok(b"# more\nSlurmctldHost=h1\nNodeName=n1".to_vec()),
-/// };
-/// let text = flatten_includes(Path::new("/etc/slurm.conf"), SlurmVersion::new(24, 11), read, |line, statement| match statement {
-///     Statement::Parameter(pair) if pair.key == "SlurmctldHost" => None,
-///     _ => Some(line.text().into_owned()),
-/// })?;
-/// assert_eq!(text, "ClusterName=c1\nNodeName=n1\nSlurmctldPort=6817\n");
-/// # Ok::<(), slurmconf::Error>(())
-/// ```
+/// Reads the file at `path` and every file it includes, as [`Config::load`](crate::Config::load) does, into one text
+/// without includes and comments. `rewrite` returns each line as it should be, or `None` to drop it.
 pub fn flatten_includes(
     path: &Path,
     version: SlurmVersion,
@@ -38,7 +22,7 @@ pub fn flatten_includes(
         let Some(written) = rewrite(line, &statement) else { return Ok(()) };
         let written = written.trim_end();
         text.push_str(written);
-        // A last line of a file that asks for more would take in the next file's first.
+        // A continuation at the end of a file must not join the first line of the next file.
         text.push_str(if written.ends_with('\\') { "\n\n" } else { "\n" });
         Ok(())
     })?;

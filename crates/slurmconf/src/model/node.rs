@@ -91,12 +91,6 @@ impl NodeDef {
     }
 
     /// The machine type, if a feature `shape=` names it.
-    ///
-    /// ```
-    /// let node: slurmconf::NodeDef = "NodeName=n Features=shape=t3a.small,ad=None".parse()?;
-    /// assert_eq!((node.shape(), node.zone()), (Some("t3a.small"), None));
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
     #[must_use]
     pub fn shape(&self) -> Option<&str> {
         self.features.as_ref()?.value("shape")

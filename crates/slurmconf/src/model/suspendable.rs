@@ -1,30 +1,14 @@
-//! Which nodes slurmctld stops when they are idle.
+//! Which nodes slurmctld suspends when they are idle.
 
 use super::{Config, PartitionDef, SuspendTime};
 use crate::version::SlurmVersion;
 use hostlist::Hostlist;
 
 impl Config {
-    /// Those of the nodes that an slurmctld of this version stops when they are idle, elastic or not.
+    /// The nodes that a slurmctld of this version suspends when they are idle, elastic or not.
     ///
-    /// It stops none without the programs for it, none that `SuspendExcNodes` or a partition of `SuspendExcParts` has,
-    /// and none that is never idle for long enough: its own `SuspendTime` counts, or of several partitions with one the
-    /// longest. Nodes with a count after a colon are not surely spared, and count as stopped.
-    ///
-    /// ```
-    /// use slurmconf::{Config, SlurmVersion};
-    ///
-    /// let config = Config::parse(
-    ///     "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\nSuspendExcNodes=n1,n[2-3]:1\nSuspendExcParts=kept\n\
-    ///      NodeName=n[1-6]\nPartitionName=all Nodes=ALL\nPartitionName=kept Nodes=n4\n\
-    ///      PartitionName=always Nodes=n5 SuspendTime=INFINITE\n",
-    /// )?;
-    /// let stopped = |version| config.suspendable(&"n[1-6]".parse().unwrap_or_default(), version).to_string();
-    /// assert_eq!(stopped(SlurmVersion::new(23, 11)), "n[2-3,6]");
-    /// // The count is one of all that stand before it.
-    /// assert_eq!(stopped(SlurmVersion::new(22, 5)), "n[1-3,6]");
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
+    /// Nodes of `SuspendExcNodes` and `SuspendExcParts` are excluded; nodes with a count after a colon may be suspended.
+    /// A node's own `SuspendTime` counts, or else the longest of its partitions, or else the cluster's.
     #[must_use]
     pub fn suspendable(&self, nodes: &Hostlist, version: SlurmVersion) -> Hostlist {
         if !self.has_power_saving() {
@@ -49,17 +33,7 @@ impl Config {
         nodes.difference(&spared).iter().filter(is_stopped).collect()
     }
 
-    /// The nodes that an slurmctld of this version surely spares for this `SuspendExcNodes`; those with a count it may stop.
-    ///
-    /// ```
-    /// use slurmconf::{Config, SlurmVersion};
-    ///
-    /// let config = Config::parse("NodeName=n[1-2] Features=big\nNodeName=n3\nNodeSet=large Feature=big\n")?;
-    /// let excluded = |said, version| config.suspend_exclusions(said, version).to_string();
-    /// assert_eq!(excluded("large,n3:1", SlurmVersion::new(23, 11)), "n[1-2]");
-    /// assert_eq!(excluded("n1,n2:1,n3", SlurmVersion::new(22, 5)), "n3");
-    /// # Ok::<(), slurmconf::Error>(())
-    /// ```
+    /// The nodes that a value of `SuspendExcNodes` excludes for certain: those without a count.
     #[must_use]
     pub fn suspend_exclusions(&self, said: &str, version: SlurmVersion) -> Hostlist {
         if version.excludes_item_by_item() {
@@ -73,7 +47,7 @@ impl Config {
         after_counts.parse().unwrap_or_default()
     }
 
-    /// What `SuspendExcNodes` and `SuspendExcParts` name.
+    /// The nodes of `SuspendExcNodes` and `SuspendExcParts`.
     fn spared(&self, version: SlurmVersion) -> Hostlist {
         let said = self.power.suspend_exc_nodes.as_deref().unwrap_or_default();
         let mut spared = self.suspend_exclusions(said, version);
