@@ -340,7 +340,18 @@ impl Context {
 
     /// Finds the images of slurm.conf's nodes; gives what is wrong with that of the configuration.
     pub async fn find_images(&mut self) -> Result<Option<Diagnostic>, Diagnostic> {
-        wiring::images(&mut self.site, &self.settings, &self.slurm.config, &*self.cloud).await
+        let config = self.slurm.config.clone();
+        self.find_images_of(&config).await
+    }
+
+    /// Finds the images of these nodes; gives what is wrong with that of the configuration.
+    pub async fn find_images_of(
+        &mut self,
+        config: &Config,
+    ) -> Result<Option<Diagnostic>, Diagnostic> {
+        let rules = wiring::image_rules(&self.settings);
+        let found = rules.resolve(&mut self.site, config, &*self.cloud).await;
+        Ok(found.map_err(|error| Diagnostic::from_cloud(&error))?.map(Diagnostic::new))
     }
 
     /// What is not to be seen of Slurm, and what to do about it.

@@ -1,7 +1,6 @@
 //! Why a program cannot start its work.
 
 use crate::output::chain;
-use cloud_core::ErrorKind;
 use std::error::Error;
 use std::fmt;
 
@@ -36,20 +35,8 @@ impl Diagnostic {
     /// An error of the cloud. That something is forbidden or missing is a matter of configuration; all else is transient.
     #[must_use]
     pub fn from_cloud(error: &cloud_core::Error) -> Self {
-        let transient = match error.kind() {
-            ErrorKind::Conflict
-            | ErrorKind::Quota
-            | ErrorKind::Capacity
-            | ErrorKind::Throttled
-            | ErrorKind::Unavailable
-            | ErrorKind::Ambiguous
-            | ErrorKind::Protocol => true,
-            ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::NotFound
-            | ErrorKind::Invalid
-            | ErrorKind::Unsupported => false,
-        };
+        let kind = error.kind();
+        let transient = kind.is_transient() || kind.is_about_the_place();
         Self { transient, ..Self::from_error(error) }
     }
 

@@ -1,4 +1,4 @@
-//! One executable for all programs, as BusyBox, rustup and uutils have it.
+//! One executable for all programs, as `BusyBox`, rustup and uutils have it.
 //!
 //! The name it is called by says which program is meant: `install` makes hard links of these names beside it. Called by its
 //! own name, it takes the program as a subcommand: `slurm-elastic start n[1-4]`.

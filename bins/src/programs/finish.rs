@@ -18,7 +18,7 @@ use crate::drive::told_to_end;
 use crate::output::chain;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::Purpose;
-use check::New;
+use check::{Limits, New};
 use clap::Parser;
 use provision::conf::{ConfLock, is_unapplied, missing_gres, unstarted};
 use provision::plan::{self, Finish, Step};
@@ -170,16 +170,16 @@ pub(super) async fn open_locked(
 async fn check(arguments: &Arguments, context: Context) -> u8 {
     let output = context.output;
     tokio::select! {
-        code = points(arguments, context) => code,
+        code = run_checks(arguments, context) => code,
         () = told_to_end() => {
-            output.complain("not everything was checked, as it was told to end");
+            output.complain("interrupted; not everything was checked");
             SOME_FAILED
         }
     }
 }
 
-/// What cannot be read or listed is a point of its own, and hides no other.
-async fn points(arguments: &Arguments, mut context: Context) -> u8 {
+/// Runs all checks: what cannot be read or listed fails a check of its own, and hides no other.
+async fn run_checks(arguments: &Arguments, mut context: Context) -> u8 {
     let _ = context.find_images().await;
     let slurmctld = check::slurmctld(&mut context).await;
     let inputs = Inputs::read(&arguments.sources, &context).await;
@@ -188,8 +188,8 @@ async fn points(arguments: &Arguments, mut context: Context) -> u8 {
         Err(_) if check::only_rebuilds(&context, &arguments.sources.limits) => None,
         Err(diagnostic) => Some(Err(diagnostic.clone())),
     };
-    let new = new.as_ref();
-    check::all(&context, &arguments.common, (inputs.as_ref().ok(), new), slurmctld).await
+    let limits = Limits { inputs: inputs.as_ref().ok(), new: new.as_ref() };
+    check::all(&context, &arguments.common, limits, slurmctld).await
 }
 
 /// What would stand between the markers, and whether slurmctld is yet to be told of it.
@@ -207,7 +207,7 @@ async fn planned(
             let section = change::section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // Refused where what slurmctld is yet to be told would hit a job.
             let tells = |step: &Step| matches!(step, Step::TellSlurm(_) | Step::Refuse { .. });
-            Ok(New { section, tells: plan.steps().any(tells) })
+            Ok(New { section, unapplied: plan.steps().any(tells) })
         })
         .await
 }

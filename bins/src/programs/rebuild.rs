@@ -4,7 +4,6 @@ mod roll;
 mod snapshot;
 mod status;
 mod submit;
-mod target;
 mod unbegun;
 
 pub(super) use unbegun::tell as tell_unbegun;
@@ -19,10 +18,10 @@ use clap::{Parser, Subcommand};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::{self, RebuildOptions};
 use provision::run::{self, Run};
+use provision::targets::{TargetFiles, Targets};
 use provision::{Cause, NodeReport, Outcome, Report, Site};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use target::Targets;
 use tokio::time::Instant;
 
 /// Give nodes their image, or reboot those that have it.
@@ -142,6 +141,16 @@ fn go_on(
     Ok(())
 }
 
+/// Where StackHPC's appliance writes the image of each node.
+fn target_files(context: &Context) -> TargetFiles {
+    let paths = &context.settings.paths;
+    let folder = |path: Option<&str>, usual| context.environment.expand(path.unwrap_or(usual));
+    let reboot_vars = folder(paths.reboot_vars.as_deref(), "/etc/slurm/reboot_vars");
+    let required = paths.reboot_vars.is_some() || reboot_vars.is_dir();
+    let hostvars = folder(paths.hostvars.as_deref(), "/exports/cluster/hostvars");
+    TargetFiles { reboot_vars, hostvars, required }
+}
+
 /// The nodes of a call as RebootProgram.
 fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeName>, Diagnostic> {
     match &arguments.nodes {
@@ -180,7 +189,10 @@ pub(super) async fn nodes(
     context
         .with_run(common, async |run: &Run<'_>| {
             let begun = Instant::now();
-            let Targets { known, failed } = target::targets(context, run, names).await;
+            let rules = wiring::image_rules(&context.settings);
+            let files = target_files(context);
+            let Targets { known, failed } =
+                files.targets(run, rules, names, &BTreeMap::new()).await;
             let mut site: Site = run.site.clone();
             site.policies.deadline = site.policies.deadline.saturating_sub(begun.elapsed());
             let run = &Run { site: &site, ..run.clone() };

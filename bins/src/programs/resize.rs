@@ -4,7 +4,7 @@ use super::finish::{Aim, Change, Inputs, Sources, open_locked};
 use crate::args::{Common, time};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use crate::wiring::{self, Purpose};
+use crate::wiring::Purpose;
 use clap::Parser;
 use provision::Roster;
 use provision::conf::{MarkedFile, is_unapplied};
@@ -82,8 +82,7 @@ async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
 async fn images(context: &mut Context, new: &[NodeDef]) -> Result<(), Diagnostic> {
     let mut config = context.slurm.config.clone();
     config.nodes.extend_from_slice(new);
-    let found = wiring::images(&mut context.site, &context.settings, &config, &*context.cloud);
-    found.await?.map_or(Ok(()), Err)
+    context.find_images_of(&config).await?.map_or(Ok(()), Err)
 }
 
 /// Brings the cluster to what the limits say.

@@ -10,6 +10,7 @@ use crate::output::chain;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::{Hostlist, NodeName};
+use provision::images::all_need_image;
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
 use slurmctl::{ResumeFileError, ResumeFileWarning, ResumeRequest};
@@ -160,7 +161,7 @@ async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Resu
         // Slurm waits for an answer, and will get one for each node.
         Err(diagnostic) if diagnostic.is_transient() => context.warn(&diagnostic.to_string()),
         Ok(Some(unknown)) => {
-            let all = wiring::all_need_image(&context.site, &context.slurm.config, names);
+            let all = all_need_image(&context.site, &context.slurm.config, names);
             if all && !reboot {
                 return Err(unknown);
             }

@@ -7,10 +7,7 @@ mod slurm;
 mod traced;
 mod unreachable;
 
-pub use site::{
-    all_need_image, before_timeout, deadline, images, is_image_id, keypairs, launch_rules,
-    needs_image, preferred, site, unhurried,
-};
+pub use site::{before_timeout, deadline, image_rules, keypairs, launch_rules, site, unhurried};
 pub use slurm::{Slurm, fill, no_slurm, nobody, slurm, slurm_user};
 pub(crate) use traced::Traced;
 pub(crate) use unreachable::Unreachable;

@@ -130,7 +130,7 @@ fn a_partition_of_limits_that_slurm_conf_has_too_was_tried_on_slurmctld() {
     let stage = Stage::with(|_| {}, |conf| *conf += "PartitionName=mine Nodes=ALL\n");
     stage.write("limits.yaml", "g: {shape: VM.Standard2.1, max: 2, partition: mine}\n");
     let ended = unchanged(&stage, "finish", &[]).with_code(2);
-    let _ = ended.saying(&["limits.yaml", "DIR/etc/slurm.conf", "both make the partition mine"]);
+    let _ = ended.saying(&["limits.yaml", "DIR/etc/slurm.conf", "both define the partition mine"]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn limits_beyond_what_the_cloud_allows() {
         |_| {},
     );
     let ended = check(&stage).with_code(0);
-    let words = "odd limits.yaml asks for 4 of standard2-core-count in Uocm:PHX-AD-1, and the cloud allows 3";
+    let words = "warn limits.yaml asks for 4 of standard2-core-count in Uocm:PHX-AD-1, and the cloud allows 3";
     assert!(point(&points(&ended), "core-count").starts_with(words), "{ended:#?}");
     stage.write("limits.yaml", "VM.Standard2.1: {1: 3}\n");
     let ended = check(&stage).with_code(0);
@@ -68,10 +68,10 @@ fn parameters_and_programs_of_slurm() {
     fs::set_permissions(stage.path("stop"), fs::Permissions::from_mode(0o777)).unwrap();
     let said = points(&check(&stage).with_code(1));
     for (words, remedy) in [
-        ("odd ResumeTimeout is 30 s", "ResumeTimeout=600"),
-        ("wrong ResumeProgram=/nowhere/startnode", "--print-power"),
-        ("can be written by others", "chmod go-w"),
-        ("wrong slurm.conf has no ResumeFailProgram", "startnode-failed"),
+        ("warn ResumeTimeout is 30 s", "ResumeTimeout=600"),
+        ("fail ResumeProgram=/nowhere/startnode", "--print-power"),
+        ("is writable by others", "chmod go-w"),
+        ("fail slurm.conf has no ResumeFailProgram", "startnode-failed"),
     ] {
         assert!(point(&said, words).contains(remedy), "{words}: {said:#?}");
     }
@@ -88,8 +88,8 @@ fn files_that_slurmctld_cannot_write_and_others_can() {
     stage.write("startnode.yaml", &format!("{text}config_file: {key}\n"));
     let said = points(&check(&stage).with_code(1));
     assert!(point(&said, "startnode.yaml").contains("chmod go-w"), "{said:#?}");
-    assert!(point(&said, "DIR/state").starts_with("wrong daemon, as whom"), "{said:#?}");
-    assert!(point(&said, "DIR/log/elastic.log").starts_with("odd daemon"), "{said:#?}");
+    assert!(point(&said, "DIR/state").starts_with("fail daemon, the user"), "{said:#?}");
+    assert!(point(&said, "DIR/log/elastic.log").starts_with("warn daemon"), "{said:#?}");
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn one_wrong_point_hid_the_others() {
     stage.write("startnode.yaml", &format!("{text}{more}"));
     let said = points(&check(&stage).with_code(1));
     for words in [
-        "wrong the management node is not ready",
-        "wrong cannot read /no/boot",
-        "wrong limits.yaml:1:",
-        "wrong limits.yaml:2:",
+        "fail the management node is not ready",
+        "fail cannot read /no/boot",
+        "fail limits.yaml:1:",
+        "fail limits.yaml:2:",
         "no line \"# ENDNODES\"",
-        "wrong there is no image nowhere",
+        "fail there is no image nowhere",
         "has no subnet with this cluster's tag",
         "ok ResumeProgram=/bin/true",
     ] {
@@ -140,7 +140,7 @@ fn a_check_without_credentials_said_nothing_else() {
     let stage = Stage::new();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let said = points(&check(&stage).with_code(1));
-    assert!(point(&said, ".oci/config").starts_with("wrong "), "{said:#?}");
+    assert!(point(&said, ".oci/config").starts_with("fail "), "{said:#?}");
     assert!(!said.iter().any(|point| point.contains("the cloud does not answer")), "{said:#?}");
     let _ = point(&said, "slurm.conf will change");
 }
@@ -155,7 +155,7 @@ fn a_wrong_configuration_was_a_cloud_that_does_not_answer_and_lacks_things() {
     stage.write("startnode.yaml", &text);
     let openstack = points(&check(&stage).with_code(1));
     for (said, words) in [(oracle, "fingerprint"), (openstack, "clouds.yaml")] {
-        assert!(point(&said, words).starts_with("wrong "), "{said:#?}");
+        assert!(point(&said, words).starts_with("fail "), "{said:#?}");
         let beside = |point: &String| point.contains("supported") || point.contains("unavailable");
         assert!(!said.iter().any(beside), "{said:#?}");
     }
@@ -167,10 +167,7 @@ fn a_compartment_that_is_not_there_was_a_cloud_that_does_not_answer() {
     let fault = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
     let said = points(&check(&stage).with_code(1));
-    assert!(
-        point(&said, "Authorization failed").starts_with("wrong list instances: "),
-        "{said:#?}"
-    );
+    assert!(point(&said, "Authorization failed").starts_with("fail list instances: "), "{said:#?}");
 }
 
 #[test]
@@ -179,7 +176,7 @@ fn each_question_to_a_cloud_that_does_not_answer_waited_for_minutes() {
     let fault = answer(503, "ServiceUnavailable", "come back later");
     stage.cloud().add_fault(Rule::always("*", fault)).unwrap();
     let said = points(&check(&stage).with_code(1));
-    assert!(point(&said, "come back later").starts_with("wrong the cloud does not answer: "));
+    assert!(point(&said, "come back later").starts_with("fail the cloud does not answer: "));
     let asked = stage.cloud().requests().len();
     assert_eq!(asked, 3, "one question, a few times: {said:#?}");
     let _ = point(&said, "slurm.conf will change");
@@ -217,7 +214,7 @@ fn by_daemon(stage: &Stage, arguments: &[&str]) -> Ended {
 fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
     let ended = by_daemon(&of_daemon(), &["--check", "--json"]);
     let said = points(&ended);
-    assert!(point(&said, "slurm.conf will change").starts_with("odd "), "{said:#?}");
+    assert!(point(&said, "slurm.conf will change").starts_with("warn "), "{said:#?}");
     assert!(point(&said, "slurm.conf will change").ends_with("sudo finish"), "{said:#?}");
     let _ = ended.with_code(0);
 }
@@ -240,7 +237,7 @@ fn nodes_that_can_never_start_for_want_of_a_domain_were_all_well() {
     stage.write("limits.yaml", "VM.Standard2.1: 4\n");
     let said = points(&check(&stage).with_code(1));
     let found = point(&said, "can never start");
-    assert!(found.starts_with("wrong c1-vm-standard2-1-[0001-0004] "), "{said:#?}");
+    assert!(found.starts_with("fail c1-vm-standard2-1-[0001-0004] "), "{said:#?}");
     assert!(found.contains("zone: '1'"), "{said:#?}");
     for name in ["finish", "resize"] {
         stage.run(name, &[]).with_code(2).saying(&["can never start", "zone: '1'"]);
@@ -267,7 +264,7 @@ fn an_image_of_another_compartment_was_called_wrong_though_nodes_start_with_it()
     stage.write("startnode.yaml", &text);
     let said = points(&check(&stage).with_code(0));
     let found = point(&said, "ocid1.image.oc1.phx.elsewhere");
-    assert!(found.starts_with("odd ") && found.contains("not listed"), "{said:#?}");
+    assert!(found.starts_with("warn ") && found.contains("not in the image list"), "{said:#?}");
 }
 
 #[test]
@@ -292,14 +289,13 @@ fn programs_in_each_other_s_places_and_another_configuration_were_all_well() {
     };
     let stage = Stage::with(|_| {}, swapped);
     let said = points(&check(&stage).with_code(1));
-    for (key, meant) in
-        [("wrong ResumeProgram=", "startnode"), ("wrong SuspendProgram=", "stopnode")]
+    for (key, meant) in [("fail ResumeProgram=", "startnode"), ("fail SuspendProgram=", "stopnode")]
     {
         let found = point(&said, key);
         assert!(found.contains(&format!(": {meant} is meant to be there")), "{said:#?}");
     }
     let found = point(&said, "slurmctld's calls read /etc/citc/startnode.yaml");
-    assert!(found.starts_with("odd ") && found.contains("startnode.yaml that is checked here"));
+    assert!(found.starts_with("warn ") && found.contains("startnode.yaml that is checked here"));
 }
 
 /// Gives a folder and all in it to a user.
@@ -317,7 +313,7 @@ fn a_slurmctld_that_does_not_answer_was_waited_for_and_never_named() {
     let stage = Stage::new();
     let said = points(&check(&stage).with_code(0));
     let down = point(&said, "slurmctld does not answer");
-    assert!(down.starts_with("odd ") && down.contains("systemctl status slurmctld"), "{said:#?}");
+    assert!(down.starts_with("warn ") && down.contains("systemctl status slurmctld"), "{said:#?}");
     let said = points(&check(&stage.running()).with_code(0));
     assert!(point(&said, "slurmctld is up").starts_with("ok "), "{said:#?}");
 }
@@ -343,7 +339,7 @@ fn a_cluster_that_is_only_rebuilt_lacked_all_that_makes_nodes_elastic() {
     // Who writes limits wants nodes.
     stage.write("limits.yaml", &limits);
     let said = points(&check(&stage).with_code(1));
-    assert!(point(&said, "no ResumeProgram").starts_with("wrong "), "{said:#?}");
+    assert!(point(&said, "no ResumeProgram").starts_with("fail "), "{said:#?}");
 }
 
 #[test]
@@ -356,7 +352,7 @@ fn a_slurm_that_is_too_old_was_all_well() {
     stage.write("startnode.yaml", &stage.configuration().replace(&real, &bin));
     let said = points(&check(&stage).with_code(1));
     let old = point(&said, "Slurm 20.02.7 is too old");
-    assert!(old.starts_with("wrong ") && old.ends_with("22.05 or newer is needed"), "{said:#?}");
+    assert!(old.starts_with("fail ") && old.ends_with("22.05 or newer is needed"), "{said:#?}");
 }
 
 /// Each release shows its parameters in its own way.

@@ -106,7 +106,7 @@ fn lines_that_slurmctld_had_not_read_were_all_well() {
     let text = text.replace("ResumeFailProgram=/bin/true\n", "").replace("# STARTNODES", more);
     stage.write("etc/shared.conf", &text);
     let said = check();
-    let odd = "odd   slurmctld does not run with what DIR/etc/slurm.conf says of ResumeFailProgram: scontrol reconfigure";
+    let odd = "warn slurmctld does not run with what DIR/etc/slurm.conf says of ResumeFailProgram: scontrol reconfigure";
     assert!(said.lines().any(|line| line == odd), "{said}");
     stage.slurm.ask("scontrol", &["reconfigure"]);
     let said = || check().contains("slurmctld does not run with");

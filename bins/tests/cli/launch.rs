@@ -86,7 +86,7 @@ fn a_group_could_name_no_image() {
     assert_eq!(image().as_deref(), Some("ocid1.image.oc1.phx.img002"));
     stage.write("limits.yaml", &limits.replace("ol9-2", "ol9-9"));
     let check = stage.run("finish", &["--check"]).with_code(1).stdout;
-    assert!(check.contains("wrong nodes are to have the image citc-ol9-9, "), "{check}");
+    assert!(check.contains("fail nodes are to have the image citc-ol9-9, "), "{check}");
     // A name that slurm.conf has not yet.
     let more = "new: {shape: VM.Standard2.1, zone: '1', min: 1, max: 1, image: citc-ol9-3}\n";
     stage.write("limits.yaml", &format!("{limits}{more}"));

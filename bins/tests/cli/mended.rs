@@ -150,7 +150,7 @@ fn a_check_took_the_name_of_an_image_for_none_and_any_subnet_for_one() {
         let ended = stage.run("finish", &["--check", "--json"]);
         let points: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         let points = points.as_array().unwrap().clone();
-        let wrong = points.iter().filter(|point| point["state"] == "wrong");
+        let wrong = points.iter().filter(|point| point["state"] == "fail");
         let wrong: Vec<String> = wrong.map(|point| point["what"].to_string()).collect();
         assert_eq!(ended.code == Some(0), wrong.is_empty(), "{ended:?}");
         assert!(ended.stdout.contains("RebootProgram=/bin/true"), "{ended:?}");

@@ -155,10 +155,10 @@ fn a_check_did_not_look_for_the_networks_groups_and_key_pair_of_new_machines() {
     let names = "networks: [cluster, nowhere]\nsecurity_groups: [slurm]\nkeypair: nobodys\n";
     let ended = stage(&fake, names).run("finish", &["--check"]).with_code(1);
     for line in [
-        "ok    network cluster",
-        "wrong get network nowhere: invalid request: there is no network 'nowhere', or none that we may see; change it in DIR/startnode.yaml",
-        "ok    security group slurm",
-        "wrong get key pair nobodys: invalid request: there is no key pair 'nobodys', or none that we may see; change it in DIR/startnode.yaml",
+        "ok   network cluster",
+        "fail get network nowhere: invalid request: there is no network 'nowhere', or none that we may see; change it in DIR/startnode.yaml",
+        "ok   security group slurm",
+        "fail get key pair nobodys: invalid request: there is no key pair 'nobodys', or none that we may see; change it in DIR/startnode.yaml",
     ] {
         assert!(ended.stdout.lines().any(|it| it == line), "{line}: {ended:#?}");
     }
@@ -171,7 +171,7 @@ fn a_check_went_by_a_file_that_slurmctld_s_programs_do_not_read() {
     let stage = stage(&fake, "");
     stage.write("clouds.yaml", "clouds: {test: {auth: {auth_url: 'http://127.0.0.1:1'}}}\n");
     let said = stage.run("finish", &["--check"]).stdout;
-    assert!(said.lines().any(|line| line.starts_with("ok    the cloud answers")), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("ok   the cloud answers")), "{said}");
     std::fs::rename(stage.path("home/.config/openstack/clouds.yaml"), stage.path("clouds.yaml"))
         .unwrap();
     let said = stage.run("finish", &["--check"]).with_code(1).stdout;

@@ -243,7 +243,7 @@ fn a_second_image_of_one_name_was_made_and_neither_could_be_used() {
     assert_eq!(creations.count(), 1);
     let misspelt = ["submit", "--dry-run", "--image", "goldne"];
     let ended = stage.run("rebuild", &misspelt).with_code(2);
-    let _ = ended.saying(&["the cloud has no image goldne; the nearest name is golden"]);
+    let _ = ended.saying(&["the cloud has no image goldne; did you mean golden?"]);
 }
 
 #[test]

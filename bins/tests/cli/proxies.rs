@@ -59,7 +59,7 @@ fn a_check_was_well_by_a_proxy_that_startnode_does_not_have() {
     };
     let said = check(&stage);
     let odd = said.lines().find(|line| line.contains("https_proxy")).unwrap_or_default();
-    assert!(odd.starts_with("odd ") && odd.contains("DIR/startnode.yaml as proxy"), "{said}");
+    assert!(odd.starts_with("warn ") && odd.contains("DIR/startnode.yaml as proxy"), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
     let text = "proxy: http://127.0.0.1:1\nno_proxy: 127.0.0.1\n";
     stage.write("startnode.yaml", &format!("{}{text}", stage.configuration()));

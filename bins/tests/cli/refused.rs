@@ -33,8 +33,7 @@ fn the_old_file_is_put_back_after_a_restart() {
     let stage = refusing("22.05");
     let old = stage.read("etc/slurm.conf");
     let ended = stage.run("finish", &["--no-prove"]).with_code(1);
-    let ended =
-        ended.saying(&["putting the previous one back", "runs again with the previous file"]);
+    let ended = ended.saying(&["restoring the previous file", "runs again with the previous file"]);
     as_before(&stage, &old, &ended.stderr);
 }
 
@@ -43,7 +42,7 @@ fn the_old_file_is_put_back_after_a_reconfiguration() {
     let stage = refusing("24.11");
     let old = stage.read("etc/slurm.conf");
     let ended = stage.run("finish", &["--no-prove"]).with_code(1);
-    let ended = ended.saying(&["putting the previous one back"]);
+    let ended = ended.saying(&["restoring the previous file"]);
     as_before(&stage, &old, &ended.stderr);
 }
 
@@ -55,7 +54,7 @@ fn a_file_that_was_put_back_was_reported_as_a_success_and_logged_nowhere() {
     let report: serde_json::Value = serde_json::from_str(last).unwrap();
     assert_eq!(report["exit_code"], 1, "{ended:#?}");
     let failures = report["failures"].to_string();
-    for words in ["restart_command", "putting the previous one back", "with the previous file"] {
+    for words in ["restart_command", "restoring the previous file", "with the previous file"] {
         assert!(failures.contains(words), "{words}: {ended:#?}");
         let log = stage.read("log/elastic.log");
         assert!(log.lines().any(|it| it.contains(" ERROR ") && it.contains(words)), "{log}");

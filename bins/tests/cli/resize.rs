@@ -127,12 +127,12 @@ fn a_size_was_not_tried_before_machines_came_and_nothing_was_put_back() {
     let stage = stage_on("24.11", (1, 1), "MaxNodeCount=1\n");
     let before = stage.files();
     let ended = stage.run("resize", &["--to", "2"]).with_code(1);
-    let ended = ended.saying(&["slurmctld refuses the new file, and nothing is changed"]);
+    let ended = ended.saying(&["nothing is changed: slurmctld refuses the new file"]);
     assert_eq!((stage.files(), stage.changes()), (before, Vec::new()), "{ended:#?}");
     let conf = stage.read(CONF);
     let ended = stage.run("resize", &["--to", "2", "--no-prove"]).with_code(1);
-    let left = "launched and are left, and slurm.conf does not have them: c1-general-0002";
-    let ended = ended.saying(&["putting the previous one back", left]);
+    let left = "that slurm.conf does not have are still running: c1-general-0002";
+    let ended = ended.saying(&["restoring the previous file", left]);
     assert_eq!(stage.read(CONF), conf, "{ended:#?}");
     assert!(stage.slurm.is_up(), "{ended:#?}");
 }
@@ -204,7 +204,7 @@ fn a_weight_that_was_written_and_not_told_was_nothing_to_change() {
     weigh("7");
     stage.run("finish", &["--no-prove", "--no-restart"]).with_code(0);
     comes_to("5");
-    assert!(checked(&stage).starts_with("odd "), "{}", checked(&stage));
+    assert!(checked(&stage).starts_with("warn "), "{}", checked(&stage));
     let plan = stage.run("finish", &[]).with_code(0).stdout;
     assert!(plan.contains("reconfigure slurmctld"), "{plan}");
     comes_to("7");
@@ -225,7 +225,7 @@ fn nodes_that_slurmctld_was_not_told_of_were_up_to_date() {
     limits(&stage, 0, 2);
     stage.run("finish", &["--no-prove", "--no-restart"]).with_code(0);
     let said = checked(&stage);
-    assert!(said.starts_with("odd ") && said.contains("slurmctld was not told"), "{said}");
+    assert!(said.starts_with("warn ") && said.contains("slurmctld was not told"), "{said}");
     stage.run("finish", &[]).with_code(0);
     assert!(checked(&stage).ends_with("slurm.conf is up to date"), "{}", checked(&stage));
 }
@@ -239,7 +239,7 @@ fn the_previous_file_was_put_back_for_a_node_that_it_could_not_bring_back_either
     let stage = stage.running();
     limits(&stage, 2, 4);
     let ended = stage.run("finish", &[]).with_code(0);
-    let ended = ended.saying(&["warning: slurmctld runs, but not with c1-general-0002"]);
+    let ended = ended.saying(&["warning: slurmctld runs, but without c1-general-0002"]);
     assert!(stage.read(CONF).contains("NodeName=c1-general-[0003-0004] "), "{ended:#?}");
     assert!(!stage.slurm.node("c1-general-0004", "State").is_empty(), "{ended:#?}");
 }

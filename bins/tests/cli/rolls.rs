@@ -99,7 +99,7 @@ fn a_status_did_not_know_the_image_of_the_rollout_under_way() {
 #[test]
 fn a_roll_did_not_say_that_nodes_start_with_another_image() {
     let stage = Stage::new().running();
-    let nodes = "vm-standard2-1-ad1-[0001-0004]: started from now on with";
+    let nodes = "vm-standard2-1-ad1-[0001-0004]: new machines still boot";
     let preview = |configured: &str| {
         let text = format!("{}image_id: {configured}\n", stage.configuration());
         stage.write("startnode.yaml", &text);
@@ -107,7 +107,7 @@ fn a_roll_did_not_say_that_nodes_start_with_another_image() {
     };
     let said = preview(OLD);
     assert!([nodes, OLD, NEW, "image_id"].iter().all(|word| said.contains(word)), "{said}");
-    assert!(!preview(NEW).contains("started from now on"));
+    assert!(!preview(NEW).contains("still boot"));
 }
 
 /// From a timer, a node that comes back on its old image was rebooted for ever.

@@ -1,55 +1,34 @@
-//! Is everything in place? Each point is said with what to do about it; nothing is written.
-
-mod calls;
-mod fallback;
-mod files;
-mod images;
-mod names;
-mod places;
-mod quota;
-mod rate;
-mod told;
-mod variables;
+//! Gathers the facts of the preflight checks, and prints the results.
 
 use super::inputs::{self, Inputs};
-use crate::args::Common;
-use crate::context::Context;
+use crate::alias;
+use crate::args::{CONFIG, Common};
+use crate::config::{Auth, Cloud, Settings};
+use crate::context::{Context, log_path};
 use crate::diagnostic::Diagnostic;
-use crate::output::{Colour, chain};
+use crate::environment::user_called;
+use crate::output::Colour;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring;
-use cloud_core::InstanceFilter;
-use nix::unistd::getuid;
-use provision::conf::{MarkedFile, missing_gres, unlaunchable};
+use nix::unistd::{Gid, Uid, User, getgrouplist, getuid};
+use provision::preflight::{
+    self, Access, Check, CloudFacts, ConfigOwner, Facts, Generated, HostFacts, Section, SlurmFacts,
+    Status,
+};
 use serde_json::json;
-use slurmconf::{Config, SlurmVersion, SuspendTime};
+use slurmconf::{Config, NodeDef};
 use slurmctl::Controller as _;
-use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
+use std::ffi::CString;
+use std::fs::{File, Metadata, OpenOptions, metadata};
+use std::io;
+use std::net::ToSocketAddrs as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::Duration;
 
-/// Nodes of most clouds take longer than this to come.
-const SHORT: Duration = Duration::from_mins(2);
-
-/// The oldest Slurm that knows all that it is told.
-const OLDEST: SlurmVersion = SlurmVersion::new(22, 5);
-
-/// What was found about one point.
-pub(super) enum Point {
-    Well(String),
-    /// It works, and could be better.
-    Odd(String),
-    Wrong(String),
-}
-
-use Point::{Odd, Well, Wrong};
-
-/// What would stand between the markers.
+/// What is to stand between the markers, and whether slurmctld is yet to be told of it.
 pub(super) struct New {
     pub(super) section: String,
-    /// True if slurmctld would be told.
-    pub(super) tells: bool,
+    pub(super) unapplied: bool,
 }
 
 /// True where Slurm starts and stops no nodes, and nobody wants it to: it has nodes rebuilt, as StackHPC's appliance does.
@@ -62,326 +41,334 @@ pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
         && !limits.exists()
 }
 
-/// Checks everything and says what it found; `new` is what would stand between the markers, if there is to be anything.
+/// What is wrong with the programs that slurm.conf names, a sentence for each.
+pub(super) fn programs(config: &Config) -> Vec<String> {
+    preflight::program_problems(config, alias_of)
+}
+
+fn alias_of(name: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let alias = alias::ALL.iter().find(|alias| alias.name == name)?;
+    Some((alias.program, alias.arguments))
+}
+
+/// Whether slurmctld answers. One that does not is asked nothing more: each answer would be waited for.
+pub(super) async fn slurmctld(context: &mut Context) -> Option<bool> {
+    // Why there is no scontrol is reported elsewhere.
+    let answers = context.slurm.controller.ping().await.ok()?;
+    if !answers {
+        context.slurm.controller = wiring::nobody(context.slurm.controller.version());
+    }
+    Some(answers)
+}
+
+/// What the limits generate, if there is to be anything, and what of that would be written.
+pub(super) struct Limits<'a> {
+    pub(super) inputs: Option<&'a Inputs>,
+    pub(super) new: Option<&'a Result<New, Diagnostic>>,
+}
+
+/// Checks everything and prints the results.
 pub(super) async fn all(
     context: &Context,
     common: &Common,
-    (inputs, new): (Option<&Inputs>, Option<&Result<New, Diagnostic>>),
-    slurmctld: Option<Point>,
+    limits: Limits<'_>,
+    answers: Option<bool>,
 ) -> u8 {
-    let mut points = configuration(context, new);
-    points.extend(slurmctld);
-    points.extend(cloud(context, inputs).await);
-    let nodes = inputs.map(|inputs| &inputs.cluster.nodes[..]).unwrap_or_default();
-    let rules = wiring::launch_rules(&context.settings);
-    points.extend(unlaunchable(nodes, &context.site, rules).map(Wrong));
-    points.extend(names::point(&context.settings, nodes));
-    if let Some(Inputs { sizes: (shapes, policy), .. }) = inputs {
-        points.extend(fallback::points(nodes, &context.settings.fallback, (shapes, *policy)));
-    }
-    if let (Some(inputs), None) = (inputs, &context.unreachable) {
-        points.extend(limits(context, inputs).await);
-        points.extend(places(context, inputs).await);
-    }
-    let gres = inputs.and_then(|inputs| missing_gres(&inputs.cluster, &context.slurm.config));
-    points.extend(gres.map(Wrong));
-    match new {
-        Some(_) => points.extend(power(&context.slurm.config)),
-        None => points.push(reboot(&context.slurm.config)),
-    }
-    points.extend(told::point(&context.slurm).await);
-    points.extend(context.hidden().map(Wrong));
-    points.extend(calls::configuration(&context.slurm.config, common));
-    points.extend(variables::points(&context.settings, &context.environment));
-    points.extend(files::points(context, common));
-    if let (Some(inputs), Some(Ok(new))) = (inputs, new) {
-        points.push(section(&inputs.marked, new));
-    }
-    let wrong = points.iter().any(|point| matches!(point, Wrong(_)));
-    print(context, common, &points);
-    if wrong { SOME_FAILED } else { SUCCESS }
+    let slurm = &context.slurm;
+    let log = log_path(common);
+    let nodes = limits.inputs.map_or(&[][..], |inputs| &inputs.cluster.nodes);
+    let facts = Facts {
+        unreadable: unreadable(context, limits.new),
+        only_rebuilds: limits.new.is_none(),
+        slurm: SlurmFacts {
+            conf: &slurm.path,
+            config: &slurm.config,
+            version: slurm.controller.version(),
+            answers,
+            running: slurm.controller.config().await.ok(),
+            hidden_nodes: context.hidden(),
+            alias: alias_of,
+            default_config: CONFIG,
+        },
+        cloud: cloud(context).await,
+        site: &context.site,
+        images: wiring::image_rules(&context.settings),
+        launch: wiring::launch_rules(&context.settings),
+        generated: limits.inputs.map(|inputs| Generated {
+            cluster: &inputs.cluster,
+            shapes: &inputs.sizes.0,
+            memory: inputs.sizes.1,
+            marked: &inputs.marked,
+            section: limits.new.and_then(|new| new.as_ref().ok()).map(|new| Section {
+                text: new.section.clone(),
+                unapplied: new.unapplied,
+                unwritable: writable(&inputs.marked.path).err(),
+            }),
+        }),
+        host: host(context, common, nodes, &log),
+    };
+    let checks = preflight::run(&facts);
+    print(context, common, &checks);
+    let failed = checks.iter().any(|check| check.status == Status::Fail);
+    if failed { SOME_FAILED } else { SUCCESS }
 }
 
-/// Whether slurmctld is there. One that is not is asked nothing more: each answer would be waited for.
-pub(super) async fn slurmctld(context: &mut Context) -> Option<Point> {
-    // Why there is no scontrol is said elsewhere.
-    let version = context.slurm.controller.version();
-    if context.slurm.controller.ping().await.ok()? {
-        return Some(if version < OLDEST {
-            Wrong(format!(
-                "Slurm {version} is too old to be given nodes back: 22.05 or newer is needed"
-            ))
-        } else {
-            Well(format!("slurmctld is up: {version}"))
-        });
+/// What is wrong with files that were read.
+fn unreadable(context: &Context, new: Option<&Result<New, Diagnostic>>) -> Vec<String> {
+    let mut texts: Vec<String> =
+        context.unread.iter().cloned().chain(inputs::unready(context)).collect();
+    if let Some(Err(diagnostic)) = new {
+        let mut messages = diagnostic.messages().to_vec();
+        // It may be another that was found first.
+        let unmarked = context.slurm.marked_file().err();
+        messages.extend(unmarked.iter().flat_map(Diagnostic::messages).cloned());
+        messages.dedup();
+        // Why there is no cloud is a check of its own.
+        let unreachable = context.unreachable.as_ref().map(Diagnostic::to_string);
+        messages.retain(|text| unreachable.as_ref().is_none_or(|why| !text.contains(why)));
+        texts.extend(messages);
     }
-    context.slurm.controller = wiring::nobody(version);
-    Some(Odd(
-        "slurmctld does not answer, so that nodes with jobs cannot be told from others: systemctl status slurmctld"
-            .to_owned(),
-    ))
+    texts
 }
 
-/// What can be read, and what is wrong with what cannot.
-fn configuration(context: &Context, new: Option<&Result<New, Diagnostic>>) -> Vec<Point> {
-    let unready = inputs::unready(context);
-    let mut points: Vec<Point> = context.unread.iter().cloned().chain(unready).map(Wrong).collect();
-    match new {
-        None => points.push(Well(
-            "configuration is readable; slurm.conf has no elastic nodes, and only what rebuild needs is looked at".to_owned(),
-        )),
-        Some(Ok(_)) => points.push(Well("configuration and limits are readable".to_owned())),
-        Some(Err(diagnostic)) => {
-            let mut diagnostics = diagnostic.messages().to_vec();
-            // It may be another that was found first.
-            let unmarked = context.slurm.marked_file().err();
-            diagnostics.extend(unmarked.iter().flat_map(Diagnostic::messages).cloned());
-            diagnostics.dedup();
-            // Why there is no cloud is a point of its own.
-            let away = context.unreachable.as_ref().map(Diagnostic::to_string);
-            diagnostics.retain(|text| away.as_ref().is_none_or(|away| !text.contains(away)));
-            points.extend(diagnostics.into_iter().map(Wrong));
+async fn cloud(context: &Context) -> Result<CloudFacts, String> {
+    match &context.unreachable {
+        Some(why) if why.is_transient() => Err(format!("the cloud does not answer: {why}")),
+        Some(why) => Err(why.to_string()),
+        None => {
+            let mut facts = CloudFacts::observe(&*context.cloud, &context.site).await;
+            let text = |found: &Result<String, Diagnostic>| {
+                found.clone().map_err(|diagnostic| diagnostic.to_string())
+            };
+            facts.resources = context.named.iter().map(text).collect();
+            Ok(facts)
         }
     }
-    points
 }
 
-fn print(context: &Context, common: &Common, points: &[Point]) {
-    let parts = points.iter().map(|point| match point {
-        Well(text) => (Colour::Green, "ok", text),
-        Odd(text) => (Colour::Yellow, "odd", text),
-        Wrong(text) => (Colour::Red, "wrong", text),
+fn host<'a>(
+    context: &'a Context,
+    common: &'a Common,
+    nodes: &[NodeDef],
+    log: &'a Path,
+) -> HostFacts<'a> {
+    let config = common.config.as_deref().unwrap_or(Path::new(CONFIG));
+    let slurm_user = context.slurm.config.get("SlurmUser").unwrap_or("root");
+    let log = Some(log).filter(|log| *log != Path::new("-"));
+    let state = context.state_path.as_path();
+    let access = user_called(slurm_user).map(Writer::of).map(|user| Access {
+        state: user.writes(state),
+        log: log.is_none_or(|log| user.writes(log)),
     });
+    HostFacts {
+        config,
+        config_owner: config_owner(config),
+        slurm_user,
+        access,
+        state,
+        log,
+        unresolved: unresolved(&context.settings, nodes),
+        variables: variables(&context.settings, |name| context.environment.get(name).is_some()),
+        is_root: getuid().is_root(),
+    }
+}
+
+fn print(context: &Context, common: &Common, checks: &[Check]) {
     if common.json {
-        let all = parts.map(|(_, state, text)| json!({"state": state, "what": text}));
+        let all = checks.iter().map(|it| json!({"state": it.status.as_str(), "what": it.text}));
         context.output.print(json!(all.collect::<Vec<_>>()));
         return;
     }
-    for (colour, state, text) in parts {
-        let state = context.output.paint(colour, format_args!("{state:<5}"));
-        context.output.print(format_args!("{state} {text}"));
+    for Check { status, text } in checks {
+        let colour = match status {
+            Status::Ok => Colour::Green,
+            Status::Warn => Colour::Yellow,
+            Status::Fail => Colour::Red,
+        };
+        let status = context.output.paint(colour, format_args!("{:<4}", status.as_str()));
+        context.output.print(format_args!("{status} {text}"));
     }
 }
 
-async fn cloud(context: &Context, inputs: Option<&Inputs>) -> Vec<Point> {
-    if let Some(away) = &context.unreachable {
-        return vec![Wrong(unanswered(away))];
-    }
-    let named = context.named.iter().map(|found| match found {
-        Ok(text) => Well(text.clone()),
-        Err(diagnostic) => Wrong(diagnostic.to_string()),
-    });
-    let ours = InstanceFilter::tagged(context.site.identity.tags());
-    let mut points = Vec::new();
-    match context.cloud.list(&ours).await {
-        Ok(machines) => {
-            // A cloud lists those that are gone for some hours.
-            let count = machines.iter().filter(|machine| machine.state.is_live()).count();
-            points.push(Well(format!("the cloud answers: {count} machines of this cluster")));
-            if context.site.identity.is_by_name() {
-                points.push(Odd("no cluster_id: machines are told by name alone, and two clusters in one compartment \
-                    would take each other's; set cluster_id".to_owned()));
-            }
-            points.extend(images::default(context, inputs).await);
-            points.extend(images::of_nodes(context, inputs).await);
-        }
-        Err(error) => {
-            points.push(Wrong(unanswered(&Diagnostic::from_cloud(&error))));
-        }
-    }
-    points.extend(named);
-    points
-}
-
-/// A cloud that says no, or that we do not even ask, is not one that does not answer.
-fn unanswered(diagnostic: &Diagnostic) -> String {
-    if diagnostic.is_transient() {
-        format!("the cloud does not answer: {diagnostic}")
-    } else {
-        diagnostic.to_string()
-    }
-}
-
-/// Whether the cloud would allow all nodes at once.
-async fn limits(context: &Context, inputs: &Inputs) -> Vec<Point> {
-    let limits = match context.cloud.limits().await {
-        Ok(limits) => limits,
-        Err(error) => {
-            return vec![Odd(format!("limits of the cloud cannot be read: {}", chain(&error)))];
-        }
+/// A persistent node that cannot be resolved; one name stands for all, because each may take seconds. Machines of OCI with a
+/// host name are in the DNS of their network; in an OpenStack they often are in none.
+fn unresolved(settings: &Settings, nodes: &[NodeDef]) -> Option<String> {
+    let in_dns = match &settings.cloud {
+        Cloud::Oracle(oracle) => oracle.hostname_label,
+        Cloud::OpenStack(_) => false,
     };
-    let asked = limits.iter().any(|limit| limit.name == quota::MEMORY);
-    let shapes = if asked { context.cloud.shapes().await } else { Ok(Vec::new()) };
-    let (shapes, nodes) = (shapes.unwrap_or_default(), &inputs.cluster.nodes);
-    quota::points(&limits, &shapes, nodes, &context.site)
+    if in_dns || settings.paths.hosts.is_some() {
+        return None;
+    }
+    let first = nodes.iter().find(|node| !node.is_cloud())?.names.iter().next()?;
+    (first.as_str(), 0).to_socket_addrs().is_err().then_some(first)
 }
 
-/// Whether the cloud has what the nodes want where they want it.
-async fn places(context: &Context, inputs: &Inputs) -> Vec<Point> {
-    let nodes = &inputs.cluster.nodes;
-    if nodes.iter().all(|node| node.zone().is_none()) && context.site.fallback.is_empty() {
+fn config_owner(path: &Path) -> Option<ConfigOwner> {
+    let found = metadata(path).ok()?;
+    let owner = Uid::from_raw(found.uid());
+    let user = User::from_uid(owner).ok().flatten();
+    let group = user.as_ref().map_or(Gid::from_raw(found.gid()), |user| user.gid);
+    let name = user.map_or_else(|| owner.to_string(), |user| user.name);
+    let user = (!owner.is_root()).then_some(name);
+    Some(ConfigOwner { mode: found.mode(), user, group: group.to_string() })
+}
+
+/// Whether a file can be replaced as a whole.
+fn writable(path: &Path) -> io::Result<()> {
+    let real = std::fs::canonicalize(path)?;
+    let _: File = OpenOptions::new().append(true).open(&real)?;
+    let folder = real.parent().unwrap_or(Path::new("/"));
+    let user = User::from_uid(getuid()).ok().flatten().map(Writer::of);
+    match user {
+        Some(user) if !user.writes(folder) => Err(io::ErrorKind::PermissionDenied.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A user, with its groups.
+struct Writer {
+    id: Uid,
+    groups: Vec<Gid>,
+}
+
+impl Writer {
+    fn of(user: User) -> Self {
+        let groups = CString::new(user.name).ok();
+        let groups = groups.and_then(|name| getgrouplist(&name, user.gid).ok());
+        Self { id: user.uid, groups: groups.unwrap_or_else(|| vec![user.gid]) }
+    }
+
+    /// True if it can write there, or make it where it is to be.
+    fn writes(&self, path: &Path) -> bool {
+        let mut there = path.ancestors().filter_map(|path| metadata(path).ok());
+        self.id.is_root() || there.next().is_some_and(|found| self.may_write(&found))
+    }
+
+    fn may_write(&self, found: &Metadata) -> bool {
+        let bit = if found.uid() == self.id.as_raw() {
+            0o200
+        } else if self.groups.iter().any(|group| group.as_raw() == found.gid()) {
+            0o020
+        } else {
+            0o002
+        };
+        found.mode() & bit != 0
+    }
+}
+
+/// Variables that matter here and that slurmctld's programs do not get, with where to set them instead.
+fn variables(
+    settings: &Settings,
+    is_set: impl Fn(&str) -> bool,
+) -> Vec<(Vec<&'static str>, String)> {
+    let file = &settings.file;
+    let credentials = match &settings.cloud {
+        Cloud::Oracle(_) => {
+            format!("~/.oci/config, or as config_file, profile or region into {file}")
+        }
+        Cloud::OpenStack(_) => format!(
+            "a clouds.yaml in ~/.config/openstack or /etc/openstack, and its entry as cloud into {file}"
+        ),
+    };
+    let all = [
+        (proxies(settings), format!("{file} as proxy and no_proxy")),
+        (accounts(settings), credentials),
+    ];
+    let set = |(mut names, place): (Vec<&'static str>, String)| {
+        names.retain(|name| is_set(name));
+        (names, place)
+    };
+    all.into_iter().map(set).collect()
+}
+
+fn proxies(settings: &Settings) -> Vec<&'static str> {
+    if settings.proxies.https.is_some() {
         return Vec::new();
     }
-    match context.cloud.shapes().await {
-        Ok(shapes) => places::points(&shapes, nodes, &context.site),
-        Err(error) => vec![Odd(format!("shapes cannot be listed: {}", chain(&error)))],
-    }
+    vec!["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
 }
 
-/// Slurm's own parameters.
-fn power(config: &Config) -> Vec<Point> {
-    let power = &config.power;
-    let mut points = Vec::new();
-    let programs = [
-        ("ResumeProgram", &power.resume_program, true),
-        ("SuspendProgram", &power.suspend_program, true),
-        ("ResumeFailProgram", &power.resume_fail_program, false),
-    ];
-    for (key, path, needed) in programs {
-        points.push(match path {
-            Some(setting) => program(key, config.program(setting)),
-            None if needed => {
-                Wrong(format!("slurm.conf has no {key}; finish --print-power prints what it needs"))
-            }
-            None => Wrong(format!(
-                "slurm.conf has no {key}: the machine of a node that never comes up would run for ever; \
-                 {key}=/usr/local/bin/startnode-failed"
-            )),
-        });
-    }
-    points.push(reboot(config));
-    let times = config.resume_timeouts(&config.cloud_nodes());
-    if *times.start() < SHORT {
-        points.push(Odd(format!(
-            "ResumeTimeout is {} s; machines of most clouds take longer to boot: ResumeTimeout=600",
-            times.start().as_secs()
-        )));
-    }
-    points.extend(rate::point(config));
-    if !power.slurmctld_parameters.iter().any(|word| word == "idle_on_node_suspend") {
-        points.push(Odd(
-            "SlurmctldParameters lacks idle_on_node_suspend, and nodes that failed stay down: add the word to that line"
-                .to_owned(),
-        ));
-    }
-    points.extend(odd_time(config));
-    if !config.has_power_saving() {
-        points.push(Wrong(
-            "power saving is off: set SuspendTime, SuspendProgram and ResumeProgram".to_owned(),
-        ));
-    }
-    points
-}
-
-/// A time with a unit or a fraction, of which slurmctld reads the digits alone.
-fn odd_time(config: &Config) -> Option<Point> {
-    let said = config.get("SuspendTime")?;
-    let SuspendTime::Seconds(seconds) = config.power.suspend_time else {
-        return None;
-    };
-    let is_plain = said.bytes().all(|byte| byte.is_ascii_digit());
-    (!is_plain).then(|| {
-        Odd(format!(
-            "SuspendTime={said} is {seconds} s to slurmctld, which reads no further than the digits: SuspendTime={seconds}, or \
-             what was meant, in seconds"
-        ))
-    })
-}
-
-fn reboot(config: &Config) -> Point {
-    match &config.power.reboot_program {
-        Some(setting) => program("RebootProgram", config.program(setting)),
-        None => Odd(
-            "slurm.conf has no RebootProgram, so that nodes get a new image only when they start: \
-             RebootProgram=/usr/local/bin/rebuild"
-                .to_owned(),
-        ),
-    }
-}
-
-/// What is wrong with the programs that slurm.conf names, a sentence for each.
-pub(super) fn programs(config: &Config) -> Vec<String> {
-    let power = &config.power;
-    let all = [
-        ("ResumeProgram", &power.resume_program),
-        ("SuspendProgram", &power.suspend_program),
-        ("ResumeFailProgram", &power.resume_fail_program),
-        ("RebootProgram", &power.reboot_program),
-    ];
-    let points = all.into_iter().filter_map(|(key, setting)| {
-        setting.as_ref().map(|setting| program(key, config.program(setting)))
-    });
-    let wrong = |point| match point {
-        Wrong(text) => Some(text),
-        Well(_) | Odd(_) => None,
-    };
-    points.filter_map(wrong).collect()
-}
-
-/// slurmctld switches power saving off without a word if others may write to its programs.
-fn program(key: &str, command: &str) -> Point {
-    let path = command.split_whitespace().next().unwrap_or(command);
-    match std::fs::metadata(Path::new(path)) {
-        Err(error) => Wrong(format!(
-            "{key}={path}: {error}; install it there, or name where it is: finish --print-power"
-        )),
-        Ok(found) if found.permissions().mode() & 0o022 != 0 => Wrong(format!(
-            "{key}={path} can be written by others, and slurmctld will not run it: chmod go-w {path}"
-        )),
-        Ok(found) if found.permissions().mode() & 0o111 == 0 => {
-            Wrong(format!("{key}={path} cannot be executed: chmod +x {path}"))
+/// The variables of the cloud's own tools that nothing in the configuration goes before.
+fn accounts(settings: &Settings) -> Vec<&'static str> {
+    let unless = |told: bool, name| (!told).then_some(name);
+    match &settings.cloud {
+        Cloud::OpenStack(openstack) => {
+            let told = openstack.cloud.is_some();
+            let names = ["OS_CLOUD", "OS_AUTH_URL"].map(|name| unless(told, name));
+            let files = ["OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE"].map(Some);
+            names.into_iter().chain(files).flatten().collect()
         }
-        Ok(_) => match calls::misplaced(key, command) {
-            Some(misplaced) => Wrong(misplaced),
-            None => Well(format!("{key}={path}")),
-        },
-    }
-}
-
-fn section(marked: &MarkedFile, new: &New) -> Point {
-    let path = marked.path.display();
-    let old = marked.section().unwrap_or_default();
-    let is_same = old == new.section;
-    let will = if is_same && new.tells {
-        format!("{path} is up to date, but slurmctld was not told of what it says: finish tells it")
-    } else if is_same {
-        format!("{path} is up to date")
-    } else {
-        format!("{path} will change; finish --dry-run shows how")
-    };
-    match files::writable(&marked.path) {
-        Ok(()) if is_same && new.tells => Odd(will),
-        Ok(()) => Well(will),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && !getuid().is_root() => {
-            Odd(format!("{will}; it is not ours to write, so finish is for root: sudo finish"))
+        Cloud::Oracle(oracle) => {
+            let machine = oracle.auth == Auth::InstancePrincipal;
+            let files = [
+                unless(machine || oracle.config_file.is_some(), "OCI_CLI_CONFIG_FILE"),
+                unless(machine || oracle.profile.is_some(), "OCI_CLI_PROFILE"),
+                unless(oracle.region.is_some(), "OCI_CLI_REGION"),
+                unless(settings.endpoint.is_some(), "OCI_CLI_ENDPOINT"),
+            ];
+            let keys = [
+                "OCI_CLI_AUTH",
+                "OCI_CLI_USER",
+                "OCI_CLI_TENANCY",
+                "OCI_CLI_FINGERPRINT",
+                "OCI_CLI_KEY_FILE",
+                "OCI_CLI_PASSPHRASE",
+                "OCI_CLI_SECURITY_TOKEN_FILE",
+            ];
+            let keys = keys.map(|name| unless(machine, name));
+            files.into_iter().chain(keys).chain([Some("OCI_CLI_CERT_BUNDLE")]).flatten().collect()
         }
-        Err(error) => Wrong(format!(
-            "{path} cannot be written: {error}; see mount and lsattr, and let it be written"
-        )),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::{PermissionsExt as _, chown};
 
     #[test]
-    fn ten_minutes_that_are_ten_seconds_went_unsaid() {
-        let cases = [("10m", true), ("600.5", true), ("0600", false), ("infinite", false)];
-        for (time, odd) in cases {
-            let point = odd_time(&Config::parse(&format!("SuspendTime={time}\n")).unwrap());
-            assert_eq!(matches!(point, Some(Odd(_))), odd, "{time}");
+    fn a_configuration_of_slurms_user_is_not_roots() {
+        // Only root can give it away.
+        if !getuid().is_root() {
+            return;
         }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(config_owner(file.path()).unwrap().user, None);
+        set_permissions(file.path(), Permissions::from_mode(0o744)).unwrap();
+        chown(file.path(), Some(12_345), Some(12_346)).unwrap();
+        let owner = config_owner(file.path()).unwrap();
+        assert_eq!((owner.mode & 0o777, owner.group.as_str()), (0o744, "12346"));
+        assert!(owner.user.is_some());
     }
 
     #[test]
-    fn power_saving_of_one_partition_was_said_to_be_off() {
-        let programs = "SuspendProgram=/bin/true\nResumeProgram=/bin/true\n";
-        for (time, off) in [("600", false), ("INFINITE", true)] {
-            let text = format!("{programs}PartitionName=burst Nodes=ALL SuspendTime={time}\n");
-            let points = power(&Config::parse(&text).unwrap());
-            let said = |point: &Point| matches!(point, Wrong(text) if text.contains("is off"));
-            assert_eq!(points.iter().any(said), off, "{time}");
+    fn only_variables_that_nothing_in_the_configuration_overrides_matter() {
+        let oracle = "compartment_id: c\n";
+        let openstack = "csp: openstack\n";
+        for (text, variable, matters) in [
+            (oracle, "https_proxy", true),
+            (oracle, "ALL_PROXY", true),
+            ("compartment_id: c\nproxy: http://p:3128\n", "https_proxy", false),
+            ("compartment_id: c\nno_proxy: x\n", "https_proxy", true),
+            (oracle, "OCI_CLI_PROFILE", true),
+            ("compartment_id: c\nprofile: p\n", "OCI_CLI_PROFILE", false),
+            (oracle, "OCI_CLI_KEY_FILE", true),
+            ("compartment_id: c\nauth: instance_principal\n", "OCI_CLI_KEY_FILE", false),
+            (oracle, "OS_CLOUD", false),
+            (openstack, "OS_CLOUD", true),
+            (openstack, "OS_AUTH_URL", true),
+            (openstack, "OS_PASSWORD", false),
+            ("csp: openstack\ncloud: c\n", "OS_CLOUD", false),
+            ("csp: openstack\ncloud: c\n", "OS_CLIENT_CONFIG_FILE", true),
+            (openstack, "PATH", false),
+        ] {
+            let settings = Settings::read("s.yaml", text).unwrap().settings;
+            let found = variables(&settings, |name| name == variable);
+            let named: Vec<&str> = found.into_iter().flat_map(|(names, _)| names).collect();
+            let expected = if matters { vec![variable] } else { Vec::new() };
+            assert_eq!(named, expected, "{text}");
         }
     }
 }

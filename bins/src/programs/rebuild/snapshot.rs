@@ -1,6 +1,5 @@
 //! An image of a running node.
 
-use super::target;
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
@@ -9,6 +8,7 @@ use clap::Args;
 use cloud_core::{ImageId, ImageName, Instance};
 use hostlist::{Hostlist, NodeName};
 use provision::World;
+use provision::images;
 use provision::plan::Refusal;
 use provision::run::Run;
 use serde_json::json;
@@ -50,15 +50,12 @@ pub(super) async fn make(
                 return Ok(context.blind(&look));
             }
             let [instance] = here[..] else {
-                return Err(Diagnostic::new(format!(
-                    "{node} has {} machines, not one",
-                    here.len()
-                )));
+                return Err(Diagnostic::new(several(node, here.len())));
             };
             if !snapshot.force {
                 undisturbed(node, look.world(run))?;
             }
-            target::unused(run.tools.cloud, &snapshot.name).await?;
+            unused(run, &snapshot.name).await?;
             if common.dry_run {
                 tell(context, common, (snapshot, node, instance), None);
                 return Ok(SUCCESS);
@@ -75,6 +72,25 @@ pub(super) async fn make(
             }
         })
         .await
+}
+
+fn several(node: &NodeName, count: usize) -> String {
+    match count {
+        0 => format!("{node} has no machine; start it first"),
+        _ => format!("{node} has {count} machines; see reconcile"),
+    }
+}
+
+/// Refuses a name that an image has: of two, neither could be called by it.
+async fn unused(run: &Run<'_>, name: &str) -> Result<(), Diagnostic> {
+    let ids = images::named(run.tools.cloud, name).await;
+    let ids = ids.map_err(|error| Diagnostic::from_cloud(&error))?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<&str> = ids.iter().map(ImageId::as_str).collect();
+    let ids = ids.join(", ");
+    Err(Diagnostic::new(format!("there is an image {name} already ({ids}); choose another name")))
 }
 
 /// Refuses where a job would be hit: OCI shuts a machine down for its image.

@@ -1,12 +1,13 @@
 //! Which image each node has, and which it should have.
 
 use super::submit::image;
-use super::target::{self, Targets};
+use super::target_files;
 use crate::args::{Common, nodes};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::process::SOME_FAILED;
 use crate::table;
+use crate::wiring;
 use clap::Args;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
@@ -14,6 +15,7 @@ use provision::World;
 use provision::plan::{Rollout, Target};
 use provision::run::{Observation, Run};
 use provision::state::rollouts_under_way;
+use provision::targets::Targets;
 use serde_json::json;
 
 /// Which image each node has, and which it should have.
@@ -81,12 +83,12 @@ async fn seen(
     (given, status): (Option<&[NodeName]>, &Status),
 ) -> Result<(Targets, Observation), Diagnostic> {
     let names = given.map_or_else(|| run.conf.nodes(), <[NodeName]>::to_vec);
-    let mut targets = match &status.image {
-        Some(name) => target::targets_of(context, &names, &image(name, run).await?),
-        None => {
-            target::targets_with(context, run, &names, &rollouts_under_way(&context.state_path))
-                .await
-        }
+    let (files, rules) = (target_files(context), wiring::image_rules(&context.settings));
+    let mut targets = if let Some(name) = &status.image {
+        files.targets_of(&names, &image(name, rules, run).await?)
+    } else {
+        let rollouts = rollouts_under_way(&context.state_path);
+        files.targets(run, rules, &names, &rollouts).await
     };
     let mut request = Rollout::new(ImageId::new(""));
     let machines =

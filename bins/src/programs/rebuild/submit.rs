@@ -1,17 +1,20 @@
 //! What a rollout is asked to do, as options and as a request.
 
-use super::target::{self, Targets};
+use super::target_files;
 use crate::args::{count, nodes, time};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::programs::no_partition;
+use crate::wiring;
 use clap::Args;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
 use provision::World;
+use provision::images::{self, ImageRules};
 use provision::plan::{ImageWish, JobForm, Refusal, Rollout, RolloutHow, Target};
 use provision::run::Run;
 use provision::state::RolloutMemory;
+use provision::targets::{TargetFiles, Targets};
 use slurmconf::NodeDef;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -139,18 +142,22 @@ pub(super) async fn request(
     request.canary = submit.canary;
     request.stop_after = Some(submit.stop_after.get());
     request.anew = submit.anew;
+    let rules = wiring::image_rules(&context.settings);
     let wanted = match &submit.image {
-        Some(name) => Some(image(name, run).await?),
+        Some(name) => Some(image(name, rules, run).await?),
         None => None,
     };
     if let Some(image) = &wanted
-        && let Some(text) = target::unlisted(run.tools.cloud, image).await
+        && !images::is_listed(run.tools.cloud, image).await
     {
+        let text = format!("the cloud does not list image {image}");
         // Mistyped, it would cost machines that cannot be given another in place.
         if context.site.image.as_ref() != Some(image) {
-            return Err(Diagnostic::new(format!("{text}; if it is, set image_id to it first")));
+            return Err(Diagnostic::new(format!(
+                "{text}; if the id is right, set image_id to it first"
+            )));
         }
-        context.warn(&text);
+        context.warn(&format!("{text}; make sure that the id is right"));
     }
     let version = run.tools.slurm.version();
     let form = submit.jobs.form();
@@ -168,10 +175,18 @@ fn no_image() -> Diagnostic {
 }
 
 /// The image of a name or an id.
-pub(super) async fn image(name: &str, run: &Run<'_>) -> Result<ImageId, Diagnostic> {
-    match target::find(run.tools.cloud, name).await? {
+pub(super) async fn image(
+    name: &str,
+    rules: ImageRules,
+    run: &Run<'_>,
+) -> Result<ImageId, Diagnostic> {
+    let cloud = run.tools.cloud;
+    let found = rules.find(cloud, name).await;
+    match found.map_err(|error| Diagnostic::from_cloud(&error))? {
         ImageWish::Known(image) => Ok(image),
-        ImageWish::Unknown(name) => Err(target::unfound(run.tools.cloud, &name).await),
+        ImageWish::Unknown(name) => Err(images::explain_unknown(cloud, &name)
+            .await
+            .map_or_else(|error| Diagnostic::from_cloud(&error), Diagnostic::new)),
     }
 }
 
@@ -194,10 +209,14 @@ async fn with_targets(
     if jobs {
         elastic(&names, run)?;
     }
+    let files = target_files(context);
     let Targets { known, failed } = match &wanted {
         // Slurm gives it to our reboot program as the reason; a job has none.
-        Some(image) if !jobs => target::targets_of(context, &names, image),
-        _ => target::targets(context, run, &names).await,
+        Some(image) if !jobs => files.targets_of(&names, image),
+        _ => {
+            let rules = wiring::image_rules(&context.settings);
+            files.targets(run, rules, &names, &BTreeMap::new()).await
+        }
     };
     let look = run.observe().await;
     let mut images = Images { failed, ..Images::default() };
@@ -205,7 +224,7 @@ async fn with_targets(
         images.add(target, look.world(run));
     }
     if let Some(wanted) = &wanted {
-        images.none_but(wanted, jobs, context)?;
+        images.none_but(wanted, jobs, &files)?;
         for text in started_otherwise(wanted, &names, look.world(run)) {
             context.warn(&text);
         }
@@ -252,10 +271,15 @@ impl Images {
     }
 
     /// Refuses an image that some of the nodes would not get.
-    fn none_but(&self, wanted: &ImageId, jobs: bool, context: &Context) -> Result<(), Diagnostic> {
+    fn none_but(
+        &self,
+        wanted: &ImageId,
+        jobs: bool,
+        files: &TargetFiles,
+    ) -> Result<(), Diagnostic> {
         let others = self.chosen.iter().filter(|(_, (image, _))| image != wanted);
         let others: Vec<String> = others
-            .map(|(node, (image, target))| match target::file(context, target) {
+            .map(|(node, (image, target))| match files.of(target) {
                 Some(file) => format!("{node} ({image}, by {})", file.display()),
                 None => format!("{node} ({image})"),
             })
@@ -292,8 +316,8 @@ fn started_otherwise(wanted: &ImageId, names: &[NodeName], world: World<'_>) -> 
     }
     let say = |(image, nodes)| {
         format!(
-            "{nodes}: started from now on with {image}, and not with {wanted}: write that into the configuration as \
-             image_id, or into slurm.conf where nodes have a feature image="
+            "{nodes}: new machines still boot {image}; set `image_id: {wanted}` to change that, or the feature image= in \
+             slurm.conf where nodes have one"
         )
     };
     others.into_iter().map(say).collect()

@@ -25,7 +25,7 @@ pub enum InjectedFault {
     Flap,
 }
 
-/// InjectedFault to come.
+/// A fault to come.
 #[derive(Debug, Default)]
 pub(super) struct InjectedFaults {
     script: VecDeque<(Operation, InjectedFault)>,

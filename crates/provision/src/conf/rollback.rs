@@ -166,7 +166,7 @@ fn left_running(plan: &Plan, before: &Config) -> Option<String> {
         Step::Launch { wanted, .. } => Some(wanted.node.as_str()),
         _ => None,
     });
-    let nodes: Hostlist = launched.filter(|node| known.get(*node).is_none()).collect();
+    let nodes: Hostlist = launched.filter(|node| !known.contains_key(*node)).collect();
     (!nodes.is_empty()).then(|| {
         format!(
             "machines launched for nodes that slurm.conf does not have are still running: {nodes}; run this again when \

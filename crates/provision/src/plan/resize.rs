@@ -156,7 +156,7 @@ fn written_by_us(mut nodes: Vec<NodeName>, document: &Document) -> Vec<NodeName>
     let section = document.section(Markers::NODES).and_then(|text| Config::parse(&text));
     let section = section.unwrap_or_default();
     let index = section.index();
-    nodes.retain(|node| index.get(node.as_str()).is_some());
+    nodes.retain(|node| index.contains_key(node.as_str()));
     nodes
 }
 

@@ -1,24 +1,24 @@
-//! Whether a machine of another shape is all that slurm.conf says of a node.
+//! Checks of the shapes to fall back to: is a machine of another shape all that slurm.conf says of a node?
 
-use super::Point::{self, Wrong};
-use crate::config::Fallback;
+use super::Check;
+use crate::site::Fallback;
 use hostlist::Hostlist;
-use slurmconf::{GresList, MemoryPolicy, NodeDef, Shape, Shapes};
+use slurmconf::{GresList, MemoryPolicy, NodeDef, Shapes};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Shapes that are too small for nodes that may get them.
+/// Fallback shapes that are too small for nodes that may get them.
 ///
 /// Slurm drains a node that has less than its line says, when it has come, and nobody gives it back: the reason is not ours.
-pub(super) fn points(
+pub(super) fn too_small(
     nodes: &[NodeDef],
     fallback: &[Fallback],
     (shapes, policy): (&Shapes, MemoryPolicy),
-) -> Vec<Point> {
+) -> Vec<Check> {
     let names: BTreeSet<&str> =
         fallback.iter().filter_map(|other| other.shape.as_deref()).collect();
-    // One that nobody knows is told elsewhere.
+    // One that nobody knows is reported elsewhere.
     let known = names.into_iter().filter_map(|name| Some((name, shapes.get(name)?)));
-    let point = |(name, shape): (&str, Shape)| {
+    let check = |(name, shape): (&str, slurmconf::Shape)| {
         let offered = Size::of(&shape, policy.real_memory(name, &shape));
         let mut small = Hostlist::new();
         for node in nodes.iter().filter(|node| offered.is_less_than(node, shapes)) {
@@ -26,13 +26,13 @@ pub(super) fn points(
         }
         let Size { cpus, memory, .. } = offered;
         (!small.is_empty()).then(|| {
-            Wrong(format!(
+            Check::fail(format!(
                 "fallback: {name} ({cpus} CPUs, {memory} MiB) has less than slurm.conf is to say of {small}, and Slurm drains a \
                  node that has less than its line says: name a shape of at least that size, or zones alone"
             ))
         })
     };
-    known.filter_map(point).collect()
+    known.filter_map(check).collect()
 }
 
 /// What Slurm compares when a node registers.
@@ -43,7 +43,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(shape: &Shape, memory: u64) -> Self {
+    fn of(shape: &slurmconf::Shape, memory: u64) -> Self {
         let parts = [shape.sockets, shape.cores_per_socket, shape.threads_per_core];
         let gres = counts(&GresList::from(shape.gres.as_str()));
         Self { cpus: parts.into_iter().map(u64::from).product(), memory, gres }
@@ -75,14 +75,13 @@ fn counts(list: &GresList) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
     use slurmconf::{Flavor, GenerateOptions, Limits, generate};
 
     /// The nodes that a shape is too small for, of those that limits make.
     fn small(limits: &str, shapes: &Shapes, fallback: &[Fallback]) -> usize {
         let limits = Limits::read("limits.yaml", limits).unwrap();
         let cluster = generate(&limits, shapes, &GenerateOptions::default()).unwrap();
-        points(&cluster.nodes, fallback, (shapes, MemoryPolicy::default())).len()
+        too_small(&cluster.nodes, fallback, (shapes, MemoryPolicy::default())).len()
     }
 
     fn to(shape: &str) -> [Fallback; 1] {
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_came_that_slurm_drains_for_being_too_small() {
+    fn a_fallback_shape_is_as_large_as_the_node() {
         let large = "VM.Standard.E4.Flex.16.256: {1: 4}";
         let both = format!("VM.Standard2.1: {{1: 1}}\n{large}");
         for (limits, shape, wrong) in [
@@ -122,10 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn the_example_fell_back_to_a_shape_that_is_too_small() {
-        let settings = include_str!("../../../../../examples/oci/startnode.yaml");
-        let fallback = Settings::read("startnode.yaml", settings).unwrap().settings.fallback;
-        let limits = include_str!("../../../../../examples/oci/limits.yaml");
-        assert_eq!(small(limits, &Shapes::oci(), &fallback), 0);
+    fn the_example_falls_back_to_shapes_that_are_large_enough() {
+        let limits = include_str!("../../../../examples/oci/limits.yaml");
+        let settings = include_str!("../../../../examples/oci/startnode.yaml");
+        let items = settings.lines().filter(|line| line.trim_start().starts_with("- "));
+        for (_, shape) in items.filter_map(|line| line.split_once("shape: ")) {
+            assert_eq!(small(limits, &Shapes::oci(), &to(shape.trim())), 0, "{shape}");
+        }
     }
 }

@@ -1,0 +1,188 @@
+//! Preflight checks: is everything in place for nodes to start and stop?
+//!
+//! Each check is a function from observed [`Facts`] to results; nothing is changed, and none hides another.
+
+mod capacity;
+mod cloud;
+mod fallback;
+mod host;
+mod programs;
+mod slurm;
+
+pub use cloud::CloudFacts;
+pub use host::{Access, ConfigOwner, HostFacts};
+pub use programs::{Alias, program_problems};
+pub use slurm::SlurmFacts;
+
+use crate::conf::{LaunchRules, MarkedFile, missing_gres, unlaunchable};
+use crate::images::ImageRules;
+use crate::site::Site;
+use slurmconf::{Cluster, MemoryPolicy, NodeDef, Shapes};
+use std::io::ErrorKind;
+
+/// How well something is in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is in place.
+    Ok,
+    /// It works, and could be better.
+    Warn,
+    /// Nodes will not start or stop as they should.
+    Fail,
+}
+
+impl Status {
+    /// The word for it: `ok`, `warn` or `fail`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// The result of one check, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// How well it is in place.
+    pub status: Status,
+    /// What was found, and the remedy.
+    pub text: String,
+}
+
+impl Check {
+    fn ok(text: impl Into<String>) -> Self {
+        Self { status: Status::Ok, text: text.into() }
+    }
+
+    fn warn(text: impl Into<String>) -> Self {
+        Self { status: Status::Warn, text: text.into() }
+    }
+
+    fn fail(text: impl Into<String>) -> Self {
+        Self { status: Status::Fail, text: text.into() }
+    }
+}
+
+/// Everything that was observed.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// What is wrong with files that were read.
+    pub unreadable: Vec<String>,
+    /// True where Slurm only has nodes rebuilt, and starts and stops none.
+    pub only_rebuilds: bool,
+    /// Slurm.
+    pub slurm: SlurmFacts<'a>,
+    /// The cloud, or why it cannot be asked.
+    pub cloud: Result<CloudFacts, String>,
+    /// What the operator decided.
+    pub site: &'a Site,
+    /// What is particular about the cloud's images.
+    pub images: ImageRules,
+    /// What the cloud requires of launches.
+    pub launch: LaunchRules,
+    /// What the limits generate, if they can be read.
+    pub generated: Option<Generated<'a>>,
+    /// This host.
+    pub host: HostFacts<'a>,
+}
+
+/// What the limits generate.
+#[derive(Debug)]
+pub struct Generated<'a> {
+    /// The nodes and partitions.
+    pub cluster: &'a Cluster,
+    /// All shapes that are known.
+    pub shapes: &'a Shapes,
+    /// How much of their memory slurmd finds.
+    pub memory: MemoryPolicy,
+    /// The file with the markers.
+    pub marked: &'a MarkedFile,
+    /// What is to stand between them, if that can be planned.
+    pub section: Option<Section>,
+}
+
+/// What is to stand between the markers of slurm.conf.
+#[derive(Debug)]
+pub struct Section {
+    /// The lines.
+    pub text: String,
+    /// True if slurmctld is yet to be told.
+    pub unapplied: bool,
+    /// Why the file cannot be replaced, if it cannot.
+    pub unwritable: Option<std::io::Error>,
+}
+
+/// Runs all checks.
+#[must_use]
+pub fn run(facts: &Facts<'_>) -> Vec<Check> {
+    let Facts { slurm, site, generated, host, .. } = facts;
+    let generated = generated.as_ref();
+    let nodes: &[NodeDef] = generated.map_or(&[], |it| &it.cluster.nodes);
+    let mut checks = readable(facts);
+    checks.extend(slurm.controller());
+    match &facts.cloud {
+        Ok(cloud) => checks.extend(cloud.answers(facts, nodes)),
+        Err(why) => checks.push(Check::fail(why)),
+    }
+    checks.extend(unlaunchable(nodes, site, facts.launch).map(Check::fail));
+    checks.extend(host.unresolved());
+    if let Some(generated) = generated {
+        let sizes = (generated.shapes, generated.memory);
+        checks.extend(fallback::too_small(nodes, &site.fallback, sizes));
+    }
+    if let (Some(_), Ok(cloud)) = (generated, &facts.cloud) {
+        checks.extend(capacity::limits(cloud, nodes, site));
+        checks.extend(capacity::places(cloud, nodes, site));
+    }
+    let gres = generated.and_then(|it| missing_gres(it.cluster, slurm.config));
+    checks.extend(gres.map(Check::fail));
+    checks.extend(if facts.only_rebuilds { vec![slurm.reboot()] } else { slurm.power() });
+    checks.extend(slurm.stale());
+    checks.extend(slurm.hidden_nodes.clone().map(Check::fail));
+    checks.extend(slurm.reads_other_configuration(host.config));
+    checks.extend(host.variables());
+    checks.extend(host.files());
+    if let Some(Generated { marked, section: Some(section), .. }) = generated {
+        checks.push(section_of(marked, section, host.is_root));
+    }
+    checks
+}
+
+/// What can be read, and what is wrong with what cannot.
+fn readable(facts: &Facts<'_>) -> Vec<Check> {
+    let mut checks: Vec<Check> = facts.unreadable.iter().map(Check::fail).collect();
+    if facts.only_rebuilds {
+        let only = "configuration is readable; slurm.conf has no elastic nodes, and only what rebuild needs is checked";
+        checks.push(Check::ok(only));
+    } else if facts.generated.as_ref().is_some_and(|it| it.section.is_some()) {
+        checks.push(Check::ok("configuration and limits are readable"));
+    }
+    checks
+}
+
+fn section_of(marked: &MarkedFile, section: &Section, is_root: bool) -> Check {
+    let path = marked.path.display();
+    let is_same = marked.section().unwrap_or_default() == section.text;
+    let will = match (is_same, section.unapplied) {
+        (true, true) => {
+            format!(
+                "{path} is up to date, but slurmctld was not told of what it says: finish tells it"
+            )
+        }
+        (true, false) => format!("{path} is up to date"),
+        (false, _) => format!("{path} will change; finish --dry-run shows how"),
+    };
+    match &section.unwritable {
+        None if is_same && section.unapplied => Check::warn(will),
+        None => Check::ok(will),
+        Some(error) if error.kind() == ErrorKind::PermissionDenied && !is_root => {
+            Check::warn(format!("{will}; only root may write it: sudo finish"))
+        }
+        Some(error) => Check::fail(format!(
+            "{path} cannot be written: {error}; see mount and lsattr, and make it writable"
+        )),
+    }
+}
