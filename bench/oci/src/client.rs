@@ -4,8 +4,8 @@ use crate::cloud::DEADLINE;
 use crate::{CONCURRENCY, LATENCY};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
-    Flex, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, LaunchToken, Poll,
-    Provider as _, ProviderExt as _, ShapeName, SubnetId, Tags, WaitOutcome, Zone, http,
+    Flex, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken,
+    Provider as _, ShapeName, SubnetId, Tags, Zone, http,
 };
 use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, Site, Sources};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
 
 /// How many signatures are made to know what one takes.
@@ -138,9 +138,7 @@ async fn work(count: u32, speed: Speed, endpoint: &str, config: &str) -> Value {
     let (launch, cpu) = (Instant::now(), cpu_seconds());
     let ids = launch_all(&cloud, count).await;
     let (launching, cpu_launching) = (launch.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-    let waited = cloud.wait_running(&filter, &ids, Poll::until(DEADLINE)).await;
-    let reached = waited.outcomes.values().filter(|o| matches!(o, WaitOutcome::Reached(_)));
-    assert_eq!(reached.count(), ids.len(), "{:?}", waited.last_error);
+    until_all_run(&cloud, &filter, ids.len()).await;
     if count > 0 {
         assert_eq!(cloud.addresses(&ids).await.expect("addresses").len(), ids.len());
     }
@@ -154,6 +152,21 @@ async fn work(count: u32, speed: Speed, endpoint: &str, config: &str) -> Value {
         "megabytes": peak_megabytes(),
         "signature": signature(Path::new(config)),
     })
+}
+
+/// Lists at a growing interval until so many instances run.
+async fn until_all_run(cloud: &Oci, filter: &InstanceFilter, count: usize) {
+    let (deadline, mut pause) = (Instant::now() + DEADLINE, Duration::from_secs(1));
+    loop {
+        tokio::time::sleep(pause).await;
+        let listed = cloud.list(filter).await.expect("a listing");
+        let running = listed.iter().filter(|it| it.state == InstanceState::Running).count();
+        if running >= count {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{running} of {count} run");
+        pause = (pause * 3 / 2).min(Duration::from_secs(10));
+    }
 }
 
 /// Seconds of CPU that a signature takes by itself, with the key that the requests are signed with.

@@ -101,15 +101,15 @@ impl Error {
 
     /// Keeps how long the cloud asked us to wait.
     #[must_use]
-    pub fn with_retry_after(mut self, pause: Duration) -> Self {
-        self.0.retry_after = Some(pause);
+    pub fn with_retry_after(mut self, pause: impl Into<Option<Duration>>) -> Self {
+        self.0.retry_after = pause.into();
         self
     }
 
     /// Keeps what the cloud's clock said when it answered; the text does not show it.
     #[must_use]
-    pub fn with_answered(mut self, date: SystemTime) -> Self {
-        self.0.answered = Some(date);
+    pub fn with_answered(mut self, date: impl Into<Option<SystemTime>>) -> Self {
+        self.0.answered = date.into();
         self
     }
 
@@ -120,7 +120,7 @@ impl Error {
         self
     }
 
-    /// The same error seen as another kind; all else is kept.
+    /// Replaces the kind and keeps all else.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;

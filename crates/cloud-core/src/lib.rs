@@ -31,4 +31,4 @@ pub use secret::Secret;
 pub use state::InstanceState;
 pub use tags::Tags;
 pub use token::{Held, Stamp, Token, TokenCache};
-pub use wait::{Poll, ProviderExt, WaitOutcome, Waited};
+pub use wait::{Goal, Poll, WaitOutcome, Waited, wait_until};

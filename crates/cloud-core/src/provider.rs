@@ -11,9 +11,8 @@ use std::net::IpAddr;
 
 /// A cloud.
 ///
-/// Used as `dyn Provider`; the waits are in [`ProviderExt`](crate::ProviderExt). What holds for
-/// every implementation is written down as code, in the conformance suite (feature
-/// `conformance`).
+/// Used as `dyn Provider`. The conformance suite (feature `conformance`) checks what holds for
+/// every implementation.
 ///
 /// An error of kind [`Unavailable`](crate::ErrorKind::Unavailable) or
 /// [`Throttled`](crate::ErrorKind::Throttled) says that nothing was done; if something may have

@@ -54,8 +54,8 @@ impl<T> Clone for Held<T> {
 /// Keeps a token until shortly before it expires; one fetch serves all who wait for it.
 ///
 /// A failed fetch also serves all who waited for it, and a refusal all who come in the seconds after
-/// it, so that a thousand requests with a wrong password knock once and do not lock the account. A token that could not be renewed, or not within
-/// seconds, is used as long as it is good.
+/// it, so that a thousand requests with a wrong password knock once and do not lock the account. A
+/// token that could not be renewed, or not within seconds, is used as long as it is good.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -174,7 +174,8 @@ impl<T> TokenCache<T> {
             *renew_after = Some(from_now(error.retry_after().unwrap_or_default().max(HOLD_OFF)));
             return Ok(held.clone());
         }
-        let until = from_now(if is_refusal(error.kind()) { HOLD_OFF } else { Duration::ZERO });
+        let until =
+            from_now(if error.kind().is_about_the_caller() { HOLD_OFF } else { Duration::ZERO });
         *slot = Slot::Failed { fetch, error: error.clone(), until };
         Err(error)
     }
@@ -204,23 +205,6 @@ impl<T> TokenCache<T> {
 
     fn is_rejected(&self, stamp: Stamp) -> bool {
         stamp.0 <= self.rejected.load(Ordering::Acquire)
-    }
-}
-
-/// True for what the next request will not change: to try it again may lock the account.
-fn is_refusal(kind: ErrorKind) -> bool {
-    match kind {
-        ErrorKind::Unauthenticated | ErrorKind::Forbidden => true,
-        ErrorKind::NotFound
-        | ErrorKind::Conflict
-        | ErrorKind::Invalid
-        | ErrorKind::Quota
-        | ErrorKind::Capacity
-        | ErrorKind::Throttled
-        | ErrorKind::Unavailable
-        | ErrorKind::Ambiguous
-        | ErrorKind::Protocol
-        | ErrorKind::Unsupported => false,
     }
 }
 

@@ -1,12 +1,9 @@
 //! Waiting for instances, many at a time.
 
-mod round;
-
 use crate::clock::from_now;
-use crate::{Error, ImageId, Instance, InstanceFilter, InstanceId, InstanceState, Provider};
-use round::Round;
-use std::collections::BTreeMap;
-use std::future::Future;
+use crate::{Error, ErrorKind, ImageId, Instance, InstanceId, InstanceState, Provider, Result};
+use futures_util::StreamExt as _;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -14,48 +11,77 @@ use tokio::time::{Instant, sleep, timeout_at};
 /// Pauses are at least this, so that a wait is never a busy loop.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// How often to look, and for how long.
+/// Requests in flight at a time: one after the other, hundreds would take longer than the boots.
+const CONCURRENCY: usize = 16;
+
+/// How often to poll, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// The first pause, before the first look unless that is taken at once; each later one is half as
-    /// long again.
+    /// The first pause; each later one is half as long again.
     pub first: Duration,
-    /// Longest pause between looks.
+    /// Longest pause between polls.
     pub longest: Duration,
     /// When to stop waiting, counted from the call.
     pub deadline: Duration,
 }
 
 impl Poll {
-    /// Looks after a second, then ever less often up to every ten, until the deadline.
+    /// Polls after a second, then less and less often down to every ten seconds, until the deadline.
     #[must_use]
     pub const fn until(deadline: Duration) -> Self {
         Self { first: Duration::from_secs(1), longest: Duration::from_secs(10), deadline }
     }
 
     fn after(&self, pause: Duration) -> Duration {
-        pause
-            .saturating_mul(3)
-            .checked_div(2)
-            .unwrap_or(pause)
-            .min(self.longest)
-            .max(SHORTEST_PAUSE)
+        pause.saturating_add(pause / 2).min(self.longest).max(SHORTEST_PAUSE)
+    }
+}
+
+/// What a wait waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal<'a> {
+    /// The instance runs.
+    Running,
+    /// The instance runs this image. A cloud that does not show images is believed.
+    RunningImage(&'a ImageId),
+    /// The instance runs and has an address, which is then in the instance.
+    Addressed,
+    /// The instance is terminated, or the cloud no longer knows it.
+    Gone,
+}
+
+impl Goal<'_> {
+    fn is_reached(self, instance: &Instance) -> bool {
+        let running = instance.state == InstanceState::Running;
+        match self {
+            Self::Running => running,
+            Self::RunningImage(wanted) => {
+                running && instance.image.as_ref().is_none_or(|shown| shown == wanted)
+            }
+            Self::Addressed => running && instance.address.is_some(),
+            Self::Gone => !instance.state.is_live(),
+        }
+    }
+
+    fn is_out_of_reach(self, instance: &Instance) -> bool {
+        // A failed rebuild leaves the instance running as it was, with a fault.
+        self != Self::Gone && (instance.state.is_lost() || instance.fault.is_some())
     }
 }
 
 /// How a wait ended for one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
-    /// What was waited for has come; as last seen.
+    /// The goal is reached; as last seen.
     Reached(Instance),
-    /// It has failed or is terminating, or what it was to become has failed; as last seen.
+    /// It has failed or is terminating, so that the goal is out of reach; as last seen.
     Lost(Instance),
     /// There is no such instance any more.
     Gone,
     /// The deadline came first; as last seen, if it ever was.
     TimedOut(Option<Instance>),
-    /// The cloud would not be asked any more, for the reason in [`Waited::last_error`]; as last
-    /// seen, if it ever was.
+    /// The cloud refused to answer, for the reason in [`Waited::last_error`]; as last seen, if it
+    /// ever was.
     Unknown(Option<Instance>),
 }
 
@@ -64,152 +90,142 @@ pub enum WaitOutcome {
 pub struct Waited {
     /// One outcome for each id.
     pub outcomes: BTreeMap<InstanceId, WaitOutcome>,
-    /// The last error of a look. The wait went on after it, unless an outcome is
+    /// The last error of a poll. The wait went on after it, unless an outcome is
     /// [`WaitOutcome::Unknown`].
     pub last_error: Option<Error>,
 }
 
-/// Waits over any [`Provider`].
+/// Polls each instance by itself until all have reached the goal or the deadline has come.
 ///
-/// A wait does not fail: whatever happens, each instance has its outcome. A look that ends in an
-/// error that may pass (throttled, unavailable, an answer that makes no sense) is repeated at the
-/// next interval; any other error ends the wait at once, and those who were not there yet are
-/// [`Unknown`](WaitOutcome::Unknown).
+/// A wait does not fail: whatever happens, each instance has its outcome. A transient error is
+/// followed by another poll. Once every request of a poll is refused for good, the wait ends, and
+/// the instances left are [`Unknown`](WaitOutcome::Unknown).
 ///
-/// All but [`wait_back`](Self::wait_back) poll one listing for all instances, at a growing
-/// interval, until the deadline. An instance that is missing in a few looks in a row is asked for
-/// by itself, and only if the cloud does not know it then it is [`Gone`](WaitOutcome::Gone).
-pub trait ProviderExt: Provider {
-    /// Waits until they run, after a launch. The first look is after the first pause: what was just
-    /// accepted does not run yet.
-    ///
-    /// The filter has to match them; an instance that it does not show yet is waited for. Not for
-    /// after a reboot, a rebuild or a start: a listing may still show them running as they were
-    /// before. That is [`wait_back`](Self::wait_back).
-    fn wait_running(
-        &self,
-        filter: &InstanceFilter,
-        ids: &[InstanceId],
-        poll: Poll,
-    ) -> impl Future<Output = Waited> + Send {
-        wait(self, Some(filter), ids, poll, Goal::Running)
-    }
-
-    /// The same until they also have an address, which is then in the instance.
-    fn wait_address(
-        &self,
-        filter: &InstanceFilter,
-        ids: &[InstanceId],
-        poll: Poll,
-    ) -> impl Future<Output = Waited> + Send {
-        wait(self, Some(filter), ids, poll, Goal::Address)
-    }
-
-    /// Waits until they are gone: [`WaitOutcome::Gone`], or still shown as terminated and
-    /// [`WaitOutcome::Reached`].
-    fn wait_gone(
-        &self,
-        filter: &InstanceFilter,
-        ids: &[InstanceId],
-        poll: Poll,
-    ) -> impl Future<Output = Waited> + Send {
-        wait(self, Some(filter), ids, poll, Goal::Gone)
-    }
-
-    /// Waits until they run again after a reboot, a start or a rebuild, and then with this image.
-    ///
-    /// Asks for each by itself, because listings lag behind, and for the first time after the
-    /// first pause, so that the cloud has begun. The image is not compared where the cloud does
-    /// not show any.
-    fn wait_back(
-        &self,
-        ids: &[InstanceId],
-        image: Option<&ImageId>,
-        poll: Poll,
-    ) -> impl Future<Output = Waited> + Send {
-        wait(self, None, ids, poll, Goal::Back(image))
-    }
-}
-
-impl<P: Provider + ?Sized> ProviderExt for P {}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Goal<'a> {
-    Running,
-    Address,
-    Gone,
-    Back(Option<&'a ImageId>),
-}
-
-impl Goal<'_> {
-    /// True if it may be there as soon as the cloud has accepted what leads to it.
-    fn may_be_reached_at_once(self) -> bool {
-        match self {
-            Goal::Gone => true,
-            Goal::Running | Goal::Address | Goal::Back(_) => false,
-        }
-    }
-
-    /// True if waiting makes no sense any more.
-    fn is_out_of_reach(self, instance: &Instance) -> bool {
-        match self {
-            Goal::Running | Goal::Address => instance.state.is_lost(),
-            // It may run on as it was before, and the cloud says that the rebuild has failed.
-            Goal::Back(_) => instance.state.is_lost() || instance.fault.is_some(),
-            Goal::Gone => false,
-        }
-    }
-
-    fn is_reached(self, instance: &Instance) -> bool {
-        let running = instance.state == InstanceState::Running;
-        match self {
-            Goal::Running => running,
-            Goal::Address => running && instance.address.is_some(),
-            Goal::Gone => !instance.state.is_live(),
-            Goal::Back(wanted) => {
-                let shown = instance.image.as_ref();
-                running && wanted.zip(shown).is_none_or(|(wanted, shown)| wanted == shown)
-            }
-        }
-    }
-}
-
-async fn wait<P: Provider + ?Sized>(
-    provider: &P,
-    filter: Option<&InstanceFilter>,
+/// The first poll comes after the first pause, so that the cloud has begun what it accepted, unless
+/// the goal may be reached at once. To wait for many launches, list instead: that takes one request
+/// for all of them.
+pub async fn wait_until(
+    provider: &dyn Provider,
     ids: &[InstanceId],
-    poll: Poll,
     goal: Goal<'_>,
+    poll: Poll,
 ) -> Waited {
     let deadline = from_now(poll.deadline);
-    let end = poll.first.min(poll.deadline / 20).max(SHORTEST_PAUSE);
-    let mut round = Round::new(ids);
+    let shortest = poll.first.min(poll.deadline / 20).max(SHORTEST_PAUSE);
+    let mut wait = Wait {
+        provider,
+        goal,
+        waiting: ids.iter().cloned().collect(),
+        seen: BTreeMap::new(),
+        outcomes: BTreeMap::new(),
+        last_error: None,
+    };
     let mut pause = poll.first.max(SHORTEST_PAUSE);
-    if !goal.may_be_reached_at_once() && !round.waiting.is_empty() {
+    if goal != Goal::Gone && !wait.waiting.is_empty() {
         sleep(pause.min(poll.deadline / 2)).await;
         pause = poll.after(pause);
     }
-    while !round.waiting.is_empty() {
-        let look = async {
-            match filter {
-                Some(filter) => round.look_at_all(provider, filter, goal).await,
-                None => round.look_at_each(provider, goal).await,
-            }
-        };
-        match timeout_at(deadline, look).await {
+    while !wait.waiting.is_empty() {
+        match timeout_at(deadline, wait.poll()).await {
             Ok(ControlFlow::Continue(())) => {}
-            Ok(ControlFlow::Break(())) => return round.finish(WaitOutcome::Unknown),
+            Ok(ControlFlow::Break(())) => return wait.finish(WaitOutcome::Unknown),
             Err(_elapsed) => break,
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        if left <= end {
+        if left <= shortest {
             break;
         }
-        if !round.waiting.is_empty() {
-            // Shorter at the end, so that the last look is not long before the deadline.
+        if !wait.waiting.is_empty() {
+            // Shorter at the end, so that the last poll is close to the deadline.
             sleep(pause.min(left / 2)).await;
             pause = poll.after(pause);
         }
     }
-    round.finish(WaitOutcome::TimedOut)
+    wait.finish(WaitOutcome::TimedOut)
+}
+
+/// A wait on its way.
+struct Wait<'a> {
+    provider: &'a dyn Provider,
+    goal: Goal<'a>,
+    waiting: BTreeSet<InstanceId>,
+    seen: BTreeMap<InstanceId, Instance>,
+    outcomes: BTreeMap<InstanceId, WaitOutcome>,
+    last_error: Option<Error>,
+}
+
+impl Wait<'_> {
+    /// Asks for each instance that is waited for. Breaks if no later poll can succeed either.
+    async fn poll(&mut self) -> ControlFlow<()> {
+        let provider = self.provider;
+        let requests = self.waiting.clone().into_iter().map(|id| async move {
+            let shown = provider.get(&id).await;
+            (id, shown)
+        });
+        let mut responses = futures_util::stream::iter(requests).buffer_unordered(CONCURRENCY);
+        let (mut hopeless, mut shown) = (true, Vec::new());
+        while let Some((id, response)) = responses.next().await {
+            match response {
+                Ok(instance) => shown.push(instance),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    self.end(&id, WaitOutcome::Gone)
+                }
+                Err(error) => {
+                    let transient = error.kind().is_transient();
+                    self.last_error = Some(error);
+                    hopeless &= !transient;
+                    continue;
+                }
+            }
+            hopeless = false;
+        }
+        if let Err(error) = self.add_addresses(&mut shown).await {
+            hopeless = !error.kind().is_transient();
+            self.last_error = Some(error);
+        }
+        for instance in shown {
+            self.judge(instance);
+        }
+        if hopeless { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// One request for all that run and show no address, where one is waited for.
+    async fn add_addresses(&self, shown: &mut [Instance]) -> Result<()> {
+        let lacks = |it: &&mut Instance| it.state == InstanceState::Running && it.address.is_none();
+        let mut lacking: Vec<&mut Instance> = shown.iter_mut().filter(lacks).collect();
+        if self.goal != Goal::Addressed || lacking.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<InstanceId> = lacking.iter().map(|instance| instance.id.clone()).collect();
+        let addresses = self.provider.addresses(&ids).await?;
+        for instance in &mut lacking {
+            instance.address = addresses.get(&instance.id).copied();
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, instance: Instance) {
+        let id = instance.id.clone();
+        if self.goal.is_reached(&instance) {
+            self.end(&id, WaitOutcome::Reached(instance));
+        } else if self.goal.is_out_of_reach(&instance) {
+            self.end(&id, WaitOutcome::Lost(instance));
+        } else {
+            self.seen.insert(id, instance);
+        }
+    }
+
+    fn end(&mut self, id: &InstanceId, outcome: WaitOutcome) {
+        self.waiting.remove(id);
+        self.outcomes.insert(id.clone(), outcome);
+    }
+
+    /// Gives the rest this outcome, with what was last seen of them.
+    fn finish(mut self, rest: fn(Option<Instance>) -> WaitOutcome) -> Waited {
+        for id in self.waiting {
+            let last = self.seen.remove(&id);
+            self.outcomes.insert(id, rest(last));
+        }
+        Waited { outcomes: self.outcomes, last_error: self.last_error }
+    }
 }

@@ -100,22 +100,13 @@ impl Oci {
             }
             Err(error) => error,
         };
-        match error.kind() {
-            // Gone, or not ours to remove: only a look can tell, and what is there still costs.
-            ErrorKind::NotFound | ErrorKind::Conflict if self.is_gone_or_going(id).await? => Ok(()),
-            ErrorKind::NotFound => Err(error.with_kind(ErrorKind::Forbidden)),
-            ErrorKind::Conflict
-            | ErrorKind::Unauthenticated
-            | ErrorKind::Forbidden
-            | ErrorKind::Invalid
-            | ErrorKind::Quota
-            | ErrorKind::Capacity
-            | ErrorKind::Throttled
-            | ErrorKind::Unavailable
-            | ErrorKind::Ambiguous
-            | ErrorKind::Protocol
-            | ErrorKind::Unsupported => Err(error),
+        // Gone, or not ours to remove: only a look can tell, and what is there still costs.
+        let not_found = error.kind() == ErrorKind::NotFound;
+        let unclear = not_found || error.kind() == ErrorKind::Conflict;
+        if unclear && self.is_gone_or_going(id).await? {
+            return Ok(());
         }
+        Err(if not_found { error.with_kind(ErrorKind::Forbidden) } else { error })
     }
 
     /// True if an instance is gone or going.

@@ -11,7 +11,6 @@ pub use sources::{File, Sources};
 use crate::Region;
 use crate::instance_principal::METADATA;
 use crate::key::PrivateKey;
-use crate::pem;
 use cloud_core::Secret;
 use cloud_core::http::Url;
 use lookup::{Found, Lookup};
@@ -160,8 +159,8 @@ fn roots(sources: &Sources) -> Result<Option<Vec<u8>>, ConfigError> {
 }
 
 fn has_certificate(text: &str) -> bool {
-    let blocks = pem::blocks(text).unwrap_or_default();
-    blocks.iter().any(|block| block.label == "CERTIFICATE")
+    let blocks = pem::parse_many(text).unwrap_or_default();
+    blocks.iter().any(|block| block.tag() == "CERTIFICATE")
 }
 
 fn endpoint(sources: &Sources, overrides: &Overrides) -> Result<Option<Url>, ConfigError> {

@@ -9,7 +9,7 @@ use crate::classify::{classify, with_remark};
 use crate::der;
 use crate::key::{KeyError, PrivateKey};
 use crate::sign::{Signed, SignedBody, sha256};
-use crate::{Clock, Region, jwt, pem};
+use crate::{Clock, Region, jwt};
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// The metadata service of every instance.
 pub(crate) const METADATA: &str = "http://169.254.169.254/opc/v2";
 
-/// The same for an instance that has no IPv4.
+/// The metadata service by IPv6, for an instance that has no IPv4.
 const METADATA_IPV6: &str = "http://[fd00:c1::a9fe:a9fe]/opc/v2";
 
 /// A token is renewed once it has less than this left.
@@ -234,7 +234,7 @@ fn has_route(url: &Url) -> bool {
     UdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 80)).is_ok())
 }
 
-/// The same for a service on this very machine: without a proxy, and there at once or not at all.
+/// A configuration for a service on this very machine: no proxy, and there at once or not at all.
 fn nearby(http: &Config) -> Config {
     let mut config = http.clone();
     config.proxies = Proxies::none();
@@ -268,27 +268,17 @@ fn thumbprint(certificate: &[u8]) -> String {
 }
 
 fn ders(text: &str) -> Vec<Vec<u8>> {
-    let blocks = pem::blocks(text).unwrap_or_default().into_iter();
-    blocks.filter(|block| block.label == "CERTIFICATE").map(|block| block.bytes).collect()
+    let blocks = pem::parse_many(text).unwrap_or_default().into_iter();
+    blocks.filter(|block| block.tag() == "CERTIFICATE").map(pem::Pem::into_contents).collect()
 }
 
 /// A metadata service that does not know a path yet will know it soon: the machine has just begun.
 fn classify_metadata(response: &Response) -> Classification {
-    let classification = by_status(response);
-    match classification.kind {
-        ErrorKind::NotFound => Classification { kind: ErrorKind::Unavailable, ..classification },
-        ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::Conflict
-        | ErrorKind::Invalid
-        | ErrorKind::Quota
-        | ErrorKind::Capacity
-        | ErrorKind::Throttled
-        | ErrorKind::Unavailable
-        | ErrorKind::Ambiguous
-        | ErrorKind::Protocol
-        | ErrorKind::Unsupported => classification,
+    let mut classification = by_status(response);
+    if classification.kind == ErrorKind::NotFound {
+        classification.kind = ErrorKind::Unavailable;
     }
+    classification
 }
 
 fn refused(cause: KeyError) -> Error {

@@ -1,7 +1,6 @@
 //! Private keys: read, made, and used.
 
 use crate::der::{OBJECT, OCTETS, Reader, SEQUENCE};
-use crate::{md5, pem};
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, Algorithm, DecryptionContext, PaddedBlockDecryptingKey,
     UnboundCipherKey,
@@ -15,6 +14,7 @@ use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::Secret;
+use md5::{Digest as _, Md5};
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -66,18 +66,18 @@ impl PrivateKey {
     /// Reads a key of PKCS#1 or PKCS#8, the latter encrypted or not. The passphrase of a key that
     /// needs none is ignored.
     pub fn from_pem(text: &str, passphrase: Option<&Secret<String>>) -> Result<Self, KeyError> {
-        let blocks = pem::blocks(text).ok_or(KeyError::NoKey)?;
-        let block = blocks.iter().find(|block| block.label.ends_with("PRIVATE KEY"));
+        let blocks = pem::parse_many(text).map_err(|_| KeyError::NoKey)?;
+        let block = blocks.iter().find(|block| block.tag().ends_with("PRIVATE KEY"));
         let block = block.ok_or(KeyError::NoKey)?;
-        if block.legacy_encrypted {
+        if block.headers().get("Proc-Type").is_some_and(|kind| kind.contains("ENCRYPTED")) {
             return Err(KeyError::LegacyEncryption);
         }
-        let pair = match block.label.as_str() {
-            "RSA PRIVATE KEY" => KeyPair::from_der(&block.bytes),
-            "PRIVATE KEY" => KeyPair::from_pkcs8(&block.bytes),
+        let pair = match block.tag() {
+            "RSA PRIVATE KEY" => KeyPair::from_der(block.contents()),
+            "PRIVATE KEY" => KeyPair::from_pkcs8(block.contents()),
             "ENCRYPTED PRIVATE KEY" => {
                 let passphrase = passphrase.ok_or(KeyError::NoPassphrase)?;
-                let bytes = decrypted(&block.bytes, passphrase.expose().as_bytes())?;
+                let bytes = decrypted(block.contents(), passphrase.expose().as_bytes())?;
                 // With a wrong passphrase the padding is right now and then, but what it opens is not.
                 let opened = Reader::new(bytes.expose()).is_one_sequence();
                 let wrong = if opened { KeyError::NotRsa } else { KeyError::WrongPassphrase };
@@ -101,7 +101,7 @@ impl PrivateKey {
 
     /// The fingerprint that OCI shows for the public half: its MD5 in hex, with colons.
     pub fn fingerprint(&self) -> Result<String, KeyError> {
-        let digest = md5::digest(&self.public_der()?);
+        let digest = Md5::digest(self.public_der()?);
         let hex: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(hex.join(":"))
     }

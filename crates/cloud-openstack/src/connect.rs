@@ -182,27 +182,14 @@ fn bad_certificates(config: &Config, error: &cloud_core::Error) -> Error {
 fn refused(config: &Config, source: cloud_core::Error) -> Error {
     let (origin, auth_url) = (config.origin.clone(), config.auth_url.to_string());
     let what = config.credentials.name();
-    match source.kind() {
-        ErrorKind::Unauthenticated | ErrorKind::Forbidden => {
-            Error::Refused { origin, auth_url, what, source }
-        }
-        // In Keystone's own words; others say 400 too, and otherwise.
-        ErrorKind::Invalid if source.code() == Some("Bad Request") => {
-            Error::Unusable { origin, auth_url, what, source }
-        }
-        ErrorKind::NotFound
-        | ErrorKind::Conflict
-        | ErrorKind::Invalid
-        | ErrorKind::Quota
-        | ErrorKind::Capacity
-        | ErrorKind::Throttled
-        | ErrorKind::Unavailable
-        | ErrorKind::Ambiguous
-        | ErrorKind::Protocol
-        | ErrorKind::Unsupported => {
-            unanswered(config, &config.auth_url, ("Keystone", "check that address"), source)
-        }
+    if source.kind().is_about_the_caller() {
+        return Error::Refused { origin, auth_url, what, source };
     }
+    // In Keystone's own words; others say 400 too, and otherwise.
+    if source.kind() == ErrorKind::Invalid && source.code() == Some("Bad Request") {
+        return Error::Unusable { origin, auth_url, what, source };
+    }
+    unanswered(config, &config.auth_url, ("Keystone", "check that address"), source)
 }
 
 /// Why there is no sense in what came from where this service should be; with what to do.
@@ -220,15 +207,7 @@ fn unanswered(
             Error::Unreachable { origin, url, source }
         }
         ErrorKind::Protocol if tls => Error::Untrusted { origin, url, source },
-        ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::NotFound
-        | ErrorKind::Conflict
-        | ErrorKind::Invalid
-        | ErrorKind::Quota
-        | ErrorKind::Capacity
-        | ErrorKind::Protocol
-        | ErrorKind::Unsupported => Error::NotOpenStack { origin, url, service, remedy, source },
+        _ => Error::NotOpenStack { origin, url, service, remedy, source },
     }
 }
 

@@ -3,8 +3,8 @@
 use super::{Condition, Fixture};
 use crate::clock::from_now;
 use crate::{
-    Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
-    InstanceState, LaunchToken, Provider, ProviderExt as _, Result, Tags, WaitOutcome, Waited,
+    Error, ErrorKind, Goal, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
+    InstanceState, LaunchToken, Provider, Result, Tags, WaitOutcome, wait_until,
 };
 use std::error::Error as _;
 use std::fmt;
@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How a case's function ends.
-pub type Trial<T = ()> = std::result::Result<T, Stop>;
+pub(super) type CaseResult<T = ()> = std::result::Result<T, Stop>;
 
 /// Why a case ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(super) enum Stop {
     /// It cannot be tried here.
     Skip(String),
     /// It went wrong.
@@ -35,16 +35,16 @@ impl From<Error> for Stop {
     }
 }
 
-pub(super) fn ensure(holds: bool, otherwise: impl fmt::Display) -> Trial {
+pub(super) fn ensure(holds: bool, otherwise: impl fmt::Display) -> CaseResult {
     if holds { Ok(()) } else { Err(Stop::Fail(otherwise.to_string())) }
 }
 
-pub(super) fn skip<T>(why: impl fmt::Display) -> Trial<T> {
+pub(super) fn skip<T>(why: impl fmt::Display) -> CaseResult<T> {
     Err(Stop::Skip(why.to_string()))
 }
 
 /// The result has to be an error of this kind.
-pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> Trial<Error> {
+pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> CaseResult<Error> {
     match result {
         Err(error) if error.kind() == kind => Ok(error),
         Err(error) => Err(Stop::Fail(format!("{error}: should be of kind {kind:?}"))),
@@ -53,14 +53,14 @@ pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> 
 }
 
 /// What a case works with: its own cluster on the stage's cloud.
-pub(super) struct Actor<'a> {
+pub(super) struct Context<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) fixture: &'a dyn Fixture,
     case: &'static str,
     cluster: String,
 }
 
-impl<'a> Actor<'a> {
+impl<'a> Context<'a> {
     pub(super) fn new(
         provider: &'a dyn Provider,
         fixture: &'a dyn Fixture,
@@ -103,40 +103,30 @@ impl<'a> Actor<'a> {
         Patience { pause: poll.first, deadline: from_now(poll.deadline) }
     }
 
-    pub(super) async fn set(&self, condition: Condition) -> Trial {
+    pub(super) async fn set(&self, condition: Condition) -> CaseResult {
         let cannot = format!("{condition:?} cannot be set here");
         if self.fixture.set(condition).await { Ok(()) } else { skip(cannot) }
     }
 
     /// Launches and waits until it runs.
-    pub(super) async fn running(&self, spec: &InstanceSpec) -> Trial<Instance> {
+    pub(super) async fn running(&self, spec: &InstanceSpec) -> CaseResult<Instance> {
         let launched = self.provider.launch(spec).await?;
         self.until_running(&launched.id).await
     }
 
-    pub(super) async fn until_running(&self, id: &InstanceId) -> Trial<Instance> {
-        match self.outcome(id).await? {
-            WaitOutcome::Reached(_) => self.until_listed(id).await,
-            other @ (WaitOutcome::Lost(_)
-            | WaitOutcome::Gone
-            | WaitOutcome::TimedOut(_)
-            | WaitOutcome::Unknown(_)) => Err(Stop::Fail(format!("{id} does not run: {other:?}"))),
-        }
+    pub(super) async fn until_running(&self, id: &InstanceId) -> CaseResult<Instance> {
+        self.reached(id, Goal::Running).await?;
+        self.until_listed(id).await
     }
 
     /// Launches and waits until it runs and has its address.
-    pub(super) async fn addressed(&self, spec: &InstanceSpec) -> Trial<Instance> {
+    pub(super) async fn addressed(&self, spec: &InstanceSpec) -> CaseResult<Instance> {
         let id = self.running(spec).await?.id;
-        let ids = [id.clone()];
-        let mut waited = self.provider.wait_address(&self.ours(), &ids, self.fixture.poll()).await;
-        match outcome_of(&mut waited, &id)? {
-            WaitOutcome::Reached(instance) => Ok(instance),
-            other => Err(Stop::Fail(format!("{id} gets no address: {other:?}"))),
-        }
+        self.reached(&id, Goal::Addressed).await
     }
 
     /// Waits until listings show it running: a wait may know that from elsewhere.
-    pub(super) async fn until_listed(&self, id: &InstanceId) -> Trial<Instance> {
+    pub(super) async fn until_listed(&self, id: &InstanceId) -> CaseResult<Instance> {
         let mut patience = self.patience();
         loop {
             let listed = self.provider.list(&self.ours()).await?;
@@ -150,17 +140,27 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// How a wait for running ends.
-    pub(super) async fn outcome(&self, id: &InstanceId) -> Trial<WaitOutcome> {
-        let (ours, ids) = (self.ours(), [id.clone()]);
-        let mut waited = self.provider.wait_running(&ours, &ids, self.fixture.poll()).await;
-        outcome_of(&mut waited, id)
+    /// How a wait ends, or the error that kept it from having an outcome.
+    pub(super) async fn outcome(&self, id: &InstanceId, goal: Goal<'_>) -> CaseResult<WaitOutcome> {
+        let ids = std::slice::from_ref(id);
+        let mut waited = wait_until(self.provider, ids, goal, self.fixture.poll()).await;
+        match (waited.outcomes.remove(id), waited.last_error) {
+            (Some(WaitOutcome::Unknown(_)), Some(error)) => Err(error.into()),
+            (Some(outcome), _) => Ok(outcome),
+            (None, _) => Err(Stop::Fail(format!("no outcome for {id}"))),
+        }
     }
 
-    pub(super) async fn until_gone(&self, id: &InstanceId) -> Trial {
-        let (ours, ids) = (self.ours(), [id.clone()]);
-        let mut waited = self.provider.wait_gone(&ours, &ids, self.fixture.poll()).await;
-        match outcome_of(&mut waited, id)? {
+    /// Waits until it has reached this.
+    pub(super) async fn reached(&self, id: &InstanceId, goal: Goal<'_>) -> CaseResult<Instance> {
+        match self.outcome(id, goal).await? {
+            WaitOutcome::Reached(instance) => Ok(instance),
+            other => Err(Stop::Fail(format!("{id} does not become {goal:?}: {other:?}"))),
+        }
+    }
+
+    pub(super) async fn until_gone(&self, id: &InstanceId) -> CaseResult {
+        match self.outcome(id, Goal::Gone).await? {
             WaitOutcome::Gone | WaitOutcome::Reached(_) => Ok(()),
             other => Err(Stop::Fail(format!("{id} does not go: {other:?}"))),
         }
@@ -168,7 +168,7 @@ impl<'a> Actor<'a> {
 
     /// The live instances of ours with this name, once listings have caught up: when they show a
     /// marker that is launched now, they show what was launched before.
-    pub(super) async fn live_named(&self, name: &str) -> Trial<Vec<Instance>> {
+    pub(super) async fn live_named(&self, name: &str) -> CaseResult<Vec<Instance>> {
         self.running(&self.spec("marker")).await?;
         let named = self.ours().named(InstanceName::new(name));
         let mut listed = self.provider.list(&named).await?;
@@ -177,16 +177,7 @@ impl<'a> Actor<'a> {
     }
 }
 
-/// The outcome for one, or the error that kept the wait from having one.
-pub(super) fn outcome_of(waited: &mut Waited, id: &InstanceId) -> Trial<WaitOutcome> {
-    match (waited.outcomes.remove(id), waited.last_error.take()) {
-        (Some(WaitOutcome::Unknown(_)), Some(error)) => Err(error.into()),
-        (Some(outcome), _) => Ok(outcome),
-        (None, _) => Err(Stop::Fail(format!("no outcome for {id}"))),
-    }
-}
-
-/// Counts the looks until the stage's deadline.
+/// Paces polls until the fixture's deadline.
 pub(super) struct Patience {
     pause: Duration,
     deadline: Instant,
@@ -215,7 +206,11 @@ fn cluster(name: &str) -> InstanceFilter {
 }
 
 /// Terminates what a case has left behind.
-pub(super) async fn clean(provider: &dyn Provider, fixture: &dyn Fixture, case: &str) -> Trial {
+pub(super) async fn clean(
+    provider: &dyn Provider,
+    fixture: &dyn Fixture,
+    case: &str,
+) -> CaseResult {
     let name = cluster_name(fixture, case);
     for cluster in [cluster(&name), cluster(&foreign(&name))] {
         let listed = provider.list(&cluster).await?;
@@ -226,7 +221,22 @@ pub(super) async fn clean(provider: &dyn Provider, fixture: &dyn Fixture, case: 
             result = result.and(provider.terminate(id).await);
         }
         result?;
-        provider.wait_gone(&cluster, &ids, fixture.poll()).await;
+        wait_until(provider, &ids, Goal::Gone, fixture.poll()).await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Operation;
+    use std::io;
+
+    #[test]
+    fn a_failed_case_prints_the_causes_of_its_error() {
+        let cause = io::Error::other("connection refused");
+        let error = Error::new(ErrorKind::Unavailable, Operation::List).caused_by(cause);
+        let text = "list: unavailable: connection refused".to_owned();
+        assert_eq!(Stop::from(error), Stop::Fail(text));
+    }
 }

@@ -1,14 +1,13 @@
 //! What holds for every cloud, as code.
 //!
-//! Each case is a plain `async fn(&dyn Provider, &dyn Fixture)`. A cloud crate brings a [`Fixture`],
-//! which knows what can be launched there and can set the scene (no capacity, a lost answer), and
-//! runs [`CASES`]:
+//! A cloud crate brings a [`Fixture`], which knows what can be launched there and can set
+//! conditions (no capacity, a lost response), and runs [`CASES`]:
 //!
 //! ```
 //! # use cloud_core::{Provider, conformance::{CASES, Fixture, Verdict}};
-//! # async fn tests(provider: &dyn Provider, stage: &dyn Fixture) {
+//! # async fn tests(provider: &dyn Provider, fixture: &dyn Fixture) {
 //! for case in CASES {
-//!     match case.run(provider, stage).await {
+//!     match case.run(provider, fixture).await {
 //!         Verdict::Passed => {}
 //!         Verdict::Skipped(why) => println!("{}: skipped: {why}", case.name),
 //!         Verdict::Failed(why) => panic!("{}: {why}", case.name),
@@ -25,17 +24,17 @@ mod identity;
 mod lifecycle;
 mod refusal;
 
-pub use check::{Stop, Trial};
-pub use identity::{
+use check::{CaseResult, Context, Stop};
+use identity::{
     idempotent_launch, names_match_exactly, paging_beyond_one_page, tags_isolate_clusters,
 };
-pub use lifecycle::{
+use lifecycle::{
     address_wait, catalog_knows_what_can_be_launched, launch_list_get_terminate,
     missing_capabilities_are_typed, not_found, reboot_keeps_identity,
     rebuild_keeps_identity_and_changes_image, snapshot_makes_an_image, start_after_stop,
     terminate_twice,
 };
-pub use refusal::{
+use refusal::{
     capacity_at_once, capacity_later, lost_answer_of_a_launch, lost_answer_of_a_terminate, quota,
     throttle,
 };
@@ -111,29 +110,28 @@ pub enum Verdict {
     Failed(String),
 }
 
-/// A future of a case.
-pub type CaseFuture<'a> = Pin<Box<dyn Future<Output = Trial> + Send + 'a>>;
+type CaseFuture<'a> = Pin<Box<dyn Future<Output = CaseResult> + Send + 'a>>;
 
 /// One case, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The name of its function.
     pub name: &'static str,
-    run: for<'a> fn(&'a dyn Provider, &'a dyn Fixture) -> CaseFuture<'a>,
+    run: for<'a> fn(&'a Context<'a>) -> CaseFuture<'a>,
 }
 
 impl Case {
     /// Runs it from an ordinary scene and back to one.
     pub async fn run(&self, provider: &dyn Provider, fixture: &dyn Fixture) -> Verdict {
         fixture.set(Condition::Normal).await;
-        let trial = (self.run)(provider, fixture).await;
+        let result = (self.run)(&Context::new(provider, fixture, self.name)).await;
         fixture.set(Condition::Normal).await;
-        if matches!(trial, Err(Stop::Fail(_))) {
+        if matches!(result, Err(Stop::Fail(_))) {
             // It may have stopped right after a launch that no listing shows yet.
             tokio::time::sleep(fixture.poll().longest).await;
         }
         let cleaned = check::clean(provider, fixture, self.name).await;
-        match trial.and(cleaned) {
+        match result.and(cleaned) {
             Ok(()) => Verdict::Passed,
             Err(Stop::Skip(why)) => Verdict::Skipped(why),
             Err(Stop::Fail(why)) => Verdict::Failed(why),
@@ -146,7 +144,7 @@ macro_rules! cases {
         /// Every case.
         pub const CASES: &[Case] = &[$(Case {
             name: stringify!($name),
-            run: |provider, fixture| Box::pin($name(provider, fixture)),
+            run: |context| Box::pin($name(context)),
         }),+];
     };
 }

@@ -237,14 +237,7 @@ impl<A: Authorize> Client<A> {
             Some(code) => error.with_code(redacted(code, &outgoing.secrets)),
             None => error,
         };
-        let error = match response.retry_after() {
-            Some(pause) => error.with_retry_after(pause),
-            None => error,
-        };
-        let error = match response.date() {
-            Some(date) => error.with_answered(date),
-            None => error,
-        };
+        let error = error.with_retry_after(response.retry_after()).with_answered(response.date());
         Err(Failure { fate, error })
     }
 
@@ -281,10 +274,7 @@ impl Attempted {
             | ErrorKind::Unsupported => ErrorKind::Unauthenticated,
         };
         let error = request.error(kind).because(why);
-        let error = match cause.retry_after() {
-            Some(pause) => error.with_retry_after(pause),
-            None => error,
-        };
+        let error = error.with_retry_after(cause.retry_after());
         let failure = Failure { fate: Fate::Unasked, error: error.caused_by(cause) };
         Self { failure, rejected: None }
     }
@@ -296,24 +286,12 @@ fn has_body(method: &Method) -> bool {
 }
 
 fn fate(classification: &Classification) -> Fate {
-    match classification.kind {
-        ErrorKind::Unavailable | ErrorKind::Ambiguous => Fate::Unknown,
-        ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::NotFound
-        | ErrorKind::Conflict
-        | ErrorKind::Invalid
-        | ErrorKind::Quota
-        | ErrorKind::Capacity
-        | ErrorKind::Throttled
-        | ErrorKind::Protocol
-        | ErrorKind::Unsupported => {
-            if classification.retryable {
-                Fate::RefusedForNow
-            } else {
-                Fate::Refused
-            }
-        }
+    if matches!(classification.kind, ErrorKind::Unavailable | ErrorKind::Ambiguous) {
+        Fate::Unknown
+    } else if classification.retryable {
+        Fate::RefusedForNow
+    } else {
+        Fate::Refused
     }
 }
 

@@ -22,21 +22,19 @@ use tokio::time::{Instant, sleep};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// use cloud_core::memory::{MemoryCloud, Settings};
 /// use cloud_core::{
-///     ImageId, InstanceFilter, InstanceName, InstanceSpec, Poll, Provider, ProviderExt, ShapeName,
-///     Tags, WaitOutcome,
+///     Goal, ImageId, InstanceName, InstanceSpec, Poll, Provider, ShapeName, WaitOutcome, wait_until,
 /// };
 /// use std::time::Duration;
 ///
 /// let cloud = MemoryCloud::new(Settings::default());
-/// let mut spec = InstanceSpec::new(
+/// let spec = InstanceSpec::new(
 ///     InstanceName::new("vm-0001"),
 ///     ShapeName::new("small"),
 ///     ImageId::new("image-1"),
 /// );
-/// spec.tags = Tags::from([("cluster", "blue")]);
 /// let ids = [cloud.launch(&spec).await?.id];
-/// let ours = InstanceFilter::tagged(spec.tags);
-/// let waited = cloud.wait_address(&ours, &ids, Poll::until(Duration::from_secs(300))).await;
+/// let poll = Poll::until(Duration::from_secs(300));
+/// let waited = wait_until(&cloud, &ids, Goal::Addressed, poll).await;
 /// let outcome = &waited.outcomes[&ids[0]];
 /// assert!(matches!(outcome, WaitOutcome::Reached(instance) if instance.address.is_some()));
 /// # Ok::<(), cloud_core::Error>(()) }).unwrap();

@@ -4,9 +4,8 @@ mod broken;
 mod fixture;
 
 use broken::{Broken, Bug};
-use cloud_core::conformance::{CASES, Case, Stop, Verdict};
+use cloud_core::conformance::{CASES, Case, Verdict};
 use cloud_core::memory::{MemoryCloud, Settings};
-use cloud_core::{Error, ErrorKind, Operation};
 use fixture::{MemoryStage, bare, like_nova, like_oci};
 use std::collections::BTreeSet;
 
@@ -161,12 +160,4 @@ async fn two_runs_at_a_time_shared_a_cluster() {
             assert!(cluster.is_some_and(|cluster| cluster.ends_with("-run7")), "{cluster:?}");
         }
     }
-}
-
-#[test]
-fn a_failed_case_lost_the_causes_of_its_error() {
-    let cause = Error::new(ErrorKind::Forbidden, Operation::Authenticate);
-    let error = Error::new(ErrorKind::Unauthenticated, Operation::Get).caused_by(cause);
-    let text = "get: not authenticated: authenticate: forbidden".to_owned();
-    assert_eq!(Stop::from(error), Stop::Fail(text));
 }

@@ -5,9 +5,9 @@ use crate::captures::fixture::{COMPARTMENT, Fixture};
 use crate::captures::listings::page;
 use crate::captures::recorder::Response;
 use cloud_core::{
-    ErrorKind, ImageFilter, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
-    InstanceSpec, InstanceState, LaunchToken, Poll, Provider as _, ProviderExt as _, ShapeName,
-    SubnetId, WaitOutcome, Zone,
+    ErrorKind, Goal, ImageFilter, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
+    InstanceSpec, InstanceState, LaunchToken, Poll, Provider as _, ShapeName, SubnetId,
+    WaitOutcome, Zone, wait_until,
 };
 use cloud_oci::Power;
 use serde_json::{Value, json};
@@ -344,7 +344,9 @@ async fn why_an_accepted_rebuild_failed_was_never_said() {
         fixture.oci.rebuild(&id, &image).await.expect("accepted");
         assert_eq!(get().await.fault, None, "under way");
         let poll = Poll { first: Duration::from_millis(10), ..Poll::until(Duration::from_mins(1)) };
-        let waited = fixture.oci.wait_back(std::slice::from_ref(&id), Some(&image), poll).await;
+        let waited =
+            wait_until(&fixture.oci, std::slice::from_ref(&id), Goal::RunningImage(&image), poll)
+                .await;
         let WaitOutcome::Lost(seen) = &waited.outcomes[&id] else { panic!("{waited:?}") };
         let said = seen.fault.as_ref().map(|fault| fault.message.as_str());
         assert_eq!((&seen.state, said), (&InstanceState::Running, Some("The volume is broken.")));

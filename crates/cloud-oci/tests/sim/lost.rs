@@ -4,8 +4,8 @@ use crate::sim::fixture::{SimStage, http, pacer, spec};
 use cloud_core::conformance::Fixture as _;
 use cloud_core::http::Retry;
 use cloud_core::{
-    ErrorKind, ImageFilter, ImageName, InstanceFilter, InstanceId, InstanceSpec, LaunchToken,
-    Provider as _, ProviderExt as _, Reboot,
+    ErrorKind, Goal, ImageFilter, ImageName, InstanceFilter, InstanceId, InstanceSpec, LaunchToken,
+    Provider as _, Reboot, wait_until,
 };
 use cloud_oci::{Clock, Oci};
 use cloud_sim::{Fault, Rule, Settings};
@@ -86,7 +86,7 @@ async fn a_token_whose_instance_is_gone_says_so() {
 async fn running(fixture: &SimStage, provider: &Oci) -> InstanceId {
     let id = provider.launch(&spec("vm-1")).await.expect("accepted").id;
     let ids = std::slice::from_ref(&id);
-    provider.wait_running(&InstanceFilter::default(), ids, fixture.poll()).await;
+    wait_until(provider, ids, Goal::Running, fixture.poll()).await;
     id
 }
 
@@ -102,7 +102,7 @@ async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
         .add_fault(Rule::once("InstanceAction", Fault::Delay { millis: 1500 }))
         .expect("it can happen");
     provider.reboot(&id, Reboot::Soft).await.expect("found by its token");
-    provider.wait_back(std::slice::from_ref(&id), None, fixture.poll()).await;
+    wait_until(&provider, std::slice::from_ref(&id), Goal::Running, fixture.poll()).await;
     admin.advance(Duration::from_mins(10)).expect("it can be");
     assert_eq!(admin.counts()["InstanceAction"], 2, "sent again");
     assert_eq!(admin.boots(id.as_str()), Some(2));
@@ -120,7 +120,8 @@ async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
         .expect("it can happen");
     let image = fixture.other_image();
     provider.rebuild(&id, &image).await.expect("found by its token");
-    provider.wait_back(std::slice::from_ref(&id), Some(&image), fixture.poll()).await;
+    wait_until(&provider, std::slice::from_ref(&id), Goal::RunningImage(&image), fixture.poll())
+        .await;
     admin.advance(Duration::from_mins(10)).expect("it can be");
     assert_eq!(admin.counts()["UpdateInstance"], 2, "sent again");
     assert_eq!(admin.boots(id.as_str()), Some(2));

@@ -3,8 +3,8 @@
 use crate::sim::fixture::{SimStage, http, pacer, spec};
 use cloud_core::conformance::Fixture as _;
 use cloud_core::{
-    ErrorKind, InstanceFilter, InstanceId, InstanceState, Provider as _, ProviderExt as _, Secret,
-    Tags, Zone,
+    ErrorKind, Goal, InstanceFilter, InstanceId, InstanceState, Provider as _, Secret, Tags, Zone,
+    wait_until,
 };
 use cloud_oci::{CapacityStatus, Clock, Credentials, Oci, PrivateKey};
 use cloud_sim::{Fault, Rule, Settings};
@@ -50,8 +50,7 @@ async fn addresses_of_many_are_those_that_they_have() {
     for n in 0..20 {
         ids.push(provider.launch(&spec(&format!("vm-{n}"))).await.expect("accepted").id);
     }
-    let filter = InstanceFilter::default();
-    let waited = provider.wait_running(&filter, &ids, fixture.poll()).await;
+    let waited = wait_until(&provider, &ids, Goal::Running, fixture.poll()).await;
     assert!(waited.last_error.is_none(), "{:?}", waited.last_error);
     fixture.cloud.admin().clear_requests();
     let addresses = provider.addresses(&ids).await.expect("addresses");
@@ -89,7 +88,7 @@ async fn bare_metal_cannot_be_rebuilt_in_place() {
     metal.flex = None;
     let launched = provider.launch(&metal).await.expect("accepted");
     let ids = [launched.id.clone()];
-    provider.wait_running(&InstanceFilter::default(), &ids, fixture.poll()).await;
+    wait_until(&provider, &ids, Goal::Running, fixture.poll()).await;
     let table = [
         ("InvalidParameter", "boot volume replacement needs a VM", ErrorKind::Unsupported),
         ("RelatedResourceNotAuthorizedOrNotFound", "no such image", ErrorKind::Invalid),

@@ -3,7 +3,7 @@
 use crate::real::cloud::{connect, settings, through};
 use crate::real::fixture::poll;
 use crate::real::scenarios::{Harness, of_cluster};
-use cloud_core::{InstanceId, Provider as _, ProviderExt as _, WaitOutcome};
+use cloud_core::{Goal, InstanceId, Provider as _, WaitOutcome, wait_until};
 use cloud_openstack::Nic;
 use serde_json::Value;
 
@@ -22,9 +22,10 @@ pub(crate) async fn addresses_of_many_are_looked_for_among_ours(harness: &Harnes
         let spec = harness.spec("many", &format!("vm-{n}"));
         ids.push(provider.launch(&spec).await.expect("a launch").id);
     }
-    let waited = provider.wait_address(&of_cluster("many"), &ids, poll()).await;
+    let waited = wait_until(&provider, &ids, Goal::Addressed, poll()).await;
     let reached = |outcome: &WaitOutcome| matches!(outcome, WaitOutcome::Reached(_));
     assert!(waited.outcomes.values().all(reached), "{waited:?}");
+    provider.list(&of_cluster("many")).await.expect("a listing");
     harness.proxy.take();
     let found = provider.addresses(&ids).await.expect("addresses");
     let asked = harness.proxy.take();

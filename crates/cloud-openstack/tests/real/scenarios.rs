@@ -7,9 +7,9 @@ pub(crate) use crate::real::launch_resources::what_launches_mention_is_looked_fo
 pub(crate) use crate::real::legacy_tag::servers_with_the_mark_alone_are_listed;
 use crate::real::proxy::{Proxy, Seen};
 use cloud_core::{
-    ErrorKind, Fault, ImageFilter, ImageId, ImageName, Instance, InstanceFilter, InstanceId,
-    InstanceName, InstanceSpec, InstanceState, Provider, ProviderExt as _, Secret, ShapeName, Tags,
-    WaitOutcome,
+    ErrorKind, Fault, Goal, ImageFilter, ImageId, ImageName, Instance, InstanceFilter, InstanceId,
+    InstanceName, InstanceSpec, InstanceState, Provider, Secret, ShapeName, Tags, WaitOutcome,
+    wait_until,
 };
 use cloud_openstack::{LaunchOptions, Nic, OpenStack};
 use serde_json::{Value, json};
@@ -46,14 +46,14 @@ impl Harness<'_> {
         spec
     }
 
-    async fn ended(&self, cluster: &str, id: &InstanceId) -> WaitOutcome {
+    async fn ended(&self, id: &InstanceId) -> WaitOutcome {
         let ids = std::slice::from_ref(id);
-        let mut waited = self.provider.wait_running(&of_cluster(cluster), ids, poll()).await;
+        let mut waited = wait_until(self.provider, ids, Goal::Running, poll()).await;
         waited.outcomes.remove(id).expect("an outcome")
     }
 
-    async fn running(&self, cluster: &str, id: &InstanceId) -> Instance {
-        match self.ended(cluster, id).await {
+    async fn running(&self, id: &InstanceId) -> Instance {
+        match self.ended(id).await {
             WaitOutcome::Reached(instance) => instance,
             other => panic!("{id} does not run: {other:?}"),
         }
@@ -66,7 +66,7 @@ impl Harness<'_> {
         for id in &ids {
             provider.terminate(id).await.expect("a terminate");
         }
-        let waited = provider.wait_gone(&filter, &ids, poll()).await;
+        let waited = wait_until(provider, &ids, Goal::Gone, poll()).await;
         assert!(waited.outcomes.values().all(is_gone), "{waited:?}");
     }
 
@@ -93,7 +93,7 @@ pub(crate) async fn one_server_with_everything(harness: &Harness<'_>) {
     options.server_group = Some("together".to_owned());
     options.extra_tags = vec!["compute".to_owned()];
     let launched = harness.provider.launch_with(&spec, &options).await.expect("a launch");
-    harness.running("whole", &launched.id).await;
+    harness.running(&launched.id).await;
     let mut first = settings();
     first.launch = options;
     let same = connect(&harness.cloud.entry("app"), first).await.expect("a connection");
@@ -141,7 +141,8 @@ async fn rebuilt_while_it_is_rebuilt(harness: &Harness<'_>, id: &InstanceId) {
     let early = (InstanceState::Pending, Some(image.clone()));
     assert_eq!((during.state, during.image), early, "its image changes early");
     cloud.order("rebuild", "");
-    let waited = provider.wait_back(std::slice::from_ref(id), Some(&image), poll()).await;
+    let waited =
+        wait_until(provider, std::slice::from_ref(id), Goal::RunningImage(&image), poll()).await;
     assert!(matches!(waited.outcomes[id], WaitOutcome::Reached(_)), "{waited:?}");
     let shown = cloud.client(&["server", "show", id.as_str()]).await;
     assert!(shown["image"].to_string().contains(image.as_str()), "{}", shown["image"]);
@@ -165,7 +166,7 @@ pub(crate) async fn a_spawn_error_is_a_fault(harness: &Harness<'_>) {
     harness.cloud.order("spawn-bad", "error hypervisor on fire");
     let launched = harness.provider.launch(&harness.spec("fire", "bad")).await.expect("a launch");
     let WaitOutcome::Lost(Instance { fault: Some(Fault { kind, message }), .. }) =
-        harness.ended("fire", &launched.id).await
+        harness.ended(&launched.id).await
     else {
         panic!("it is not seen to have failed");
     };
@@ -174,7 +175,7 @@ pub(crate) async fn a_spawn_error_is_a_fault(harness: &Harness<'_>) {
     harness.cloud.order("spawn-bad", "");
     harness.clean(harness.provider, "fire").await;
     let again = harness.provider.launch(&harness.spec("fire", "bad")).await.expect("a launch");
-    harness.running("fire", &again.id).await;
+    harness.running(&again.id).await;
     harness.clean(harness.provider, "fire").await;
 }
 
@@ -202,13 +203,12 @@ pub(crate) async fn another_projects_server_is_left_alone(harness: &Harness<'_>)
     let spec = harness.spec("twins", "vm-1");
     let theirs = other.launch(&spec).await.expect("a launch");
     let ours = harness.provider.launch(&spec).await.expect("a launch");
-    harness.running("twins", &ours.id).await;
+    harness.running(&ours.id).await;
     let listed = harness.provider.list(&of_cluster("twins")).await.expect("a listing");
     assert_eq!(listed.iter().map(|it| &it.id).collect::<Vec<_>>(), [&ours.id]);
     harness.provider.terminate(&theirs.id).await.expect("to us it is not there");
     harness.clean(harness.provider, "twins").await;
-    let waited =
-        other.wait_running(&of_cluster("twins"), std::slice::from_ref(&theirs.id), poll()).await;
+    let waited = wait_until(&other, std::slice::from_ref(&theirs.id), Goal::Running, poll()).await;
     assert!(matches!(waited.outcomes[&theirs.id], WaitOutcome::Reached(_)), "{waited:?}");
     harness.clean(&other, "twins").await;
 }
@@ -355,7 +355,7 @@ pub(crate) async fn a_batch_costs_what_it_must(harness: &Harness<'_>, count: usi
     for result in join_all(ids.iter().map(|id| provider.terminate(id)).collect()).await {
         result.expect("a terminate");
     }
-    let waited = provider.wait_gone(&of_cluster(&cluster), &ids, poll()).await;
+    let waited = wait_until(&provider, &ids, Goal::Gone, poll()).await;
     assert!(waited.last_error.is_none() && waited.outcomes.values().all(is_gone), "{waited:?}");
     until("no port is left", || async { harness.ports().await == ports }).await;
 }

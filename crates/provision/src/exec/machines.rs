@@ -6,7 +6,7 @@ use crate::plan::Step;
 use crate::report::{NodeReport, Outcome};
 use crate::state::EventKind;
 use cloud_core::{
-    Error, ErrorKind, ImageId, InstanceId, Poll, ProviderExt as _, WaitOutcome, Waited,
+    Error, ErrorKind, Goal, ImageId, InstanceId, Poll, WaitOutcome, Waited, wait_until,
 };
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
@@ -83,7 +83,8 @@ impl Executor<'_> {
         let waits = groups.into_iter().map(|(image, machines)| async move {
             let image = image.map(ImageId::new);
             let ids: Vec<InstanceId> = machines.iter().map(|(_, id)| id.clone()).collect();
-            let waited = cloud.wait_back(&ids, image.as_ref(), Poll::until(left)).await;
+            let goal = image.as_ref().map_or(Goal::Running, Goal::RunningImage);
+            let waited = wait_until(cloud, &ids, goal, Poll::until(left)).await;
             (machines, waited)
         });
         let waited: Vec<_> = stream::iter(waits).buffer_unordered(most).collect().await;
