@@ -5,6 +5,7 @@ use crate::snapshot;
 use crate::stage::{Ended, PROGRAMS, Stage, answer, program};
 use cloud_sim::Rule;
 use std::fmt::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
@@ -23,6 +24,8 @@ fn help() {
         assert!(ended.stdout.contains("Exit code: 0"), "{name}");
         snapshot::matches(&format!("help-{name}"), &ended.stdout);
     }
+    let ended = bare("slurm-elastic", &["--help"]).with_code(0);
+    snapshot::matches("help-slurm-elastic", &ended.stdout);
     for command in ["submit", "status", "image"] {
         let ended = bare("rebuild", &[command, "--help"]).with_code(0);
         snapshot::matches(&format!("help-rebuild-{command}"), &ended.stdout);
@@ -62,6 +65,28 @@ fn wrong_usage() {
         writeln!(all, "$ {name} {words}\n{}", ended.stderr).unwrap();
     }
     snapshot::matches("usage", &all);
+}
+
+#[test]
+fn a_subcommand_is_the_program() {
+    for program in &bins::programs::PROGRAMS {
+        for name in [program.subcommand, program.name] {
+            let ended = bare("slurm-elastic", &[name, "--help"]).with_code(0);
+            let usage = format!("Usage: slurm-elastic {}", program.subcommand);
+            assert!(ended.stdout.contains(&usage), "{name}: {ended:?}");
+        }
+    }
+    let stage = Stage::new().running();
+    let plan = stage.run("startnode", &["--dry-run", NODE]).with_code(0).stdout;
+    assert_eq!(stage.run("slurm-elastic", &["start", "--dry-run", NODE]).with_code(0).stdout, plan);
+}
+
+#[test]
+fn a_name_that_is_not_ours_is_wrong_usage() {
+    let mut command = Command::new(program("slurm-elastic"));
+    command.arg0("/opt/frobnicate").arg(NODE).env_clear().stdin(Stdio::null());
+    let ended = Ended::of(&command.output().unwrap(), "/nowhere".as_ref()).with_code(2);
+    let _ = ended.saying(&["/opt/frobnicate", "startnode-failed", "kill_all_nodes"]);
 }
 
 #[test]
