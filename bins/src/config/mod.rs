@@ -8,18 +8,23 @@ mod fallback;
 mod openstack;
 mod oracle;
 mod reader;
+mod tree;
+mod value;
 
 pub use elastic::Elastic;
 pub use fallback::Fallback;
 pub use openstack::OpenStack;
 pub use oracle::{Auth, Oracle};
-pub(crate) use reader::duration;
+pub(crate) use value::duration;
 
 use cloud_core::Secret;
 use cloud_core::http::Proxies;
 use provision::RebuildHow;
 use reader::Reader;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use slurmconf::{Error, yaml::Source};
+use value::{texts, words};
 
 /// What `startnode.yaml` says.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,11 +61,14 @@ pub enum Cloud {
 }
 
 /// Where other files are, where that is not the usual place.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
 pub struct Paths {
     /// The public keys that may log in to a machine.
+    #[serde(rename = "ssh_keys_file")]
     pub ssh_keys: Option<String>,
     /// The script that a machine runs when it first boots.
+    #[serde(rename = "bootstrap_file")]
     pub bootstrap: Option<String>,
     /// `slurm.conf`.
     pub slurm_conf: Option<String>,
@@ -71,47 +79,57 @@ pub struct Paths {
     /// The same, in the older place.
     pub hostvars: Option<String>,
     /// Shapes besides those that are built in.
+    #[serde(rename = "shapes_file")]
     pub shapes: Option<String>,
     /// The management node's shape, which the limits count, too.
+    #[serde(rename = "mgmt_shape_file")]
     pub management: Option<String>,
     /// The directory with a flag for each host that is ready.
+    #[serde(rename = "finalised_dir")]
     pub ready: Option<String>,
     /// What restarts slurmctld.
+    #[serde(rename = "restart_command", deserialize_with = "words")]
     pub restart: Vec<String>,
     /// A hosts file whose block of ours is kept up to date.
+    #[serde(rename = "hosts_file")]
     pub hosts: Option<String>,
     /// An inventory that is kept up to date.
+    #[serde(rename = "inventory_file")]
     pub inventory: Option<String>,
 }
 
-const COMMON: [&str; 25] = [
-    "csp",
-    "cluster_id",
-    "image_id",
-    "endpoint",
-    "proxy",
-    "no_proxy",
-    "rebuild",
-    "fallback",
-    "elastic",
-    "ssh_keys_file",
-    "bootstrap_file",
-    "slurm_conf",
-    "slurm_bin",
-    "reboot_vars",
-    "hostvars",
-    "shapes_file",
-    "mgmt_shape_file",
-    "finalised_dir",
-    "restart_command",
-    "hosts_file",
-    "inventory_file",
-    // CitC's own tools read these; we need them for nothing.
-    "ansible_repo",
-    "ansible_branch",
-    "mgmt_image_id",
-    "packer_version",
-];
+/// What all clouds have in common.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct General {
+    csp: Option<Csp>,
+    cluster_id: Option<String>,
+    image_id: Option<String>,
+    endpoint: Option<String>,
+    proxy: Option<String>,
+    #[serde(deserialize_with = "texts")]
+    no_proxy: Vec<String>,
+    rebuild: RebuildHow,
+    fallback: Vec<Fallback>,
+    elastic: Elastic,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Csp {
+    Oracle,
+    OpenStack,
+}
+
+/// What CitC's own tools read, and we need for nothing.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Citc {
+    ansible_repo: IgnoredAny,
+    ansible_branch: IgnoredAny,
+    mgmt_image_id: IgnoredAny,
+    packer_version: IgnoredAny,
+}
 
 /// A file that was read, and what is odd about it.
 #[derive(Debug)]
@@ -128,44 +146,41 @@ impl Settings {
         let source = Source::new(file, text);
         let root = source.read().map_err(|error| vec![error])?;
         let mut reader = Reader::new(&source, file, &root).map_err(|error| vec![error])?;
-        let clouds = [("oracle", Csp::Oracle), ("openstack", Csp::OpenStack)];
-        let told = reader.choice("csp", &clouds);
-        let foreign = told.is_none() && reader.has_errors();
-        let csp = told.unwrap_or(Csp::Oracle);
-        let (cloud, own): (_, &[&str]) = match csp {
-            Csp::Oracle => (oracle::read(&mut reader).map(Cloud::Oracle), &oracle::KEYS),
-            Csp::OpenStack => {
-                (Some(Cloud::OpenStack(openstack::read(&mut reader))), &openstack::KEYS)
+        let general: General = reader.read();
+        let paths: Paths = reader.read();
+        reader.know::<Citc>();
+        let cloud = match general.csp {
+            Some(Csp::OpenStack) => Cloud::OpenStack(reader.read::<OpenStack>().merged()),
+            Some(Csp::Oracle) | None => {
+                reader.require("compartment_id");
+                Cloud::Oracle(reader.read())
             }
         };
-        let common = Self::common(&mut reader, file);
-        // Of a cloud that is misspelt, any key may be.
-        let others: &[&str] = if foreign { &openstack::KEYS } else { &[] };
-        reader.warn_unknown(&[&COMMON, own, others].concat());
-        let (mut errors, warnings) = reader.into_findings();
-        match cloud {
-            Some(cloud) if errors.is_empty() => Ok(Loaded { settings: common(cloud), warnings }),
-            _ => {
-                // What is missing may be there under another name; what is wrong comes first.
-                errors.extend(warnings);
-                Err(errors)
-            }
+        if general.csp.is_none() && reader.has("csp") {
+            // Of a cloud that is misspelt, any key may be.
+            reader.know::<OpenStack>();
         }
+        let (mut errors, warnings) = reader.into_findings();
+        if errors.is_empty() {
+            let settings = general.into_settings(file, cloud, paths);
+            return Ok(Loaded { settings, warnings });
+        }
+        // What is missing may be there under another name; what is wrong comes first.
+        errors.extend(warnings);
+        Err(errors)
     }
+}
 
-    /// What is read for all clouds, also when the cloud's own part is wrong, so that all errors come at once.
-    fn common(reader: &mut Reader<'_>, file: &str) -> impl FnOnce(Cloud) -> Self + use<> {
-        let rebuilds = [("in_place", RebuildHow::InPlace), ("recreate", RebuildHow::Recreate)];
-        let cluster_id = reader.text("cluster_id");
-        let image_id = reader.text("image_id");
-        let endpoint = reader.text("endpoint");
-        let proxies = proxies(reader);
-        let rebuild = reader.choice("rebuild", &rebuilds).unwrap_or_default();
-        let fallback = fallback::read(reader);
-        let elastic = elastic::read(reader);
-        let paths = Paths::read(reader);
+impl General {
+    fn into_settings(self, file: &str, cloud: Cloud, paths: Paths) -> Settings {
+        let Self { cluster_id, image_id, endpoint, rebuild, mut fallback, elastic, .. } = self;
+        fallback.retain(|place| *place != Fallback::default());
+        // One proxy for all; what is gone to directly is a list, or a text with commas.
+        let proxy = self.proxy.map(Secret::new);
+        let no_proxy = Some(self.no_proxy.join(",")).filter(|text| !text.is_empty());
+        let proxies = Proxies { http: proxy.clone(), https: proxy, no_proxy };
         let file = file.to_owned();
-        move |cloud| Self {
+        Settings {
             file,
             cloud,
             cluster_id,
@@ -178,38 +193,6 @@ impl Settings {
             paths,
         }
     }
-}
-
-/// One proxy for all; what is gone to directly is a list, or a text with commas.
-fn proxies(reader: &mut Reader<'_>) -> Proxies {
-    let proxy = reader.text("proxy").map(Secret::new);
-    let direct = Some(reader.texts("no_proxy").join(",")).filter(|text| !text.is_empty());
-    Proxies { http: proxy.clone(), https: proxy, no_proxy: direct }
-}
-
-impl Paths {
-    fn read(reader: &mut Reader<'_>) -> Self {
-        Self {
-            ssh_keys: reader.text("ssh_keys_file"),
-            bootstrap: reader.text("bootstrap_file"),
-            slurm_conf: reader.text("slurm_conf"),
-            slurm_bin: reader.text("slurm_bin"),
-            reboot_vars: reader.text("reboot_vars"),
-            hostvars: reader.text("hostvars"),
-            shapes: reader.text("shapes_file"),
-            management: reader.text("mgmt_shape_file"),
-            ready: reader.text("finalised_dir"),
-            restart: reader.words("restart_command"),
-            hosts: reader.text("hosts_file"),
-            inventory: reader.text("inventory_file"),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Csp {
-    Oracle,
-    OpenStack,
 }
 
 #[cfg(test)]

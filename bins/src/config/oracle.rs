@@ -1,10 +1,12 @@
 //! What only Oracle's cloud needs.
 
-use super::reader::Reader;
+use super::value::{between, texts};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Oracle's cloud.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
 pub struct Oracle {
     /// The region, if other than that of the credentials.
     pub region: Option<String>,
@@ -29,12 +31,15 @@ pub struct Oracle {
     /// The cluster network that bare metal machines belong to.
     pub compute_cluster_id: Option<String>,
     /// The boot disk's size.
+    #[serde(deserialize_with = "between::<_, 1, 65_536>")]
     pub boot_volume_gb: Option<u32>,
     /// Whether machines are called by their names in the subnet's DNS.
+    #[serde(default = "yes")]
     pub hostname_label: bool,
     /// Whether machines may read their user data the old way, which any of their processes can be led to.
     pub legacy_imds: bool,
     /// The network security groups of machines.
+    #[serde(deserialize_with = "texts")]
     pub nsg_ids: Vec<String>,
     /// Tags of machines besides ours.
     pub freeform_tags: BTreeMap<String, String>,
@@ -43,55 +48,16 @@ pub struct Oracle {
 }
 
 /// How we prove who we are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum Auth {
     /// By `~/.oci/config`.
+    #[default]
     ConfigFile,
     /// As the machine we run on.
     InstancePrincipal,
 }
 
-pub(super) const KEYS: [&str; 17] = [
-    "region",
-    "realm",
-    "compartment_id",
-    "vcn_id",
-    "subnet_id",
-    "ad_root",
-    "auth",
-    "profile",
-    "config_file",
-    "preemptible",
-    "boot_volume_gb",
-    "compute_cluster_id",
-    "hostname_label",
-    "legacy_imds",
-    "nsg_ids",
-    "freeform_tags",
-    "defined_tags",
-];
-
-pub(super) fn read(reader: &mut Reader<'_>) -> Option<Oracle> {
-    let auth = [("config_file", Auth::ConfigFile), ("instance_principal", Auth::InstancePrincipal)];
-    let compartment_id = reader.required("compartment_id");
-    Some(Oracle {
-        region: reader.text("region"),
-        realm: reader.text("realm"),
-        vcn_id: reader.text("vcn_id"),
-        subnet_id: reader.text("subnet_id"),
-        ad_root: reader.text("ad_root"),
-        auth: reader.choice("auth", &auth).unwrap_or(Auth::ConfigFile),
-        profile: reader.text("profile"),
-        config_file: reader.text("config_file"),
-        preemptible: reader.truth("preemptible").unwrap_or(false),
-        compute_cluster_id: reader.text("compute_cluster_id"),
-        boot_volume_gb: reader.number("boot_volume_gb", (1, 65_536)),
-        hostname_label: reader.truth("hostname_label").unwrap_or(true),
-        legacy_imds: reader.truth("legacy_imds").unwrap_or(false),
-        nsg_ids: reader.texts("nsg_ids"),
-        freeform_tags: reader.map("freeform_tags", Reader::all_texts).unwrap_or_default(),
-        defined_tags: reader.map("defined_tags", Reader::all_maps_of_texts).unwrap_or_default(),
-        // Nothing but the compartment has to be there, so that the rest is looked at even without it.
-        compartment_id: compartment_id?,
-    })
+fn yes() -> bool {
+    true
 }

@@ -34,7 +34,7 @@ fn all_that_is_wrong_is_said_at_once() {
     let expected = [
         "startnode.yaml:1:1: startnode.yaml: missing key \"compartment_id\"",
         "startnode.yaml:2:7: auth: expected one of config_file, instance_principal, found \"magic\"",
-        "startnode.yaml:3:24: concurrency: 0 is not between 1 and 1024",
+        "startnode.yaml:3:24: concurrency: expected a whole number from 1 to 1024, found 0",
         "startnode.yaml:3:37: cooldown: expected a time such as 90, 90s, 15m or 2h, found \"soon\"",
         "startnode.yaml:4:11: fallback: expected a list, found 3",
     ];

@@ -44,7 +44,8 @@ impl Default for Policies {
 }
 
 /// What to do with a stopped instance of a node that is to start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum Stopped {
     /// Start it.
     Start,
@@ -54,7 +55,8 @@ pub enum Stopped {
 }
 
 /// What to do with the nodes of a job that cannot get all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum OnPartial {
     /// Give back those that no other job uses.
     #[default]
@@ -64,7 +66,8 @@ pub enum OnPartial {
 }
 
 /// How a node gets another image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum RebuildHow {
     /// Over its boot disk; instance and address stay.
     #[default]

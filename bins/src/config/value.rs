@@ -1,0 +1,66 @@
+//! Values of the configuration that have a form of their own.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use std::time::Duration;
+
+/// A whole number within bounds.
+pub(super) fn between<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u32>(
+    deserializer: D,
+) -> Result<Option<u32>, D::Error> {
+    let number = u32::deserialize(deserializer).ok().filter(|it| (LEAST..=MOST).contains(it));
+    let expected = || Error::custom(format!("a whole number from {LEAST} to {MOST}"));
+    number.map(Some).ok_or_else(expected)
+}
+
+/// A number above 0, whole or not.
+pub(super) fn positive<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
+    let number = f64::deserialize(deserializer).ok();
+    let number = number.filter(|number| number.is_finite() && *number > 0.0);
+    number.map(Some).ok_or_else(|| Error::custom("a number above 0"))
+}
+
+/// Seconds, or a number with `s`, `m` or `h`.
+pub(super) fn time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    let time = String::deserialize(deserializer).ok().as_deref().and_then(duration);
+    time.map(Some).ok_or_else(|| Error::custom("a time such as 90, 90s, 15m or 2h"))
+}
+
+/// One text, or a list of them.
+pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    OneOrMany::deserialize(deserializer).map(|texts| match texts {
+        OneOrMany::One(text) => vec![text],
+        OneOrMany::Many(texts) => texts,
+    })
+}
+
+/// The words of a command: a list of them, or one text, which spaces separate.
+pub(super) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    OneOrMany::deserialize(deserializer).map(|words| match words {
+        OneOrMany::One(text) => text.split_whitespace().map(str::to_owned).collect(),
+        OneOrMany::Many(words) => words,
+    })
+}
+
+#[derive(serde::Deserialize)]
+#[serde(untagged, expecting = "a string or a list of strings")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Seconds, or a number with its unit.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(split)?;
+    let scale = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * scale))
+}
