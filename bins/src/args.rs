@@ -98,7 +98,9 @@ const MOST_NODES: u64 = 1 << 16;
 pub fn nodes(text: &str) -> Result<Hostlist, String> {
     let list = Parser::new().max_hosts(MOST_NODES).parse(text);
     let list = list.map_err(|error| match error.kind() {
-        ErrorKind::TooManyHosts => format!("more than {MOST_NODES} nodes, the most that Slurm can have"),
+        ErrorKind::TooManyHosts => {
+            format!("more than {MOST_NODES} nodes, the most that Slurm can have")
+        }
         _ => error.to_string(),
     })?;
     if list.is_empty() {

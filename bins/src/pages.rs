@@ -56,7 +56,8 @@ fn complete(pages: &Path) -> io::Result<()> {
 /// clap does not know that what comes last are examples, one a line, and exit codes.
 fn sections(page: &str) -> String {
     let page = page.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n.nf\n");
-    page.replace("\n\nExit code: ", "\n.fi\n.SH \"EXIT STATUS\"\n")
+    let page = page.replace("\n\nExit code: ", "\n.fi\n.SH \"EXIT STATUS\"\n");
+    page.replace(".SH EXTRA\n", ".SH NOTES\n")
 }
 
 const FILES: &str = ".SH FILES

@@ -82,7 +82,14 @@ impl de::Error for Wrong<'_> {
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(expected)
+        // In YAML's words.
+        let expected = expected.to_string();
+        Self::custom(match expected.as_str() {
+            "a boolean" => "true or false",
+            "a map" => "a mapping",
+            "a sequence" => "a list",
+            other => other,
+        })
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -166,13 +173,6 @@ impl<'de, 'n> Deserializer<'de> for Tree<'_, 'n> {
         if self.node.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong<'n>> {
-        let Value::Bool(truth) = self.node.value else {
-            return Err(de::Error::custom("true or false"));
-        };
-        visitor.visit_bool(truth)
-    }
-
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong<'n>> {
         let number = self.node.integer().ok_or_else(|| de::Error::custom("a whole number"))?;
         visitor.visit_i64(number)
@@ -180,20 +180,6 @@ impl<'de, 'n> Deserializer<'de> for Tree<'_, 'n> {
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong<'n>> {
         visitor.visit_string(self.text()?)
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong<'n>> {
-        let Value::Map(entries) = &self.node.value else {
-            return Err(de::Error::custom("a mapping"));
-        };
-        visitor.visit_map(self.entries(entries)?)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong<'n>> {
-        let Value::List(items) = &self.node.value else {
-            return Err(de::Error::custom("a list"));
-        };
-        visitor.visit_seq(self.items(items))
     }
 
     /// A key without a value, or with an empty one, is as good as absent.
@@ -233,8 +219,8 @@ impl<'de, 'n> Deserializer<'de> for Tree<'_, 'n> {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u64 u128 f32 f64 char str bytes byte_buf unit unit_struct newtype_struct tuple
-        tuple_struct identifier ignored_any
+        bool i8 i16 i32 i64 i128 u8 u16 u64 u128 f32 f64 char str bytes byte_buf unit unit_struct newtype_struct seq tuple
+        tuple_struct map identifier ignored_any
     }
 }
 

@@ -180,7 +180,7 @@ fn more_nodes_than_slurm_can_have() {
     snapshot::matches("broken-too-many", &ended.text());
     for name in ["startnode", "stopnode", "rebuild", "listnodes"] {
         let ended = unchanged(&stage, name, &["n[1-60000],m[1-60000]"]).with_code(2);
-        let _ = ended.saying(&["more than the 65536 nodes that Slurm can have"]);
+        let _ = ended.saying(&["more than 65536 nodes, the most that Slurm can have"]);
     }
 }
 
