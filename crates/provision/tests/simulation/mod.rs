@@ -8,7 +8,7 @@
 //! all has to come right without a hand.
 //!
 //! A seed that fails prints itself. It runs again, alone and exactly alike, and tells its life, with
-//! `SIMULATION_SEED=<seed> cargo test -p provision --test it -- --exact simulation::seeds_from_0`.
+//! `SIMULATION_SEED=<seed> cargo test -p provision --test it -- --exact simulation::seeds_01_of_16`.
 
 mod check;
 mod env;
@@ -24,6 +24,7 @@ mod world;
 use env::Wrap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 fn honest() -> Wrap {
     Wrap { cloud: |cloud| Arc::new(cloud), state: |state, _| Box::new(state), fault: None }
@@ -42,7 +43,7 @@ fn all(seeds: Range<u64>) {
     let seeds = only.map_or(seeds, |seed: u64| seed..seed + 1);
     for seed in seeds {
         if let Err(what) = simulate(seed, &honest()) {
-            let again = "cargo test -p provision --test it -- --exact simulation::seeds_from_0";
+            let again = "cargo test -p provision --test it -- --exact simulation::seeds_01_of_16";
             panic!("seed {seed}: {what}\nagain: SIMULATION_SEED={seed} {again}");
         }
     }
@@ -58,32 +59,53 @@ fn runtime() -> tokio::runtime::Runtime {
     builder.enable_time().start_paused(true).build().unwrap()
 }
 
+/// All seeds, those of a run without `SIMULATION_SEEDS=all`, and the tests that share them.
+const ALL: u64 = 20_000;
+const SOME: u64 = 2_000;
+const TESTS: u64 = 16;
+
+/// The seeds of one of the tests. Without `SIMULATION_SEEDS=all` they begin at `SIMULATION_BASE`, and without that
+/// elsewhere every day.
+fn share(test: u64) -> Range<u64> {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let today = || {
+        let days = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 86_400;
+        days % (ALL / SOME) * SOME
+    };
+    let (base, many) = match variable("SIMULATION_SEEDS").as_str() {
+        "all" => (0, ALL),
+        _ => (variable("SIMULATION_BASE").parse().unwrap_or_else(|_| today()), SOME),
+    };
+    let each = many / TESTS;
+    base + test * each..base + (test + 1) * each
+}
+
 macro_rules! seeds {
-    ($($name:ident: $seeds:expr,)+) => {$(
+    ($($name:ident: $test:expr,)+) => {$(
         #[test]
         fn $name() {
-            all($seeds);
+            all(share($test));
         }
     )+};
 }
 
 seeds! {
-    seeds_from_0: 0..1_250,
-    seeds_from_1250: 1_250..2_500,
-    seeds_from_2500: 2_500..3_750,
-    seeds_from_3750: 3_750..5_000,
-    seeds_from_5000: 5_000..6_250,
-    seeds_from_6250: 6_250..7_500,
-    seeds_from_7500: 7_500..8_750,
-    seeds_from_8750: 8_750..10_000,
-    seeds_from_10000: 10_000..11_250,
-    seeds_from_11250: 11_250..12_500,
-    seeds_from_12500: 12_500..13_750,
-    seeds_from_13750: 13_750..15_000,
-    seeds_from_15000: 15_000..16_250,
-    seeds_from_16250: 16_250..17_500,
-    seeds_from_17500: 17_500..18_750,
-    seeds_from_18750: 18_750..20_000,
+    seeds_01_of_16: 0,
+    seeds_02_of_16: 1,
+    seeds_03_of_16: 2,
+    seeds_04_of_16: 3,
+    seeds_05_of_16: 4,
+    seeds_06_of_16: 5,
+    seeds_07_of_16: 6,
+    seeds_08_of_16: 7,
+    seeds_09_of_16: 8,
+    seeds_10_of_16: 9,
+    seeds_11_of_16: 10,
+    seeds_12_of_16: 11,
+    seeds_13_of_16: 12,
+    seeds_14_of_16: 13,
+    seeds_15_of_16: 14,
+    seeds_16_of_16: 15,
 }
 
 /// The same seed lives the same life.
