@@ -50,22 +50,6 @@ pub(crate) fn pieces(list: &Hostlist) -> Vec<Hostlist> {
     }
 }
 
-pub(crate) fn version() -> Argv {
-    argv(["--version"])
-}
-
-pub(crate) fn ping() -> Argv {
-    argv(["ping"])
-}
-
-pub(crate) fn reconfigure() -> Argv {
-    argv(["reconfigure"])
-}
-
-pub(crate) fn show_config() -> Argv {
-    argv(["show", "config"])
-}
-
 pub(crate) fn show_nodes(which: Option<&Hostlist>) -> Argv {
     let mut arguments = argv(["--all", "--oneliner", "show", "node"]);
     arguments.extend(which.map(Hostlist::to_string));
@@ -131,10 +115,6 @@ mod tests {
             (vec![show_nodes(None)], "--all --oneliner show node"),
             (vec![show_nodes(Some(&nodes))], "--all --oneliner show node n[1-2],m"),
             (vec![comment(JobId::new(7), "two\nlines")], "update jobid=7 admincomment=two lines"),
-            (vec![version()], "--version"),
-            (vec![ping()], "ping"),
-            (vec![reconfigure()], "reconfigure"),
-            (vec![show_config()], "show config"),
             (
                 vec![
                     list_jobs(&JobFilter::Ids(Vec::new()))

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slurmctld_that_was_away_for_a_moment_had_said_no() {
+    fn a_slurmctld_that_does_not_answer_is_unavailable() {
         for words in [
             "Unable to contact slurm controller (send failure)",
             "Zero Bytes were transmitted or received",

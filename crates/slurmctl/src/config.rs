@@ -1,8 +1,8 @@
-//! The controller's configuration, as it runs with it.
+//! The configuration that slurmctld runs with.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// What `scontrol show config` says: names and values, with the few we need as types.
+/// The configuration that slurmctld runs with, as `scontrol show config` prints it.
 ///
 /// ```
 /// use slurmctl::ControllerConfig;
@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, time::Duration};
 pub struct ControllerConfig(BTreeMap<String, String>);
 
 impl ControllerConfig {
-    /// Reads any text; lines that are not `name = value` are left out.
+    /// Reads any text; lines that are not `name = value` are ignored.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let pair = |line: &str| {
@@ -29,56 +29,28 @@ impl ControllerConfig {
         Self(text.lines().filter_map(pair).collect())
     }
 
-    /// The value of a parameter, whatever the case of its name; `None` if it has none.
+    /// The value of a parameter, the case of its name ignored.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.get(&name.to_ascii_lowercase())?;
         (value != "(null)").then_some(value)
     }
 
-    /// How long a node may take to come up, unless its partition says otherwise; `None` if as long as it
-    /// likes.
+    /// `ResumeTimeout`: how long a node may take to register; `None` is no limit.
     ///
-    /// Here and below, a [`Controller`](crate::Controller) never leaves out a time: what it does not tell
-    /// is an error.
+    /// A [`Controller`](crate::Controller) returns an error instead of a configuration that lacks a time.
     #[must_use]
     pub fn resume_timeout(&self) -> Option<Duration> {
         self.seconds("ResumeTimeout")
     }
 
-    /// How long a node is taken to be on its way down.
-    #[must_use]
-    pub fn suspend_timeout(&self) -> Option<Duration> {
-        self.seconds("SuspendTimeout")
-    }
-
-    /// How long a node is idle before it is powered down; `None` if it never is.
+    /// `SuspendTime`: how long a node is idle before it is powered down; `None` is for ever.
     #[must_use]
     pub fn suspend_time(&self) -> Option<Duration> {
         self.seconds("SuspendTime")
     }
 
-    /// The cluster's name.
-    #[must_use]
-    pub fn cluster_name(&self) -> Option<&str> {
-        self.get("ClusterName")
-    }
-
-    /// True if `SlurmctldParameters` has this word, with or without a value.
-    #[must_use]
-    pub fn has_slurmctld_parameter(&self, word: &str) -> bool {
-        let all = self.get("SlurmctldParameters").unwrap_or_default();
-        all.split(',').any(|item| {
-            item.split('=').next().is_some_and(|name| name.trim().eq_ignore_ascii_case(word))
-        })
-    }
-
-    /// All names, in lower case, and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    /// The name of a time that is missing or cannot be read, which is not the same as one without end.
+    /// The name of a time that is missing or cannot be read. That is not the same as no limit.
     pub(crate) fn unreadable(&self) -> Option<&'static str> {
         let readable = |name: &str| {
             let endless = ["NONE", "INFINITE", "UNLIMITED"];

@@ -6,6 +6,7 @@ mod config;
 mod controller;
 mod error;
 mod job;
+#[cfg(feature = "memory")]
 pub mod memory;
 mod node;
 mod parse;
@@ -28,4 +29,4 @@ pub use programs::Programs;
 pub use reason::Reason;
 pub use resume_file::{JobNodes, ResumeFileError, ResumeFileWarning, ResumeRequest};
 pub use scontrol::{Scontrol, ScontrolConfig};
-pub use state::{BaseState, Flags, NodeState, StateFlag};
+pub use state::{BaseState, NodeState, StateFlag};

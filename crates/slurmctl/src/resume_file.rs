@@ -84,7 +84,7 @@ pub enum ResumeFileError {
 }
 
 /// Something odd about a resume file that groups nothing, or about one job in it.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeFileWarning {
     /// There is none: an old Slurm, a build without JSON, or a call by hand.
@@ -108,15 +108,6 @@ pub enum ResumeFileWarning {
         source: Option<ParseError>,
     },
 }
-
-/// Two warnings are equal if they say the same.
-impl PartialEq for ResumeFileWarning {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
-    }
-}
-
-impl Eq for ResumeFileWarning {}
 
 impl ResumeRequest {
     /// Every node on its own.

@@ -9,6 +9,7 @@ use std::{
     ffi::OsString,
     io,
     path::Path,
+    pin::pin,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
@@ -18,17 +19,16 @@ use tokio::{
     time::timeout,
 };
 
-/// Most bytes of a command line, or of what came of it, that an error shows.
+/// The most bytes of a command line, or of its output, that an error shows.
 pub(crate) const LONGEST_SHOWN: usize = 300;
 
-/// How long output is still waited for when the program itself has ended: a daemon that it started
-/// may keep the pipe for good.
+/// How long to wait for output after the program has ended: a daemon that it started may keep the pipe open.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How programs are run.
 #[derive(Clone, Debug)]
 pub(crate) struct Runner {
-    /// All of their environment.
+    /// Their whole environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// How long one may take.
     pub(crate) timeout: Duration,
@@ -45,14 +45,14 @@ pub(crate) struct Printed {
 }
 
 impl Printed {
-    /// All that it said: Slurm's programs do not always use standard error.
+    /// All non-empty lines: Slurm's programs do not always use standard error.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
         let lines = self.stderr.lines().chain(self.stdout.lines());
         lines.map(str::trim).filter(|line| !line.is_empty())
     }
 }
 
-/// Kills a program and all that it started, unless it has ended by itself.
+/// Kills the process group of a program, unless it is let go.
 struct Leash(Option<Pid>);
 
 impl Leash {
@@ -68,13 +68,12 @@ impl Leash {
 impl Drop for Leash {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // Nothing to do about a group that is gone.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// A command as an error shows it.
+/// A command line as errors show it.
 pub(crate) fn shown(program: &Path, arguments: &[String]) -> String {
     let words = arguments.iter().map(String::as_str);
     let line: Vec<_> =
@@ -87,8 +86,8 @@ pub(crate) fn shown(program: &Path, arguments: &[String]) -> String {
 impl Runner {
     /// Runs a program to its end, whatever its exit code.
     ///
-    /// It has a process group of its own, so that all of it can be killed. A signal to *our* group does
-    /// not reach it: killed so, we leave it behind, and what it was asked for may still be done.
+    /// It has its own process group, which is killed at the deadline. A signal to *our* group does not reach it, and it
+    /// may finish its work after we are gone.
     pub(crate) async fn run(&self, program: &Path, arguments: &[String]) -> Result<Printed> {
         let error = |kind| Error::new(kind, shown(program, arguments));
         let mut child = Command::new(program)
@@ -103,36 +102,45 @@ impl Runner {
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| error(unstarted(&source)).caused_by(source))?;
-        // Dropped before the child, and let go once that has ended: the group's number is surely its own.
+        // Dropped before the child: the number of the group is surely its own.
         let leash = Leash::new(&child);
-        let mut stdout = Pipe::new(child.stdout.take(), self.longest);
-        let mut stderr = Pipe::new(child.stderr.take(), self.longest);
-        let end = timeout(self.timeout, wait(&mut child, &mut stdout, &mut stderr)).await;
-        let Ok(status) = end else {
-            let text = format!("no answer in {:?}", self.timeout);
-            return Err(error(ErrorKind::Unavailable).because(text));
-        };
-        let status = status.map_err(|source| error(ErrorKind::Unavailable).caused_by(source))?;
-        if status.is_some() {
-            leash.let_go();
-            // Whoever keeps it open longer is not waited for.
-            if let Ok(result) = timeout(LINGER, drain(&mut stdout, &mut stderr)).await {
-                result.map_err(|source| error(ErrorKind::Unavailable).caused_by(source))?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (mut printed, mut complaints) = (Vec::new(), Vec::new());
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let text = format!("more than {} bytes of output", self.longest);
+                error(ErrorKind::Protocol).because(text)
             }
-        }
-        let Some(status) = status.filter(|_| !stdout.is_full() && !stderr.is_full()) else {
-            let text = format!("more than {} bytes of output", self.longest);
-            return Err(error(ErrorKind::Protocol).because(text));
+            _ => error(ErrorKind::Unavailable).caused_by(source),
         };
-        Ok(Printed { code: status.code(), stdout: stdout.text(), stderr: stderr.text() })
+        let status = {
+            let mut reading = pin!(async {
+                tokio::try_join!(
+                    read(stdout, &mut printed, self.longest),
+                    read(stderr, &mut complaints, self.longest)
+                )
+            });
+            let end = timeout(self.timeout, wait(&mut child, reading.as_mut())).await;
+            let Ok(end) = end else {
+                let text = format!("no answer in {:?}", self.timeout);
+                return Err(error(ErrorKind::Unavailable).because(text));
+            };
+            let (status, read) = end.map_err(failed)?;
+            leash.let_go();
+            if !read && let Ok(result) = timeout(LINGER, reading).await {
+                result.map_err(failed)?;
+            }
+            status
+        };
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Printed { code: status.code(), stdout: text(printed), stderr: text(complaints) })
     }
 }
 
-/// What it means that a program could not be started. One that is there, but not for this machine, is as good as none.
+/// The kind of a failure to start a program. A program that cannot run on this machine counts as missing.
 fn unstarted(error: &io::Error) -> ErrorKind {
     match Errno::from_io_error(error) {
-        // Too many processes or files, too little memory, an upgrade about to replace it, be it on another host: over in
-        // a moment.
+        // Too many processes or files, too little memory, or an upgrade in progress: try again in a moment.
         Some(
             Errno::AGAIN
             | Errno::NOMEM
@@ -147,68 +155,33 @@ fn unstarted(error: &io::Error) -> ErrorKind {
     }
 }
 
-/// Reads until the program has ended; nothing if there is too much output.
+/// Waits for the program while its output is read; says also whether that was read to its end.
 async fn wait(
     child: &mut Child,
-    stdout: &mut Pipe<impl AsyncRead + Unpin>,
-    stderr: &mut Pipe<impl AsyncRead + Unpin>,
-) -> io::Result<Option<ExitStatus>> {
-    while !stdout.is_full() && !stderr.is_full() {
-        tokio::select! {
-            status = child.wait() => return status.map(Some),
-            result = stdout.read(), if !stdout.is_done() => result?,
-            result = stderr.read(), if !stderr.is_done() => result?,
+    reading: impl Future<Output = io::Result<((), ())>>,
+) -> io::Result<(ExitStatus, bool)> {
+    tokio::select! {
+        status = child.wait() => Ok((status?, false)),
+        result = reading => {
+            result?;
+            Ok((child.wait().await?, true))
         }
     }
-    Ok(None)
 }
 
-/// Reads what is left, until its end or until there is too much of it.
-async fn drain(
-    stdout: &mut Pipe<impl AsyncRead + Unpin>,
-    stderr: &mut Pipe<impl AsyncRead + Unpin>,
+/// Reads a pipe to its end; more than `longest` bytes are an error.
+async fn read(
+    pipe: Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+    longest: usize,
 ) -> io::Result<()> {
-    while !(stdout.is_full() || stderr.is_full() || (stdout.is_done() && stderr.is_done())) {
-        tokio::select! {
-            result = stdout.read(), if !stdout.is_done() => result?,
-            result = stderr.read(), if !stderr.is_done() => result?,
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    while pipe.read_buf(bytes).await? > 0 {
+        if bytes.len() > longest {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
     }
     Ok(())
-}
-
-/// One end of a pipe, and what came out of it.
-struct Pipe<R> {
-    reader: Option<R>,
-    bytes: Vec<u8>,
-    longest: usize,
-}
-
-impl<R: AsyncRead + Unpin> Pipe<R> {
-    fn new(reader: Option<R>, longest: usize) -> Self {
-        Self { reader, bytes: Vec::new(), longest }
-    }
-
-    fn is_done(&self) -> bool {
-        self.reader.is_none()
-    }
-
-    fn is_full(&self) -> bool {
-        self.bytes.len() > self.longest
-    }
-
-    async fn read(&mut self) -> io::Result<()> {
-        if let Some(reader) = &mut self.reader
-            && reader.read_buf(&mut self.bytes).await? == 0
-        {
-            self.reader = None;
-        }
-        Ok(())
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
-    }
 }
 
 #[cfg(test)]
@@ -216,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_short_of_processes_was_one_without_scontrol() {
+    fn a_shortage_of_resources_is_not_a_missing_program() {
         for (errno, kind) in [
             (Errno::NOENT, ErrorKind::Missing),
             (Errno::ACCESS, ErrorKind::Missing),

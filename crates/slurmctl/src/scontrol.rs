@@ -3,7 +3,7 @@
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobFilter, JobId, Node,
     NodeAction, NodeAddress, Programs, Reason, Result,
-    argv::{self, Argv},
+    argv::{self, Argv, argv},
     classify::classify,
     parse,
     reason::clean,
@@ -82,7 +82,7 @@ impl Scontrol {
     /// Finds out the version; slurmctld is not asked.
     pub async fn connect(config: ScontrolConfig) -> Result<Self> {
         let runner = runner(&config);
-        let (program, arguments) = (config.programs.scontrol.clone(), argv::version());
+        let (program, arguments) = (config.programs.scontrol.clone(), argv(["--version"]));
         let printed = runner.run(&program, &arguments).await?;
         let printed = succeeded(&program, &arguments, printed)?;
         let version = printed.parse().map_err(|source: slurmconf::Error| {
@@ -140,7 +140,7 @@ impl Scontrol {
 
     /// Waits for an answer that only a controller in charge gives: one in standby is up as well.
     async fn until_it_acts(&self, deadline: Instant) -> Result<()> {
-        let (program, arguments) = (&self.config.programs.scontrol, argv::show_config());
+        let (program, arguments) = (&self.config.programs.scontrol, argv(["show", "config"]));
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let timeout = self.runner.timeout.min(left);
@@ -253,7 +253,7 @@ impl Controller for Scontrol {
     }
 
     async fn config(&self) -> Result<ControllerConfig> {
-        let arguments = argv::show_config();
+        let arguments = argv(["show", "config"]);
         let config = ControllerConfig::parse(&self.scontrol(&arguments).await?);
         let Some(name) = config.unreadable() else {
             return Ok(config);
@@ -293,7 +293,7 @@ impl Controller for Scontrol {
     }
 
     async fn ping(&self) -> Result<bool> {
-        match self.runner.run(&self.config.programs.scontrol, &argv::ping()).await {
+        match self.runner.run(&self.config.programs.scontrol, &argv(["ping"])).await {
             Ok(printed) => Ok(parse::is_up(&printed.stdout)),
             Err(error) if error.kind() == ErrorKind::Unavailable => Ok(false),
             Err(error) => Err(error),
@@ -301,7 +301,7 @@ impl Controller for Scontrol {
     }
 
     async fn reconfigure(&self) -> Result<()> {
-        self.scontrol(&argv::reconfigure()).await.map(drop)
+        self.scontrol(&argv(["reconfigure"])).await.map(drop)
     }
 
     async fn restart(&self) -> Result<()> {

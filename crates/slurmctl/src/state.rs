@@ -1,4 +1,4 @@
-//! The state of a node: one base state, and flags.
+//! The state of a node: a base state and flags.
 
 use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ macro_rules! words {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$variant_docs])* $variant,)+
-            /// A word that we do not know, as Slurm wrote it.
+            /// An unknown word, as Slurm wrote it.
             Other(String),
         }
 
@@ -43,7 +43,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// What a node is, apart from its [`StateFlag`]s.
+    /// The base state of a node, to which [`StateFlag`]s are added.
     BaseState {
         /// Not known yet, as after a start.
         Unknown = "UNKNOWN",
@@ -63,7 +63,7 @@ words! {
 }
 
 words! {
-    /// What goes on with a node besides its [`BaseState`] state.
+    /// A flag of a node's state, beside its [`BaseState`].
     StateFlag {
         /// Comes from a cloud.
         Cloud = "CLOUD",
@@ -115,128 +115,77 @@ words! {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeState {
-    /// What it is.
+    /// The base state.
     pub base: BaseState,
-    /// What goes on with it.
-    pub flags: Flags,
-}
-
-/// The flags of a [`NodeState`], each once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Flags(BTreeSet<StateFlag>);
-
-impl Flags {
-    /// True if the flag is set.
-    #[must_use]
-    pub fn has(&self, flag: &StateFlag) -> bool {
-        self.0.contains(flag)
-    }
-
-    /// Sets a flag.
-    pub fn insert(&mut self, flag: StateFlag) {
-        self.0.insert(flag);
-    }
-
-    /// Clears a flag.
-    pub fn remove(&mut self, flag: &StateFlag) {
-        self.0.remove(flag);
-    }
-
-    /// The flags, in a fixed order.
-    pub fn iter(&self) -> impl Iterator<Item = &StateFlag> {
-        self.0.iter()
-    }
-}
-
-impl FromIterator<StateFlag> for Flags {
-    fn from_iter<I: IntoIterator<Item = StateFlag>>(flags: I) -> Self {
-        Self(flags.into_iter().collect())
-    }
-}
-
-impl<const N: usize> From<[StateFlag; N]> for Flags {
-    fn from(flags: [StateFlag; N]) -> Self {
-        flags.into_iter().collect()
-    }
+    /// The flags.
+    pub flags: BTreeSet<StateFlag>,
 }
 
 impl NodeState {
-    /// A state from its parts.
+    /// A state of a base and flags.
     #[must_use]
-    pub fn new(base: BaseState, flags: impl Into<Flags>) -> Self {
-        Self { base, flags: flags.into() }
+    pub fn new(base: BaseState, flags: impl IntoIterator<Item = StateFlag>) -> Self {
+        Self { base, flags: flags.into_iter().collect() }
     }
 
     /// True if the flag is set.
     #[must_use]
     pub fn has(&self, flag: &StateFlag) -> bool {
-        self.flags.has(flag)
+        self.flags.contains(flag)
     }
 
-    /// True for a node of a cloud.
+    /// True for an elastic node, one with `State=CLOUD`.
     #[must_use]
     pub fn is_cloud(&self) -> bool {
         self.has(&StateFlag::Cloud)
     }
 
-    /// True if its base state is down.
+    /// True if the base state is `DOWN`.
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.base == BaseState::Down
     }
 
-    /// True from the call of the resume program until it registers, or `ResumeTimeout` has passed.
+    /// True from the call of `ResumeProgram` until the node registers or `ResumeTimeout` has passed.
     #[must_use]
     pub fn is_powering_up(&self) -> bool {
         self.has(&StateFlag::PoweringUp)
     }
 
-    /// True while the node is to be powered up but the resume program has not been called.
+    /// True while the node is to be powered up and `ResumeProgram` has not been called.
     #[must_use]
     pub fn is_power_up_requested(&self) -> bool {
         self.has(&StateFlag::PowerUp)
     }
 
-    /// True from the call of the suspend program until `SuspendTimeout` has passed.
+    /// True from the call of `SuspendProgram` until `SuspendTimeout` has passed.
     #[must_use]
     pub fn is_powering_down(&self) -> bool {
         self.has(&StateFlag::PoweringDown)
     }
 
-    /// True while the node is to be powered down but has not been.
+    /// True while the node is to be powered down and `SuspendProgram` has not been called.
     #[must_use]
     pub fn is_power_down_requested(&self) -> bool {
         self.has(&StateFlag::PowerDown)
     }
 
-    /// True once `SuspendTimeout` has passed, or `ResumeTimeout`.
+    /// True once `SuspendTimeout` or `ResumeTimeout` has passed.
     #[must_use]
     pub fn is_powered_down(&self) -> bool {
         self.has(&StateFlag::PoweredDown)
     }
 
-    /// True if it takes no new jobs, drained or still draining.
+    /// True if the node takes no new jobs, drained or still draining.
     #[must_use]
     pub fn has_drain(&self) -> bool {
         self.has(&StateFlag::Drain)
     }
 
-    /// True if it takes no new jobs and has none left.
+    /// True if the node takes no new jobs and has none left.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.has_drain() && !self.has_job()
-    }
-
-    /// True if it takes no new jobs but still has one.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
-        self.has_drain() && self.has_job()
-    }
-
-    /// True if slurmd does not answer.
-    #[must_use]
-    pub fn is_not_responding(&self) -> bool {
-        self.has(&StateFlag::NotResponding)
     }
 
     /// True from `scontrol reboot` until the reboot program is called.
@@ -251,13 +200,13 @@ impl NodeState {
         self.has(&StateFlag::RebootIssued)
     }
 
-    /// True in a maintenance reservation.
+    /// True if the node is in a maintenance reservation.
     #[must_use]
     pub fn is_in_maintenance(&self) -> bool {
         self.has(&StateFlag::Maintenance)
     }
 
-    /// True if a job is there, or is still being cleaned up.
+    /// True if a job runs on the node, or is still being cleaned up.
     #[must_use]
     pub fn has_job(&self) -> bool {
         let used = match self.base {
@@ -272,7 +221,7 @@ impl NodeState {
         used || self.has(&StateFlag::Completing)
     }
 
-    /// True if it is up and could run a job now, or runs one.
+    /// True if the node is up and runs a job or could run one now.
     #[must_use]
     pub fn is_up(&self) -> bool {
         let usable = matches!(self.base, BaseState::Idle | BaseState::Allocated | BaseState::Mixed);
@@ -289,7 +238,7 @@ impl NodeState {
 }
 
 impl From<&str> for NodeState {
-    /// Takes any text; what is not known is kept as it is.
+    /// Reads any text; unknown words are kept.
     fn from(text: &str) -> Self {
         let mut words = text.split('+');
         let base = BaseState::from(words.next().unwrap_or_default());

@@ -1,7 +1,7 @@
 //! A node in memory.
 
 use super::settings::NodeSpec;
-use crate::{BaseState, Flags, JobId, Node, NodeReason, NodeState, StateFlag};
+use crate::{BaseState, JobId, Node, NodeReason, NodeState, StateFlag};
 use hostlist::NodeName;
 use std::{
     collections::BTreeMap,
@@ -150,7 +150,7 @@ impl NodeRecord {
         }
     }
 
-    fn flags(&self) -> Flags {
+    fn flags(&self) -> impl Iterator<Item = StateFlag> {
         let power = match self.power {
             Power::Up => None,
             Power::Down => Some(StateFlag::PoweredDown),
@@ -169,7 +169,7 @@ impl NodeRecord {
             set(self.wants_down, StateFlag::PowerDown),
             set(self.wants_up, StateFlag::PowerUp),
         ];
-        others.into_iter().chain([power, reboot]).flatten().collect()
+        others.into_iter().chain([power, reboot]).flatten()
     }
 
     pub(super) fn state(&self) -> NodeState {

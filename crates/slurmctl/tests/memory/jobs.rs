@@ -1,4 +1,4 @@
-//! JobFilter, and what is said about them.
+//! Jobs, and the comments on them.
 
 use super::{
     NEW, OLD, job, job_state, list, name, resumed, run, running, secs, settings, slurm, state, up,
@@ -148,7 +148,7 @@ async fn on_22_05_a_node_at_another_address_falls_silent_and_is_found_again() {
     assert_eq!(resumed(&slurm.tick()), "n1");
     assert_eq!(up(&slurm, "n1"), Registration::Accepted);
     run(&slurm, 12).await;
-    assert!(slurm.node("n1").unwrap().state.is_not_responding());
+    assert!(slurm.node("n1").unwrap().state.has(&slurmctl::StateFlag::NotResponding));
     assert_eq!(job_state(&slurm, id), JobState::Configuring);
     let item = NodeAddress::new(name("n1"), "10.0.0.9".parse().unwrap());
     slurm.set_addresses(&[item]).await.unwrap();
