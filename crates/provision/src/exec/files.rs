@@ -1,6 +1,6 @@
 //! The files that plans write.
 
-use super::engine::LAST_ANSWERS;
+use super::LAST_ANSWERS;
 use super::stage::Executor;
 use super::steps::chain;
 use crate::addresses;

@@ -1,8 +1,8 @@
 //! What Slurm is told of many nodes in one call.
 
+use super::notification::{Taken, take_back};
 use super::stage::Executor;
 use super::steps::list;
-use super::tell::{Taken, take_back};
 use super::tools::Tools;
 use crate::cause::Cause;
 use crate::plan::{FindingKind, Operation, Return, Step, held, ours};

@@ -1,18 +1,19 @@
 //! Plans, stage by stage.
 
-use super::end::remove;
-use super::engine::{Engine, Passed};
+use super::bring_up::From;
 use super::failure::Failure;
+use super::pass::{Goal, Task, pass};
+use super::shared::{Passed, Setting};
+use super::take_down::TakeDown;
 use super::tools::Tools;
-use super::work::{Aim, Phase, Then, Work};
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::plan::{
     Begin, Clear, FindingKind, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason,
 };
 use crate::report::{NodeReport, Outcome, Report};
-use crate::site::{Site, Wanted};
-use crate::state::{EventKind, NodeLock};
+use crate::site::Site;
+use crate::state::NodeLock;
 use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
@@ -165,18 +166,18 @@ impl<'a> Executor<'a> {
         let before: BTreeSet<NodeName> =
             self.report.nodes.keys().filter(|node| self.report.has_failed(node)).cloned().collect();
         let failures = self.report.failures.len();
-        let mut works = Vec::new();
+        let mut tasks = Vec::new();
         let mut others = Vec::new();
         for step in steps {
-            match self.work(plan.operation, &step) {
-                Some(work) => works.push(work),
+            match self.task(plan.operation, &step) {
+                Some(task) => tasks.push(task),
                 None => others.push(step),
             }
         }
-        if !works.is_empty() {
+        if !tasks.is_empty() {
             self.let_go_of_idle(plan, &mut others).await;
             let comments = take_comments(&mut others);
-            self.engine(works, (&plan.groups, comments), last).await;
+            self.pass(tasks, &plan.groups, comments, last).await;
         }
         self.steps(others).await;
         let is_new = |node: &NodeName| self.report.has_failed(node) && !before.contains(node);
@@ -200,28 +201,22 @@ impl<'a> Executor<'a> {
         self.steps(idle).await;
     }
 
-    async fn engine(
+    async fn pass(
         &mut self,
-        works: Vec<(Work, Option<Failure>)>,
-        (groups, comments): (&[JobGroup], Vec<(JobId, String)>),
+        tasks: Vec<Task>,
+        groups: &[JobGroup],
+        comments: Vec<(JobId, String)>,
         last: bool,
     ) {
-        let (mut begun, mut refused) = (Vec::new(), Vec::new());
-        for (work, failure) in works {
-            refused.extend(failure.map(|failure| (work.node.clone(), failure)));
-            begun.push(work);
-        }
-        let cooldowns = std::mem::take(&mut self.cooldowns);
-        let mut engine = Engine::new(self.tools, self.site, begun, cooldowns, self.deadline)
-            .with_groups(groups.to_vec())
-            .with_comments(comments);
-        for (node, failure) in refused {
-            engine.fail(&node, failure);
-        }
-        if !last {
-            engine = engine.keeping_locks();
-        }
-        let (passed, cooldowns) = engine.run().await;
+        let setting = Setting {
+            tools: self.tools,
+            site: self.site,
+            deadline: self.deadline,
+            cooldowns: std::mem::take(&mut self.cooldowns),
+            groups: groups.to_vec(),
+            keeps_locks: !last,
+        };
+        let (passed, cooldowns) = pass(setting, tasks, comments).await;
         self.cooldowns = cooldowns;
         self.take(passed);
     }
@@ -237,103 +232,53 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The step as work of the engine; none if it is another's. With a failure if it has failed
-    /// before it has begun.
-    fn work(&mut self, operation: Operation, step: &Step) -> Option<(Work, Option<Failure>)> {
-        let work = match step {
-            Step::Launch { wanted, first, tell } => self.launch(wanted, first, *tell),
+    /// The step as the task of a pass; none if it is another's.
+    fn task(&mut self, operation: Operation, step: &Step) -> Option<Task> {
+        let (node, goal) = match step {
+            Step::Launch { wanted, first, tell } => {
+                (&wanted.node, up(From::Launch(wanted.clone(), first.clone()), *tell))
+            }
             Step::Recreate { id, wanted } => {
-                self.launch(wanted, &[Clear::Terminate(id.clone())], true)
+                let old = vec![Clear::Terminate(id.clone())];
+                (&wanted.node, up(From::Launch(wanted.clone(), old), true))
             }
             Step::Adopt { node, id, address } => {
-                self.tools.note_node(EventKind::Adopted, node, id.as_str());
-                let mut work = self.up(node, Phase::Watch(id.clone()));
-                work.adopts(self.tools.now(), id, *address);
-                work
+                (node, up(From::Instance(id.clone(), *address), true))
             }
-            Step::StartStopped { node, id } => {
-                let mut work = self.up(node, Phase::Start(id.clone()));
-                work.adopts(self.tools.now(), id, None);
-                work
-            }
+            Step::StartStopped { node, id } => (node, up(From::Stopped(id.clone()), true)),
             Step::Terminate { node, ids } => {
-                let phase = remove(ids.clone(), Then::Over(Outcome::Down));
-                let mut work = self.gone(node, phase, false);
-                work.sweeps = stops(operation);
                 // A broken one beside one that works is of a node that Slurm may well want.
-                work.confirms = self.confirms || self.has_found(FindingKind::Orphan, node);
-                work
+                let confirms = self.confirms || self.has_found(FindingKind::Orphan, node);
+                let sweeps = stops(operation);
+                let how = TakeDown { ids: ids.clone(), sweeps, confirms, confirmed: None };
+                (node, Goal::Down(how))
             }
-            Step::WaitGone { node, ids } => {
-                let ids = ids.iter().cloned().collect();
-                let then = Then::Over(Outcome::Down);
-                self.gone(node, Phase::AwaitGone { ids, until: self.deadline, then }, true)
-            }
+            Step::WaitGone { node, ids } => (node, Goal::Gone(ids.clone())),
             Step::GiveBack { node, cause, reason, how: Return::PowerDown }
                 if operation == Operation::Start =>
             {
-                let work = self.up(node, Phase::Launch);
-                return Some((work, Some(Failure::new(*cause, own_words(reason)))));
+                (node, up(From::Nothing(Failure::new(*cause, own_words(reason))), true))
             }
-            Step::Nothing { node, why: Why::NoInstance | Why::Leaving } => {
-                self.doubtful_stop(operation, node)?
+            Step::Nothing { node, why: Why::NoInstance | Why::Leaving }
+                if stops(operation) && self.has_open_launch(node) =>
+            {
+                let confirms = self.confirms;
+                let how = TakeDown { ids: Vec::new(), sweeps: false, confirms, confirmed: None };
+                (node, Goal::StaysDown(how))
             }
             _ => return None,
         };
-        Some((work, None))
+        Some(Task { node: node.clone(), lock: self.locks.remove(node), goal })
     }
 
-    fn take_lock(&mut self, node: &NodeName) -> Option<Box<dyn NodeLock>> {
-        self.locks.remove(node)
+    /// True if a launch was never answered: it may still show up.
+    fn has_open_launch(&self, node: &NodeName) -> bool {
+        self.locks.get(node).is_some_and(|lock| lock.record().is_open())
     }
+}
 
-    fn up(&mut self, node: &NodeName, phase: Phase) -> Work {
-        let lock = self.take_lock(node);
-        Work::new(node.clone(), lock, Aim::Up(None), phase)
-    }
-
-    fn gone(&mut self, node: &NodeName, phase: Phase, certain: bool) -> Work {
-        let lock = self.take_lock(node);
-        Work::new(node.clone(), lock, Aim::Gone { certain }, phase)
-    }
-
-    /// A launch, when what is in the way has gone; and only after a look if an earlier one was
-    /// never answered.
-    fn launch(&mut self, wanted: &Wanted, first: &[Clear], tell: bool) -> Work {
-        let lock = self.take_lock(&wanted.node);
-        let aim = Aim::Up(Some(wanted.clone()));
-        let mut work = Work::new(wanted.node.clone(), lock, aim, Phase::Launch);
-        work.tells = tell;
-        let (mut ids, mut told) = (Vec::new(), BTreeSet::new());
-        for clear in first {
-            match clear {
-                Clear::Terminate(id) => ids.push(id.clone()),
-                Clear::AwaitGone(id) => {
-                    let event = self.tools.event(EventKind::Waiting).of(&wanted.node);
-                    self.tools.note(&event.with(id.as_str()));
-                    told.insert(id.clone());
-                }
-            }
-        }
-        if !first.is_empty() {
-            work.goes(Phase::Remove { ids, told, then: Then::Launch });
-        } else if work.has_open_launch() {
-            work.begins_in_doubt(self.tools);
-        }
-        work
-    }
-
-    /// Nothing to stop was seen, but a launch was never answered: it may still show up.
-    fn doubtful_stop(&mut self, operation: Operation, node: &NodeName) -> Option<Work> {
-        let open = self.locks.get(node).is_some_and(|lock| lock.record().is_open());
-        if !stops(operation) || !open {
-            return None;
-        }
-        let mut work = self.gone(node, Phase::Launch, false);
-        work.confirms = self.confirms;
-        work.begins_in_doubt(self.tools);
-        Some(work)
-    }
+fn up(from: From, tells: bool) -> Goal {
+    Goal::Up { from, tells }
 }
 
 /// True if nothing of the node is to be left.

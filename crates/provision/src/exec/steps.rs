@@ -1,6 +1,6 @@
 //! The steps that are not the engine's: Slurm, files, and what is remembered.
 
-use super::engine::LAST_ANSWERS;
+use super::LAST_ANSWERS;
 use super::expected::{Expected, Patience};
 use super::gathered::Gathered;
 use super::stage::Executor;

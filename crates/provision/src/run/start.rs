@@ -6,7 +6,7 @@ use super::{Observation, Run};
 use crate::plan::{self, JobGroup, Operation};
 use crate::report::Report;
 use crate::state::NodeLock;
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::NodeName;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
     unknown(&mut report, strange);
     let mut patience = PATIENCE;
     let first = (Instant::now() + patience).min(deadline);
-    let mut rounds: FuturesUnordered<BoxFuture<'_, Round>> = FuturesUnordered::new();
+    let mut rounds: FuturesUnordered<LocalBoxFuture<'_, Round>> = FuturesUnordered::new();
     rounds.push(Box::pin(async { Round::Locked(run.lock(&known, first).await) }));
     while let Some(round) = rounds.next().await {
         let Locked { locks, busy: waiting } = match round {

@@ -7,7 +7,7 @@ use crate::simulation::judge::Who;
 use crate::simulation::kill::Killable;
 use cloud_core::{Instance, InstanceState};
 use fastrand::Rng;
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::{Hostlist, NodeName};
 use provision::Report;
@@ -43,7 +43,7 @@ enum Ended {
 pub(crate) struct Sim {
     pub(crate) rng: Rng,
     pub(crate) env: Arc<Env>,
-    programs: FuturesUnordered<BoxFuture<'static, Ended>>,
+    programs: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
     pub(crate) happenings: BTreeMap<Instant, Vec<Happening>>,
     pub(crate) reconciles: Instant,
     pub(crate) reconciling: bool,

@@ -1,26 +1,59 @@
-//! Pools that said no.
+//! Pools that said no cool down: they are left alone for a while, and then tried by one launch.
 
-use super::engine::Engine;
+use super::shared::Shared;
 use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Cooldowns, Gate};
 use crate::site::Pool;
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long refusals of one pool are one: what is written for each waits for a disk.
 const MOMENT: Duration = Duration::from_secs(5);
 
-impl Engine<'_> {
+/// What a launch may do with a pool now.
+pub(super) enum Entry {
+    /// Launch; as the one that tries the pool, where it is half open.
+    Launch,
+    /// Wait for the answer of the one that tries it.
+    Wait,
+    /// Go elsewhere.
+    Cooling(Cooldown),
+}
+
+impl Shared<'_> {
+    /// Asks for leave to launch in a pool.
+    pub(super) fn enter(&self, pool: &Pool, node: &NodeName) -> Entry {
+        match self.probing.borrow().get(pool) {
+            Some(prober) if prober != node => return Entry::Wait,
+            Some(_) => return Entry::Launch,
+            None => {}
+        }
+        let now = self.tools.now();
+        let gate = self.cooldowns.borrow().gate(pool, now);
+        match gate {
+            Gate::Open => Entry::Launch,
+            Gate::Probe => {
+                let left = self.deadline.saturating_duration_since(Instant::now());
+                let patience = left + super::LAST_ANSWERS;
+                self.change_cooldowns(|all| all.probe(pool, now, patience));
+                self.probing.borrow_mut().insert(pool.clone(), node.clone());
+                Entry::Launch
+            }
+            Gate::Cooling(entry) => Entry::Cooling(entry),
+        }
+    }
+
     /// Closes a pool at once, for all nodes of this run and for other runs.
-    pub(super) fn cool(&mut self, pool: &Pool, cause: Cause) {
+    pub(super) fn cool_down(&self, pool: &Pool, cause: Cause) {
         let (now, pause) = (self.tools.now(), self.site.policies.cooldown);
         let is_new = |known: &Cooldown| {
             let age = now.duration_since(known.opened);
             known.probed.is_none() && age.is_ok_and(|age| age < MOMENT)
         };
-        if let Gate::Cooling(known) = self.cooldowns.gate(pool, now)
+        let gate = self.cooldowns.borrow().gate(pool, now);
+        if let Gate::Cooling(known) = gate
             && known.cause == cause
             && is_new(&known)
         {
@@ -33,11 +66,9 @@ impl Engine<'_> {
 
     /// Lets those of the nodes rest that failed by themselves, so that Slurm does not give the same ones to
     /// the next job: reconciliation keeps them away where there are others.
-    pub(super) fn rest(&mut self, nodes: &BTreeSet<NodeName>) {
+    pub(super) fn rest(&self, failed: &[(NodeName, Cause)]) {
         let (now, pause) = (self.tools.now(), self.site.policies.cooldown);
-        let cause = |node: &NodeName| Some(self.works.get(node)?.failure.as_ref()?.cause);
-        let failed = nodes.iter().filter_map(|node| Some((node.clone(), cause(node)?)));
-        let own: Vec<(NodeName, Cause)> = failed.filter(|(_, cause)| is_own(*cause)).collect();
+        let own: Vec<_> = failed.iter().filter(|(_, cause)| is_own(*cause)).collect();
         if own.is_empty() || pause.is_zero() {
             return;
         }
@@ -48,33 +79,41 @@ impl Engine<'_> {
         });
     }
 
+    /// Ends the probe of a pool that has answered.
+    pub(super) fn end_probe(&self, pool: &Pool) {
+        self.probing.borrow_mut().remove(pool);
+        self.probes_changed.notify_waiters();
+    }
+
     /// Opens the pools that the node was trying: one of them has given it a machine.
-    pub(super) fn opens_probes(&mut self, node: &NodeName) {
+    pub(super) fn open_probes(&self, node: &NodeName) {
         for pool in self.probes_of(node) {
             self.change_cooldowns(|all| all.open(&pool));
         }
     }
 
     /// Lets others try the pools that the node was trying: it will not hear from them any more.
-    pub(super) fn ends_probes(&mut self, node: &NodeName) {
+    pub(super) fn end_probes(&self, node: &NodeName) {
         for pool in self.probes_of(node) {
             self.change_cooldowns(|all| all.end_probe(&pool));
         }
     }
 
-    fn probes_of(&mut self, node: &NodeName) -> Vec<Pool> {
-        let (own, others) =
-            std::mem::take(&mut self.probing).into_iter().partition(|(_, prober)| prober == node);
-        self.probing = others;
-        let own: BTreeMap<Pool, NodeName> = own;
-        own.into_keys().collect()
+    fn probes_of(&self, node: &NodeName) -> Vec<Pool> {
+        let mut probing = self.probing.borrow_mut();
+        let own: Vec<Pool> =
+            probing.extract_if(.., |_, prober| prober == node).map(|(pool, _)| pool).collect();
+        if !own.is_empty() {
+            self.probes_changed.notify_waiters();
+        }
+        own
     }
 
     /// Changes the cool-downs here and where other runs see them.
-    pub(super) fn change_cooldowns(&mut self, change: impl Fn(&mut Cooldowns)) {
-        change(&mut self.cooldowns);
+    fn change_cooldowns(&self, change: impl Fn(&mut Cooldowns)) {
+        change(&mut self.cooldowns.borrow_mut());
         if !cooldowns::change(self.tools.state, change) {
-            self.passed.warnings.insert("the cool-downs could not be stored".to_owned());
+            self.warn("the cool-downs could not be stored");
         }
     }
 }

@@ -1,0 +1,209 @@
+//! Launches that may or may not have been carried out are resolved: looked for until it is known.
+
+use super::failure::Failure;
+use super::listing::{LookedUp, Seen, Wait, Waiter};
+use super::node::History;
+use super::node::NodeWork;
+use crate::cause::Cause;
+use crate::state::{EventKind, Launch};
+use cloud_core::{Capability, Instance, InstanceId};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a listing may be behind a launch.
+const LISTING_LAG: Duration = Duration::from_secs(10);
+
+/// The longest that a launch without an answer is looked for: more than a cloud takes for one, however busy.
+const LONGEST_SEARCH: Duration = Duration::from_secs(90);
+
+/// Listings that show nothing before an ambiguous launch is taken for lost.
+const ENOUGH_LISTINGS: u32 = 4;
+
+/// Who asked for a launch that is ambiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// This run, which has waited for the answer.
+    Us,
+    /// A run before, of which is only known when it asked.
+    Before,
+}
+
+/// What comes after an ambiguous launch was looked for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IfNotFound {
+    /// A launch after a listing or two: the same once more, which makes no second instance, or one with nothing
+    /// ambiguous but what others do.
+    Repeat,
+    /// Any launch: it was looked for as long as it may take to show up.
+    Launch,
+    /// Any launch, with the next token.
+    LaunchWithNextToken,
+}
+
+/// What a search has brought.
+pub(super) enum Searched {
+    Found(Vec<Instance>),
+    /// Nothing but what is on its way out, if anything.
+    Nothing(BTreeSet<InstanceId>),
+}
+
+/// Until when a launch is looked for, and how many listings count as done.
+struct Window {
+    until: Instant,
+    listings: u32,
+}
+
+impl NodeWork<'_> {
+    /// Finds out what a launch has done. An instance if it has made one, or another has; none if the next launch may be
+    /// asked for, when nothing of the node is on its way out any more.
+    pub(super) async fn resolve_launch(
+        &mut self,
+        mut if_not_found: IfNotFound,
+        mut asker: Asker,
+    ) -> Result<Option<Instance>, Failure> {
+        loop {
+            let leaving = match self.search(if_not_found, asker, true).await? {
+                Searched::Found(instances) => return self.adopt_found(instances).map(Some),
+                Searched::Nothing(leaving) => leaving,
+            };
+            match if_not_found {
+                IfNotFound::Repeat => {}
+                IfNotFound::Launch => self.presumed_lost = true,
+                IfNotFound::LaunchWithNextToken => self.next_generation(),
+            }
+            if leaving.is_empty() {
+                return Ok(None);
+            }
+            // Others need not wait for what this one tries when they are gone.
+            self.shared.end_probes(&self.name);
+            if let Some(found) = self.gone_or_found(leaving).await? {
+                return Ok(Some(found));
+            }
+            if !self.has_open_launch() || self.presumed_lost {
+                return Ok(None);
+            }
+            (if_not_found, asker) = (self.repeat_or_launch(), Asker::Before);
+        }
+    }
+
+    /// Takes the one instance that has come to light: no other one is needed.
+    pub(super) fn adopt_found(&mut self, instances: Vec<Instance>) -> Result<Instance, Failure> {
+        let [one] = &instances[..] else {
+            let ids: Vec<&str> = instances.iter().map(|instance| instance.id.as_str()).collect();
+            let text = format!("{} instances: {}", ids.len(), ids.join(", "));
+            return Err(Failure::new(Cause::Refused, text));
+        };
+        self.note_instance(&one.id);
+        // Whatever was launched before it: jobs may run on this one.
+        self.history = History::Unknown;
+        self.shared.open_probes(&self.name);
+        self.shared.tools.note_node(EventKind::Adopted, &self.name, one.id.as_str());
+        Ok(one.clone())
+    }
+
+    /// Looks for what a launch has made, for as long as it may take to show up.
+    pub(super) async fn search(
+        &mut self,
+        if_not_found: IfNotFound,
+        asker: Asker,
+        for_launch: bool,
+    ) -> Result<Searched, Failure> {
+        let Window { until, mut listings } = self.window(if_not_found, asker);
+        let mut waiter = Waiter::new(self.shared, &self.name, Wait::Ambiguous);
+        if asker == Asker::Us {
+            waiter.hurry();
+        }
+        loop {
+            let shown = match waiter.next().await? {
+                Seen::Listed(shown) => shown,
+                Seen::LookedUp(id, found) => match found {
+                    // It may be there all the same: a cloud also says so of what it does not show.
+                    LookedUp::Instance(one) if one.state.is_leaving() => {
+                        self.note_termination(&id);
+                        // An answer of before, when another launch is ambiguous by now, says nothing of that one.
+                        if for_launch && one.state.is_live() && !self.has_open_launch() {
+                            return Ok(Searched::Nothing(BTreeSet::from([id])));
+                        }
+                        continue;
+                    }
+                    LookedUp::Instance(one) => vec![*one],
+                    LookedUp::Missing | LookedUp::NotOurs => {
+                        self.disown(&id);
+                        continue;
+                    }
+                    LookedUp::Unknown => continue,
+                },
+            };
+            let now = self.shared.tools.now();
+            let is_here = |one: &Instance| {
+                !one.state.is_leaving() && !self.record.is_terminated(&one.id, now)
+            };
+            let (here, others): (Vec<Instance>, Vec<Instance>) =
+                shown.into_iter().partition(is_here);
+            if !here.is_empty() {
+                return Ok(Searched::Found(here));
+            }
+            // What was shown at once may be what was there before: listings are behind.
+            listings += u32::from(Instant::now() + LISTING_LAG / 2 >= until);
+            let late = Instant::now() >= until;
+            if let Some(id) = self.record.instance() {
+                // Known by its id, and to ask for that is surer than a listing: once at least, however late the first is.
+                if late && listings > 1 {
+                    self.instance = Some(id);
+                    let text = "it is not known what has become of an earlier launch";
+                    return Err(Failure::new(Cause::Ambiguous, text));
+                }
+                waiter.look_up(&id);
+            } else if late && listings >= ENOUGH_LISTINGS {
+                let leaving = others.into_iter().filter(|one| one.state.is_live());
+                return Ok(Searched::Nothing(leaving.map(|one| one.id).collect()));
+            }
+        }
+    }
+
+    /// What comes after a launch without an answer: its repeat, where the cloud knows it as one.
+    pub(super) fn repeat_or_launch(&self) -> IfNotFound {
+        if self.can_repeat() { IfNotFound::Repeat } else { IfNotFound::Launch }
+    }
+
+    /// True if the last launch had no answer, and can be asked for again without making a second instance.
+    pub(super) fn can_repeat(&self) -> bool {
+        self.knows_repeats() && !self.presumed_lost && self.open_token().is_some()
+    }
+
+    fn knows_repeats(&self) -> bool {
+        self.shared.tools.cloud.capabilities().has(Capability::LaunchToken)
+    }
+
+    /// The token of the last launch, if that had no answer.
+    pub(super) fn open_token(&self) -> Option<&str> {
+        self.record.launch.as_ref().and_then(Launch::open_token)
+    }
+
+    fn window(&self, if_not_found: IfNotFound, asker: Asker) -> Window {
+        let now = Instant::now();
+        match if_not_found {
+            // Of two listings, one at least begins after the answer.
+            IfNotFound::Repeat => Window { until: now, listings: ENOUGH_LISTINGS - 2 },
+            IfNotFound::Launch | IfNotFound::LaunchWithNextToken => {
+                Window { until: now + self.shows_up_within(asker), listings: 0 }
+            }
+        }
+    }
+
+    /// How long a launch may take to show up. The cloud does not see that nobody waits for its answer any more: it may be
+    /// at work on it yet and, where it knows no repeats, would launch another. Who kept us waiting may take as long again.
+    fn shows_up_within(&self, asker: Asker) -> Duration {
+        let unanswered = self.record.launch.as_ref().filter(|launch| launch.id().is_none());
+        let Some(launch) = unanswered.filter(|_| !self.knows_repeats()) else {
+            return LISTING_LAG;
+        };
+        let age = launch.age(self.shared.tools.now());
+        let left = match asker {
+            Asker::Us => age,
+            Asker::Before => LONGEST_SEARCH.saturating_sub(age),
+        };
+        left.clamp(LISTING_LAG, LONGEST_SEARCH)
+    }
+}

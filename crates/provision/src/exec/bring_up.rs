@@ -1,0 +1,170 @@
+//! The story of a node that is to come up: what is in the way goes, an instance is launched, it comes
+//! to run, and Slurm is told where it is. What cannot be had goes back to Slurm.
+
+use super::failure::Failure;
+use super::node::{History, NodeWork};
+use super::outbox::Verdict;
+use super::shared::Leave;
+use crate::cause::Cause;
+use crate::plan::Clear;
+use crate::report::Outcome;
+use crate::site::Wanted;
+use crate::state::EventKind;
+use cloud_core::InstanceId;
+use slurmctl::NodeAddress;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+/// What a node comes up from.
+#[derive(Debug)]
+pub(super) enum From {
+    /// A launch, when these have gone.
+    Launch(Wanted, Vec<Clear>),
+    /// An instance that is there, where it is if that is known.
+    Instance(InstanceId, Option<IpAddr>),
+    /// An instance that is stopped.
+    Stopped(InstanceId),
+    /// Nothing: it was known before that it cannot be had.
+    Nothing(Failure),
+}
+
+impl History {
+    /// True if the instance may be ended, by what Slurm says of its node.
+    fn may_terminate(self, verdict: Verdict) -> bool {
+        match (verdict, self) {
+            (Verdict::Taken, _) | (_, Self::Failed) => true,
+            (Verdict::InUse, Self::Unknown | Self::Launched | Self::Ran) => false,
+            (Verdict::Idle, history) => history != Self::Unknown,
+            (Verdict::Unanswered, history) => history == Self::Launched,
+        }
+    }
+}
+
+impl NodeWork<'_> {
+    /// Brings the node up, unless somebody else comes to decide about it.
+    pub(super) async fn bring_up(&mut self, from: From, tells: bool) -> Outcome {
+        let signals = Rc::clone(&self.signals);
+        let leave = tokio::select! {
+            biased;
+            leave = signals.left() => leave,
+            outcome = self.come_up_or_return(from, tells) => return outcome,
+        };
+        self.shared.end_probes(&self.name);
+        match leave {
+            Leave::Yield => self.yield_node().await,
+            Leave::Release { later } => self.release(later).await,
+        }
+    }
+
+    async fn come_up_or_return(&mut self, from: From, tells: bool) -> Outcome {
+        let signals = Rc::clone(&self.signals);
+        let come_up = async {
+            match from {
+                // What is up already has nothing to wait for, however late it is.
+                From::Instance(id, Some(address)) => {
+                    self.take(&id);
+                    self.address = Some(address);
+                    Ok(())
+                }
+                from => tokio::select! {
+                    biased;
+                    failure = signals.stopped() => Err(failure),
+                    come = self.come_up(from) => come,
+                },
+            }
+        };
+        match come_up.await {
+            Ok(()) if tells => self.report_address().await,
+            Ok(()) => Outcome::Up,
+            Err(failure) => self.return_to_slurm(failure, tells).await,
+        }
+    }
+
+    async fn come_up(&mut self, from: From) -> Result<(), Failure> {
+        match from {
+            From::Launch(wanted, in_the_way) => self.launch_and_watch(&wanted, in_the_way).await,
+            From::Instance(id, _) => {
+                self.take(&id);
+                self.until_up(&id).await
+            }
+            From::Stopped(id) => {
+                self.adopt(&id);
+                self.start_stopped(&id).await
+            }
+            From::Nothing(failure) => Err(failure),
+        }
+    }
+
+    /// Takes an instance that is there.
+    fn take(&mut self, id: &InstanceId) {
+        self.shared.tools.note_node(EventKind::Adopted, &self.name, id.as_str());
+        self.adopt(id);
+    }
+
+    /// Tells Slurm where the node is.
+    async fn report_address(&mut self) -> Outcome {
+        let Some(address) = self.address else {
+            return Outcome::Up;
+        };
+        let mut notification = NodeAddress::new(self.name.clone(), address);
+        notification.instance_id = self.instance.as_ref().map(|id| id.as_str().to_owned());
+        if self.shared.outbox.report_address(notification).await {
+            return Outcome::Up;
+        }
+        let unreported = || Failure::new(Cause::Slurm, "slurmctld could not be told");
+        self.failure.get_or_insert_with(unreported);
+        Outcome::Untold
+    }
+
+    /// The node cannot be had: Slurm gets it back, and what was launched for it goes, unless jobs may
+    /// run on it.
+    async fn return_to_slurm(&mut self, failure: Failure, tells: bool) -> Outcome {
+        self.shared.end_probes(&self.name);
+        let verdict = if tells {
+            let verdict = self.shared.outbox.return_to_slurm(&self.name, &failure);
+            self.shared.comment_jobs(&self.name, &failure.text);
+            self.failure = Some(failure);
+            tokio::join!(verdict, self.finish_request()).0
+        } else {
+            // Nobody waits for it, and nobody has been told where it is.
+            self.failure = Some(failure);
+            self.finish_request().await;
+            if self.history == History::Ran { Verdict::Idle } else { Verdict::Unanswered }
+        };
+        if self.history.may_terminate(verdict) {
+            self.terminate_own().await;
+        }
+        if verdict == Verdict::Taken { Outcome::GivenBack } else { Outcome::Failed }
+    }
+
+    /// Another process wants the node. What Slurm has not been told yet is not said any more, so that
+    /// nobody waits for it; what was launched is theirs.
+    async fn yield_node(&mut self) -> Outcome {
+        self.failure = Some(Failure::new(Cause::Cancelled, "stopped while it was started"));
+        let signals = Rc::clone(&self.signals);
+        tokio::select! {
+            biased;
+            () = self.finish_request() => {}
+            () = signals.late() => {}
+        }
+        Outcome::Yielded
+    }
+
+    /// Slurm has taken the node back, because its job cannot get all of its nodes.
+    async fn release(&mut self, later: bool) -> Outcome {
+        let words = Cause::JobIncomplete.words();
+        self.failure = Some(Failure::new(Cause::JobIncomplete, words));
+        self.finish_request().await;
+        if !later {
+            self.terminate_own().await;
+        }
+        Outcome::Released
+    }
+
+    /// Ends the instance in hand, if there is one; one that would not go is reconciliation's.
+    async fn terminate_own(&mut self) {
+        if let Some(id) = self.instance.clone() {
+            let _ = self.terminate(&id).await;
+        }
+    }
+}

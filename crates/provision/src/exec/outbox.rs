@@ -1,0 +1,331 @@
+//! What is to be said to Slurm, one call at a time: whatever comes up during a call goes into the next.
+
+use super::failure::Failure;
+use super::notification::{Taken, take_back, wanted_again};
+use super::shared::Shared;
+use super::whole_jobs::how_to_release;
+use crate::cause::Cause;
+use crate::plan::our_reason;
+use crate::state::EventKind;
+use hostlist::NodeName;
+use slurmctl::{JobId, NodeAction, NodeAddress, NodeState};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::sleep;
+
+/// How often a call that did not reach slurmctld is repeated.
+const MOST_TRIES: u32 = 3;
+
+/// What Slurm says of a node that it was to take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Taken,
+    /// It is up, or has a job.
+    InUse,
+    /// It is neither up nor on its way.
+    Idle,
+    /// Slurm does not answer, or was not asked.
+    Unanswered,
+}
+
+/// Whether Slurm wants a node again that is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    None,
+    WantedAgain,
+    Unknown,
+}
+
+/// What is to be said, and how to go on when it is.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    queue: RefCell<Queue>,
+    changed: Notify,
+    sending: Cell<bool>,
+}
+
+/// By node, with whoever waits for the answer. What nobody waits for any more is not said.
+type Waiting<T, R> = BTreeMap<NodeName, (T, oneshot::Sender<R>)>;
+
+/// What is to be said, by kind.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Nodes that cannot be had, by reason.
+    returns: BTreeMap<String, Waiting<Cause, Verdict>>,
+    /// Nodes that are to go, unless Slurm wants them again.
+    confirmations: Waiting<(), Wish>,
+    addresses: Waiting<NodeAddress, bool>,
+    /// Addresses that are told one by one, since one of them was refused.
+    singles: Waiting<NodeAddress, bool>,
+    /// Nodes of jobs that cannot get all of them.
+    releases: BTreeSet<NodeName>,
+    /// What the owners of jobs are told: the first reason, once.
+    comments: BTreeMap<JobId, String>,
+    commented: BTreeSet<JobId>,
+}
+
+/// One call.
+#[derive(Debug)]
+enum Notification {
+    Return(String, Waiting<Cause, Verdict>),
+    Confirm(Waiting<(), Wish>),
+    Addresses(Waiting<NodeAddress, bool>),
+    Release(BTreeSet<NodeName>),
+    Comment(JobId, String),
+}
+
+impl Outbox {
+    /// Gives a node back to Slurm; with others that failed alike.
+    pub(super) fn return_to_slurm(
+        &self,
+        node: &NodeName,
+        failure: &Failure,
+    ) -> impl Future<Output = Verdict> + use<> {
+        let (sender, verdict) = oneshot::channel();
+        self.change(|queue| {
+            let alike = queue.returns.entry(failure.text.clone()).or_default();
+            alike.insert(node.clone(), (failure.cause, sender));
+        });
+        async { verdict.await.unwrap_or(Verdict::Unanswered) }
+    }
+
+    /// Tells Slurm where a node is; false if it could not be told.
+    pub(super) async fn report_address(&self, address: NodeAddress) -> bool {
+        let (sender, reported) = oneshot::channel();
+        self.change(|queue| {
+            queue.addresses.insert(address.node.clone(), (address, sender));
+        });
+        reported.await.unwrap_or(false)
+    }
+
+    /// Asks Slurm whether it wants a node again that is to go.
+    pub(super) async fn confirm(&self, node: &NodeName) -> Wish {
+        let (sender, wish) = oneshot::channel();
+        self.change(|queue| {
+            queue.confirmations.insert(node.clone(), ((), sender));
+        });
+        wish.await.unwrap_or(Wish::Unknown)
+    }
+
+    /// Gives nodes back to Slurm that only broken jobs want.
+    pub(super) fn release(&self, nodes: impl IntoIterator<Item = NodeName>) {
+        self.change(|queue| queue.releases.extend(nodes));
+    }
+
+    /// Does not release a node that is not ours any more.
+    pub(super) fn keep(&self, node: &NodeName) {
+        self.queue.borrow_mut().releases.remove(node);
+    }
+
+    /// Tells the owner of a job something, once.
+    pub(super) fn comment(&self, job: JobId, text: String) {
+        self.change(|queue| {
+            if queue.commented.insert(job) {
+                queue.comments.insert(job, text);
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Queue)) {
+        change(&mut self.queue.borrow_mut());
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until everything is said.
+    pub(super) async fn drained(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if !self.sending.get() && self.queue.borrow_mut().is_empty() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    async fn next(&self) -> Notification {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(notification) = self.queue.borrow_mut().next() {
+                return notification;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Queue {
+    /// The next call: what failed first, so that its job is requeued; then what is up.
+    fn next(&mut self) -> Option<Notification> {
+        self.forget_abandoned();
+        if let Some((reason, nodes)) = self.returns.pop_first() {
+            return Some(Notification::Return(reason, nodes));
+        }
+        if !self.confirmations.is_empty() {
+            return Some(Notification::Confirm(std::mem::take(&mut self.confirmations)));
+        }
+        if let Some(single) = self.singles.pop_last() {
+            return Some(Notification::Addresses(BTreeMap::from([single])));
+        }
+        if !self.addresses.is_empty() {
+            return Some(Notification::Addresses(std::mem::take(&mut self.addresses)));
+        }
+        if !self.releases.is_empty() {
+            return Some(Notification::Release(std::mem::take(&mut self.releases)));
+        }
+        let (job, text) = self.comments.pop_first()?;
+        Some(Notification::Comment(job, text))
+    }
+
+    fn forget_abandoned(&mut self) {
+        for nodes in self.returns.values_mut() {
+            nodes.retain(|_, (_, sender)| !sender.is_closed());
+        }
+        self.returns.retain(|_, nodes| !nodes.is_empty());
+        self.confirmations.retain(|_, (_, sender)| !sender.is_closed());
+        self.addresses.retain(|_, (_, sender)| !sender.is_closed());
+        self.singles.retain(|_, (_, sender)| !sender.is_closed());
+    }
+
+    fn is_empty(&mut self) -> bool {
+        self.forget_abandoned();
+        self.returns.is_empty()
+            && self.confirmations.is_empty()
+            && self.addresses.is_empty()
+            && self.singles.is_empty()
+            && self.releases.is_empty()
+            && self.comments.is_empty()
+    }
+
+    /// Puts a call back whose time will come.
+    fn put_back(&mut self, notification: Notification) {
+        match notification {
+            Notification::Return(reason, nodes) => {
+                self.returns.entry(reason).or_default().extend(nodes);
+            }
+            Notification::Confirm(nodes) => self.confirmations.extend(nodes),
+            Notification::Addresses(nodes) => self.addresses.extend(nodes),
+            Notification::Release(nodes) => self.releases.extend(nodes),
+            Notification::Comment(job, text) => {
+                self.comments.insert(job, text);
+            }
+        }
+    }
+}
+
+impl Shared<'_> {
+    /// Says what comes up, for as long as anything may.
+    pub(super) async fn deliver(&self) {
+        let mut tries = 0;
+        loop {
+            let notification = self.outbox.next().await;
+            self.outbox.sending.set(true);
+            match self.send(&notification).await {
+                Ok(taken) => {
+                    tries = 0;
+                    self.delivered(notification, &taken);
+                }
+                Err(error) if error.kind() != slurmctl::ErrorKind::Unavailable => {
+                    self.warn(format!("slurm could not be told: {error}"));
+                    self.refused_by_slurm(notification);
+                }
+                Err(_) if tries < MOST_TRIES => {
+                    self.outbox.queue.borrow_mut().put_back(notification);
+                    sleep(Duration::from_secs(1 << tries)).await;
+                    tries += 1;
+                }
+                Err(error) => {
+                    tries = 0;
+                    self.warn(format!("slurm could not be told: {error}"));
+                    if matches!(notification, Notification::Comment(..)) {
+                        // Nobody else waits for them, and each would be tried as often again.
+                        self.outbox.queue.borrow_mut().comments.clear();
+                    }
+                    self.undelivered(notification);
+                }
+            }
+            self.outbox.sending.set(false);
+            self.outbox.changed.notify_waiters();
+        }
+    }
+
+    /// Makes one call.
+    async fn send(&self, notification: &Notification) -> slurmctl::Result<Taken> {
+        match notification {
+            Notification::Return(reason, nodes) => {
+                let how = |state: &NodeState| {
+                    state.is_powering_up().then_some(NodeAction::PowerDownForce)
+                };
+                take_back(self.tools, nodes.keys(), &our_reason(reason), how).await
+            }
+            Notification::Confirm(nodes) => wanted_again(self.tools, nodes.keys()).await,
+            Notification::Addresses(nodes) => {
+                let addresses: Vec<NodeAddress> =
+                    nodes.values().map(|(address, _)| address.clone()).collect();
+                self.tools.slurm.set_addresses(&addresses).await?;
+                Ok(Taken::default())
+            }
+            Notification::Release(nodes) => {
+                let reason = our_reason(Cause::JobIncomplete.words());
+                take_back(self.tools, nodes, &reason, how_to_release).await
+            }
+            Notification::Comment(job, text) => {
+                self.tools.slurm.comment(*job, text).await?;
+                Ok(Taken::default())
+            }
+        }
+    }
+
+    fn delivered(&self, notification: Notification, taken: &Taken) {
+        match notification {
+            Notification::Return(reason, nodes) => {
+                let lost: Vec<NodeName> = nodes.keys().cloned().collect();
+                let mut failed = Vec::new();
+                for (node, (cause, sender)) in nodes {
+                    let verdict = taken.verdict(&node);
+                    if verdict == Verdict::Taken {
+                        self.tools.note_node(EventKind::GivenBack, &node, &reason);
+                        failed.push((node, cause));
+                    }
+                    let _ = sender.send(verdict);
+                }
+                self.rest(&failed);
+                self.release_jobs_of(&lost);
+            }
+            Notification::Confirm(nodes) => {
+                for (node, ((), sender)) in nodes {
+                    let wanted = taken.nodes.contains(&node);
+                    let _ = sender.send(if wanted { Wish::WantedAgain } else { Wish::None });
+                }
+            }
+            Notification::Addresses(nodes) => {
+                for (node, (address, sender)) in nodes {
+                    self.tools.note_node(EventKind::Up, &node, &address.address.to_string());
+                    let _ = sender.send(true);
+                }
+            }
+            Notification::Release(nodes) => self.released(&nodes, taken),
+            Notification::Comment(..) => {}
+        }
+    }
+
+    /// Says each address of a call by itself that was refused, so that one that Slurm does not like is no matter
+    /// for the others.
+    fn refused_by_slurm(&self, notification: Notification) {
+        match notification {
+            Notification::Addresses(nodes) if nodes.len() > 1 => {
+                self.outbox.queue.borrow_mut().singles.extend(nodes);
+            }
+            other => self.undelivered(other),
+        }
+    }
+
+    /// Slurm does not answer: what can be said later is said later by Slurm's own means. Whoever waits hears that
+    /// nobody answers.
+    fn undelivered(&self, notification: Notification) {
+        if let Notification::Release(nodes) = notification {
+            nodes.iter().for_each(|node| self.unhold(node));
+        }
+    }
+}

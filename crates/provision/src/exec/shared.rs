@@ -1,0 +1,291 @@
+//! What the nodes of a run have in common, and what may break into the work on one of them.
+
+use super::failure::Failure;
+use super::listing::Listing;
+use super::node::{NodeWork, Permit};
+use super::outbox::Outbox;
+use super::tools::Tools;
+use crate::cause::Cause;
+use crate::cooldown::Cooldowns;
+use crate::plan::JobGroup;
+use crate::report::{NodeReport, Outcome};
+use crate::site::{Pool, Site};
+use crate::state::{NodeLock, WISH};
+use cloud_core::InstanceId;
+use hostlist::NodeName;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::SystemTime;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+/// What one pass made of its nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    pub(crate) reports: BTreeMap<NodeName, NodeReport>,
+    pub(crate) warnings: BTreeSet<String>,
+    /// Locks of nodes that are over, for whatever comes next for the node.
+    pub(crate) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    /// Where nodes are that came up.
+    pub(crate) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
+}
+
+/// What the nodes of a run have in common.
+pub(super) struct Shared<'a> {
+    pub(super) tools: &'a Tools<'a>,
+    pub(super) site: &'a Site,
+    pub(super) deadline: Instant,
+    pub(super) groups: Vec<JobGroup>,
+    pub(super) listing: Listing,
+    pub(super) outbox: Outbox,
+    pub(super) cooldowns: RefCell<Cooldowns>,
+    /// Pools that one launch of ours is trying.
+    pub(super) probing: RefCell<BTreeMap<Pool, NodeName>>,
+    pub(super) probes_changed: Notify,
+    pub(super) passed: RefCell<Passed>,
+    signals: BTreeMap<NodeName, Rc<Signals>>,
+    requests: Semaphore,
+    /// Locks of nodes that are over are kept for the next stage.
+    keeps_locks: bool,
+    /// Since when the nodes are ours.
+    begun: SystemTime,
+}
+
+/// What may break into the work on a node.
+#[derive(Debug, Default)]
+pub(super) struct Signals {
+    /// Nothing is asked for until it is known whether the job's nodes are released.
+    held: Cell<bool>,
+    /// Time is up, or somebody told us to stop.
+    stop: Cell<Option<Cause>>,
+    /// The node is not ours to bring up any more.
+    leave: Cell<Option<Leave>>,
+    /// Even the last answers have not come in time.
+    late: Cell<bool>,
+    changed: Notify,
+}
+
+/// Why a node is not ours to bring up any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// Another process wants it.
+    Yield,
+    /// Another node of its job cannot be had, and Slurm has taken this one back.
+    Release {
+        /// It may yet have a job: Slurm calls our stop program when that has ended.
+        later: bool,
+    },
+}
+
+impl Signals {
+    async fn until<T>(&self, happened: impl Fn(&Self) -> Option<T>) -> T {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(what) = happened(self) {
+                return what;
+            }
+            changed.await;
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&Self)) {
+        change(self);
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get()
+    }
+
+    pub(super) async fn not_held(&self) {
+        self.until(|it| (!it.held.get()).then_some(())).await;
+    }
+
+    pub(super) async fn stopped(&self) -> Failure {
+        let cause = self.until(|it| it.stop.get()).await;
+        Failure::new(cause, cause.words())
+    }
+
+    pub(super) async fn left(&self) -> Leave {
+        self.until(|it| it.leave.get()).await
+    }
+
+    pub(super) async fn late(&self) {
+        self.until(|it| it.late.get().then_some(())).await;
+    }
+}
+
+/// What a pass is given beside its nodes.
+pub(super) struct Setting<'a> {
+    pub(super) tools: &'a Tools<'a>,
+    pub(super) site: &'a Site,
+    pub(super) deadline: Instant,
+    pub(super) cooldowns: Cooldowns,
+    /// The jobs whose nodes come whole or not at all.
+    pub(super) groups: Vec<JobGroup>,
+    pub(super) keeps_locks: bool,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(setting: Setting<'a>, nodes: impl Iterator<Item = NodeName>) -> Self {
+        let Setting { tools, site, deadline, cooldowns, groups, keeps_locks } = setting;
+        Self {
+            tools,
+            site,
+            deadline,
+            groups,
+            listing: Listing::new(),
+            outbox: Outbox::default(),
+            cooldowns: RefCell::new(cooldowns),
+            probing: RefCell::default(),
+            probes_changed: Notify::new(),
+            passed: RefCell::default(),
+            signals: nodes.map(|node| (node, Rc::default())).collect(),
+            requests: Semaphore::new(site.policies.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
+            keeps_locks,
+            begun: tools.now(),
+        }
+    }
+
+    pub(super) fn signals(&self, node: &NodeName) -> Rc<Signals> {
+        self.signals.get(node).cloned().unwrap_or_default()
+    }
+
+    /// Waits until one more request may be under way.
+    pub(super) async fn permit(&'a self) -> Permit<'a> {
+        self.requests.acquire().await.ok()
+    }
+
+    pub(super) fn warn(&self, text: impl Into<String>) {
+        self.passed.borrow_mut().warnings.insert(text.into());
+    }
+
+    /// Has everybody begin nothing new, and undo what is not finished.
+    pub(super) fn stop(&self, cause: Cause) {
+        for signals in self.signals.values() {
+            signals.change(|it| it.stop.set(Some(cause)));
+        }
+    }
+
+    /// Has everybody wait for no answer any more.
+    pub(super) fn end(&self) {
+        for signals in self.signals.values() {
+            signals.change(|it| it.late.set(true));
+        }
+    }
+
+    /// Holds a node until it is known whether it is released; false if it is neither up nor on its way.
+    pub(super) fn hold(&self, node: &NodeName) -> bool {
+        if let Some(report) = self.passed.borrow().reports.get(node) {
+            return report.outcome == Outcome::Up;
+        }
+        let Some(signals) = self.signals.get(node) else {
+            return false;
+        };
+        let holds = !signals.held.get() && signals.leave.get().is_none();
+        if holds {
+            signals.change(|it| it.held.set(true));
+        }
+        holds
+    }
+
+    /// Lets the work on a node go on.
+    pub(super) fn unhold(&self, node: &NodeName) {
+        if let Some(signals) = self.signals.get(node) {
+            signals.change(|it| it.held.set(false));
+        }
+    }
+
+    /// Breaks off the work on a node that Slurm has taken back.
+    pub(super) fn release(&self, node: &NodeName, later: bool) {
+        if let Some(report) = self.passed.borrow_mut().reports.get_mut(node) {
+            if report.outcome == Outcome::Up {
+                // Our stop program is called for it.
+                report.outcome = Outcome::Released;
+                report.cause = Some(Cause::JobIncomplete);
+            }
+        } else if let Some(signals) = self.signals.get(node)
+            && signals.leave.get().is_none()
+        {
+            signals.change(|it| it.leave.set(Some(Leave::Release { later })));
+        }
+    }
+
+    /// Leaves nodes that others want. A wish from before they were ours was for another's start; who
+    /// still has it says it again, and asks Slurm before.
+    pub(super) fn yield_nodes(&self) {
+        let since = self.tools.now().max(self.begun + WISH);
+        for node in self.tools.state.asked_to_yield(since).unwrap_or_default() {
+            if let Some(signals) = self.signals.get(&node)
+                && signals.leave.get().is_none()
+            {
+                self.outbox.keep(&node);
+                signals.change(|it| it.leave.set(Some(Leave::Yield)));
+            }
+        }
+    }
+
+    /// Writes down what became of a node; its lock goes, or waits for the next stage.
+    pub(super) fn finish(&self, work: NodeWork<'_>, outcome: Outcome) {
+        self.end_probes(&work.name);
+        let mut passed = self.passed.borrow_mut();
+        let node = work.name.clone();
+        if let Some((address, id)) = work.address.zip(work.instance.clone()) {
+            passed.addresses.insert(node.clone(), (address, id));
+        }
+        passed.reports.insert(node.clone(), work.report(outcome));
+        if self.keeps_locks
+            && let Some(lock) = work.into_lock()
+        {
+            passed.locks.insert(node, lock);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{Cancel, Files};
+    use crate::site::Identity;
+    use crate::state::{MemoryState, State as _};
+    use cloud_core::memory::{MemoryCloud, Settings};
+    use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_another_process_wants_is_yielded() -> Result<(), Box<dyn std::error::Error>>
+    {
+        let node = NodeName::new("n1")?;
+        let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
+        let state = MemoryState::new();
+        let tools = Tools {
+            cloud: &MemoryCloud::new(Settings::default()),
+            slurm: &slurm,
+            state: &state,
+            clock: &|| SystemTime::UNIX_EPOCH,
+            progress: &(),
+            files: &Files::default(),
+            run: "test",
+            cancel: Cancel::never(),
+        };
+        let setting = Setting {
+            tools: &tools,
+            site: &Site::new(Identity::cluster("blue")),
+            deadline: Instant::now() + Duration::from_mins(9),
+            cooldowns: Cooldowns::new(),
+            groups: Vec::new(),
+            keeps_locks: false,
+        };
+        let shared = Shared::new(setting, [node.clone()].into_iter());
+        let wish = |since| state.ask_to_yield(std::slice::from_ref(&node), since + WISH);
+        wish(SystemTime::UNIX_EPOCH)?;
+        shared.yield_nodes();
+        assert_eq!(shared.signals(&node).leave.get(), None, "older than the start");
+        wish(SystemTime::UNIX_EPOCH + Duration::from_secs(1))?;
+        shared.yield_nodes();
+        assert_eq!(shared.signals(&node).leave.get(), Some(Leave::Yield));
+        Ok(())
+    }
+}

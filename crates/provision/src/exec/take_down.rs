@@ -1,0 +1,144 @@
+//! The story of a node that is to go: its instances are terminated, unless Slurm wants it again.
+
+use super::ambiguous_launch::{Asker, IfNotFound, Searched};
+use super::failure::Failure;
+use super::node::NodeWork;
+use super::outbox::Wish;
+use crate::cause::Cause;
+use crate::plan::Why;
+use crate::report::Outcome;
+use cloud_core::InstanceId;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long Slurm's word counts that a node is to go.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
+/// How a node is to go.
+#[derive(Debug)]
+pub(super) struct TakeDown {
+    /// Its instances.
+    pub(super) ids: Vec<InstanceId>,
+    /// Whatever shows up for the node goes, and not only what was seen.
+    pub(super) sweeps: bool,
+    /// Slurm is asked whether it wants the node again before one of its instances is ended: while the cloud was
+    /// slow to answer, the node may have come up, and run a job.
+    pub(super) confirms: bool,
+    /// When it last said that it does not.
+    pub(super) confirmed: Option<Instant>,
+}
+
+impl TakeDown {
+    fn needs_word(&self) -> bool {
+        let fresh = |at: Instant| at.elapsed() < LAST_WORD;
+        self.confirms && !self.confirmed.is_some_and(fresh)
+    }
+}
+
+impl NodeWork<'_> {
+    /// Terminates the node's instances, and what an earlier launch may yet bring.
+    pub(super) async fn take_down(&mut self, mut how: TakeDown) -> Outcome {
+        if let Err(outcome) = self.terminate_all(&mut how).await {
+            return outcome;
+        }
+        if how.sweeps && self.has_open_launch() {
+            return self.sweep(how).await;
+        }
+        Outcome::Down
+    }
+
+    /// Nothing to stop was seen, but a launch was never answered: it may still show up.
+    pub(super) async fn sweep(&mut self, mut how: TakeDown) -> Outcome {
+        loop {
+            let signals = Rc::clone(&self.signals);
+            let searched = tokio::select! {
+                biased;
+                failure = signals.stopped() => Err(failure),
+                searched = self.search(IfNotFound::Launch, Asker::Before, false) => searched,
+            };
+            let found = match searched {
+                Ok(Searched::Found(found)) => found,
+                Ok(Searched::Nothing(_)) => {
+                    self.forget_launch();
+                    return if self.has_terminated { Outcome::Down } else { Outcome::Nothing };
+                }
+                Err(failure) => return self.fails(failure),
+            };
+            if let [one] = &found[..] {
+                self.note_instance(&one.id);
+            }
+            how.ids = found.into_iter().map(|one| one.id).collect();
+            if let Err(outcome) = self.terminate_all(&mut how).await {
+                return outcome;
+            }
+            if !how.sweeps || !self.has_open_launch() {
+                return Outcome::Down;
+            }
+        }
+    }
+
+    /// Waits until instances are gone that were told to go before.
+    pub(super) async fn wait_gone(&mut self, ids: Vec<InstanceId>) -> Outcome {
+        let signals = Rc::clone(&self.signals);
+        let until = self.shared.deadline;
+        let gone = tokio::select! {
+            biased;
+            failure = signals.stopped() => Err(failure),
+            gone = self.until_gone(ids.into_iter().collect(), until, false) => gone,
+        };
+        gone.map_or_else(|failure| self.fails(failure), |_| Outcome::Down)
+    }
+
+    fn fails(&mut self, failure: Failure) -> Outcome {
+        self.failure = Some(failure);
+        Outcome::Failed
+    }
+
+    /// Tells all instances to go; one that would not is no reason to keep the others.
+    async fn terminate_all(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
+        while let Some(id) = how.ids.pop() {
+            let mut tries = 0;
+            loop {
+                let permit = self.permit().await;
+                if how.needs_word() {
+                    drop(permit);
+                    self.confirm(how).await?;
+                    continue;
+                }
+                let Err(error) = self.request_termination(&id, permit).await else {
+                    break;
+                };
+                if let Err(failure) = self.pause_or_fail(&id, &mut tries, &error).await {
+                    self.failure.get_or_insert(failure);
+                    break;
+                }
+            }
+        }
+        if self.failure.is_some() { Err(Outcome::Failed) } else { Ok(()) }
+    }
+
+    /// Asks Slurm whether it wants the node again. If it does not say, what it wanted to go goes; what we found by
+    /// ourselves stays until it does.
+    async fn confirm(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
+        let wish = self.shared.outbox.confirm(&self.name).await;
+        how.confirmed = Some(Instant::now());
+        match wish {
+            Wish::None => Ok(()),
+            Wish::WantedAgain => {
+                let words = Why::WantedAgain.to_string();
+                self.failure = Some(Failure::new(Cause::Conflict, words));
+                Err(Outcome::Nothing)
+            }
+            Wish::Unknown if how.sweeps => {
+                how.confirms = false;
+                Ok(())
+            }
+            Wish::Unknown => {
+                let words = "slurmctld does not say whether it wants it again";
+                self.failure = Some(Failure::new(Cause::Slurm, words));
+                Err(Outcome::Failed)
+            }
+        }
+    }
+}

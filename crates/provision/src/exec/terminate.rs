@@ -1,0 +1,144 @@
+//! Instances that are in the way of a launch, or not wanted any more, are terminated.
+
+use super::ambiguous_launch::Asker;
+use super::failure::Failure;
+use super::listing::{LookedUp, Seen, Wait, Waiter};
+use super::node::NodeWork;
+use crate::cause::Cause;
+use crate::plan::Clear;
+use crate::state::{EventKind, LEAVING};
+use cloud_core::{Error, Instance, InstanceId};
+use std::collections::BTreeSet;
+use tokio::time::Instant;
+
+impl NodeWork<'_> {
+    /// Removes what is in the way of a launch, and waits until it is gone. An instance if one is there after all: a
+    /// launch from before, or another's, has come to light, and no other one is needed.
+    pub(super) async fn clear_the_way(
+        &mut self,
+        in_the_way: Vec<Clear>,
+    ) -> Result<Option<Instance>, Failure> {
+        let (mut ids, mut leaving) = (Vec::new(), BTreeSet::new());
+        for clear in in_the_way {
+            match clear {
+                Clear::Terminate(id) => ids.push(id),
+                Clear::AwaitGone(id) => {
+                    let event = self.shared.tools.event(EventKind::Waiting).of(&self.name);
+                    self.shared.tools.note(&event.with(id.as_str()));
+                    leaving.insert(id);
+                }
+            }
+        }
+        while let Some(id) = ids.pop() {
+            if let Err(failure) = self.terminate(&id).await {
+                return Err(self.failure.clone().unwrap_or(failure));
+            }
+            leaving.insert(id);
+        }
+        if !leaving.is_empty()
+            && let Some(found) = self.gone_or_found(leaving).await?
+        {
+            return Ok(Some(found));
+        }
+        if self.has_open_launch() && !self.presumed_lost {
+            return self.resolve_launch(self.repeat_or_launch(), Asker::Before).await;
+        }
+        Ok(None)
+    }
+
+    /// Tells an instance to go, again if need be: to do it twice is to do it once.
+    pub(super) async fn terminate(&mut self, id: &InstanceId) -> Result<(), Failure> {
+        let mut tries = 0;
+        loop {
+            let permit = self.permit().await;
+            let Err(error) = self.request_termination(id, permit).await else {
+                return Ok(());
+            };
+            self.pause_or_fail(id, &mut tries, &error).await?;
+        }
+    }
+
+    /// Waits before an instance is told to go again, if that makes sense.
+    pub(super) async fn pause_or_fail(
+        &self,
+        id: &InstanceId,
+        tries: &mut u32,
+        error: &Error,
+    ) -> Result<(), Failure> {
+        if error.kind().is_transient() && self.pauses(tries, error).await {
+            return Ok(());
+        }
+        let failure = Failure::of(error, None, Some(&self.name));
+        let text = &failure.text;
+        self.shared.warn(format!("{}: {id} could not be terminated: {text}", self.name));
+        Err(failure)
+    }
+
+    /// Waits until instances are gone that a launch would come beside, or until another comes to light. Bare metal takes
+    /// its time, and half of what is left is for the boot; a day that jobs are waited for is not meant for this.
+    pub(super) async fn gone_or_found(
+        &mut self,
+        leaving: BTreeSet<InstanceId>,
+    ) -> Result<Option<Instance>, Failure> {
+        let now = Instant::now();
+        let left = self.shared.deadline.saturating_duration_since(now);
+        let left = left.min(self.shared.site.policies.deadline);
+        let others = self.until_gone(leaving, now + LEAVING.max(left / 2), true).await?;
+        if others.is_empty() { Ok(None) } else { self.adopt_found(others).map(Some) }
+    }
+
+    /// Waits until instances are gone: when the cloud says so, not when it says nothing. Other instances of the node, as
+    /// soon as one is seen, if they matter.
+    pub(super) async fn until_gone(
+        &mut self,
+        mut ids: BTreeSet<InstanceId>,
+        until: Instant,
+        or_others: bool,
+    ) -> Result<Vec<Instance>, Failure> {
+        let mut waiter = Waiter::new(self.shared, &self.name, Wait::Gone);
+        while !ids.is_empty() {
+            let shown = match waiter.next().await? {
+                Seen::Listed(shown) => shown,
+                Seen::LookedUp(id, LookedUp::NotOurs) => {
+                    self.disown(&id);
+                    ids.remove(&id);
+                    continue;
+                }
+                Seen::LookedUp(id, LookedUp::Missing) => {
+                    ids.remove(&id);
+                    self.note_gone(&id);
+                    continue;
+                }
+                Seen::LookedUp(id, LookedUp::Instance(one)) if !one.state.is_live() => {
+                    ids.remove(&id);
+                    self.note_gone(&id);
+                    continue;
+                }
+                Seen::LookedUp(_, LookedUp::Instance(_) | LookedUp::Unknown) => continue,
+            };
+            let now = self.shared.tools.now();
+            let is_other = |one: &&Instance| {
+                !one.state.is_leaving()
+                    && !ids.contains(&one.id)
+                    && !self.record.is_terminated(&one.id, now)
+            };
+            let others: Vec<Instance> = shown.iter().filter(is_other).cloned().collect();
+            if or_others && !others.is_empty() {
+                return Ok(others);
+            }
+            for gone in shown.iter().filter(|one| !one.state.is_live()) {
+                if ids.remove(&gone.id) {
+                    self.note_gone(&gone.id);
+                }
+            }
+            if !ids.is_empty() && Instant::now() >= until {
+                let text = "an instance on its way out did not go";
+                return Err(Failure::new(Cause::Timeout, text));
+            }
+            if let Some(hidden) = ids.iter().find(|id| !shown.iter().any(|one| one.id == **id)) {
+                waiter.look_up(hidden);
+            }
+        }
+        Ok(Vec::new())
+    }
+}
