@@ -1,7 +1,7 @@
 //! How many requests per second the cloud answers: `bench/run sim`.
 //!
 //! Requests are signed beforehand and sent again and again, so that what is measured is the
-//! server: it verifies every one, and writes its journal and keeps requests as the program does.
+//! server: it verifies every one, and keeps requests as the program does.
 //! Launches have a retry token each, as `cloud-oci` sends them; signatures do not cover it.
 //! Server and clients share two cores. Fails if a bar is missed.
 

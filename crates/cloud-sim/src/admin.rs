@@ -170,11 +170,6 @@ impl Admin {
         self.shared.hurry.send_replace(true);
     }
 
-    /// Says what is wrong with the journal, if it could not be written: nothing is kept since.
-    pub fn kept(&self) -> Result<(), Error> {
-        self.shared.with(|world| world.journal.kept())
-    }
-
     /// Ends every session; the next request with a session token is refused.
     #[expect(clippy::must_use_candidate, reason = "how many there were matters to few")]
     pub fn end_sessions(&self) -> usize {

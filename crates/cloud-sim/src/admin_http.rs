@@ -3,7 +3,7 @@
 use crate::admin::Admin;
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::clock::{Change, Speed};
-use crate::error::{Error, chain};
+use crate::error::Error;
 use crate::instance::Record;
 use crate::launch::launch;
 use crate::query::{self, Call, Query};
@@ -47,8 +47,6 @@ impl From<Error> for Refusal {
             | Error::Subnet { .. }
             | Error::Key { .. }
             | Error::Script { .. }
-            | Error::Journal { .. }
-            | Error::Unkept { .. }
             | Error::Taken { .. }
             | Error::File { .. }
             | Error::System { .. }
@@ -144,7 +142,6 @@ impl Admin {
             "operations": self.counts(),
             "most_in_flight": self.most_in_flight(),
             "token_mismatches": self.token_mismatches(),
-            "journal": self.kept().err().map(|error| chain(&error)),
         }))
     }
 
@@ -164,11 +161,11 @@ impl Admin {
     }
 
     fn put_clock(&self, body: &[u8]) -> Outcome {
-        let wish: ClockWish = read(body)?;
-        let advance = wish.advance_seconds.map(Duration::try_from_secs_f64).transpose();
+        let request: ClockWish = read(body)?;
+        let advance = request.advance_seconds.map(Duration::try_from_secs_f64).transpose();
         let advance = advance.map_err(|error| Refusal::invalid(error.to_string()))?;
-        let speed = wish.speed.map(Speed::new).transpose()?;
-        self.set_clock(Change { speed, advance, skew: wish.skew_seconds })?;
+        let speed = request.speed.map(Speed::new).transpose()?;
+        self.set_clock(Change { speed, advance, skew: request.skew_seconds })?;
         Ok(self.show_clock())
     }
 

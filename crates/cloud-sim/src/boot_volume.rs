@@ -5,16 +5,13 @@ use crate::instance::{Instance, Record};
 use crate::page::{Row, numbered, page};
 use crate::query::Call;
 use crate::state::State;
-use crate::table::Table;
 use crate::world::World;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// A boot volume.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct BootVolume {
-    /// As answers show it. A journal has it all as one object.
-    #[serde(flatten)]
+    /// As answers show it.
     view: Map<String, Value>,
     /// True if it stays when its instance ends.
     kept: bool,
@@ -50,7 +47,6 @@ impl World {
             return;
         };
         self.boot_volumes.insert(id.to_owned(), BootVolume { view, kept: of.is_none() });
-        self.touch(Table::BootVolumes, id);
     }
 
     /// A new boot volume for an instance.
@@ -65,7 +61,6 @@ impl World {
     pub(crate) fn take_boot_volume(&mut self, id: &str) -> String {
         if let Some(volume) = self.boot_volumes.get_mut(id) {
             volume.kept = false;
-            self.touch(Table::BootVolumes, id);
         }
         id.to_owned()
     }
@@ -89,7 +84,6 @@ impl World {
     pub(crate) fn keep_boot_volume(&mut self, record: &Record) {
         if let Some(volume) = self.boot_volumes.get_mut(&record.boot_volume) {
             volume.kept = true;
-            self.touch(Table::BootVolumes, &record.boot_volume);
         }
     }
 
@@ -100,7 +94,6 @@ impl World {
         };
         if self.boot_volumes.get(&id).is_none_or(|volume| !volume.kept) {
             self.boot_volumes.remove(&id);
-            self.touch(Table::BootVolumes, &id);
         }
     }
 }

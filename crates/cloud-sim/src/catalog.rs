@@ -5,7 +5,6 @@ use crate::network::Addresses;
 use crate::page::{Row, cut, page, turn};
 use crate::query::{Call, Fields};
 use crate::settings::{Shape, Subnet};
-use crate::table::Table;
 use crate::world::{World, etag_of};
 use serde_json::{Map, Value, json};
 
@@ -161,7 +160,6 @@ impl World {
             "definedTags": {},
         });
         self.compute_clusters.insert(id.to_owned(), view.as_object().cloned().unwrap_or_default());
-        self.touch(Table::ComputeClusters, id);
     }
 }
 
@@ -227,6 +225,5 @@ pub(crate) fn delete_compute_cluster(world: &mut World, call: &Call<'_>) -> Outc
         return Err(Refusal::incorrect_state("the compute cluster has instances"));
     }
     world.compute_clusters.remove(id);
-    world.touch(Table::ComputeClusters, id);
     Ok(Answer::empty())
 }

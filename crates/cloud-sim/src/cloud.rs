@@ -2,8 +2,8 @@
 
 use crate::admin::Admin;
 use crate::credentials::Credentials;
+use crate::directory_lock::DirectoryLock;
 use crate::error::Error;
-use crate::hold::Hold;
 use crate::machine::{Order, Programs, end_left, keep};
 use crate::server::{serve, tick};
 use crate::settings::Settings;
@@ -30,7 +30,7 @@ pub struct Cloud {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     /// Given back last, when nothing writes there any more.
-    _hold: Option<Hold>,
+    _lock: Option<DirectoryLock>,
 }
 
 impl Cloud {
@@ -40,7 +40,7 @@ impl Cloud {
         settings.timing = timing.map_err(|(name, seconds)| Error::Timing { name, seconds })?;
         settings.check()?;
         // Before anything else: until it is ours, everything there is another's.
-        let hold = settings.state.as_deref().map(Hold::take).transpose()?;
+        let hold = settings.state.as_deref().map(DirectoryLock::take).transpose()?;
         let fail = |source| Error::Listen { address: settings.listen.clone(), source };
         let listener = TcpListener::bind(&settings.listen).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
@@ -70,7 +70,7 @@ impl Cloud {
             shared,
             stop: Some(stop),
             thread: Some(thread),
-            _hold: hold.or(made),
+            _lock: hold.or(made),
         })
     }
 
@@ -136,7 +136,7 @@ fn machines(
     (settings, shared): (&Settings, &Shared),
     address: SocketAddr,
     line: Option<mpsc::UnboundedReceiver<Order>>,
-) -> Result<(Machines, Option<Hold>), Error> {
+) -> Result<(Machines, Option<DirectoryLock>), Error> {
     let (directory, hold) = match (&settings.state, &line) {
         (Some(state), _) => (whole(state)?, None),
         (None, Some(_)) => {

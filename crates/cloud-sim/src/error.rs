@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use thiserror::Error;
 
 /// An error with all its causes, as one line.
@@ -48,24 +47,6 @@ pub enum Error {
     Taken {
         /// The directory of the state.
         directory: PathBuf,
-    },
-    /// The journal holds a line that is not one of ours.
-    #[error("{}: line {line} is not a record of this program; move the file away to start anew", path.display())]
-    Journal {
-        /// The file.
-        path: PathBuf,
-        /// Counted from one.
-        line: usize,
-        /// What the reader says.
-        source: serde_json::Error,
-    },
-    /// The journal cannot be written any more: what the cloud did since is not kept.
-    #[error("{} cannot be written any more; what the cloud did since is not kept", path.display())]
-    Unkept {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: Arc<io::Error>,
     },
     /// The script is not what it has to be.
     #[error("{}: not a script", path.display())]

@@ -7,23 +7,19 @@ use crate::page::{Row, by_name, descending, page};
 use crate::query::{Call, Fields, Query};
 use crate::settings::Image;
 use crate::state::State;
-use crate::table::Table;
 use crate::work_request::Work;
 use crate::world::{World, etag_of};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// An image with its place in lists.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct ImageRecord {
     view: Map<String, Value>,
     number: u64,
     work: Option<String>,
     /// If it is not going to be made, why.
-    #[serde(default)]
     failure: Option<Failure>,
     /// The instance that is `CREATING_IMAGE` as long as this is made, and the version of its plan.
-    #[serde(default)]
     of: Option<(String, u64)>,
 }
 
@@ -86,18 +82,6 @@ impl World {
         let number = self.next_number();
         let record = ImageRecord { view, number, work: None, failure: None, of: None };
         self.images.insert(making.id.clone(), record);
-        self.touch(Table::Images, &making.id);
-    }
-
-    /// The images that are still being made.
-    pub(crate) fn unfinished_images(&self) -> Vec<String> {
-        let images = self.images.iter().filter(|(_, image)| image.work.is_some());
-        images.map(|(id, _)| id.clone()).collect()
-    }
-
-    /// The highest number that an image has.
-    pub(crate) fn last_image(&self) -> u64 {
-        self.images.values().map(|image| image.number).max().unwrap_or(0)
     }
 
     /// Refuses an image that is not there, or not yet.
@@ -136,7 +120,6 @@ impl World {
             self.close_work(&work, failure);
         }
         self.let_go(of);
-        self.touch(Table::Images, id);
     }
 
     /// Lets an instance of which no image is made any more run on, unless it has gone on already.
@@ -206,7 +189,6 @@ pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
     let image = world.images.get(id).ok_or_else(|| Refusal::not_found("image", id))?;
     call.check_match(&etag_of(&image.view))?;
     let removed = world.images.remove(id);
-    world.touch(Table::Images, id);
     if let Some(ImageRecord { work: Some(work), failure, of, .. }) = removed {
         world.cut_short(&work, failure);
         world.let_go(of);
@@ -215,7 +197,7 @@ pub(crate) fn delete(world: &mut World, call: &Call<'_>) -> Outcome {
 }
 
 /// What an image of an instance is made with; refuses what cannot be.
-fn wish(world: &World, body: &Map<String, Value>, record: &Record) -> Result<Making, Refusal> {
+fn request(world: &World, body: &Map<String, Value>, record: &Record) -> Result<Making, Refusal> {
     let compartment = body.required("compartmentId")?;
     world.check_compartment(&compartment)?;
     if !matches!(record.state(), State::Running | State::Stopped) {
@@ -258,7 +240,7 @@ pub(crate) fn create(world: &mut World, call: &Call<'_>) -> Outcome {
     let body = call.object()?;
     let of = body.required("instanceId")?;
     let record = world.instances.get(&of).ok_or_else(|| Refusal::related("instance", &of))?;
-    let making = wish(world, body, record)?;
+    let making = request(world, body, record)?;
     let id = making.id.clone();
     let work = world.open_work(&Work {
         operation: "CreateImage",

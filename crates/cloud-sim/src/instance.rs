@@ -44,7 +44,7 @@ pub struct Instance {
 }
 
 /// The one network card of an instance.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Vnic {
     pub(crate) id: String,
     pub(crate) subnet: String,
@@ -60,14 +60,14 @@ pub(crate) struct Vnic {
 pub(crate) type Step = (State, f64);
 
 /// Why a launch that was accepted fails.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: String,
     pub(crate) message: String,
 }
 
 /// An instance with what its owner cannot see.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) instance: Instance,
     pub(crate) vnic: Vnic,
@@ -85,58 +85,15 @@ pub(crate) struct Record {
     /// If the plan is going to fail, why.
     pub(crate) failure: Option<Failure>,
     /// True if the launch was going to fail, so that it never had room or a VNIC.
-    #[serde(default)]
     pub(crate) doomed: bool,
     /// How often its machine was switched on.
     pub(crate) boots: u64,
     pub(crate) boot_volume: String,
     /// The compute cluster it is in: lists can ask for it, and no answer tells.
-    #[serde(default)]
     pub(crate) compute_cluster: Option<String>,
 }
 
-/// What changes of an instance as its life goes on: a tenth of what there is to write down.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Life {
-    state: State,
-    attachment: Attachment,
-    etag: String,
-    plan: VecDeque<Step>,
-    version: u64,
-    work: Option<String>,
-    failure: Option<Failure>,
-    doomed: bool,
-    boots: u64,
-}
-
 impl Record {
-    pub(crate) fn life(&self) -> Life {
-        Life {
-            state: self.state(),
-            attachment: self.vnic.state,
-            etag: self.etag.clone(),
-            plan: self.plan.clone(),
-            version: self.version,
-            work: self.work.clone(),
-            failure: self.failure.clone(),
-            doomed: self.doomed,
-            boots: self.boots,
-        }
-    }
-
-    pub(crate) fn set_life(&mut self, life: Life) {
-        let Life { state, attachment, etag, plan, version, work, failure, doomed, boots } = life;
-        self.instance.lifecycle_state = state;
-        self.vnic.state = attachment;
-        self.etag = etag;
-        self.plan = plan;
-        self.version = version;
-        self.work = work;
-        self.failure = failure;
-        self.doomed = doomed;
-        self.boots = boots;
-    }
-
     pub(crate) fn id(&self) -> &str {
         &self.instance.id
     }

@@ -2,10 +2,9 @@
 
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record, Vnic};
+use crate::launch_request::LaunchRequest;
 use crate::query::{Call, Fields};
 use crate::state::State;
-use crate::table::Table;
-use crate::wish::Wish;
 use crate::work_request::Work;
 use crate::world::{World, etag};
 use serde_json::{Map, Value, json};
@@ -14,16 +13,14 @@ use std::collections::VecDeque;
 /// `POST /20160918/instances`.
 pub(crate) fn launch(world: &mut World, call: &Call<'_>) -> Outcome {
     let body = call.object()?;
-    let wish = Wish::read(world, body)?;
-    // A pool launches several, one after the other.
-    world.reindex();
-    world.check_limits(&wish)?;
-    let failure = doom(world, &wish)?;
-    let record = build(world, call, wish, failure)?;
+    let request = LaunchRequest::read(world, body)?;
+    world.check_limits(&request)?;
+    let failure = doom(world, &request)?;
+    let record = build(world, call, request, failure)?;
     let answer = shown(&record);
     let id = record.id().to_owned();
     world.instances.insert(id.clone(), record);
-    world.touch(Table::Instances, &id);
+    world.index.touch(&id);
     world.begin(&id);
     Ok(answer)
 }
@@ -39,8 +36,8 @@ pub(crate) fn shown(record: &Record) -> Answer {
 }
 
 /// Whether the launch will fail for want of room; refuses it if it is not even accepted.
-fn doom(world: &World, wish: &Wish) -> Result<Option<Failure>, Refusal> {
-    let Some(full) = world.full(&wish.domain, &wish.shape.name) else {
+fn doom(world: &World, request: &LaunchRequest) -> Result<Option<Failure>, Refusal> {
+    let Some(full) = world.full(&request.domain, &request.shape.name) else {
         return Ok(None);
     };
     let refusal = Refusal::out_of_capacity();
@@ -53,29 +50,29 @@ fn doom(world: &World, wish: &Wish) -> Result<Option<Failure>, Refusal> {
 fn build(
     world: &mut World,
     call: &Call<'_>,
-    wish: Wish,
+    request: LaunchRequest,
     failure: Option<Failure>,
 ) -> Result<Record, Refusal> {
     // All that can be refused comes first: the address, and after it what is never refused.
-    let instance = instance(world, call.object()?, &wish)?;
+    let instance = instance(world, call.object()?, &request)?;
     let number = world.next_number();
-    let taken_label = world.taken_label(&wish);
-    let vnic = world.new_vnic(&wish, number)?;
+    let taken_label = world.taken_label(&request);
+    let vnic = world.new_vnic(&request, number)?;
     let compute_cluster = call.object()?.text("computeClusterId")?;
     let failure = failure.or(taken_label).or_else(|| call.failure());
     let work = world.open_work(&Work {
         operation: "LaunchInstance",
-        compartment: &wish.compartment,
+        compartment: &request.compartment,
         action: "CREATED",
         kind: "instance",
         id: &instance.id,
     });
-    Ok(plan(world, instance, vnic, Seed { wish, number, work, failure, compute_cluster }))
+    Ok(plan(world, instance, vnic, Seed { request, number, work, failure, compute_cluster }))
 }
 
 /// What a record needs beside the instance and its VNIC.
 struct Seed {
-    wish: Wish,
+    request: LaunchRequest,
     number: u64,
     work: String,
     failure: Option<Failure>,
@@ -88,7 +85,7 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         None => (State::Running, timing.provision),
         Some(_) => (State::Terminated, timing.fail),
     };
-    let boot_volume = match &seed.wish.boot_volume {
+    let boot_volume = match &seed.request.boot_volume {
         // A launch that fails leaves the volume as it was: nothing was ever booted from it.
         Some(id) if seed.failure.is_some() => id.clone(),
         Some(id) => world.take_boot_volume(id),
@@ -99,8 +96,8 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         vnic,
         etag: etag(),
         number: seed.number,
-        ocpus: seed.wish.ocpus,
-        memory: seed.wish.memory,
+        ocpus: seed.request.ocpus,
+        memory: seed.request.memory,
         plan: VecDeque::from([step]),
         version: 0,
         work: Some(seed.work),
@@ -134,25 +131,29 @@ impl Given<'_> {
     }
 }
 
-fn instance(world: &World, body: &Map<String, Value>, wish: &Wish) -> Result<Instance, Refusal> {
+fn instance(
+    world: &World,
+    body: &Map<String, Value>,
+    request: &LaunchRequest,
+) -> Result<Instance, Refusal> {
     let given = Given(body);
     let stamp = world.clock.stamp();
     Ok(Instance {
         id: world.new_id("instance"),
-        availability_domain: wish.domain.clone(),
-        compartment_id: wish.compartment.clone(),
+        availability_domain: request.domain.clone(),
+        compartment_id: request.compartment.clone(),
         display_name: given.name(&stamp)?,
-        fault_domain: wish.fault_domain.clone(),
+        fault_domain: request.fault_domain.clone(),
         freeform_tags: body.freeform_tags()?.cloned().unwrap_or_default(),
         defined_tags: body.defined_tags()?.cloned().unwrap_or_default(),
         system_tags: Map::new(),
         extended_metadata: given.object("extendedMetadata")?,
         metadata: given.object("metadata")?,
         region: world.settings.region_key.clone(),
-        shape: wish.shape.name.clone(),
-        shape_config: wish.shape_config(),
-        source_details: wish.source.clone(),
-        image_id: wish.image.clone(),
+        shape: request.shape.name.clone(),
+        shape_config: request.shape_config(),
+        source_details: request.source.clone(),
+        image_id: request.image.clone(),
         time_created: stamp,
         launch_mode: "PARAVIRTUALIZED".to_owned(),
         launch_options: given.over("launchOptions", usual_launch_options())?,

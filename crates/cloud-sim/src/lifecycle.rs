@@ -1,10 +1,9 @@
 //! What happens by itself: instances that boot, stop and end, and records that are forgotten.
 
 use crate::error::Error;
-use crate::instance::{Failure, Record, Step};
+use crate::instance::{Failure, Step};
 use crate::machine::{Machine, Order};
 use crate::state::{Attachment, State};
-use crate::table::Table;
 use crate::world::{World, etag};
 use std::collections::VecDeque;
 
@@ -55,14 +54,8 @@ impl World {
             Event::Step { id, version } => self.step(&id, version),
             Event::Vnic { id, to } => self.move_vnic(&id, to),
             Event::Forget(id) => self.forget(id),
-            Event::ForgetToken(token) => {
-                self.tokens.remove(&token);
-                self.touch(Table::Tokens, &token);
-            }
-            Event::ForgetWork(id) => {
-                self.work_requests.remove(&id);
-                self.touch(Table::WorkRequests, &id);
-            }
+            Event::ForgetToken(token) => drop(self.tokens.remove(&token)),
+            Event::ForgetWork(id) => drop(self.work_requests.remove(&id)),
             Event::Image(id) => self.finish_image(&id),
         }
     }
@@ -73,7 +66,7 @@ impl World {
             return;
         }
         self.instances.remove(&id);
-        self.touch(Table::Instances, &id);
+        self.index.touch(&id);
         self.order(Order::Forget(id.clone()));
         self.forgotten.push(id);
     }
@@ -91,48 +84,6 @@ impl World {
         let event = |to| Event::Vnic { id: id.to_owned(), to };
         self.schedule(late / 2.0, event(Attachment::Attaching));
         self.schedule(late, event(Attachment::Attached));
-    }
-
-    /// Takes up where the journal ended: plans go on, and machines are switched on again.
-    pub(crate) fn resume(&mut self) {
-        let timing = self.settings.timing;
-        let records: Vec<Record> = self.instances.values().cloned().collect();
-        for record in &records {
-            self.resume_instance(record);
-        }
-        for token in self.tokens.keys().cloned().collect::<Vec<_>>() {
-            self.schedule(timing.keep_token, Event::ForgetToken(token));
-        }
-        for id in self.unfinished_images() {
-            self.schedule(timing.image, Event::Image(id));
-        }
-        for id in self.finished_work() {
-            self.schedule(timing.keep_work, Event::ForgetWork(id));
-        }
-    }
-
-    fn resume_instance(&mut self, record: &Record) {
-        let id = record.id();
-        self.hold_address(&record.vnic, record.state());
-        self.schedule_step(id);
-        match record.vnic.state {
-            Attachment::Hidden | Attachment::Attaching if !record.doomed => {
-                let to = Attachment::Attached;
-                let event = Event::Vnic { id: id.to_owned(), to };
-                self.schedule(self.settings.timing.vnic, event);
-            }
-            Attachment::Hidden
-            | Attachment::Attaching
-            | Attachment::Attached
-            | Attachment::Detached => {}
-        }
-        if record.state() == State::Terminated {
-            let event = Event::Forget(id.to_owned());
-            self.schedule(self.settings.timing.keep_terminated, event);
-        }
-        if record.state().is_on() {
-            self.order(Order::Up(Machine::of(record)));
-        }
     }
 
     /// Gives an instance a new plan, whose first step is taken at once, and a work request.
@@ -251,6 +202,6 @@ impl World {
             self.release(id);
             self.schedule(self.settings.timing.keep_terminated, Event::Forget(id.to_owned()));
         }
-        self.touch(Table::Lives, id);
+        self.index.touch(id);
     }
 }

@@ -1,11 +1,11 @@
 //! Service limits and room for instances.
 
 use crate::answer::{Answer, Outcome, Refusal};
+use crate::launch_request::LaunchRequest;
 use crate::page::{Row, page};
 use crate::query::{Call, Fields};
 use crate::settings::{Capacity, Limit, Shape};
 use crate::usage::{real, weight};
-use crate::wish::Wish;
 use crate::world::World;
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
@@ -21,16 +21,16 @@ impl World {
     }
 
     /// Refuses a launch beyond a service limit.
-    pub(crate) fn check_limits(&self, wish: &Wish) -> Result<(), Refusal> {
-        let exceeded: Vec<&str> = wish
+    pub(crate) fn check_limits(&self, request: &LaunchRequest) -> Result<(), Refusal> {
+        let exceeded: Vec<&str> = request
             .shape
             .limits
             .iter()
             .filter(|name| {
-                let more = weight(name, wish.ocpus, wish.memory);
-                let value = self.limit(name, &wish.domain);
+                let more = weight(name, request.ocpus, request.memory);
+                let value = self.limit(name, &request.domain);
                 value.is_some_and(|value| {
-                    self.usage.of_limit(name, &wish.domain) + more > real(value)
+                    self.usage.of_limit(name, &request.domain) + more > real(value)
                 })
             })
             .map(String::as_str)

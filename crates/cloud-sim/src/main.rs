@@ -17,7 +17,7 @@ struct Arguments {
     /// Where to listen; port 0 takes a free one [default: the script's, or 127.0.0.1:0]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
-    /// Where the state is kept: what is there, `endpoint`, `oci/config`, `machines.log`
+    /// Where `endpoint`, `oci/config` and `machines.log` are written
     #[arg(long, value_name = "DIRECTORY")]
     state: PathBuf,
     /// Settings, faults, capacity and limits at the start, as YAML or JSON
@@ -121,8 +121,7 @@ async fn run(arguments: Arguments) -> Result<(), Error> {
             let _ = ending.await;
         }
     }
-    forgotten?;
-    admin.kept()
+    forgotten
 }
 
 /// The signals that end the program.

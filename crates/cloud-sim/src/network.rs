@@ -3,12 +3,11 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::error::Error;
 use crate::instance::{Failure, Record, Vnic};
+use crate::launch_request::LaunchRequest;
 use crate::page::numbered;
 use crate::query::{Call, Query};
 use crate::settings::Subnet;
-use crate::state::{Attachment, State};
-use crate::table::Table;
-use crate::wish::Wish;
+use crate::state::Attachment;
 use crate::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -99,8 +98,8 @@ impl Addresses {
 
 impl World {
     /// Why a launch fails whose host name is taken: OCI accepts it, and finds out when it makes the VNIC.
-    pub(crate) fn taken_label(&self, wish: &Wish) -> Option<Failure> {
-        let (label, subnet) = (wish.label.as_deref()?, &wish.subnet);
+    pub(crate) fn taken_label(&self, request: &LaunchRequest) -> Option<Failure> {
+        let (label, subnet) = (request.label.as_deref()?, &request.subnet);
         let taken = self.addresses.get(subnet)?.has_label(label);
         taken.then(|| Failure {
             code: "vcn-error".to_owned(),
@@ -111,33 +110,27 @@ impl World {
     }
 
     /// A VNIC for a launch, with its address taken; it has a host name only if nobody else has that.
-    pub(crate) fn new_vnic(&mut self, wish: &Wish, number: u64) -> Result<Vnic, Refusal> {
-        let addresses = self.addresses.get_mut(&wish.subnet);
-        let addresses = addresses.ok_or_else(|| Refusal::related("subnet", &wish.subnet))?;
-        let label = wish.label.clone().filter(|label| !addresses.has_label(label));
-        let address = addresses.take(wish.address)?;
+    pub(crate) fn new_vnic(
+        &mut self,
+        request: &LaunchRequest,
+        number: u64,
+    ) -> Result<Vnic, Refusal> {
+        let addresses = self.addresses.get_mut(&request.subnet);
+        let addresses = addresses.ok_or_else(|| Refusal::related("subnet", &request.subnet))?;
+        let label = request.label.clone().filter(|label| !addresses.has_label(label));
+        let address = addresses.take(request.address)?;
         addresses.labels.extend(label.as_deref().map(str::to_ascii_lowercase));
         let [.., a, b, c] = number.to_be_bytes();
         Ok(Vnic {
             id: self.new_id("vnic"),
-            subnet: wish.subnet.clone(),
-            name: wish.vnic_name.clone().unwrap_or_default(),
+            subnet: request.subnet.clone(),
+            name: request.vnic_name.clone().unwrap_or_default(),
             label,
             address,
             mac: format!("02:00:17:{a:02x}:{b:02x}:{c:02x}"),
-            groups: wish.groups.clone(),
+            groups: request.groups.clone(),
             state: Attachment::Hidden,
         })
-    }
-
-    /// Takes the address and the label of a VNIC that the journal remembers.
-    pub(crate) fn hold_address(&mut self, vnic: &Vnic, state: State) {
-        if let Some(addresses) = self.addresses.get_mut(&vnic.subnet)
-            && state != State::Terminated
-        {
-            addresses.taken.insert(vnic.address.into());
-            addresses.labels.extend(vnic.label.as_deref().map(str::to_ascii_lowercase));
-        }
     }
 
     /// Frees the address and the label of an instance that has ended.
@@ -166,7 +159,7 @@ impl World {
         };
         if record.vnic.state != Attachment::Detached {
             record.vnic.state = to;
-            self.touch(Table::Lives, id);
+            self.index.touch(id);
         }
     }
 

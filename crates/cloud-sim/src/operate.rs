@@ -3,11 +3,10 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::instance::{Failure, Instance, Record};
 use crate::launch::shown;
+use crate::launch_request::{check_metadata, check_volume_size};
 use crate::lifecycle::Path;
 use crate::query::{Call, Fields};
 use crate::state::State;
-use crate::table::Table;
-use crate::wish::{check_metadata, check_volume_size};
 use crate::work_request::Work;
 use crate::world::{World, etag};
 use serde_json::{Map, Value};
@@ -135,7 +134,7 @@ pub(crate) fn update(world: &mut World, call: &Call<'_>) -> Outcome {
         kept.instance = changed;
         kept.etag = etag();
     }
-    world.touch(Table::Instances, &id);
+    world.index.touch(&id);
     if let Some(replacement) = replaced {
         put_in(world, &record, replacement, call.failure());
         return Ok(shown(world.instance(call)?));

@@ -5,25 +5,22 @@ use crate::launch::shown;
 use crate::lifecycle::Event;
 use crate::query::Call;
 use crate::route::Route;
-use crate::table::Table;
 use crate::world::World;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::StatusCode;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a retry token was used for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct TokenUse {
     digest: String,
     gave: Gave,
 }
 
 /// What the request was answered with.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug)]
 enum Gave {
     /// An instance, which is shown as it is when it is asked for again.
     Instance { id: String, work: Option<String> },
@@ -41,7 +38,6 @@ pub(crate) fn once(world: &mut World, route: &Route, call: &Call<'_>) -> Outcome
     }
     let answer = (route.handler)(world, call)?;
     world.tokens.insert(key.clone(), TokenUse { digest: digest(call), gave: gave(&answer) });
-    world.touch(Table::Tokens, &key);
     world.schedule(world.settings.timing.keep_token, Event::ForgetToken(key));
     Ok(answer)
 }

@@ -4,8 +4,7 @@ use crate::answer::Outcome;
 use crate::query::{Call, decode};
 use crate::world::World;
 use crate::{
-    boot_volume, catalog, identity, image, launch, limits, listing, network, operate, pool,
-    work_request,
+    boot_volume, catalog, identity, image, launch, limits, listing, network, operate, work_request,
 };
 use hyper::Method;
 
@@ -73,17 +72,12 @@ const ROUTES: &[Route] = &[
     get("/20160918/bootVolumes", "ListBootVolumes", boot_volume::list),
     get("/20160918/bootVolumes/{}", "GetBootVolume", boot_volume::get),
     get("/20160918/bootVolumeAttachments", "ListBootVolumeAttachments", boot_volume::list_attachments),
-    // Clusters, pools, capacity.
+    // Clusters, capacity.
     post("/20160918/computeClusters", "CreateComputeCluster", catalog::create_compute_cluster),
     get("/20160918/computeClusters", "ListComputeClusters", catalog::compute_clusters),
     get("/20160918/computeClusters/{}", "GetComputeCluster", catalog::compute_cluster),
     delete("/20160918/computeClusters/{}", "DeleteComputeCluster", catalog::delete_compute_cluster),
     post("/20160918/computeCapacityReports", "CreateComputeCapacityReport", limits::capacity_report),
-    post("/20160918/instanceConfigurations", "CreateInstanceConfiguration", pool::create_configuration),
-    get("/20160918/instanceConfigurations/{}", "GetInstanceConfiguration", pool::configuration),
-    post("/20160918/instancePools", "CreateInstancePool", pool::create_pool),
-    get("/20160918/instancePools/{}", "GetInstancePool", pool::pool),
-    get("/20160918/instancePools/{}/instances", "ListInstancePoolInstances", pool::pool_instances),
     // Work requests.
     get("/20160918/workRequests", "ListWorkRequests", work_request::list),
     get("/20160918/workRequests/{}", "GetWorkRequest", work_request::get),

@@ -70,13 +70,13 @@ impl Shared {
         })
     }
 
-    /// Does something to the world as it is now, and writes down what changed.
+    /// Does something to the world as it is now.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut World) -> R) -> R {
         let mut world = lock(&self.world);
         world.catch_up();
         world.reindex();
         let result = act(&mut world);
-        world.commit();
+        world.reindex();
         let forgotten = std::mem::take(&mut world.forgotten);
         drop(world);
         if !forgotten.is_empty() {

@@ -1,8 +1,8 @@
 //! Directories for the machines of clouds that keep no state, beside each other in one that all
 //! users share.
 
+use crate::directory_lock::DirectoryLock;
 use crate::error::Error;
-use crate::hold::Hold;
 use crate::machine::end_left;
 use std::fs;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "cloud-sim-";
 
 /// A new directory that no other cloud has, whatever network it is in.
-pub(crate) fn make() -> Result<(PathBuf, Hold), Error> {
+pub(crate) fn make() -> Result<(PathBuf, DirectoryLock), Error> {
     let above = above()?;
     loop {
         let name = format!("{PREFIX}{:016x}", fastrand::u64(..));
@@ -22,7 +22,7 @@ pub(crate) fn make() -> Result<(PathBuf, Hold), Error> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             Err(source) => return Err(Error::File { path: hidden, source }),
         }
-        let hold = Hold::take(&hidden)?;
+        let hold = DirectoryLock::take(&hidden)?;
         // It gets its name when it is held: under it, others take it for one that was left behind.
         match fs::rename(&hidden, &path) {
             Ok(()) => return Ok((path, hold)),
@@ -46,7 +46,7 @@ pub(crate) async fn sweep() {
     };
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
         // Held until it is gone, so that nobody else does the same.
-        let Some(_hold) = left(&path) else {
+        let Some(_lock) = left(&path) else {
             continue;
         };
         end_left(path.clone()).await;
@@ -56,7 +56,7 @@ pub(crate) async fn sweep() {
 }
 
 /// Takes a directory that is ours and that no cloud has any more.
-fn left(path: &Path) -> Option<Hold> {
+fn left(path: &Path) -> Option<DirectoryLock> {
     path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
     let what = fs::symlink_metadata(path).ok()?;
     // Another's may lead anywhere.
@@ -65,5 +65,5 @@ fn left(path: &Path) -> Option<Hold> {
     if !ours || !path.join("lock").is_file() {
         return None;
     }
-    Hold::take(path).ok()
+    DirectoryLock::take(path).ok()
 }

@@ -5,13 +5,11 @@ use crate::instance::Failure;
 use crate::lifecycle::Event;
 use crate::page::numbered;
 use crate::query::Call;
-use crate::table::Table;
 use crate::world::World;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// A work request, with its errors and its log.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct WorkRequest {
     id: String,
     number: u64,
@@ -23,7 +21,6 @@ pub(crate) struct WorkRequest {
     finished: Option<String>,
     failure: Option<Failure>,
     /// True if something else took its place before it was done.
-    #[serde(default)]
     canceled: bool,
 }
 
@@ -85,7 +82,6 @@ impl World {
             canceled: false,
         };
         self.work_requests.insert(id.clone(), request);
-        self.touch(Table::WorkRequests, &id);
         id
     }
 
@@ -96,7 +92,6 @@ impl World {
         if let Some(request) = open {
             request.finished = Some(stamp);
             request.failure = failure;
-            self.touch(Table::WorkRequests, id);
             let keep = self.settings.timing.keep_work;
             self.schedule(keep, Event::ForgetWork(id.to_owned()));
         }
@@ -110,17 +105,6 @@ impl World {
             request.canceled = true;
             self.close_work(id, None);
         }
-    }
-
-    /// The work requests that have ended.
-    pub(crate) fn finished_work(&self) -> Vec<String> {
-        let ended = self.work_requests.values().filter(|request| request.finished.is_some());
-        ended.map(|request| request.id.clone()).collect()
-    }
-
-    /// The highest number that a work request has.
-    pub(crate) fn last_work(&self) -> u64 {
-        self.work_requests.values().map(|request| request.number).max().unwrap_or(0)
     }
 
     fn work_request(&self, call: &Call<'_>) -> Result<&WorkRequest, Refusal> {

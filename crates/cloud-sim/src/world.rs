@@ -6,18 +6,16 @@ use crate::clock::{Clock, Moment, Speed};
 use crate::error::Error;
 use crate::image::ImageRecord;
 use crate::instance::Record;
-use crate::journal::Journal;
 use crate::lifecycle::Event;
 use crate::listing::Index;
 use crate::machine::Order;
 use crate::network::Addresses;
 use crate::retry_token::TokenUse;
 use crate::settings::{Capacity, Limit, Settings, Shape};
-use crate::table::{Kept, Table};
 use crate::usage::Usage;
 use crate::work_request::WorkRequest;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
@@ -27,15 +25,13 @@ use tokio::sync::{Notify, mpsc};
 pub(crate) struct World {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Clock,
-    pub(crate) instances: Kept<Record>,
-    pub(crate) images: Kept<ImageRecord>,
-    pub(crate) work_requests: Kept<WorkRequest>,
+    pub(crate) instances: HashMap<String, Record>,
+    pub(crate) images: HashMap<String, ImageRecord>,
+    pub(crate) work_requests: HashMap<String, WorkRequest>,
     /// What retry tokens were used for, by caller, operation and token.
-    pub(crate) tokens: Kept<TokenUse>,
-    pub(crate) compute_clusters: Kept<Map<String, Value>>,
-    pub(crate) configurations: Kept<Map<String, Value>>,
-    pub(crate) pools: Kept<Map<String, Value>>,
-    pub(crate) boot_volumes: Kept<BootVolume>,
+    pub(crate) tokens: HashMap<String, TokenUse>,
+    pub(crate) compute_clusters: HashMap<String, Map<String, Value>>,
+    pub(crate) boot_volumes: HashMap<String, BootVolume>,
     pub(crate) capacity: Vec<Capacity>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) addresses: BTreeMap<String, Addresses>,
@@ -51,13 +47,12 @@ pub(crate) struct World {
     pub(crate) token_mismatches: u64,
     /// Instances that are no more, for those beside the world who know them.
     pub(crate) forgotten: Vec<String>,
-    pub(crate) journal: Journal,
     wake: Arc<Notify>,
     pub(crate) machines: Option<mpsc::UnboundedSender<Order>>,
 }
 
 impl World {
-    /// A world as its settings say, with whatever the journal remembers.
+    /// A world as its settings say.
     pub(crate) fn open(
         settings: Arc<Settings>,
         wake: Arc<Notify>,
@@ -69,14 +64,12 @@ impl World {
         }
         let mut world = Self {
             clock: Clock::new(Speed::new(settings.speed)?),
-            instances: Kept::new(),
-            images: Kept::new(),
-            work_requests: Kept::new(),
-            tokens: Kept::new(),
-            compute_clusters: Kept::new(),
-            configurations: Kept::new(),
-            pools: Kept::new(),
-            boot_volumes: Kept::new(),
+            instances: HashMap::new(),
+            images: HashMap::new(),
+            work_requests: HashMap::new(),
+            tokens: HashMap::new(),
+            compute_clusters: HashMap::new(),
+            boot_volumes: HashMap::new(),
             capacity: settings.capacity.clone(),
             limits: settings.limits.clone(),
             addresses,
@@ -87,13 +80,11 @@ impl World {
             last: 0,
             token_mismatches: 0,
             forgotten: Vec::new(),
-            journal: Journal::default(),
             wake,
             machines,
             settings,
         };
         world.furnish();
-        world.remember()?;
         Ok(world)
     }
 
@@ -109,33 +100,6 @@ impl World {
         for id in &settings.boot_volumes {
             self.add_boot_volume(id, None);
         }
-    }
-
-    fn remember(&mut self) -> Result<(), Error> {
-        let Some(directory) = self.settings.state.clone() else {
-            return Ok(());
-        };
-        let (journal, lines) = Journal::open(&directory)?;
-        let furnished = self.all_rows();
-        self.put_lines(&directory, lines)?;
-        for id in self.instances.keys() {
-            self.index.touch(id);
-        }
-        self.journal = journal;
-        self.journal.furnish(furnished);
-        let instances = self.instances.values().map(|record| record.number).max().unwrap_or(0);
-        let used = [instances, self.last_image(), self.last_work()];
-        self.last = used.into_iter().fold(self.last, u64::max);
-        self.resume();
-        self.compact()
-    }
-
-    /// Notes that something changed, so that it is written down.
-    pub(crate) fn touch(&mut self, table: Table, id: &str) {
-        if matches!(table, Table::Instances | Table::Lives) {
-            self.index.touch(id);
-        }
-        self.journal.touch(table, id);
     }
 
     /// Lets an event happen so many seconds after now, or after the event that leads to it: a clock

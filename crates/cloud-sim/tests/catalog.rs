@@ -36,10 +36,6 @@ async fn every_reading_operation_answers() {
         let missing = scene.get(&format!("/20160918/{target}")).await;
         missing.refused(404, "NotAuthorizedOrNotFound");
     }
-    for target in ["instancePools/x", "instancePools/x/instances"] {
-        let missing = scene.get(&format!("/20160918/{target}")).await;
-        missing.refused(404, "NotAuthorizedOrNotFound");
-    }
 }
 
 #[tokio::test]

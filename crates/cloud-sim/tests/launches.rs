@@ -1,7 +1,7 @@
 //! Launches and lists that cannot be: the fields of a body, and the filters of a query.
 
 use crate::support::{COMPARTMENT, Scene, launch_body};
-use cloud_sim::{Image, Settings, Subnet};
+use cloud_sim::{Image, Settings};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -199,60 +199,4 @@ async fn a_boot_volume_was_replaced_by_one_of_another_system() {
     replaced("img000", "ubuntu").await.refused(400, "InvalidParameter");
     replaced("ubuntu", "img000").await.refused(400, "InvalidParameter");
     replaced("win", "win2").await.refused(400, "InvalidParameter");
-}
-
-#[tokio::test]
-async fn a_pool_had_one_instance_where_its_configuration_has_a_host_name() {
-    let mut settings = Settings { speed: 0.0, ..Settings::default() };
-    let other = settings.subnets[0].clone();
-    let (id, cidr) = ("ocid1.subnet.oc1.phx.other".to_owned(), "10.2.0.0/16".to_owned());
-    settings.subnets.push(Subnet { id, cidr, ..other });
-    let scene = Scene::new(settings).await;
-    let mut launch = launch_body("n1");
-    launch["createVnicDetails"]["hostnameLabel"] = json!("a".repeat(63));
-    let details = json!({"instanceType": "compute", "launchDetails": launch});
-    let body = json!({"compartmentId": COMPARTMENT, "source": "NONE", "instanceDetails": details});
-    let made = scene.send("POST", "/20160918/instanceConfigurations", &body.to_string()).await;
-    let by = made.ok().json()["id"].clone();
-    let pool = json!({"compartmentId": COMPARTMENT, "instanceConfigurationId": by, "size": 3,
-    "placementConfigurations": [
-        {"availabilityDomain": "Uocm:PHX-AD-2", "primarySubnetId": "ocid1.subnet.oc1.phx.other"},
-        {"availabilityDomain": "Uocm:PHX-AD-1"},
-    ]})
-    .to_string();
-    for launched in [3, 6] {
-        scene.send("POST", "/20160918/instancePools", &pool).await.ok();
-        assert_eq!(scene.cloud.admin().instances().len(), launched);
-    }
-    let admin = scene.cloud.admin();
-    for one in admin.instances() {
-        let address = admin.address(&one.id).unwrap().to_string();
-        let placed = one.availability_domain == "Uocm:PHX-AD-2";
-        assert!(address.starts_with(if placed { "10.2.0." } else { "10.1.0." }), "{address}");
-    }
-}
-
-#[tokio::test]
-async fn a_pool_of_any_size_was_launched_while_all_waited() {
-    let scene = Scene::frozen().await;
-    let details = json!({"instanceType": "compute", "launchDetails": launch_body("n1")});
-    let body = json!({"compartmentId": COMPARTMENT, "source": "NONE", "instanceDetails": details});
-    let made = scene.send("POST", "/20160918/instanceConfigurations", &body.to_string()).await;
-    let by = made.ok().json()["id"].clone();
-    let pool = |size: u64| {
-        json!({"compartmentId": COMPARTMENT, "instanceConfigurationId": by, "size": size,
-            "placementConfigurations": [{"availabilityDomain": "Uocm:PHX-AD-2"}]})
-        .to_string()
-    };
-    let huge = scene.send("POST", "/20160918/instancePools", &pool(1001)).await;
-    huge.refused(400, "InvalidParameter");
-    assert_eq!(scene.cloud.admin().instances().len(), 0);
-    let small = scene.send("POST", "/20160918/instancePools", &pool(2)).await.ok().json();
-    scene.advance(10);
-    let target = format!("/20160918/instancePools/{}", small["id"].as_str().unwrap());
-    assert_eq!(scene.get(&target).await.ok().json()["lifecycleState"], "RUNNING");
-    let rows = scene.get(&format!("{target}/instances")).await.ok().json();
-    let zones: Vec<&Value> =
-        rows.as_array().unwrap().iter().map(|row| &row["availabilityDomain"]).collect();
-    assert_eq!(zones, ["Uocm:PHX-AD-2", "Uocm:PHX-AD-2"]);
 }

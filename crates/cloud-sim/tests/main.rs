@@ -10,7 +10,6 @@
 mod admin;
 mod catalog;
 mod fail_later;
-mod kept;
 mod late;
 mod launches;
 mod lifecycle;
@@ -20,7 +19,6 @@ mod principal;
 mod program;
 mod refusals;
 mod replay;
-mod restart;
 mod rules;
 mod support;
 mod vnics;

@@ -125,18 +125,6 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A cloud that keeps its state there, and whose clock moves only when told.
-    pub(crate) async fn on(state: &Path) -> Self {
-        let state = Some(state.to_owned());
-        Self::new(Settings { state, speed: 0.0, ..Settings::default() }).await
-    }
-
-    /// The rows of a list.
-    pub(crate) async fn rows(&self, target: &str) -> Vec<Value> {
-        let target = format!("/20160918/{target}");
-        self.get(&target).await.ok().json().as_array().unwrap().clone()
-    }
-
     pub(crate) async fn new(settings: Settings) -> Self {
         let cloud = Cloud::start(settings).await.unwrap();
         let signer = Signer::new(cloud.credentials());

@@ -14,7 +14,7 @@ const METADATA_BYTES: usize = 32_000;
 
 /// What a launch asks for.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct LaunchRequest {
     pub(crate) compartment: String,
     pub(crate) domain: String,
     pub(crate) fault_domain: String,
@@ -32,7 +32,7 @@ pub(crate) struct Wish {
     pub(crate) groups: Vec<Value>,
 }
 
-impl Wish {
+impl LaunchRequest {
     pub(crate) fn read(world: &World, body: &Map<String, Value>) -> Result<Self, Refusal> {
         let compartment = body.required("compartmentId")?;
         world.check_compartment(&compartment)?;

@@ -8,11 +8,11 @@ use std::path::Path;
 /// A directory that no other cloud can have; it is free when this is dropped, and when the process
 /// is killed.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct DirectoryLock {
     _lock: File,
 }
 
-impl Hold {
+impl DirectoryLock {
     /// Takes a directory, or says that another cloud has it, of which nothing is touched.
     pub(crate) fn take(directory: &Path) -> Result<Self, Error> {
         let path = directory.join("lock");
