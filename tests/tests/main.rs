@@ -8,6 +8,7 @@
     reason = "helpers of tests stop at the first surprise"
 )]
 
+mod architecture;
 mod capacity;
 mod demo;
 mod elastic_loop;
