@@ -1,4 +1,49 @@
-//! Who has called us: one of Slurm's daemons, or anybody else.
+//! Who has called the program: Slurm, or anybody else.
+
+use crate::environment::Environment;
+
+/// Who has called the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Slurm, which waits for the nodes.
+    Slurm,
+    /// Slurm's ResumeProgram for a job with --reboot (22.05, and static nodes of 24.11).
+    RebootJob,
+    /// A script, such as Ansible's or cron's.
+    Script,
+    /// A person at a terminal.
+    Operator,
+}
+
+/// What Slurm calls a program as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// ResumeProgram: it leaves a resume file, or passes the job; a Slurm that was built without JSON writes no file.
+    Resume,
+    /// SuspendProgram.
+    Suspend,
+    /// RebootProgram, which gets no variable that a site's own shells may not have, too.
+    Reboot,
+}
+
+impl Caller {
+    /// Who has called a program that Slurm knows in this role.
+    #[must_use]
+    pub fn of(role: Role, environment: &Environment) -> Self {
+        let is_set = |name: &str| environment.get(name).is_some();
+        // To start or stop nodes slurmctld passes its slurm.conf, and not even a PATH.
+        let bare = is_set("SLURM_CONF") && !is_set("PATH");
+        let (file, job) = (is_set("SLURM_RESUME_FILE"), is_set("SLURM_JOB_ID"));
+        match role {
+            Role::Resume if file => Self::Slurm,
+            Role::Resume if job => Self::RebootJob,
+            Role::Resume | Role::Suspend if bare => Self::Slurm,
+            Role::Resume | Role::Suspend | Role::Reboot if environment.terminal => Self::Operator,
+            Role::Reboot if environment.by_slurm => Self::Slurm,
+            Role::Resume | Role::Suspend | Role::Reboot => Self::Script,
+        }
+    }
+}
 
 /// Those that call a program of ours only when its nodes may go down.
 const DAEMONS: [&str; 3] = ["slurmctld", "slurmscriptd", "slurmd"];
@@ -15,7 +60,7 @@ pub fn is_slurm() -> bool {
     descends_from_slurm(|process| std::fs::read_to_string(format!("/proc/{process}/status")).ok())
 }
 
-/// The same by what `/proc/<process>/status` says of each; ours is `self`, as /proc may count otherwise than we do.
+/// Follows the parents by what `/proc/<process>/status` says of each; ours is `self`, as /proc may count otherwise than we do.
 fn descends_from_slurm(status: impl Fn(&str) -> Option<String>) -> bool {
     let parent = |text: &str| field(text, "PPid:").unwrap_or("0").to_owned();
     let Some(mut process) = status("self").map(|text| parent(&text)) else {
@@ -50,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rebuild_from_ansible_or_cron_was_slurms_own() {
+    fn only_descendants_of_a_daemon_are_slurms() {
         for (ancestors, expected) in [
             (&["slurmctld", "systemd"][..], true),
             (&["slurmscriptd", "slurmctld", "systemd"], true),
@@ -89,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_is_hidden_was_taken_for_slurm() {
+    fn a_hidden_parent_is_not_slurm() {
         let known = |all: &'static [(&str, &str)]| {
             move |process: &str| {
                 let (_, parent) = all.iter().find(|(id, _)| *id == process)?;
@@ -100,5 +145,35 @@ mod tests {
         assert!(!descends_from_slurm(known(&[("self", "7")])), "a hidden parent");
         assert!(!descends_from_slurm(known(&[("self", "7"), ("7", "6")])), "a hidden ancestor");
         assert!(!descends_from_slurm(known(&[("self", "0")])));
+    }
+
+    #[test]
+    fn each_role_has_its_own_sign_of_slurm() {
+        let caller = |role, variables: &[&str], by_slurm, terminal| {
+            let variables =
+                variables.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
+            Caller::of(role, &Environment { variables, by_slurm, terminal, ..Default::default() })
+        };
+        let (bare, shell) = (&["SLURM_CONF"][..], &["SLURM_CONF", "PATH"][..]);
+        for (role, variables, by_slurm, terminal, expected) in [
+            (Role::Resume, &["SLURM_RESUME_FILE", "PATH"][..], false, true, Caller::Slurm),
+            (Role::Resume, &["SLURM_RESUME_FILE", "SLURM_JOB_ID"], true, false, Caller::Slurm),
+            (Role::Resume, &["SLURM_JOB_ID"], true, false, Caller::RebootJob),
+            (Role::Resume, bare, true, false, Caller::Slurm),
+            (Role::Resume, shell, false, true, Caller::Operator),
+            (Role::Resume, shell, false, false, Caller::Script),
+            (Role::Suspend, bare, true, false, Caller::Slurm),
+            (Role::Suspend, shell, true, true, Caller::Operator),
+            (Role::Reboot, &[], true, false, Caller::Slurm),
+            (Role::Reboot, bare, false, false, Caller::Script),
+            (Role::Reboot, &["SLURM_JOB_ID"], false, false, Caller::Script),
+            (Role::Reboot, &[], true, true, Caller::Operator),
+        ] {
+            assert_eq!(
+                caller(role, variables, by_slurm, terminal),
+                expected,
+                "{role:?} {variables:?}"
+            );
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::caller;
 use nix::unistd::{Uid, User, gethostname, getuid};
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// The environment, as a value.
@@ -16,10 +17,12 @@ pub struct Environment {
     pub hostname: String,
     /// True if one of Slurm's daemons has called us, be it by a script; and where there is no /proc to say so.
     pub by_slurm: bool,
+    /// True if somebody sees what is written to standard error.
+    pub terminal: bool,
 }
 
 impl Environment {
-    /// Reads it.
+    /// Reads the environment of this process.
     #[must_use]
     pub fn read() -> Self {
         let text = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -32,10 +35,16 @@ impl Environment {
         let hostname = hostname.split('.').next().unwrap_or_default().to_owned();
         // slurmctld gives no HOME; the password database knows.
         let home = home.or_else(home_of_user);
-        Self { home, hostname, variables, by_slurm: caller::is_slurm() }
+        Self {
+            home,
+            hostname,
+            variables,
+            by_slurm: caller::is_slurm(),
+            terminal: std::io::stderr().is_terminal(),
+        }
     }
 
-    /// The same for root, with the home of the user that slurmctld runs as: what is in it is that user's, whoever calls.
+    /// For root, takes the home of the user that slurmctld runs as: what is in it is that user's, whoever calls.
     ///
     /// `user` is what slurm.conf says; root where it says nothing.
     #[must_use]
@@ -51,12 +60,6 @@ impl Environment {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// True if slurmctld has called us to start or stop nodes: it passes its slurm.conf, and not even a PATH.
-    #[must_use]
-    pub fn is_slurmctlds(&self) -> bool {
-        self.get("SLURM_CONF").is_some() && self.get("PATH").is_none()
     }
 
     /// Where a file is that is usually at `path`; `~` is [`home`](Self::home).

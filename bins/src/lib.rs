@@ -3,6 +3,8 @@
 pub mod alias;
 pub mod args;
 pub mod bar;
+pub mod bootstrap;
+pub mod bootstrap_failure;
 pub mod caller;
 pub mod config;
 pub mod context;

@@ -7,8 +7,10 @@
 
 use crate::alias;
 use crate::args::Common;
-use crate::context::log_path;
-use crate::log::{Entry, Level, Log};
+use crate::bootstrap::Bootstrap;
+use crate::caller::{Caller, Role};
+use crate::environment::Environment;
+use crate::log::{Entry, Level};
 use crate::multicall::NAME;
 use crate::output::lost;
 use crate::programs::PROGRAMS;
@@ -68,10 +70,10 @@ pub(crate) fn run_matches<A: Parser, F: Future<Output = u8>>(
     A::from_arg_matches(matches).map(|arguments| block_on(program(arguments)))
 }
 
-/// True if slurmctld calls us: what for, it says in the environment.
+/// True if slurmctld has called us to start nodes.
 pub(crate) fn is_by_slurmctld() -> bool {
-    let said = ["SLURM_JOB_ID", "SLURM_RESUME_FILE"];
-    said.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    let caller = Caller::of(Role::Resume, &Environment::read());
+    matches!(caller, Caller::Slurm | Caller::RebootJob)
 }
 
 /// Prints what is wrong with a call, or the help that it asks for.
@@ -94,19 +96,19 @@ fn note(command: Command, words: &[OsString], error: &Error) {
     let known = command.ignore_errors(true).try_get_matches_from(words).ok();
     let path = |name| known.as_ref()?.try_get_one::<PathBuf>(name).ok()?.cloned();
     let format = known.as_ref().and_then(|it| it.try_get_one("log_format").ok()?.copied());
-    let common = Common { config: path("config"), log: path("log"), ..Common::default() };
-    let path = log_path(&common);
-    if path == Path::new("-") {
-        return;
-    }
+    let (config, log) = (path("config"), path("log"));
+    let log_format = format.unwrap_or_default();
+    let common = Common { config, log, log_format, ..Common::default() };
     let subcommand = known.as_ref().and_then(ArgMatches::subcommand_name);
-    let program = PROGRAMS.iter().find(|it| name == NAME && subcommand == Some(it.subcommand));
-    let name = program.map_or(name.as_str(), |program| program.name);
-    if let Ok(log) = Log::open(&path, format.unwrap_or_default(), name) {
+    let program = PROGRAMS
+        .iter()
+        .find(|it| if name == NAME { subcommand == Some(it.subcommand) } else { name == it.name });
+    let bootstrap = Bootstrap::open(program.map_or(NAME, |program| program.name), &common);
+    if bootstrap.log_path != Path::new("-") {
         let text = error.to_string();
         let said = text.split("\n\n").next().unwrap_or_default();
         let message = said.strip_prefix("error: ").unwrap_or(said);
-        log.write(Entry { level: Level::Error, node: None, message });
+        bootstrap.log.write(Entry { level: Level::Error, node: None, message });
     }
 }
 

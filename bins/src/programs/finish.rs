@@ -12,6 +12,7 @@ pub(super) use inputs::Inputs;
 pub(super) use sources::Sources;
 
 use crate::args::Common;
+use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::drive::told_to_end;
@@ -26,11 +27,11 @@ use provision::run::Run;
 use slurmctl::Controller as _;
 use std::time::Duration;
 
-/// Make the node section of slurm.conf from limits.yaml, and have slurmctld take it.
+/// Generate the node section of slurm.conf from limits.yaml, and apply it.
 ///
-/// Shows what changes, proves it on a throw-away slurmctld, replaces the file as a whole (the previous version is kept),
-/// and tells slurmctld. Nothing is written if nothing changes, if the new file is no good, or if a node that would go
-/// is running a job. If slurmctld does not answer afterwards, the previous file is put back.
+/// Shows the changes, tries the new file on a throw-away slurmctld, replaces slurm.conf atomically (the previous version is
+/// kept), and tells slurmctld. Nothing is written if nothing changes, if the new file does not work, or if a node to be
+/// removed runs a job. If slurmctld does not answer afterwards, the previous file is restored.
 #[derive(Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[command(name = "finish", version, after_help = EXAMPLES)]
@@ -57,49 +58,47 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["print", "print_power", "json"])]
     print_gres: bool,
 
-    /// Write the file, and leave it to you to tell slurmctld.
+    /// Write the file, but do not tell slurmctld.
     #[arg(long)]
     no_restart: bool,
 
-    /// Do not try the file on a throw-away slurmctld.
+    /// Do not try the new file on a throw-away slurmctld.
     #[arg(long)]
     no_prove: bool,
 
-    /// Also if nodes that go are running jobs, or the management node is not ready.
+    /// Go on even if nodes to be removed run jobs, or the management node is not ready.
     #[arg(long)]
     force: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  finish --check      is everything in place?
-  finish --dry-run    what would change
-  finish              do it; run it again whenever limits.yaml has changed
-  finish --print      the node section on standard output
-  finish --print-power   what slurm.conf needs besides: programs and times
-  finish --print-gres    gres.conf, for nodes with GPUs
+  finish --check      check that everything is in place
+  finish --dry-run    show what would change
+  finish              apply limits.yaml; run it again whenever the file has changed
+  finish --print      print the node section
+  finish --print-power   print what else slurm.conf needs: programs and times
+  finish --print-gres    print gres.conf, for nodes with GPUs
 
-Exit code: 0 all well (also: nothing to change), 1 something failed (it says what), 2 wrong usage, limits or configuration (nothing done).";
+Exit code: 0 success (also if nothing changes), 1 something failed (it is named), 2 wrong usage, limits or configuration (nothing done).";
 
-/// Runs it.
+/// Writes the node section of slurm.conf, or checks, or prints it.
 pub async fn run(arguments: Arguments) -> u8 {
-    match begin(&arguments).await {
-        Ok(code) => code,
-        Err(diagnostic) => super::wrong("finish", &arguments.common, &diagnostic),
-    }
+    let bootstrap = Bootstrap::open("finish", &arguments.common);
+    begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
+async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     if arguments.check {
-        let context = Context::open("finish", &arguments.common, Purpose::Check).await?;
+        let context = Context::open(bootstrap, Purpose::Check, None).await?;
         return Ok(check(arguments, context).await);
     }
     let writes = !(arguments.print || arguments.print_power || arguments.print_gres);
     let purpose = if writes { Purpose::Other } else { Purpose::Print };
     let (context, _lock) = if writes {
-        open_locked("finish", &arguments.common, purpose).await?
+        open_locked(bootstrap, purpose).await?
     } else {
-        (Context::open("finish", &arguments.common, purpose).await?, None)
+        (Context::open(bootstrap, purpose, None).await?, None)
     };
     if !arguments.force
         && let Some(unready) = inputs::unready(&context)
@@ -138,15 +137,14 @@ async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
 
 /// Opens everything to change slurm.conf, with its lock; without one where there is no lock to be had.
 pub(super) async fn open_locked(
-    program: &'static str,
-    common: &Common,
+    bootstrap: &Bootstrap,
     purpose: Purpose,
 ) -> Result<(Context, Option<ConfLock>), Diagnostic> {
-    let context = Context::open(program, common, purpose).await?;
-    if common.dry_run || !context.state_path.is_dir() {
+    let context = Context::open(bootstrap, purpose, None).await?;
+    if bootstrap.common.dry_run || !context.state_path.is_dir() {
         return Ok((context, None));
     }
-    let mut lock = match ConfLock::open(&context.state_path, program) {
+    let mut lock = match ConfLock::open(&context.state_path, bootstrap.program) {
         Ok(lock) => lock,
         Err(error) => {
             context.warn(&format!("continuing without a lock on slurm.conf: {}", chain(&error)));
@@ -163,7 +161,7 @@ pub(super) async fn open_locked(
         return Err(Diagnostic::new(text).transient(true));
     }
     // What was read before is what the other has changed.
-    Ok((Context::open(program, common, purpose).await?, Some(lock)))
+    Ok((Context::open(bootstrap, purpose, None).await?, Some(lock)))
 }
 
 /// Checks everything, until it is told to end: nothing is under way that would have to be ended in order.

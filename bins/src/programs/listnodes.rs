@@ -3,6 +3,7 @@
 mod states;
 
 use crate::args::{Common, nodes};
+use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::process::SOME_FAILED;
@@ -19,14 +20,14 @@ use states::States;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-/// List nodes: what Slurm and the cloud say of each.
+/// List nodes, with their state in Slurm and in the cloud.
 #[derive(Debug, Parser)]
 #[command(name = "listnodes", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// As comma-separated values.
+    /// Print comma-separated values.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
 
@@ -38,15 +39,15 @@ pub struct Arguments {
     #[arg(long, short = 't', value_name = "STATE,...", value_delimiter = ',')]
     state: Vec<String>,
 
-    /// Also nodes that have no machine.
+    /// Also list nodes without a machine.
     #[arg(long, short)]
     all: bool,
 
-    /// The hosts file with a line for each machine, instead of the table.
+    /// Print this hosts file with a line for each machine, instead of the table.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "json", "inventory"])]
     hosts: Option<std::path::PathBuf>,
 
-    /// An inventory for Ansible instead of the table.
+    /// Print an Ansible inventory instead of the table.
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["csv", "json"])]
     inventory: Option<Inventory>,
 
@@ -73,7 +74,7 @@ Examples:
   listnodes --inventory ini > hosts  for Ansible
   listnodes --hosts /etc/hosts       /etc/hosts with our lines in it, on standard output
 
-Exit code: 0 all well, 1 the cloud or slurmctld did not answer, or slurm.conf has no such node (what is known is shown), 2 wrong usage or configuration.";
+Exit code: 0 success, 1 the cloud or slurmctld did not answer, or slurm.conf has no such node (what is known is shown), 2 wrong usage or configuration.";
 
 const HEAD: [&str; 10] =
     ["NODE", "SLURM", "CLOUD", "ADDRESS", "AGE", "SHAPE", "ZONE", "IMAGE", "INSTANCE", "WHY"];
@@ -92,17 +93,15 @@ struct Row {
     why: String,
 }
 
-/// Runs it.
+/// Prints a table of nodes.
 pub async fn run(arguments: Arguments) -> u8 {
-    match begin(&arguments).await {
-        Ok(code) => code,
-        Err(diagnostic) => super::wrong("listnodes", &arguments.common, &diagnostic),
-    }
+    let bootstrap = Bootstrap::open("listnodes", &arguments.common);
+    begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
+async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
-    let context = Context::open("listnodes", common, Purpose::Look).await?;
+    let context = Context::open(bootstrap, Purpose::Look, None).await?;
     let listed = async |run: &Run<'_>| {
         let mut cancel = run.tools.cancel.clone();
         tokio::select! {

@@ -8,12 +8,8 @@ pub mod resize;
 pub mod startnode;
 pub mod stopnode;
 
-use crate::args::Common;
-use crate::context::{log_path, output};
 use crate::diagnostic::Diagnostic;
-use crate::environment::Environment;
-use crate::log::{Entry, Level, Log};
-use crate::process::{SOME_FAILED, USAGE_ERROR, run_matches};
+use crate::process::run_matches;
 use clap::{ArgMatches, Command, CommandFactory as _, Error};
 
 /// A program: by its own name, and as a subcommand of `slurm-elastic`.
@@ -57,19 +53,4 @@ pub const PROGRAMS: [Program; 7] = [
 /// What is wrong with the name of a partition.
 fn no_partition(name: &str) -> Diagnostic {
     Diagnostic::new(format!("slurm.conf has no partition {name}"))
-}
-
-/// Writes to the log of a program that cannot even begin; one that cannot be opened stops nothing.
-fn note(program: &'static str, common: &Common, level: Level, messages: &[String]) {
-    let Ok(log) = Log::open(&log_path(common), common.log_format, program) else { return };
-    for message in messages {
-        log.write(Entry { level, node: None, message });
-    }
-}
-
-/// Says why the program could not begin: to people, and in the log, as slurmctld shows nobody what its programs say.
-fn wrong(program: &'static str, common: &Common, diagnostic: &Diagnostic) -> u8 {
-    output(common, &Environment::read()).complain(diagnostic);
-    note(program, common, Level::Error, diagnostic.messages());
-    if diagnostic.is_transient() { SOME_FAILED } else { USAGE_ERROR }
 }

@@ -4,11 +4,11 @@ mod roll;
 mod snapshot;
 mod status;
 mod submit;
-mod unbegun;
-
-pub(super) use unbegun::tell as tell_unbegun;
 
 use crate::args::{Common, nodes as hostlist};
+use crate::bootstrap::Bootstrap;
+use crate::bootstrap_failure::report_not_rebuilt;
+use crate::caller::{Caller, Role};
 use crate::context::{Context, in_time};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
@@ -21,7 +21,6 @@ use provision::run::{self, Run};
 use provision::targets::{TargetFiles, Targets};
 use provision::{Cause, NodeReport, Outcome, Report, Site};
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use tokio::time::Instant;
 
 /// Give nodes their image, or reboot those that have it.
@@ -59,46 +58,54 @@ const EXAMPLES: &str = "\
 Examples:
   rebuild submit --image rocky-9.5-v2 --batch 4 --canary 1   roll a new image over all nodes
   rebuild submit --jobs --option=--qos=high                  a rebuild job for each node of partition rebuild
-  rebuild status                                             how far it is
+  rebuild status                                             show progress
   rebuild image n001 --name golden                           make an image of a running node
-  rebuild --dry-run 'n[001-004]'                             what a call by Slurm would do
+  rebuild --dry-run 'n[001-004]'                             show what a call by Slurm would do
 
 In slurm.conf:
   RebootProgram=/usr/local/bin/rebuild
   SlurmctldParameters=reboot_from_controller
 
-Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration
+Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage or configuration
 (nothing done in the cloud; nodes that Slurm waits for say why in their reason).";
 
-/// Runs it.
+/// Rebuilds or reboots nodes, or runs a command about images.
 pub async fn run(arguments: Arguments) -> u8 {
     let begun = Instant::now();
-    let diagnostic = match begin(&arguments, begun).await {
+    let bootstrap = Bootstrap::open("rebuild", &arguments.common);
+    let why = match begin(&bootstrap, &arguments, begun).await {
         Ok(code) => return code,
-        Err(diagnostic) => diagnostic,
+        Err(why) => why,
     };
-    let code = super::wrong("rebuild", &arguments.common, &diagnostic);
-    if arguments.command.is_none()
+    let code = bootstrap.fail(&why);
+    // Whoever sits there, or has it called by Ansible or cron, has made a mistake, and a rebuild that Slurm waits for may be
+    // on its way.
+    let waits = Caller::of(Role::Reboot, &bootstrap.environment) == Caller::Slurm;
+    if waits
+        && arguments.command.is_none()
         && !arguments.common.dry_run
-        && let Ok(names) = meant(&arguments, &Environment::read())
+        && let Ok(names) = meant(&arguments, &bootstrap.environment)
     {
-        tell_unbegun("rebuild", &arguments.common, &names, &diagnostic).await;
+        report_not_rebuilt(&bootstrap, &names, &why).await;
     }
     code
 }
 
-async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Diagnostic> {
+async fn begin(
+    bootstrap: &Bootstrap,
+    arguments: &Arguments,
+    begun: Instant,
+) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
         return Err(Diagnostic::new(format!("{nodes} before a command: name nodes behind it")));
     }
     let Some(command) = &arguments.command else {
-        return called(arguments, begun).await;
+        return called(bootstrap, arguments, begun).await;
     };
-    let mut context = Context::open("rebuild", common, Purpose::Perhaps).await?;
+    let mut context = Context::open(bootstrap, Purpose::Perhaps, None).await?;
     context.fill(None).await;
-    let found = context.find_images().await;
-    go_on(&mut context, found)?;
+    context.find_images_or_go_on().await?;
     if let Some(hidden) = context.hidden() {
         context.warn(&hidden);
     }
@@ -110,35 +117,25 @@ async fn begin(arguments: &Arguments, begun: Instant) -> Result<u8, Diagnostic> 
 }
 
 /// A call as RebootProgram, which ends before slurmctld gives it up.
-async fn called(arguments: &Arguments, begun: Instant) -> Result<u8, Diagnostic> {
-    let common = &arguments.common;
-    let names = meant(arguments, &Environment::read())?;
+async fn called(
+    bootstrap: &Bootstrap,
+    arguments: &Arguments,
+    begun: Instant,
+) -> Result<u8, Diagnostic> {
+    let names = meant(arguments, &bootstrap.environment)?;
     let list: Hostlist = names.iter().collect();
-    let mut context = Context::open_for("rebuild", common, Purpose::Perhaps, Some(&list)).await?;
+    let mut context = Context::open(bootstrap, Purpose::Perhaps, Some(&list)).await?;
     context.fill(Some(&names)).await;
     let deadline = wiring::deadline(&context.settings, &context.slurm.config, &list);
     // slurmctld counts from when it called us.
     let left = || deadline.saturating_sub(begun.elapsed());
-    let found = in_time(Some(left()), async { Ok(context.find_images().await) }).await?;
-    go_on(&mut context, found)?;
+    // Slurm waits, and nodes whose own files say enough need no list.
+    in_time(Some(left()), context.find_images_or_go_on()).await?;
     if let Some(mistyped) = mistyped(&names, &context) {
         return Err(mistyped);
     }
     context.site.policies.deadline = left();
-    nodes(&context, common, &names).await
-}
-
-/// Goes on without the images where that can be: Slurm waits, and nodes whose own files say enough need no list.
-fn go_on(
-    context: &mut Context,
-    found: Result<Option<Diagnostic>, Diagnostic>,
-) -> Result<(), Diagnostic> {
-    match found {
-        Err(diagnostic) if diagnostic.is_transient() => context.warn(&diagnostic.to_string()),
-        Ok(Some(unknown)) => context.without_image(&unknown),
-        found => found.map(drop)?,
-    }
-    Ok(())
+    nodes(&context, &arguments.common, &names).await
 }
 
 /// Where StackHPC's appliance writes the image of each node.
@@ -183,8 +180,8 @@ pub(super) async fn nodes(
 ) -> Result<u8, Diagnostic> {
     // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared, as it may be
     // where slurmctld does not say. So it is from Ansible or cron, where nobody sits there either.
-    let attended = std::io::stderr().is_terminal();
-    let slurm_asks = !attended && context.environment.by_slurm;
+    let caller = Caller::of(Role::Reboot, &context.environment);
+    let slurm_asks = caller == Caller::Slurm;
     let options = RebuildOptions { launch_absent: true, slurm_asks, ..RebuildOptions::default() };
     context
         .with_run(common, async |run: &Run<'_>| {
@@ -209,7 +206,7 @@ pub(super) async fn nodes(
                 [] => Report::new(plan::Operation::Rebuild),
                 _ => run::rebuild(run, &known, options).await,
             };
-            if !attended && !slurm_asks {
+            if caller == Caller::Script {
                 // A script that has cut itself loose from slurmctld may still be waited for by it. Nodes that another
                 // process has in hand are that one's to speak of: it may be slurmctld's own.
                 let busy = |_: &NodeName, node: &mut NodeReport| node.outcome == Outcome::Busy;

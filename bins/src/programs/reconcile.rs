@@ -1,6 +1,7 @@
 //! `reconcile`: cloud, Slurm and slurm.conf compared, and put right.
 
 use crate::args::{Common, time};
+use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::drive::told_to_end;
@@ -13,43 +14,36 @@ use provision::run::{self, Run};
 use provision::state::Document;
 use std::time::Duration;
 
-/// Compare the cloud, Slurm and slurm.conf, and put right what does not fit.
+/// Compare the cloud, Slurm and slurm.conf, and repair discrepancies.
 ///
-/// Without --apply it only says what it would do. Nothing is terminated that was not seen in two runs, nothing at all while
-/// the cloud's listing is incomplete, and nodes that an administrator has drained or set down are left alone. Nodes for which
-/// the cloud has no room are drained for that long where their partition has others, so that jobs do not wait for them.
+/// Without --apply it only shows what it would do. Nothing is terminated that was not seen in two runs, nothing at all while
+/// the cloud's listing is incomplete, and nodes that an administrator has drained or set down are not touched. Nodes for which
+/// the cloud has no capacity are drained until it has, if their partition has others, so that jobs do not wait for them.
 #[derive(Debug, Parser)]
 #[command(name = "reconcile", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// Put right what does not fit.
+    /// Repair discrepancies.
     #[arg(long, conflicts_with = "dry_run")]
     apply: bool,
 
-    /// Do it again after so many seconds, or after a time such as 5m, until told to end.
+    /// Repeat after this time, in seconds or such as 5m, until interrupted.
     #[arg(long, value_name = "TIME", value_parser = time(Duration::from_secs(1), Duration::from_hours(24)))]
     watch: Option<Duration>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  reconcile                       what does not fit, and what would be done
-  reconcile --apply               do it
-  reconcile --apply --watch 60    do it every minute; the systemd timer does the same
+  reconcile                       show discrepancies, and what would be done
+  reconcile --apply               repair them
+  reconcile --apply --watch 60    repair them every minute; the systemd timer does the same
 
-Exit code: 0 all well, 1 something could not be put right or seen, 2 wrong usage or configuration (nothing done).";
+Exit code: 0 success, 1 something could not be repaired or observed, 2 wrong usage or configuration (nothing done).";
 
-/// Runs it.
+/// Compares cloud and Slurm, once or until told to end.
 pub async fn run(arguments: Arguments) -> u8 {
-    match begin(&arguments).await {
-        Ok(code) => code,
-        Err(diagnostic) => super::wrong("reconcile", &arguments.common, &diagnostic),
-    }
-}
-
-async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
     // One for all rounds: what is told while nobody listens is lost.
     let told = async {
         match arguments.watch {
@@ -60,36 +54,32 @@ async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
     tokio::pin!(told);
     let mut code = SUCCESS;
     loop {
+        // Anew each time: the configuration may have changed.
+        let bootstrap = Bootstrap::open("reconcile", &arguments.common);
         let opened = tokio::select! {
             biased;
-            () = &mut told => return Ok(code),
-            opened = open(arguments) => opened,
+            () = &mut told => return code,
+            opened = open(&bootstrap) => opened,
         };
         code = match opened {
-            Ok(context) => round(&context, arguments).await,
-            Err(diagnostic) if arguments.watch.is_none() => return Err(diagnostic),
-            // A cloud that is away, or a file that somebody is about to change, will not be so the next time.
-            Err(diagnostic) => super::wrong("reconcile", &arguments.common, &diagnostic),
+            Ok(context) => round(&context, &arguments).await,
+            // An unreachable cloud, or a file that somebody is about to change, will not be so the next time.
+            Err(diagnostic) => bootstrap.fail(&diagnostic),
         };
-        let Some(pause) = arguments.watch else { return Ok(code) };
+        let Some(pause) = arguments.watch else { return code };
         tokio::select! {
             biased;
-            () = &mut told => return Ok(code),
+            () = &mut told => return code,
             () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
-/// Opened anew each time: the configuration may have changed.
-async fn open(arguments: &Arguments) -> Result<Context, Diagnostic> {
-    let mut context = Context::open("reconcile", &arguments.common, Purpose::Other).await?;
+async fn open(bootstrap: &Bootstrap) -> Result<Context, Diagnostic> {
+    let mut context = Context::open(bootstrap, Purpose::Other, None).await?;
     context.fill(None).await;
-    match context.find_images().await {
-        // What else does not fit is seen all the same.
-        Err(diagnostic) if diagnostic.is_transient() => context.warn(&diagnostic.to_string()),
-        Ok(Some(unknown)) => context.without_image(&unknown),
-        found => found.map(drop)?,
-    }
+    // What else does not fit is seen all the same.
+    context.find_images_or_go_on().await?;
     Ok(context)
 }
 
@@ -116,7 +106,7 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
     let (mut plan, look) = run::preview_reconcile(run).await;
     plan.findings.extend(hidden(context));
     if plan.findings.is_empty() && plan.is_idle() && !common.json {
-        context.output.say("all is well");
+        context.output.say("no discrepancies found");
     } else {
         context.show(common, &plan);
     }

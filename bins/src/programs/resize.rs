@@ -2,6 +2,7 @@
 
 use super::finish::{Aim, Change, Inputs, Sources, open_locked};
 use crate::args::{Common, time};
+use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::wiring::Purpose;
@@ -13,33 +14,33 @@ use slurmconf::NodeDef;
 use slurmctl::Controller as _;
 use std::time::Duration;
 
-/// Make nodes more or fewer: as limits.yaml says, or as many persistent ones as --to says.
+/// Grow or shrink the cluster: as limits.yaml says, or to as many persistent nodes as --to says.
 ///
-/// New nodes that are always there are launched before slurm.conf has them, and those that stay and have no machine get one.
-/// Nodes that go are drained first, highest number first, and leave slurm.conf only when their machines are confirmed gone. If
-/// jobs do not end in time, the nodes take jobs again and nothing is deleted.
+/// New persistent nodes are launched before slurm.conf has them, and those that stay and have no machine get one.
+/// Nodes to be removed are drained first, highest number first, and leave slurm.conf only when their machines are confirmed
+/// gone. If jobs do not end in time, the nodes take jobs again and nothing is deleted.
 #[derive(Debug, Parser)]
 #[command(name = "resize", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// How many persistent nodes there are to be; without it, limits.yaml says what there is to be.
+    /// Number of persistent nodes to have; without it, limits.yaml decides.
     #[arg(long, value_name = "N", conflicts_with_all = ["limits", "shapes", "style", "default_partition"])]
     to: Option<usize>,
 
-    /// Of this partition, and of no other; may be left out if only one has persistent nodes.
+    /// Partition to resize; may be omitted if only one has persistent nodes.
     #[arg(long, short, value_name = "NAME", requires = "to")]
     partition: Option<String>,
 
-    /// Number nodes without gaps, even if that means to remove one and add another.
+    /// Number nodes without gaps, even if that removes one and adds another.
     #[arg(long, requires = "to")]
     fill_gaps: bool,
 
     #[command(flatten)]
     sources: Sources,
 
-    /// Do not try the file on a throw-away slurmctld.
+    /// Do not try the new file on a throw-away slurmctld.
     #[arg(long)]
     no_prove: bool,
 
@@ -53,22 +54,20 @@ const MOST_PATIENCE: Duration = Duration::from_hours(8_760);
 
 const EXAMPLES: &str = "\
 Examples:
-  resize --dry-run                   what it takes to get to an edited limits.yaml
-  resize                             do it: what goes is drained first, what becomes persistent is started
+  resize --dry-run                   show what it takes to apply an edited limits.yaml
+  resize                             apply it: drain and remove nodes, start new persistent ones
   resize --to 10 --partition compute   ten persistent nodes, whatever limits.yaml says
 
-Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
 
-/// Runs it.
+/// Grows or shrinks the cluster.
 pub async fn run(arguments: Arguments) -> u8 {
-    match begin(&arguments).await {
-        Ok(code) => code,
-        Err(diagnostic) => super::wrong("resize", &arguments.common, &diagnostic),
-    }
+    let bootstrap = Bootstrap::open("resize", &arguments.common);
+    begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
-    let (mut context, _lock) = open_locked("resize", &arguments.common, Purpose::Launch).await?;
+async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
+    let (mut context, _lock) = open_locked(bootstrap, Purpose::Launch).await?;
     match arguments.to {
         Some(size) => {
             images(&mut context, &[]).await?;

@@ -1,11 +1,11 @@
 //! `startnode`: Slurm wants these nodes.
 
-mod unbegun;
-
 use crate::args::{Common, nodes};
+use crate::bootstrap::Bootstrap;
+use crate::bootstrap_failure::{report_not_rebuilt, return_nodes};
+use crate::caller::{Caller, Role};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use crate::environment::Environment;
 use crate::output::chain;
 use crate::wiring::{self, Purpose};
 use clap::Parser;
@@ -20,8 +20,8 @@ use tokio::time::{Instant, timeout};
 
 /// Start the machines of nodes, and tell Slurm where they are.
 ///
-/// Slurm calls it as ResumeProgram. A node that cannot be had goes back to Slurm at once, with the reason, and its job is
-/// queued again. Run again for the same nodes, it starts nothing twice.
+/// Slurm calls it as ResumeProgram. A node that cannot start is returned to Slurm at once, with the reason, and its job is
+/// requeued. Run again for the same nodes, it starts nothing twice.
 #[derive(Debug, Parser)]
 #[command(name = "startnode", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -43,59 +43,59 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  startnode --dry-run 'n[001-004]'   say what would be done
+  startnode --dry-run 'n[001-004]'   show what would be done
   scontrol update nodename=n001 state=power_up
                                      start one node by hand: Slurm calls startnode
-  startnode n001                     a machine that Slurm does not want: reconcile ends it
+  startnode n001                     start a machine that Slurm did not ask for: reconcile terminates it
   startnode --failed n001            clean up after a node that never came up
-  startnode-failed n001              the same by a name that ResumeFailProgram can have
+  startnode-failed n001              the same; Slurm gives ResumeFailProgram no options
 
 In slurm.conf:
   ResumeProgram=/usr/local/bin/startnode
   ResumeFailProgram=/usr/local/bin/startnode-failed
 
-Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage, configuration
-or resume file (nothing done in the cloud; if Slurm called, the nodes go back to it).";
+Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage, configuration
+or resume file (nothing done in the cloud; if Slurm called, the nodes are returned to it).";
 
 /// How old a machine may be that slurmctld has called us for: one that is older booted for an earlier wish, and slurmctld
 /// does not believe in it. A minute more than none, as clocks differ and booting takes its time.
 const OLDEST: Duration = Duration::from_mins(1);
 
-/// Runs it.
+/// Starts the machines of nodes.
 pub async fn run(arguments: Arguments) -> u8 {
     let begun = Instant::now();
-    let environment = Environment::read();
+    let bootstrap = Bootstrap::open("startnode", &arguments.common);
     // Read first: it is gone when slurmctld has ended.
-    let file = environment.get("SLURM_RESUME_FILE").map(Path::new);
+    let file = bootstrap.environment.get("SLURM_RESUME_FILE").map(Path::new);
     let request = ResumeRequest::read(&arguments.nodes, file);
-    // A job with --reboot calls us with its id and without a file (22.05, and static nodes of 24.11).
-    let for_job = environment.get("SLURM_JOB_ID").is_some();
-    let reboot = for_job && file.is_none();
-    if let Some(word) = arguments.features.as_ref().filter(|_| !for_job && file.is_none()) {
-        return super::wrong("startnode", &arguments.common, &stray(word, &arguments.nodes));
+    let caller = Caller::of(Role::Resume, &bootstrap.environment);
+    let call = Call { file, caller, begun };
+    let why = match begin(&bootstrap, &arguments, request, &call).await {
+        Ok(code) => return code,
+        Err(why) => why,
+    };
+    let code = bootstrap.fail(&why);
+    if arguments.failed || arguments.common.dry_run {
+        return code;
     }
-    match begin(&arguments, (request, file), reboot, begun).await {
-        Ok(code) => code,
-        Err(diagnostic) => {
-            let code = super::wrong("startnode", &arguments.common, &diagnostic);
-            if arguments.failed || arguments.common.dry_run {
-                return code;
-            }
-            if !reboot && has_called(&environment) {
-                unbegun::give_back(&arguments, &environment, &diagnostic, begun).await;
-            } else if reboot && let Ok(names) = arguments.nodes.node_names() {
-                super::rebuild::tell_unbegun("startnode", &arguments.common, &names, &diagnostic)
-                    .await;
-            }
-            code
+    match caller {
+        Caller::Slurm => return_nodes(&bootstrap, &arguments.nodes, &why, begun).await,
+        Caller::RebootJob if !bootstrap.environment.terminal => {
+            let names = arguments.nodes.node_names().unwrap_or_default();
+            report_not_rebuilt(&bootstrap, &names, &why).await;
         }
+        // Another startnode may well have the nodes in hand.
+        Caller::RebootJob | Caller::Script | Caller::Operator => {}
     }
+    code
 }
 
-/// True if slurmctld waits for us: by hand, another `startnode` may well have the nodes in hand. A Slurm that was built
-/// without JSON writes no file.
-fn has_called(environment: &Environment) -> bool {
-    environment.get("SLURM_RESUME_FILE").is_some() || environment.is_slurmctlds()
+/// How we were called.
+struct Call<'a> {
+    /// The resume file.
+    file: Option<&'a Path>,
+    caller: Caller,
+    begun: Instant,
 }
 
 /// By hand, what stands behind the list is no feature, but a node that would not be started.
@@ -104,12 +104,15 @@ fn stray(word: &str, nodes: &Hostlist) -> Diagnostic {
 }
 
 async fn begin(
+    bootstrap: &Bootstrap,
     arguments: &Arguments,
-    (request, file): (Result<ResumeRequest, ResumeFileError>, Option<&Path>),
-    reboot: bool,
-    begun: Instant,
+    request: Result<ResumeRequest, ResumeFileError>,
+    call: &Call<'_>,
 ) -> Result<u8, Diagnostic> {
-    let common = &arguments.common;
+    let (common, &Call { file, caller, begun }) = (&arguments.common, call);
+    if let (Some(word), Caller::Operator | Caller::Script) = (&arguments.features, caller) {
+        return Err(stray(word, &arguments.nodes));
+    }
     let names = arguments.nodes.node_names().map_err(|error| Diagnostic::from_error(&error))?;
     let request = match request {
         Err(_) if arguments.failed => ResumeRequest::default(),
@@ -117,14 +120,14 @@ async fn begin(
     };
     // What is left of a node is removed without knowing how to launch one.
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
-    let nodes = Some(&arguments.nodes);
-    let mut context = Context::open_for("startnode", common, purpose, nodes).await?;
+    let mut context = Context::open(bootstrap, purpose, Some(&arguments.nodes)).await?;
     context.fill(Some(&names)).await;
     let deadline = wiring::deadline(&context.settings, &context.slurm.config, &arguments.nodes);
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if arguments.failed {
         return Ok(failed(&context, common, &names).await);
     }
+    let reboot = caller == Caller::RebootJob;
     // By hand there is none, and nothing is odd about that.
     for warning in request.warnings.iter().filter(|it| !matches!(it, ResumeFileWarning::NoFile)) {
         let file = file.unwrap_or(Path::new("")).display();
@@ -139,7 +142,7 @@ async fn begin(
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;
     }
-    context.site.policies.oldest = has_called(&context.environment).then_some(OLDEST);
+    context.site.policies.oldest = (caller == Caller::Slurm).then_some(OLDEST);
     let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
     let code = context
         .with_run(common, async |run: &Run<'_>| {
@@ -157,19 +160,15 @@ async fn begin(
 
 /// Finds out which images there are; without that of the configuration, what needs none is done.
 async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Diagnostic> {
-    match context.find_images().await {
-        // Slurm waits for an answer, and will get one for each node.
-        Err(diagnostic) if diagnostic.is_transient() => context.warn(&diagnostic.to_string()),
-        Ok(Some(unknown)) => {
-            let all = all_need_image(&context.site, &context.slurm.config, names);
-            if all && !reboot {
-                return Err(unknown);
-            }
-            context.without_image(&unknown);
-        }
-        found => found.map(drop)?,
+    let found = context.find_images().await;
+    if let Ok(Some(unknown)) = &found
+        && !reboot
+        && all_need_image(&context.site, &context.slurm.config, names)
+    {
+        return Err(unknown.clone());
     }
-    Ok(())
+    // Slurm waits for an answer, and will get one for each node.
+    context.go_on_without(found)
 }
 
 /// To go on would be to guess which nodes are of one job, and to start a part of them.

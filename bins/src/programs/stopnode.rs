@@ -1,6 +1,8 @@
 //! `stopnode`: Slurm is done with these nodes.
 
 use crate::args::{Common, nodes};
+use crate::bootstrap::Bootstrap;
+use crate::caller::{Caller, Role};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::process::{SOME_FAILED, SUCCESS};
@@ -17,25 +19,25 @@ use tokio::time::Instant;
 
 /// Terminate the machines of nodes.
 ///
-/// Slurm calls it as SuspendProgram. Only machines with this cluster's tags are touched. It works with slurmctld down, too.
+/// Slurm calls it as SuspendProgram. Only machines with this cluster's tags are touched. It also works while slurmctld is down.
 ///
-/// Nodes that Slurm has in service are left alone; called by hand, the exit code is then 1. --now ends their machines all the
-/// same, and --all --force every machine of the cluster, as a terraform destroy needs it.
+/// Nodes that are in use are not stopped; called by hand, the exit code is then 1. --now terminates their machines anyway, and
+/// --all --force every machine of the cluster, for example before terraform destroy.
 #[derive(Debug, Parser)]
 #[command(name = "stopnode", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// Every machine of this cluster, whether Slurm knows it or not.
+    /// Terminate every machine of this cluster, whether Slurm knows it or not.
     #[arg(long, conflicts_with = "nodes")]
     all: bool,
 
-    /// Whatever Slurm says of the nodes, and whatever runs there.
+    /// Terminate the machines even if the nodes are in use.
     #[arg(long, conflicts_with = "all")]
     now: bool,
 
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, requires = "all", conflicts_with = "nodes")]
     force: bool,
 
@@ -46,32 +48,29 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  stopnode --dry-run 'n[001-004]'   say what would be done
+  stopnode --dry-run 'n[001-004]'   show what would be done
   stopnode n001                     terminate the machine of a node that Slurm has powered down
-  stopnode --now n001               the same whatever Slurm says of the node
-  stopnode --all --force            terminate every machine of this cluster, as before terraform destroy
+  stopnode --now n001               terminate it even if the node is in use
+  stopnode --all --force            terminate every machine of this cluster
 
 In slurm.conf:
   SuspendProgram=/usr/local/bin/stopnode
 
-Exit code: 0 all well, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
+Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage or configuration (nothing done).";
 
-/// Runs it.
+/// Terminates the machines of nodes.
 pub async fn run(arguments: Arguments) -> u8 {
-    match begin(&arguments).await {
-        Ok(code) => code,
-        Err(diagnostic) => super::wrong("stopnode", &arguments.common, &diagnostic),
-    }
+    let bootstrap = Bootstrap::open("stopnode", &arguments.common);
+    begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }
 
-async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
+async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let begun = Instant::now();
     let common = &arguments.common;
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
     let names = names.map_err(|error| Diagnostic::from_error(&error))?;
     let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
-    let mut context =
-        Context::open_for("stopnode", common, purpose, arguments.nodes.as_ref()).await?;
+    let mut context = Context::open(bootstrap, purpose, arguments.nodes.as_ref()).await?;
     let deadline = &mut context.site.policies.deadline;
     *deadline = if arguments.all {
         // Slurm does not wait for it, and nothing is to be left.
@@ -113,7 +112,11 @@ async fn begin(arguments: &Arguments) -> Result<u8, Diagnostic> {
 
 /// The exit code where nodes were left alone, if some were: by hand that is not what was meant, and slurmctld has changed its mind.
 fn code_of_left(context: &Context, some: bool) -> u8 {
-    if some && !context.environment.is_slurmctlds() { SOME_FAILED } else { SUCCESS }
+    if some && Caller::of(Role::Suspend, &context.environment) != Caller::Slurm {
+        SOME_FAILED
+    } else {
+        SUCCESS
+    }
 }
 
 /// Says which nodes were left alone because Slurm has them in service, and whether some were.
@@ -124,9 +127,9 @@ fn left_alone(context: &Context, report: &Report) -> bool {
     let left: Hostlist = left.collect();
     if !left.is_empty() {
         context.warn(&format!(
-            "left alone, as Slurm has not powered them down or has them in service again: {left}; 'scontrol update \
-             nodename={left} state=power_down' has Slurm end them, and 'stopnode --now {left}' ends them whatever runs there; \
-             'stopnode --all --force' ends every machine of the cluster"
+            "{left} is in use; not stopped: 'scontrol update nodename={left} state=power_down' has Slurm stop it, and \
+             'stopnode --now {left}' terminates its machine whatever runs there; 'stopnode --all --force' terminates every \
+             machine of the cluster"
         ));
     }
     !left.is_empty()
@@ -143,7 +146,7 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
         // A listing that is missing shows no machines, and the next one may show them all: nobody would have been asked.
         if !look.fleet.is_complete() {
             context.blind(&look);
-            context.error("nothing done, as it is not known which machines there are");
+            context.error("nothing done: it is not known which machines there are");
             return SOME_FAILED;
         }
         if plan.is_idle() {
@@ -160,7 +163,7 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
             context.output.print(plan.trim_end());
         }
         if !confirmed(run.tools.cancel.clone()).await {
-            context.output.complain("nothing done; --force does not ask");
+            context.output.complain("Cancelled. Use --force to skip this prompt.");
             return SOME_FAILED;
         }
     }

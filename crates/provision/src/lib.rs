@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod addresses;
+mod bootstrap_failure;
 mod cause;
 pub mod conf;
 mod cooldown;
@@ -19,6 +20,7 @@ mod time;
 mod token;
 mod world;
 
+pub use bootstrap_failure::UnstartedNodes;
 pub use cause::Cause;
 pub use cooldown::{Cooldown, Cooldowns, Gate};
 pub use policies::{OnPartial, Policies, RebuildHow, Stopped};

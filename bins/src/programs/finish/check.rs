@@ -4,7 +4,7 @@ use super::inputs::{self, Inputs};
 use crate::alias;
 use crate::args::{CONFIG, Common};
 use crate::config::{Auth, Cloud, Settings};
-use crate::context::{Context, log_path};
+use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::environment::user_called;
 use crate::output::Colour;
@@ -75,7 +75,6 @@ pub(super) async fn all(
     answers: Option<bool>,
 ) -> u8 {
     let slurm = &context.slurm;
-    let log = log_path(common);
     let nodes = limits.inputs.map_or(&[][..], |inputs| &inputs.cluster.nodes);
     let facts = Facts {
         unreadable: unreadable(context, limits.new),
@@ -105,7 +104,7 @@ pub(super) async fn all(
                 unwritable: writable(&inputs.marked.path).err(),
             }),
         }),
-        host: host(context, common, nodes, &log),
+        host: host(context, common, nodes),
     };
     let checks = preflight::run(&facts);
     print(context, common, &checks);
@@ -146,15 +145,10 @@ async fn cloud(context: &Context) -> Result<CloudFacts, String> {
     }
 }
 
-fn host<'a>(
-    context: &'a Context,
-    common: &'a Common,
-    nodes: &[NodeDef],
-    log: &'a Path,
-) -> HostFacts<'a> {
+fn host<'a>(context: &'a Context, common: &'a Common, nodes: &[NodeDef]) -> HostFacts<'a> {
     let config = common.config.as_deref().unwrap_or(Path::new(CONFIG));
     let slurm_user = context.slurm.config.get("SlurmUser").unwrap_or("root");
-    let log = Some(log).filter(|log| *log != Path::new("-"));
+    let log = Some(context.log_path.as_path()).filter(|log| *log != Path::new("-"));
     let state = context.state_path.as_path();
     let access = user_called(slurm_user).map(Writer::of).map(|user| Access {
         state: user.writes(state),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// What the nodes of slurm.conf are made from, and how they are written.
 #[derive(Args, Debug)]
 pub(in crate::programs) struct Sources {
-    /// What may be used.
+    /// Limits file.
     #[arg(long, value_name = "FILE", default_value = "limits.yaml")]
     pub(in crate::programs) limits: PathBuf,
 
@@ -15,7 +15,7 @@ pub(in crate::programs) struct Sources {
     #[arg(long, value_name = "FILE")]
     pub(super) shapes: Option<PathBuf>,
 
-    /// How nodes are written.
+    /// Style of the node lines.
     #[arg(long, value_name = "STYLE", default_value = "folded")]
     pub(super) style: StyleName,
 
@@ -24,7 +24,7 @@ pub(in crate::programs) struct Sources {
     pub(super) default_partition: Option<String>,
 }
 
-/// How nodes are written.
+/// Style of the node lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum StyleName {
     /// Ranges, which slurmctld reads far faster.

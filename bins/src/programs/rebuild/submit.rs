@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Have Slurm drain and rebuild nodes, a few at a time.
+/// Drain and rebuild nodes, a few at a time.
 ///
-/// Nodes that have the image already are skipped, so that it can be run again. With --once it begins one batch and
+/// Nodes that have the image already are skipped, so that it can be run again. With --once it starts one batch and
 /// returns; without, it goes on until all nodes have the image. With --jobs it submits a job for each node and returns.
 #[derive(Args, Debug)]
 pub(super) struct Submit {
@@ -42,7 +42,7 @@ pub(super) struct Submit {
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time(Duration::ZERO, Duration::MAX))]
     pub(super) delay: Duration,
 
-    /// How many nodes may be out of service, whoever took them out.
+    /// How many nodes may be out of service, for whatever reason.
     #[arg(long, value_name = "N", value_parser = count)]
     pub(super) max_unavailable: Option<NonZeroUsize>,
 
@@ -57,7 +57,7 @@ pub(super) struct Submit {
     #[command(flatten)]
     pub(super) jobs: JobOptions,
 
-    /// Begin one batch and return.
+    /// Start one batch and return.
     #[arg(long)]
     pub(super) once: bool,
 
@@ -65,7 +65,7 @@ pub(super) struct Submit {
     #[arg(long)]
     pub(super) anew: bool,
 
-    /// When to give up, in seconds or such as 2h.
+    /// Time after which to give up, in seconds or such as 2h.
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = time(Duration::ZERO, Duration::MAX))]
     pub(super) deadline: Duration,
 

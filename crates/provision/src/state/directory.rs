@@ -7,7 +7,7 @@ use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -29,6 +29,21 @@ impl StateDir {
             owner::inherit_owner(&path);
         }
         Ok(Self { root })
+    }
+
+    /// Makes a directory that is missing, for root, and gives it to a user: in one of root's, slurmctld's programs could lock
+    /// nothing. What stands in the way is found when it is opened.
+    pub fn create_for(root: &Path, user: u32, group: u32) {
+        let Some(parent) = root.parent().filter(|_| !root.exists()) else { return };
+        if fs::create_dir_all(parent).and_then(|()| fs::create_dir(root)).is_err() {
+            return;
+        }
+        if fs::metadata(parent).is_ok_and(|parent| parent.uid() == 0) {
+            let _ = lchown(root, Some(user), Some(group));
+        } else {
+            // Whoever has the directory around it may put anything in the place of this one: it is not for root to give away.
+            owner::inherit_owner(root);
+        }
     }
 
     /// Where it is.

@@ -1,14 +1,10 @@
-//! Starts that could not even begin, and for which Slurm waits.
+//! A start that could not begin: Slurm waits for the nodes, and gets them back.
+//!
+//! Where the configuration cannot be read, or the cloud lets nobody in, the jobs of these nodes need not wait for
+//! ResumeTimeout.
 
-use super::Arguments;
-use crate::context;
-use crate::diagnostic::Diagnostic;
-use crate::environment::Environment;
-use crate::log::Level;
-use crate::wiring;
+use crate::state::{NodeRecord, State};
 use hostlist::Hostlist;
-use provision::plan;
-use provision::state::{NodeRecord, State};
 use slurmctl::{Controller, ErrorKind, NodeAction, Reason};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
@@ -20,83 +16,35 @@ const SLURMCTLD_WAIT: Duration = Duration::from_mins(1);
 /// The first pause between two tries; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Gives the nodes back to Slurm where nothing could be begun: their jobs need not wait for ResumeTimeout.
-pub(super) async fn give_back(
-    arguments: &Arguments,
-    environment: &Environment,
-    diagnostic: &Diagnostic,
-    begun: Instant,
-) {
-    let common = &arguments.common;
-    let (level, text) = match given_back(arguments, environment, diagnostic, begun).await {
-        Ok(nodes) if nodes.is_empty() => return,
-        Ok(nodes) => (Level::Info, format!("given back to Slurm: {nodes}")),
-        Err(why) => (Level::Error, format!("not given back to Slurm, which waits for them: {why}")),
-    };
-    context::output(common, environment).complain(&text);
-    crate::programs::note("startnode", common, level, &[text]);
+/// Nodes that could not even begin to start, to be returned to Slurm.
+#[derive(Debug)]
+pub struct UnstartedNodes<'a> {
+    /// The controller.
+    pub slurm: &'a dyn Controller,
+    /// The state, if the configuration says where it is: without it, whoever else is called for these nodes cannot read the
+    /// configuration either.
+    pub state: Option<&'a dyn State>,
+    /// The nodes.
+    pub nodes: &'a Hostlist,
+    /// Why they did not start.
+    pub reason: Reason,
+    /// When we were called.
+    pub begun: Instant,
 }
 
-/// The nodes that Slurm waited for, and does no more.
-async fn given_back(
-    arguments: &Arguments,
-    environment: &Environment,
-    diagnostic: &Diagnostic,
-    begun: Instant,
-) -> Result<Hostlist, Diagnostic> {
-    // No node has such a name, and Slurm is not asked for it.
-    if arguments.nodes.node_names().is_err() {
-        return Ok(Hostlist::new());
-    }
-    let common = &arguments.common;
-    let mut environment = environment.clone();
-    let settings = context::settings(common).ok().map(|(settings, _)| settings);
-    let (paths, before) = match &settings {
-        Some(settings) => {
-            environment = context::own_environment(common, settings, environment);
-            (settings.paths.clone(), "")
-        }
-        None => (context::legible_paths(common), "configuration: "),
-    };
-    let slurm = wiring::slurm(common, &paths, &environment).await?;
-    // Without: whoever else is called for these nodes cannot read the configuration either.
-    let state =
-        settings.map(|settings| context::state(common, &settings, &environment, &slurm.config).0);
-    let why = format!("{before}{}", diagnostic.messages().first().map_or("", String::as_str));
-    let back = Back {
-        slurm: &slurm.controller,
-        state: state.as_deref(),
-        nodes: &arguments.nodes,
-        // By our mark reconcile knows that no administrator has said so, and returns the node to service.
-        reason: plan::our_reason(&why),
-        begun,
-    };
-    let given_up = begun + wiring::before_timeout(&slurm.config, &arguments.nodes);
-    let told = back.give(given_up.min(Instant::now() + SLURMCTLD_WAIT)).await;
-    told.map_err(|error| Diagnostic::from_error(&error))
-}
-
-/// The nodes that are to go back, and with what words.
-struct Back<'a> {
-    slurm: &'a dyn Controller,
-    state: Option<&'a dyn State>,
-    nodes: &'a Hostlist,
-    reason: Reason,
-    begun: Instant,
-}
-
-impl Back<'_> {
-    /// Gives back those of the nodes that Slurm waits for: at least one try, and further ones until then while it does not
-    /// answer.
-    async fn give(&self, until: Instant) -> slurmctl::Result<Hostlist> {
-        let (mut told, mut pause) = (Hostlist::new(), FIRST_PAUSE);
+impl UnstartedNodes<'_> {
+    /// Returns those of the nodes that Slurm waits for, before the deadline: at least one try, and further ones while
+    /// slurmctld does not answer. Gives the nodes that were returned.
+    pub async fn return_to_slurm(&self, deadline: Instant) -> slurmctl::Result<Hostlist> {
+        let until = deadline.min(Instant::now() + SLURMCTLD_WAIT);
+        let (mut returned, mut pause) = (Hostlist::new(), FIRST_PAUSE);
         loop {
             let again = pause > FIRST_PAUSE;
-            match self.try_once(again, &mut told).await {
+            match self.try_once(again, &mut returned).await {
                 Err(error)
                     if error.kind() == ErrorKind::Unavailable && Instant::now() + pause < until => {
                 }
-                done => return done.map(|()| told),
+                done => return done.map(|()| returned),
             }
             sleep(pause).await;
             pause *= 2;
@@ -105,7 +53,7 @@ impl Back<'_> {
 
     /// Tries it once, and notes which nodes it is tried for. They are looked at anew each time: what got no answer may have
     /// been done, and done twice it would hit the job that has the node by then.
-    async fn try_once(&self, again: bool, told: &mut Hostlist) -> slurmctl::Result<()> {
+    async fn try_once(&self, again: bool, returned: &mut Hostlist) -> slurmctl::Result<()> {
         let known = self.slurm.nodes(Some(self.nodes)).await?;
         let (mut waiting, mut theirs, mut locks) = (Hostlist::new(), Hostlist::new(), Vec::new());
         for node in known.iter().filter(|node| node.state.is_powering_up()) {
@@ -124,12 +72,12 @@ impl Back<'_> {
             locks.push(lock);
             waiting.extend([&node.name]);
         }
-        *told = told.difference(&theirs);
+        *returned = returned.difference(&theirs);
         if waiting.is_empty() {
             return Ok(());
         }
-        let new: Vec<String> = waiting.iter().filter(|name| !told.contains(name)).collect();
-        told.extend(new);
+        let new: Vec<String> = waiting.iter().filter(|name| !returned.contains(name)).collect();
+        returned.extend(new);
         let done =
             self.slurm.set_state(&waiting, NodeAction::PowerDownForce, Some(&self.reason)).await;
         drop(locks);
@@ -146,8 +94,8 @@ impl Back<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::{Launch, MemoryState};
     use hostlist::NodeName;
-    use provision::state::{Launch, MemoryState};
     use slurmctl::memory::{JobSpec, MemorySlurm, Settings};
 
     const NODES: &str = "n[1-2]";
@@ -164,16 +112,17 @@ mod tests {
         slurm.node(node).unwrap().state.is_powering_up()
     }
 
-    async fn give(slurm: &MemorySlurm, state: &MemoryState) -> slurmctl::Result<String> {
+    async fn returned(slurm: &MemorySlurm, state: &MemoryState) -> slurmctl::Result<String> {
         let nodes: Hostlist = NODES.parse().unwrap();
-        let reason = plan::our_reason("no resume file");
+        let reason = crate::plan::our_reason("no resume file");
         let begun = Instant::now();
-        let back = Back { slurm, state: Some(state), nodes: &nodes, reason, begun };
-        back.give(Instant::now() + SLURMCTLD_WAIT).await.map(|told| told.to_string())
+        let nodes = UnstartedNodes { slurm, state: Some(state), nodes: &nodes, reason, begun };
+        let deadline = begun + Duration::from_mins(10);
+        nodes.return_to_slurm(deadline).await.map(|told| told.to_string())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn jobs_waited_for_their_timeout_as_slurmctld_was_just_being_restarted() {
+    async fn nodes_are_returned_to_a_slurmctld_that_is_being_restarted() {
         let (slurm, state) = (waiting(), MemoryState::new());
         slurm.set_unreachable(true);
         let back = slurm.clone();
@@ -181,23 +130,23 @@ mod tests {
             sleep(Duration::from_secs(25)).await;
             back.set_unreachable(false);
         });
-        assert_eq!(give(&slurm, &state).await.unwrap(), NODES);
+        assert_eq!(returned(&slurm, &state).await.unwrap(), NODES);
         assert!(!is_waited_for(&slurm, "n1") && !is_waited_for(&slurm, "n2"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slurmctld_that_stays_away_is_given_up_after_a_while() {
+    async fn an_unreachable_slurmctld_is_given_up_after_a_while() {
         let (slurm, state) = (waiting(), MemoryState::new());
         slurm.set_unreachable(true);
         let begun = Instant::now();
-        assert_eq!(give(&slurm, &state).await.unwrap_err().kind(), ErrorKind::Unavailable);
+        assert_eq!(returned(&slurm, &state).await.unwrap_err().kind(), ErrorKind::Unavailable);
         // The last try may begin at the very end, and has a timeout of its own.
         assert!(begun.elapsed() < 2 * SLURMCTLD_WAIT, "{:?}", begun.elapsed());
         assert!(begun.elapsed() > SLURMCTLD_WAIT / 4, "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_done_without_an_answer_is_not_done_again_and_is_told() {
+    async fn what_was_done_without_an_answer_is_not_done_again_and_is_reported() {
         let (slurm, state) = (waiting(), MemoryState::new());
         let deaf = slurm.clone();
         tokio::spawn(async move {
@@ -205,7 +154,7 @@ mod tests {
             sleep(Duration::from_millis(25)).await;
             deaf.lose_answers(1);
         });
-        assert_eq!(give(&slurm, &state).await.unwrap(), NODES);
+        assert_eq!(returned(&slurm, &state).await.unwrap(), NODES);
         assert!(!is_waited_for(&slurm, "n1") && !is_waited_for(&slurm, "n2"));
     }
 
@@ -214,20 +163,20 @@ mod tests {
         let (slurm, state) = (waiting(), MemoryState::new());
         let lock = state.try_lock(&NodeName::new("n1").unwrap()).unwrap();
         slurm.lose_answers(1);
-        assert_eq!(give(&slurm, &state).await.unwrap(), "n2");
+        assert_eq!(returned(&slurm, &state).await.unwrap(), "n2");
         assert!(is_waited_for(&slurm, "n1"));
         drop(lock);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_another_had_launched_by_then_was_powered_down_as_it_booted() {
+    async fn a_node_that_another_has_launched_by_then_is_left_to_boot() {
         let (slurm, state) = (waiting(), MemoryState::new());
         slurm.lose_answers(1);
         let mut lock = state.try_lock(&NodeName::new("n1").unwrap()).unwrap().unwrap();
         let launch = Some(Launch::asked(SystemTime::now()));
         lock.keep(&NodeRecord { launch, ..NodeRecord::default() }).unwrap();
         drop(lock);
-        assert_eq!(give(&slurm, &state).await.unwrap(), "n2");
+        assert_eq!(returned(&slurm, &state).await.unwrap(), "n2");
         assert!(is_waited_for(&slurm, "n1"));
     }
 }
