@@ -6,11 +6,9 @@ use crate::config::{Auth, Oracle, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use cloud_core::{SubnetId, Tags};
-use cloud_oci::{
-    Clock, Config, ConfigError, CreateVnicDetails, InstanceOptions, Mode, Oci, Overrides, Site,
-    SourceDetails, Sources, Subnet,
-};
+use cloud_core::{Secret, SubnetId, Tags};
+use cloud_oci::{Clock, Config, ConfigError, Mode, Oci, Overrides, Site, Sources, Subnet};
+use serde_json::{Map, Value, json};
 use std::time::SystemTime;
 
 /// What Cluster in the Cloud called it before it had tags.
@@ -99,23 +97,21 @@ fn site(oracle: &Oracle) -> Site {
     let mut site = Site::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
     site.hostname = oracle.hostname_label;
-    site.template.instance_options =
-        Some(InstanceOptions { are_legacy_imds_endpoints_disabled: Some(!oracle.legacy_imds) });
     site.compute_cluster.clone_from(&oracle.compute_cluster_id);
-    site.template.freeform_tags = Some(oracle.freeform_tags.clone());
-    site.template.defined_tags = Some(oracle.defined_tags.clone()).filter(|tags| !tags.is_empty());
+    let mut template = Map::new();
+    let mut set = |key: &str, value: Value| template.insert(key.to_owned(), value);
+    set("instanceOptions", json!({"areLegacyImdsEndpointsDisabled": !oracle.legacy_imds}));
+    set("freeformTags", json!(oracle.freeform_tags));
+    if !oracle.defined_tags.is_empty() {
+        set("definedTags", json!(oracle.defined_tags));
+    }
     if !oracle.nsg_ids.is_empty() {
-        let nsg_ids = Some(oracle.nsg_ids.clone());
-        site.template.create_vnic_details =
-            Some(CreateVnicDetails { nsg_ids, ..CreateVnicDetails::default() });
+        set("createVnicDetails", json!({"nsgIds": oracle.nsg_ids}));
     }
     if let Some(size) = oracle.boot_volume_gb {
-        site.template.source_details = Some(SourceDetails {
-            source_type: Some("image".to_owned()),
-            boot_volume_size_in_gbs: Some(u64::from(size)),
-            ..SourceDetails::default()
-        });
+        set("sourceDetails", json!({"sourceType": "image", "bootVolumeSizeInGBs": size}));
     }
+    site.template = Secret::new(template);
     site
 }
 
@@ -123,7 +119,7 @@ fn site(oracle: &Oracle) -> Site {
 pub(super) fn beside(oracle: &Oracle) -> String {
     let site = site(oracle);
     // What we serialise has string keys only, so this does not fail.
-    let template = serde_json::to_string(&site.template).unwrap_or_default();
+    let template = serde_json::to_string(site.template.expose()).unwrap_or_default();
     let Site { compartment, hostname, compute_cluster, .. } = site;
     format!("{compartment} {hostname} {compute_cluster:?} {template}")
 }

@@ -2,12 +2,15 @@
 
 use crate::api::{Service, with_token};
 use crate::provider::Oci;
-use crate::wire::{self, ReplaceBootVolume, ReplaceSource, UpdateInstanceDetails};
-use crate::work_request::Aim;
+use crate::wire;
+use crate::work_request::Goal;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
     Error, ErrorKind, ImageId, InstanceFilter, InstanceId, Operation, Provider as _, Result,
 };
+use serde_json::json;
+
+const SIZE: &str = "bootVolumeSizeInGBs";
 
 /// What can be done to the power of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,26 +57,27 @@ impl Oci {
     /// [`Unsupported`](ErrorKind::Unsupported), and the way is to terminate and launch again. What is
     /// wrong with the image is not mended by that, and stays [`Invalid`](ErrorKind::Invalid).
     pub(crate) async fn replace_boot_volume(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
-        let source = self.site.template.source_details.as_ref();
-        let details = UpdateInstanceDetails {
-            source_details: ReplaceBootVolume {
-                source_type: ReplaceSource::Image,
-                is_preserve_boot_volume_enabled: false,
-                boot_volume_size_in_gbs: source.and_then(|source| source.boot_volume_size_in_gbs),
-                image_id: image.as_str().to_owned(),
-            },
-            update_operation_constraint: "ALLOW_DOWNTIME",
-        };
+        let template = self.site.template.expose().get("sourceDetails");
+        let mut source = json!({
+            "sourceType": "image",
+            "isPreserveBootVolumeEnabled": false,
+            "imageId": image.as_str(),
+        });
+        if let Some(size) = template.and_then(|source| source.get(SIZE)) {
+            source[SIZE] = size.clone();
+        }
+        let details =
+            json!({"sourceDetails": source, "updateOperationConstraint": "ALLOW_DOWNTIME"});
         let request = self.instance_request(Operation::Rebuild, Method::PUT, id, &[])?;
         let request = with_token(request.with_json(&details)?, &self.token())?;
-        self.works.begins_anew(id);
+        self.work_requests.begins_anew(id);
         match self.api.send(&request).await {
             Err(error) if error.kind() == ErrorKind::Invalid && self.cannot(id, &error).await => {
                 Err(error.with_kind(ErrorKind::Unsupported))
             }
             Err(error) => Err(error),
             Ok(response) => {
-                self.works.began(id, Aim::Rebuild(image.clone()), &response);
+                self.work_requests.began(id, Goal::Rebuild(image.clone()), &response);
                 Ok(())
             }
         }
@@ -95,7 +99,7 @@ impl Oci {
         let error = match self.api.send(&request).await {
             Ok(_answer) => {
                 // Not before: one that is gone already has failed, and can say why.
-                self.works.removed(id);
+                self.work_requests.removed(id);
                 return Ok(());
             }
             Err(error) => error,

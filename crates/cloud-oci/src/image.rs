@@ -6,6 +6,7 @@ use crate::provider::Oci;
 use crate::{convert, wire};
 use cloud_core::http::Method;
 use cloud_core::{Image, ImageFilter, ImageId, ImageName, InstanceId, Operation, Result};
+use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tokio::sync::Mutex;
@@ -72,11 +73,11 @@ impl Oci {
     }
 
     pub(crate) async fn make_image(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
-        let details = wire::CreateImageDetails {
-            compartment_id: &self.site.compartment,
-            display_name: name.as_str(),
-            instance_id: id.as_str(),
-        };
+        let details = json!({
+            "compartmentId": self.site.compartment,
+            "displayName": name.as_str(),
+            "instanceId": id.as_str(),
+        });
         let place = (Service::Core, &["images"][..]);
         let request = self.api.request(Operation::Snapshot, Method::POST, place, &[])?;
         let request = with_token(request.on(id).with_json(&details)?, &self.token())?;

@@ -3,12 +3,8 @@
 use crate::api::{Service, with_token};
 use crate::classify::with_remark;
 use crate::provider::Oci;
-use crate::wire::{
-    self, CreateVnicDetails, InstanceOptions, LaunchDetails, Metadata, PreemptibleConfig,
-    PreemptionAction, ShapeConfig, SourceDetails,
-};
-use crate::work_request::Aim;
-use crate::{Site, convert};
+use crate::work_request::Goal;
+use crate::{Site, convert, wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::Method;
@@ -16,7 +12,7 @@ use cloud_core::{
     Error, ErrorKind, FaultDomain, Flex, Instance, InstanceSpec, LaunchToken, Operation, Result,
     Secret,
 };
-use std::collections::BTreeMap;
+use serde_json::{Map, Value, json};
 
 /// Most bytes that OCI takes as metadata, keys included.
 const MOST_METADATA: usize = 32_000;
@@ -34,8 +30,8 @@ impl Oci {
         if let Some(token) = &spec.token {
             request = with_token(request, token.as_str())?;
         }
-        let sent = details.metadata.as_ref().and_then(|metadata| metadata.0.get("user_data"));
-        let sent = sent.cloned().map(Secret::new);
+        let sent = details.pointer("/metadata/user_data").and_then(Value::as_str);
+        let sent = sent.map(|data| Secret::new(data.to_owned()));
         for secret in spec.user_data.iter().chain(&sent) {
             request = request.with_secret(secret.clone());
         }
@@ -48,7 +44,7 @@ impl Oci {
             let error = request.error(ErrorKind::Conflict).because(why);
             return Err(error.with_code(LaunchToken::USED_UP));
         }
-        self.works.began(&instance.id, Aim::Launch, &response);
+        self.work_requests.began(&instance.id, Goal::Launch, &response);
         Ok(instance)
     }
 }
@@ -66,55 +62,87 @@ fn explain(error: Error, site: &Site) -> Error {
     with_remark(error.with_kind(ErrorKind::Forbidden), &remedy)
 }
 
-/// The body of a launch: the site's template with what the spec says filled in.
-pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<LaunchDetails, String> {
-    let template = site.template.clone();
+/// The body of a launch: the site's template, overlaid with what the spec says.
+pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<Value, String> {
+    let mut body = Value::Object(site.template.expose().clone());
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let zone = spec.zone.as_ref().or(site.zone.as_ref()).map(|zone| zone.as_str().to_owned());
-    let zone = zone.or_else(|| template.availability_domain.clone());
-    if zone.is_none() {
+    let Some(zone) = zone.or_else(|| text("/availabilityDomain")) else {
         return Err(
             "no availability domain: the launch names none, and neither does the site; give the node's group `zone` in \
              limits.yaml, or the node the feature ad="
                 .into(),
         );
-    }
-    Ok(LaunchDetails {
-        availability_domain: zone,
-        compute_cluster_id: template.compute_cluster_id.or_else(|| compute_cluster(site, spec)),
-        compartment_id: Some(site.compartment.clone()),
-        create_vnic_details: Some(vnic(site, spec)?),
-        display_name: Some(spec.name.as_str().to_owned()),
-        fault_domain: spec.fault_domain.as_ref().map(fault_domain).or(template.fault_domain),
-        freeform_tags: some_map(spec.tags.iter(), template.freeform_tags),
-        instance_options: Some(
-            template
-                .instance_options
-                .unwrap_or(InstanceOptions { are_legacy_imds_endpoints_disabled: Some(true) }),
-        ),
-        preemptible_instance_config: if spec.preemptible {
-            Some(template.preemptible_instance_config.unwrap_or_else(terminate_when_preempted))
-        } else {
-            None
-        },
-        metadata: metadata(spec, template.metadata.unwrap_or_default())?,
-        shape: Some(spec.shape.as_str().to_owned()),
-        shape_config: shape_config(spec, template.shape_config),
-        source_details: Some(SourceDetails {
-            source_type: Some("image".to_owned()),
-            image_id: Some(spec.image.as_str().to_owned()),
-            ..template.source_details.unwrap_or_default()
+    };
+    let subnet = spec.subnet.as_ref().or(site.subnet.as_ref());
+    let subnet = subnet.map(|subnet| subnet.as_str().to_owned());
+    let Some(subnet) = subnet.or_else(|| text("/createVnicDetails/subnetId")) else {
+        return Err("no subnet: the launch names none, and neither does the site".into());
+    };
+    let keeps_cluster = text("/computeClusterId").is_some();
+    overlay(
+        &mut body,
+        json!({
+            "availabilityDomain": zone,
+            "compartmentId": site.compartment,
+            "computeClusterId": compute_cluster(site, spec).filter(|_| !keeps_cluster),
+            "createVnicDetails": {"hostnameLabel": hostname(site, spec)?, "subnetId": subnet},
+            "displayName": spec.name.as_str(),
+            "faultDomain": spec.fault_domain.as_ref().map(fault_domain),
+            "freeformTags": spec.tags.iter().collect::<Tagged>(),
+            "metadata": metadata(spec),
+            "shape": spec.shape.as_str(),
+            "sourceDetails": {"sourceType": "image", "imageId": spec.image.as_str()},
         }),
-        ..template
-    })
+    );
+    let Value::Object(mut body) = body else {
+        return Err("the template is not an object".into());
+    };
+    body.retain(|key, value| {
+        !(["metadata", "freeformTags"].contains(&key.as_str()) && *value == json!({}))
+    });
+    body.entry("instanceOptions")
+        .or_insert_with(|| json!({"areLegacyImdsEndpointsDisabled": true}));
+    if spec.preemptible {
+        let action = json!({"type": "TERMINATE", "preserveBootVolume": false});
+        body.entry("preemptibleInstanceConfig")
+            .or_insert_with(|| json!({"preemptionAction": action}));
+    } else {
+        body.remove("preemptibleInstanceConfig");
+    }
+    if let Some(flex) = spec.flex {
+        let mut config = shape_config(flex);
+        let baseline = body.get("shapeConfig").and_then(|it| it.get(BASELINE)).cloned();
+        overlay(&mut config, json!({BASELINE: baseline}));
+        body.insert("shapeConfig".to_owned(), config);
+    }
+    refuse_large_metadata(&body)?;
+    Ok(Value::Object(body))
 }
 
-fn vnic(site: &Site, spec: &InstanceSpec) -> Result<CreateVnicDetails, String> {
-    let template = site.template.create_vnic_details.clone().unwrap_or_default();
-    let subnet = spec.subnet.as_ref().or(site.subnet.as_ref());
-    let subnet = subnet.map(|subnet| subnet.as_str().to_owned()).or(template.subnet_id);
-    if subnet.is_none() {
-        return Err("no subnet: the launch names none, and neither does the site".into());
+type Tagged<'a> = std::collections::BTreeMap<&'a str, &'a str>;
+
+/// How much of a core is promised; only a template can say so.
+const BASELINE: &str = "baselineOcpuUtilization";
+
+/// Lays one tree over another; a null leaves what is there.
+fn overlay(under: &mut Value, over: Value) {
+    match (under, over) {
+        (_, Value::Null) => {}
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over.into_iter().filter(|(_, value)| !value.is_null()) {
+                overlay(under.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (under @ Value::Null, Value::Object(over)) => {
+            *under = Value::Object(Map::new());
+            overlay(under, Value::Object(over));
+        }
+        (under, over) => *under = over,
     }
+}
+
+fn hostname<'a>(site: &Site, spec: &'a InstanceSpec) -> Result<Option<&'a str>, String> {
     let name = spec.name.as_str();
     if site.hostname && !is_host_name(name) {
         return Err(format!(
@@ -122,11 +150,7 @@ fn vnic(site: &Site, spec: &InstanceSpec) -> Result<CreateVnicDetails, String> {
              without host names (hostname_label: false) it may be called so"
         ));
     }
-    Ok(CreateVnicDetails {
-        hostname_label: site.hostname.then(|| name.to_owned()).or(template.hostname_label),
-        subnet_id: subnet,
-        ..template
-    })
+    Ok(site.hostname.then_some(name))
 }
 
 /// Virtual machines are refused in one.
@@ -158,65 +182,37 @@ pub(crate) fn fault_domain(domain: &FaultDomain) -> String {
     }
 }
 
-fn terminate_when_preempted() -> PreemptibleConfig {
-    let action = PreemptionAction {
-        r#type: Some("TERMINATE".to_owned()),
-        preserve_boot_volume: Some(false),
-    };
-    PreemptibleConfig { preemption_action: Some(action) }
+/// The size of an instance whose shape leaves it open.
+pub(crate) fn shape_config(flex: Flex) -> Value {
+    let mut config = json!({"ocpus": f64::from(flex.ocpus)});
+    overlay(&mut config, json!({"memoryInGBs": flex.memory_gb.map(f64::from)}));
+    config
 }
 
-fn shape_config(spec: &InstanceSpec, template: Option<ShapeConfig>) -> Option<ShapeConfig> {
-    let Some(flex) = spec.flex else {
-        return template;
-    };
-    let baseline_ocpu_utilization = template.and_then(|config| config.baseline_ocpu_utilization);
-    Some(ShapeConfig { baseline_ocpu_utilization, ..ShapeConfig::from(flex) })
-}
-
-impl From<Flex> for ShapeConfig {
-    fn from(flex: Flex) -> Self {
-        Self {
-            ocpus: Some(f64::from(flex.ocpus)),
-            memory_in_gbs: flex.memory_gb.map(f64::from),
-            baseline_ocpu_utilization: None,
-        }
-    }
-}
-
-fn metadata(spec: &InstanceSpec, template: Metadata) -> Result<Option<Metadata>, String> {
+fn metadata(spec: &InstanceSpec) -> Value {
     let keys: Vec<&str> = spec.ssh_keys.iter().map(|key| key.trim()).collect();
     // OCI rejects a line end after the last key.
     let keys = keys.join("\n").trim().to_owned();
-    let keys = (!keys.is_empty()).then_some(("ssh_authorized_keys", keys));
-    let data = spec.user_data.as_ref().map(Secret::expose);
-    let data = data.map(|text| ("user_data", STANDARD.encode(text)));
-    let metadata = some_map(keys.into_iter().chain(data), Some(template.0));
-    let size: usize = metadata.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
+    let data = spec.user_data.as_ref().map(|data| STANDARD.encode(data.expose()));
+    json!({"ssh_authorized_keys": Some(keys).filter(|keys| !keys.is_empty()), "user_data": data})
+}
+
+fn refuse_large_metadata(body: &Map<String, Value>) -> Result<(), String> {
+    let metadata = body.get("metadata").and_then(Value::as_object);
+    let length = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    let size: usize = metadata.into_iter().flatten().map(length).sum();
     if size > MOST_METADATA {
         return Err(format!(
             "ssh keys and user data take {size} bytes as sent, and OCI takes {MOST_METADATA}"
         ));
     }
-    Ok(metadata.map(Metadata))
-}
-
-/// The pairs over what is there already; none if there is nothing at all.
-fn some_map<K: Into<String>, V: Into<String>>(
-    pairs: impl Iterator<Item = (K, V)>,
-    template: Option<BTreeMap<String, String>>,
-) -> Option<BTreeMap<String, String>> {
-    let mut map = template.unwrap_or_default();
-    map.extend(pairs.map(|(key, value)| (key.into(), value.into())));
-    (!map.is_empty()).then_some(map)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{LaunchOptions, PreemptibleConfig};
     use cloud_core::{ImageId, InstanceName, ShapeName, SubnetId, Tags, Zone};
-    use serde_json::{Value, json};
 
     /// What a row has the spec say.
     type Change = fn(&mut InstanceSpec);
@@ -253,11 +249,11 @@ mod tests {
     }
 
     fn sent(site: &Site, spec: &InstanceSpec) -> Value {
-        serde_json::to_value(details(site, spec).unwrap()).unwrap()
+        details(site, spec).unwrap()
     }
 
     #[test]
-    fn what_a_launch_says_was_never_looked_at_without_a_template() {
+    fn a_launch_without_a_template_says_what_the_spec_says() {
         let terminate =
             json!({"preemptionAction": {"type": "TERMINATE", "preserveBootVolume": false}});
         let rows: [(Change, Value); 8] = [
@@ -300,18 +296,22 @@ mod tests {
         }
     }
 
+    fn template(value: Value) -> Secret<Map<String, Value>> {
+        let Value::Object(map) = value else { panic!("not an object") };
+        Secret::new(map)
+    }
+
     #[test]
-    fn the_user_data_of_a_template_was_printed() {
+    fn the_user_data_of_a_template_is_sent_and_not_printed() {
         let mut site = Site::new("c");
-        let data = [("user_data".to_owned(), "cGFzc3dvcmQ=".to_owned())];
-        site.template.metadata = Some(Metadata(data.into()));
-        let printed = format!("{site:?} {:?}", details(&site, &spec()));
-        assert!(printed.contains("user_data") && !printed.contains("cGFz"), "{printed}");
+        site.template = template(json!({"metadata": {"user_data": "cGFzc3dvcmQ="}}));
+        let printed = format!("{site:?}");
+        assert!(!printed.contains("cGFz"), "{printed}");
         assert_eq!(sent(&site, &spec())["metadata"], json!({"user_data": "cGFzc3dvcmQ="}));
     }
 
     #[test]
-    fn a_launch_that_may_not_be_was_not_found() {
+    fn a_launch_that_is_not_found_is_forbidden_and_names_what_to_check() {
         let error = |kind| Error::new(kind, Operation::Launch).because("no");
         let told = explain(error(ErrorKind::NotFound), &Site::new("c")).to_string();
         let remedy =
@@ -325,12 +325,13 @@ mod tests {
     fn a_template_fills_in_what_a_launch_does_not_say() {
         let mut site = Site::new("c");
         (site.zone, site.subnet) = (Some(Zone::new("AD-2")), Some(SubnetId::new("other")));
-        site.template.fault_domain = Some("FAULT-DOMAIN-3".to_owned());
-        site.template.instance_options = Some(InstanceOptions::default());
-        site.template.launch_options =
-            Some(LaunchOptions { network_type: Some("VFIO".to_owned()) });
-        // Only how it is taken away: whether it may be is for the launch to say.
-        site.template.preemptible_instance_config = Some(PreemptibleConfig::default());
+        site.template = template(json!({
+            "faultDomain": "FAULT-DOMAIN-3",
+            "instanceOptions": {},
+            "launchOptions": {"networkType": "VFIO"},
+            // Only how it is taken away: whether it may be is for the launch to say.
+            "preemptibleInstanceConfig": {},
+        }));
         let more = json!({
             "faultDomain": "FAULT-DOMAIN-3", "instanceOptions": {}, "launchOptions": {"networkType": "VFIO"},
         });

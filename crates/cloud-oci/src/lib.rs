@@ -34,8 +34,3 @@ pub use limits::{CapacityStatus, ShapeCapacity};
 pub use provider::Oci;
 pub use region::Region;
 pub use site::Site;
-pub use wire::{
-    AgentConfig, AgentPlugin, AvailabilityConfig, CreateVnicDetails, InstanceOptions,
-    LaunchDetails, LaunchOptions, Metadata, PlatformConfig, PreemptibleConfig, PreemptionAction,
-    ShapeConfig, SourceDetails,
-};

@@ -1,12 +1,13 @@
 //! What may be used, what is used, and what there is.
 
 use crate::api::{Service, with_token};
-use crate::launch::fault_domain;
+use crate::launch::{fault_domain, shape_config};
 use crate::page::{Listing, Of};
 use crate::provider::Oci;
-use crate::wire::{self, LimitValue, ResourceAvailability, ShapeConfig};
+use crate::wire::{self, LimitValue, ResourceAvailability};
 use cloud_core::http::{Authorize as _, Method};
 use cloud_core::{Error, ErrorKind, FaultDomain, Flex, Limit, Operation, Result, ShapeName, Zone};
+use serde_json::{Map, Value, json};
 
 const OPERATION: Operation = Operation::Limits;
 
@@ -82,16 +83,18 @@ impl Oci {
         shapes: &[(ShapeName, Option<Flex>, Option<FaultDomain>)],
     ) -> Result<Vec<ShapeCapacity>> {
         let tenancy = self.tenancy().await?;
-        let wanted = shapes.iter().map(|(shape, flex, domain)| wire::ShapeAvailabilityRequest {
-            fault_domain: domain.as_ref().map(fault_domain),
-            instance_shape: shape.as_str(),
-            instance_shape_config: flex.map(ShapeConfig::from),
+        let wanted = shapes.iter().map(|(shape, flex, domain)| {
+            let mut wanted = Map::from_iter([("instanceShape".to_owned(), json!(shape.as_str()))]);
+            let domain = domain.as_ref().map(|domain| json!(fault_domain(domain)));
+            wanted.extend(domain.map(|domain| ("faultDomain".to_owned(), domain)));
+            wanted.extend(flex.map(|it| ("instanceShapeConfig".to_owned(), shape_config(it))));
+            Value::Object(wanted)
         });
-        let details = wire::CapacityReportDetails {
-            compartment_id: &tenancy,
-            availability_domain: zone.as_str(),
-            shape_availabilities: wanted.collect(),
-        };
+        let details = json!({
+            "compartmentId": tenancy,
+            "availabilityDomain": zone.as_str(),
+            "shapeAvailabilities": wanted.collect::<Vec<_>>(),
+        });
         let place = (Service::Core, &["computeCapacityReports"][..]);
         let request = self.api.request(OPERATION, Method::POST, place, &[])?.on(zone);
         let request = with_token(request.with_json(&details)?, &self.token())?;

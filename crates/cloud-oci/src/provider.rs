@@ -6,7 +6,7 @@ use crate::classify::classify;
 use crate::image::Images;
 use crate::instance_principal::{InstancePrincipal, Metadata};
 use crate::page::{Listing, Of, once};
-use crate::work_request::Works;
+use crate::work_request::WorkRequests;
 use crate::{Clock, Config, Credentials, Power, Region, Site, convert, wire};
 use async_trait::async_trait;
 use cloud_core::http::{self, Client, HeaderName, Url};
@@ -26,7 +26,7 @@ pub struct Oci {
     pub(crate) site: Site,
     pub(crate) tenancy: Option<String>,
     pub(crate) images: Images,
-    pub(crate) works: Works,
+    pub(crate) work_requests: WorkRequests,
     random: Mutex<fastrand::Rng>,
 }
 
@@ -56,7 +56,7 @@ impl Oci {
             site,
             tenancy: config.tenancy,
             images: Images::default(),
-            works: Works::default(),
+            work_requests: WorkRequests::default(),
             random: Mutex::new(random),
         })
     }

@@ -1,7 +1,7 @@
 //! Where instances go and how they are made, for all launches of a provider.
 
-use crate::wire::LaunchDetails;
-use cloud_core::{SubnetId, Zone};
+use cloud_core::{Secret, SubnetId, Zone};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Where instances go and how they are made; what a launch says itself goes before it.
@@ -24,9 +24,10 @@ pub struct Site {
     /// How long a listing waits for the reasons of launches that were lost. Instances that run are not to
     /// wait for what became of others: what is not known by then is asked for at the next listing.
     pub longest_explanation: Duration,
-    /// Everything else that a launch can say. Whether an instance may be taken away, a launch always
-    /// says itself: `preemptible_instance_config` tells no more than how.
-    pub template: LaunchDetails,
+    /// Any other fields of OCI's `LaunchInstanceDetails`; what a launch says itself goes before
+    /// them. Secret, because user data may be among them. `preemptibleInstanceConfig` counts only
+    /// for launches that are preemptible.
+    pub template: Secret<Map<String, Value>>,
 }
 
 impl Site {
@@ -41,7 +42,7 @@ impl Site {
             compute_cluster: None,
             page_size: 1000,
             longest_explanation: Duration::from_secs(5),
-            template: LaunchDetails::default(),
+            template: Secret::default(),
         }
     }
 }

@@ -1,17 +1,5 @@
 //! What OCI answers, as far as we read it. Unknown fields are left, missing ones are none.
 
-mod launch;
-
-pub use launch::{
-    AgentConfig, AgentPlugin, AvailabilityConfig, CreateVnicDetails, InstanceOptions,
-    LaunchDetails, LaunchOptions, Metadata, PlatformConfig, PreemptibleConfig, PreemptionAction,
-    ShapeConfig, SourceDetails,
-};
-pub(crate) use launch::{
-    CapacityReportDetails, CreateImageDetails, ReplaceBootVolume, ReplaceSource,
-    ShapeAvailabilityRequest, UpdateInstanceDetails,
-};
-
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 

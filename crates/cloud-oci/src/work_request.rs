@@ -1,54 +1,63 @@
-//! Work requests: what became of a launch or a new image that was accepted.
+//! Tracked requests: what became of a launch or a new image that was accepted.
 
-mod ask;
+mod lookup;
 
 use crate::provider::Oci;
-use ask::{Progress, Told, ask};
 use cloud_core::http::{HeaderName, Response};
 use cloud_core::{Error, ErrorKind, Fault, ImageId, Instance, InstanceId, InstanceState};
-use std::collections::{BTreeMap, BTreeSet};
+use lookup::{Found, Progress, Question};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Of how many instances one look asks why they are lost: a thousand launches that fail together must
-/// not keep everybody else from being looked at.
-const MOST_ASKED: usize = 50;
+/// Most instances whose work requests one observation looks up: a thousand launches that fail
+/// together must not hold up all others.
+const MOST_LOOKUPS: usize = 50;
 
-/// The same of those that others launched: a process with a few nodes does not ask at once about the
-/// thousand of another, who asks about them, too.
+/// Most of these that other processes launched: a process with a few nodes does not ask about the
+/// thousand of another, which asks about them, too.
 const MOST_OF_OTHERS: usize = 16;
 
-/// What this provider was to do or saw begin, and has not been seen to be done.
+/// The launches and rebuilds that this provider began or saw begin, until they are seen to be done.
 #[derive(Debug, Default)]
-pub(crate) struct Works(Mutex<BTreeMap<InstanceId, Work>>);
+pub(crate) struct WorkRequests(Mutex<BTreeMap<InstanceId, Tracked>>);
 
 #[derive(Clone, Debug)]
-struct Work {
-    aim: Aim,
-    known: Known,
+struct Tracked {
+    goal: Goal,
+    status: Status,
 }
 
 /// What a work request is for.
 #[derive(Clone, Debug)]
-pub(crate) enum Aim {
+pub(crate) enum Goal {
     Launch,
     Rebuild(ImageId),
 }
 
 #[derive(Clone, Debug)]
-enum Known {
-    /// Accepted; its work request says the rest.
+enum Status {
+    /// Accepted; this work request says the rest.
     Accepted(String),
-    /// Seen to come, and launched by another process, or by a request whose answer was lost: which
-    /// work request it is has to be asked for.
+    /// Seen to come, and launched by another process, or by a request whose response was lost: its
+    /// work request has to be looked up.
     Seen,
     Failed(Fault),
     /// Removed by us: whatever else becomes of it, it has not failed.
     Removed,
 }
 
-impl Aim {
+impl Goal {
+    /// What is said until the work request is looked up at the next observation.
+    fn deferred(&self) -> Explanation {
+        match self {
+            Self::Launch => Explanation::Pending,
+            // It may yet get its image.
+            Self::Rebuild(_) => Explanation::Nothing,
+        }
+    }
+
     fn is_reached(&self, instance: &Instance) -> bool {
         let running = instance.state == InstanceState::Running;
         match self {
@@ -58,7 +67,7 @@ impl Aim {
     }
 
     /// True if the instance rests where it should not, so that only the work request can tell why.
-    fn is_in_doubt(&self, instance: &Instance) -> bool {
+    fn is_unexplained(&self, instance: &Instance) -> bool {
         match self {
             Self::Launch => instance.state.is_lost(),
             Self::Rebuild(_) => {
@@ -68,19 +77,19 @@ impl Aim {
     }
 }
 
-impl Works {
-    /// Notes the work request that an answer names.
-    pub(crate) fn began(&self, id: &InstanceId, aim: Aim, response: &Response) {
+impl WorkRequests {
+    /// Tracks the work request that a response names.
+    pub(crate) fn began(&self, id: &InstanceId, goal: Goal, response: &Response) {
         if let Some(work) = response.header(&HeaderName::from_static("opc-work-request-id")) {
-            let known = Known::Accepted(work.to_owned());
-            self.map().insert(id.clone(), Work { aim, known });
+            let status = Status::Accepted(work.to_owned());
+            self.map().insert(id.clone(), Tracked { goal, status });
         }
     }
 
     /// What became of an earlier rebuild says nothing about the one that is asked for now.
     pub(crate) fn begins_anew(&self, id: &InstanceId) {
         let mut map = self.map();
-        if map.get(id).is_some_and(|work| matches!(work.aim, Aim::Rebuild(_))) {
+        if map.get(id).is_some_and(|work| matches!(work.goal, Goal::Rebuild(_))) {
             map.remove(id);
         }
     }
@@ -88,39 +97,40 @@ impl Works {
     /// An instance that we asked to be removed has not failed, unless it had before.
     pub(crate) fn removed(&self, id: &InstanceId) {
         let mut map = self.map();
-        if !map.get(id).is_some_and(|work| matches!(work.known, Known::Failed(_))) {
-            map.insert(id.clone(), Work { aim: Aim::Launch, known: Known::Removed });
+        if !map.get(id).is_some_and(|work| matches!(work.status, Status::Failed(_))) {
+            map.insert(id.clone(), Tracked { goal: Goal::Launch, status: Status::Removed });
         }
     }
 
-    /// What is known of those in doubt. Notes those that come, and forgets those that are done: of
-    /// an instance that was never seen to come nobody asks why it is gone.
-    fn sort(&self, instances: &[Instance]) -> Vec<(InstanceId, Work)> {
+    /// The instances that need an explanation, our own first. Starts to track instances that come up
+    /// and forgets those that are done: nobody asks why an instance is gone that was never seen.
+    fn unexplained(&self, instances: &[Instance]) -> Vec<(InstanceId, Tracked)> {
         let mut map = self.map();
-        let mut doubtful = Vec::new();
+        let mut unexplained = Vec::new();
         for instance in instances {
             let id = &instance.id;
             match map.get(id) {
                 None if instance.state == InstanceState::Pending => {
-                    map.insert(id.clone(), Work { aim: Aim::Launch, known: Known::Seen });
+                    map.insert(id.clone(), Tracked { goal: Goal::Launch, status: Status::Seen });
                 }
-                None | Some(Work { known: Known::Removed, .. }) => {}
-                Some(work) if work.aim.is_reached(instance) => drop(map.remove(id)),
-                Some(work) if work.aim.is_in_doubt(instance) => {
-                    doubtful.push((id.clone(), work.clone()));
+                None | Some(Tracked { status: Status::Removed, .. }) => {}
+                Some(work) if work.goal.is_reached(instance) => drop(map.remove(id)),
+                Some(work) if work.goal.is_unexplained(instance) => {
+                    unexplained.push((id.clone(), work.clone()));
                 }
                 Some(_under_way) => {}
             }
         }
-        doubtful
+        unexplained.sort_by_key(|(_, tracked)| matches!(tracked.status, Status::Seen));
+        unexplained
     }
 
     /// Keeps which work request launched an instance that was seen to come, or that there is none.
     fn found(&self, id: &InstanceId, launch: Option<&str>) {
         let mut map = self.map();
-        let seen = map.get_mut(id).filter(|work| matches!(work.known, Known::Seen));
+        let seen = map.get_mut(id).filter(|work| matches!(work.status, Status::Seen));
         match (launch, seen) {
-            (Some(launch), Some(work)) => work.known = Known::Accepted(launch.to_owned()),
+            (Some(launch), Some(work)) => work.status = Status::Accepted(launch.to_owned()),
             (None, Some(_)) => drop(map.remove(id)),
             (_, None) => {}
         }
@@ -129,122 +139,96 @@ impl Works {
     /// Keeps how a work request ended, unless another has taken its place.
     fn ended(&self, id: &InstanceId, ended: Option<&str>, fault: Option<Fault>) {
         let mut map = self.map();
-        let is_it = |work: &&mut Work| match &work.known {
-            Known::Accepted(it) => Some(it.as_str()) == ended,
-            Known::Seen | Known::Failed(_) | Known::Removed => false,
+        let is_it = |work: &&mut Tracked| match &work.status {
+            Status::Accepted(it) => Some(it.as_str()) == ended,
+            Status::Seen | Status::Failed(_) | Status::Removed => false,
         };
         match (fault, map.get_mut(id).filter(is_it)) {
-            (Some(fault), Some(work)) => work.known = Known::Failed(fault),
+            (Some(fault), Some(work)) => work.status = Status::Failed(fault),
             (None, Some(_)) => drop(map.remove(id)),
             (_, None) => {}
         }
     }
 
-    fn map(&self) -> MutexGuard<'_, BTreeMap<InstanceId, Work>> {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<InstanceId, Tracked>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is to be said of instances in doubt.
-#[derive(Default)]
-struct Sayings {
-    faults: BTreeMap<InstanceId, Fault>,
-    /// Nobody asked for their end, and why they end will be said when the launch is over.
-    coming: BTreeSet<InstanceId>,
-}
-
-impl Sayings {
-    /// Of what is to be asked at the next look, nothing is said that this would change.
-    fn put_off(&mut self, id: InstanceId, aim: &Aim) {
-        match aim {
-            Aim::Launch => drop(self.coming.insert(id)),
-            // It may yet get its image.
-            Aim::Rebuild(_) => {}
-        }
-    }
+/// What a work request says about an instance.
+enum Explanation {
+    Fault(Fault),
+    /// Nobody asked for its end, and why it ends will be status when the launch is over.
+    Pending,
+    Nothing,
 }
 
 impl Oci {
-    /// Says of those that were seen to come and are lost, and of those that were to get an image and
-    /// have not got it, why that is so.
+    /// Adds the fault to instances whose launch or rebuild was accepted and failed later.
     pub(crate) async fn explain(&self, instances: &mut [Instance]) {
-        let doubtful = self.works.sort(instances);
-        if doubtful.is_empty() {
-            return;
-        }
-        let mut sayings = Sayings::default();
-        let mut open = BTreeMap::new();
-        let mut asked = JoinSet::new();
+        let mut explanations = BTreeMap::new();
+        let mut lookups = JoinSet::new();
         let mut of_others: usize = 0;
-        for (id, Work { aim, known }) in ours_first(doubtful) {
-            let is_other = matches!(known, Known::Seen);
-            let work = match known {
-                Known::Failed(fault) => {
-                    sayings.faults.insert(id, fault);
+        for (id, Tracked { goal, status }) in self.work_requests.unexplained(instances) {
+            let is_other = matches!(status, Status::Seen);
+            let work = match status {
+                Status::Failed(fault) => {
+                    explanations.insert(id, Explanation::Fault(fault));
                     continue;
                 }
-                Known::Accepted(work) => Some(work),
-                Known::Seen | Known::Removed => None,
+                Status::Accepted(work) => Some(work),
+                Status::Seen | Status::Removed => None,
             };
-            if asked.len() < MOST_ASKED && !(is_other && of_others >= MOST_OF_OTHERS) {
+            explanations.insert(id.clone(), goal.deferred());
+            if lookups.len() < MOST_LOOKUPS && !(is_other && of_others >= MOST_OF_OTHERS) {
                 of_others += usize::from(is_other);
-                let question = (id.clone(), aim.clone(), work);
-                asked.spawn(ask(Arc::clone(&self.api), self.site.compartment.clone(), question));
+                let question = Question { id, goal, work };
+                let (api, compartment) = (Arc::clone(&self.api), self.site.compartment.clone());
+                lookups.spawn(async move { question.look_up(&api, &compartment).await });
             }
-            open.insert(id, aim);
         }
-        let hear = async {
-            // A task that was cancelled with the run time has nobody left to tell.
-            while let Some(told) = asked.join_next().await {
-                if let Ok(told) = told {
-                    open.remove(&told.id);
-                    self.works.settle(told, &mut sayings);
-                }
+        let record = async {
+            while let Some(found) = lookups.join_next().await {
+                // A task that was cancelled with the run time has nobody left to tell.
+                let Ok(found) = found else { continue };
+                explanations.insert(found.id.clone(), self.work_requests.record(found));
             }
         };
-        let _ = timeout(self.site.longest_explanation, hear).await;
-        for (id, aim) in open {
-            sayings.put_off(id, &aim);
-        }
+        let _ = timeout(self.site.longest_explanation, record).await;
         for instance in instances {
-            instance.fault = sayings.faults.remove(&instance.id);
-            if sayings.coming.contains(&instance.id) {
-                instance.state = InstanceState::Pending;
+            match explanations.remove(&instance.id) {
+                Some(Explanation::Fault(fault)) => instance.fault = Some(fault),
+                Some(Explanation::Pending) => instance.state = InstanceState::Pending,
+                Some(Explanation::Nothing) | None => {}
             }
         }
     }
 }
 
-impl Works {
-    /// Keeps what was found out, and what of it is to be said.
-    fn settle(&self, told: Told, sayings: &mut Sayings) {
-        let Told { id, aim, work, progress } = told;
-        // A moment's trouble says nothing about the launch; the next look asks again.
-        let passes = progress.as_ref().is_err_and(|error| error.kind().is_transient());
-        if !passes || work.is_some() {
+impl WorkRequests {
+    /// Keeps what a lookup has found, and says what that means for the instance.
+    fn record(&self, Found { id, goal, work, progress }: Found) -> Explanation {
+        let transient = progress.as_ref().is_err_and(|error| error.kind().is_transient());
+        if !transient || work.is_some() {
             self.found(&id, work.as_deref());
         }
-        match (progress, aim) {
+        match (progress, goal) {
             (Ok(Progress::Failed(fault)), _) => {
                 self.ended(&id, work.as_deref(), Some(fault.clone()));
-                sayings.faults.insert(id, fault);
+                Explanation::Fault(fault)
             }
-            (Ok(Progress::Ended), _) => self.ended(&id, work.as_deref(), None),
-            (Err(_), aim) if passes => sayings.put_off(id, &aim),
-            // Another launched it, and may have removed it.
-            (Err(_), Aim::Launch) if work.is_none() => {}
-            (Err(error), Aim::Launch) => drop(sayings.faults.insert(id, unread(&error))),
-            (Ok(Progress::UnderWay), aim) | (Err(_), aim @ Aim::Rebuild(_)) => {
-                sayings.put_off(id, &aim);
+            (Ok(Progress::Ended), _) => {
+                self.ended(&id, work.as_deref(), None);
+                Explanation::Nothing
             }
+            (Err(error), Goal::Launch) if !transient => match work {
+                Some(_) => Explanation::Fault(unread(&error)),
+                // Another launched it, and may have removed it.
+                None => Explanation::Nothing,
+            },
+            (Ok(Progress::UnderWay) | Err(_), goal) => goal.deferred(),
         }
     }
-}
-
-/// Those of our own before those that others launched.
-fn ours_first(mut doubtful: Vec<(InstanceId, Work)>) -> Vec<(InstanceId, Work)> {
-    doubtful.sort_by_key(|(_, work)| matches!(work.known, Known::Seen));
-    doubtful
 }
 
 /// It has failed, and we could not find out why.
@@ -264,46 +248,46 @@ mod tests {
         Fault { kind: ErrorKind::Unavailable, message: "broken".to_owned() }
     }
 
-    fn began(works: &Works, id: &InstanceId, aim: Aim, work: &str) {
-        let known = Known::Accepted(work.to_owned());
-        works.map().insert(id.clone(), Work { aim, known });
+    fn began(requests: &WorkRequests, id: &InstanceId, goal: Goal, work: &str) {
+        let status = Status::Accepted(work.to_owned());
+        requests.map().insert(id.clone(), Tracked { goal, status });
     }
 
-    fn is_failed(works: &Works, id: &InstanceId) -> Option<bool> {
-        works.map().get(id).map(|work| matches!(work.known, Known::Failed(_)))
+    fn is_failed(requests: &WorkRequests, id: &InstanceId) -> Option<bool> {
+        requests.map().get(id).map(|work| matches!(work.status, Status::Failed(_)))
     }
 
     #[test]
-    fn the_end_of_an_earlier_rebuild_was_taken_for_that_of_the_next() {
-        let (works, id) = (Works::default(), InstanceId::new("i"));
-        let aim = || Aim::Rebuild(ImageId::new("new"));
-        began(&works, &id, aim(), "second");
-        works.ended(&id, Some("first"), Some(fault()));
-        assert_eq!(is_failed(&works, &id), Some(false));
-        works.ended(&id, Some("first"), None);
-        assert_eq!(is_failed(&works, &id), Some(false));
-        works.ended(&id, Some("second"), Some(fault()));
-        assert_eq!(is_failed(&works, &id), Some(true));
-        works.begins_anew(&id);
-        assert_eq!(is_failed(&works, &id), None);
+    fn the_end_of_an_earlier_rebuild_is_not_taken_for_that_of_the_next() {
+        let (requests, id) = (WorkRequests::default(), InstanceId::new("i"));
+        let goal = || Goal::Rebuild(ImageId::new("new"));
+        began(&requests, &id, goal(), "second");
+        requests.ended(&id, Some("first"), Some(fault()));
+        assert_eq!(is_failed(&requests, &id), Some(false));
+        requests.ended(&id, Some("first"), None);
+        assert_eq!(is_failed(&requests, &id), Some(false));
+        requests.ended(&id, Some("second"), Some(fault()));
+        assert_eq!(is_failed(&requests, &id), Some(true));
+        requests.begins_anew(&id);
+        assert_eq!(is_failed(&requests, &id), None);
     }
 
     /// A listing that was on its way when the instance was removed shows it as it was.
     #[test]
     fn an_instance_that_we_removed_has_not_failed() {
-        let (works, id) = (Works::default(), InstanceId::new("i"));
+        let (requests, id) = (WorkRequests::default(), InstanceId::new("i"));
         let name = cloud_core::InstanceName::new("vm-1");
         let shown = |state| [Instance::new(id.clone(), name.clone(), state)];
-        works.removed(&id);
-        assert!(works.sort(&shown(InstanceState::Pending)).is_empty());
-        assert!(works.sort(&shown(InstanceState::Terminating)).is_empty());
+        requests.removed(&id);
+        assert!(requests.unexplained(&shown(InstanceState::Pending)).is_empty());
+        assert!(requests.unexplained(&shown(InstanceState::Terminating)).is_empty());
     }
 
     #[test]
     fn a_rebuild_that_is_asked_for_too_soon_does_not_forget_the_launch() {
-        let (works, id) = (Works::default(), InstanceId::new("i"));
-        began(&works, &id, Aim::Launch, "w");
-        works.begins_anew(&id);
-        assert_eq!(is_failed(&works, &id), Some(false));
+        let (requests, id) = (WorkRequests::default(), InstanceId::new("i"));
+        began(&requests, &id, Goal::Launch, "w");
+        requests.begins_anew(&id);
+        assert_eq!(is_failed(&requests, &id), Some(false));
     }
 }

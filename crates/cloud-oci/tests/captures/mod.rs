@@ -11,7 +11,7 @@ use cloud_core::{
     InstanceState, LaunchToken, Limit, Provider as _, Reboot, Secret, ShapeName, SubnetId, Tags,
     Zone,
 };
-use cloud_oci::{CapacityStatus, LaunchDetails, Power, Site};
+use cloud_oci::{CapacityStatus, Power, Site};
 use compare::Differences;
 use fixture::{ALONE, COMPARTMENT, Fixture, capture, captured_files};
 use recorder::Response;
@@ -57,13 +57,13 @@ fn bare_site() -> Site {
 
 /// The fields of the first capture that a spec cannot say, as an operator would write them.
 fn full_site() -> Site {
-    let template = capture("01")["exchanges"][0]["body"].clone();
-    let mut template: LaunchDetails = serde_json::from_value(template).expect("a template");
-    template.metadata = None;
-    template.freeform_tags = None;
-    template.display_name = None;
+    let mut template = capture("01")["exchanges"][0]["body"].clone();
+    let fields = template.as_object_mut().expect("a template");
+    for said in ["metadata", "freeformTags", "displayName"] {
+        fields.remove(said);
+    }
     let mut site = Site::new(COMPARTMENT);
-    site.template = template;
+    site.template = Secret::new(fields.clone());
     site
 }
 
@@ -243,10 +243,8 @@ async fn power_and_images() {
     fixture.compare(&[("18", 0, ALONE), ("19", 0, ALONE)]);
 
     let mut site = bare_site();
-    site.template.source_details = Some(cloud_oci::SourceDetails {
-        boot_volume_size_in_gbs: Some(60),
-        ..cloud_oci::SourceDetails::default()
-    });
+    let template = serde_json::json!({"sourceDetails": {"bootVolumeSizeInGBs": 60}});
+    site.template = Secret::new(template.as_object().expect("an object").clone());
     let fixture = Fixture::new(site).await;
     fixture.queue("20", 0);
     let image = ImageId::new("ocid1.image.oc1.phx.new");

@@ -1,43 +1,48 @@
 //! What the cloud says of a work request.
 
-use super::Aim;
+use super::Goal;
 use crate::api::{Api, Service};
 use crate::classify::classify_late;
 use crate::page::{Listing, Of};
 use crate::wire::{WorkRequest, WorkRequestError};
 use cloud_core::http::Method;
 use cloud_core::{ErrorKind, Fault, InstanceId, Operation, Result};
-use std::sync::Arc;
 
-/// What was found out about an instance in doubt.
-pub(super) struct Told {
+/// An instance to look up: what became of it?
+pub(super) struct Question {
     pub(super) id: InstanceId,
-    pub(super) aim: Aim,
-    /// The work request, if one was found.
+    pub(super) goal: Goal,
+    /// The work request; unknown for an instance that another process launched.
+    pub(super) work: Option<String>,
+}
+
+/// What a lookup has found.
+pub(super) struct Found {
+    pub(super) id: InstanceId,
+    pub(super) goal: Goal,
+    /// The work request, if there is one.
     pub(super) work: Option<String>,
     pub(super) progress: Result<Progress>,
 }
 
-/// Asks what became of an instance, and before that for the work request that launched it, if that
-/// is not known.
-pub(super) async fn ask(
-    api: Arc<Api>,
-    compartment: String,
-    (id, aim, work): (InstanceId, Aim, Option<String>),
-) -> Told {
-    let work = match work {
-        Some(work) => Ok(Some(work)),
-        None => launch_of(&api, &compartment, &id).await,
-    };
-    let (work, progress) = match work {
-        Ok(Some(work)) => {
-            let progress = progress(&api, &work).await;
-            (Some(work), progress)
-        }
-        Ok(None) => (None, Ok(Progress::Ended)),
-        Err(error) => (None, Err(error)),
-    };
-    Told { id, aim, work, progress }
+impl Question {
+    /// Looks up the work request, where it is not known, and how far it is.
+    pub(super) async fn look_up(self, api: &Api, compartment: &str) -> Found {
+        let Self { id, goal, work } = self;
+        let work = match work {
+            Some(work) => Ok(Some(work)),
+            None => launch_of(api, compartment, &id).await,
+        };
+        let (work, progress) = match work {
+            Ok(Some(work)) => {
+                let progress = progress(api, &work).await;
+                (Some(work), progress)
+            }
+            Ok(None) => (None, Ok(Progress::Ended)),
+            Err(error) => (None, Err(error)),
+        };
+        Found { id, goal, work, progress }
+    }
 }
 
 /// The work request that launched an instance: the oldest of its launches, as nothing comes before.
