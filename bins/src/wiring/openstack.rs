@@ -6,10 +6,10 @@ use crate::config::{OpenStack, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use cloud_core::ErrorKind;
+use cloud_core::{ConfigError, ErrorKind};
 use cloud_openstack::{
-    BootVolume, Config, Error, InstanceResource, LaunchOptions, LaunchResource, LegacyTag, Nic,
-    Sources, read_file,
+    BootVolume, Config, InstanceResource, LaunchOptions, LaunchResource, LegacyTag, Nic, Sources,
+    read_file,
 };
 use std::error::Error as _;
 
@@ -78,19 +78,16 @@ async fn named(
 }
 
 /// What is wrong with clouds.yaml; slurmctld passes its programs no variables.
-fn unusable(error: &Error, settings: &Settings) -> Diagnostic {
-    match error {
-        Error::UnknownCloud { .. } | Error::ManyClouds { .. } => Diagnostic::new(format!(
-            "{}, or say which with cloud in {}",
-            chain(error),
-            settings.file
-        )),
-        _ => Diagnostic::from_error(error),
+fn unusable(error: &ConfigError, settings: &Settings) -> Diagnostic {
+    if error.is_unspecified() {
+        let file = &settings.file;
+        return Diagnostic::new(format!("{}, or say which with cloud in {file}", chain(error)));
     }
+    Diagnostic::from_error(error)
 }
 
 /// A cloud that does not answer is no wrong configuration.
-fn unreachable(error: &Error) -> Diagnostic {
+fn unreachable(error: &ConfigError) -> Diagnostic {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<cloud_core::Error>());
     let passes = cause.is_some_and(|cause| Diagnostic::from_cloud(cause).is_transient());
     Diagnostic::from_error(error).transient(passes)

@@ -6,8 +6,8 @@ use crate::config::{Auth, Oracle, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use cloud_core::{Secret, SubnetId, Tags};
-use cloud_oci::{Clock, Config, ConfigError, Mode, Oci, Overrides, Site, Sources, Subnet};
+use cloud_core::{ConfigError, Secret, SubnetId, Tags};
+use cloud_oci::{Clock, Config, Mode, Oci, Overrides, Site, Sources, Subnet};
 use serde_json::{Map, Value, json};
 use std::time::SystemTime;
 
@@ -84,12 +84,11 @@ fn credentials(
 
 /// What is wrong with the credentials; slurmctld passes its programs no variables.
 fn unusable(error: &ConfigError, settings: &Settings) -> Diagnostic {
-    match error {
-        ConfigError::NoFile(_) => {
-            Diagnostic::new(format!("{}, or with config_file in {}", chain(error), settings.file))
-        }
-        _ => Diagnostic::from_error(error),
+    if error.is_unspecified() {
+        let file = &settings.file;
+        return Diagnostic::new(format!("{}, or with config_file in {file}", chain(error)));
     }
+    Diagnostic::from_error(error)
 }
 
 /// Where and how machines are launched.

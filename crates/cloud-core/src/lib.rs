@@ -2,6 +2,7 @@
 
 mod catalog;
 mod clock;
+mod config_error;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
@@ -19,6 +20,7 @@ mod token;
 mod wait;
 
 pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Shape};
+pub use config_error::ConfigError;
 pub use error::{Error, ErrorKind, Result};
 pub use id::{
     FaultDomain, ImageId, ImageName, InstanceId, InstanceName, InvalidLaunchToken, LaunchToken,

@@ -5,14 +5,15 @@ mod ini;
 mod lookup;
 mod sources;
 
-pub use error::{ConfigError, Origin};
+pub use error::Origin;
 pub use sources::{File, Sources};
 
 use crate::Region;
 use crate::instance_principal::METADATA;
 use crate::key::PrivateKey;
-use cloud_core::Secret;
 use cloud_core::http::Url;
+use cloud_core::{ConfigError, Secret};
+use error::{malformed, no_certificate, no_named_file, unreadable};
 use lookup::{Found, Lookup};
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -128,11 +129,10 @@ fn mode(sources: &Sources, overrides: &Overrides) -> Result<Option<Mode>, Config
         (None, Some("api_key")) => Ok(Some(Mode::ApiKey)),
         (None, Some("security_token")) => Ok(Some(Mode::SecurityToken)),
         (None, Some("instance_principal")) => Ok(Some(Mode::InstancePrincipal)),
-        (None, Some(other)) => Err(ConfigError::Malformed {
-            place: Origin::Variable(variable),
-            key: "auth",
-            what: format!("{other}: set api_key, security_token or instance_principal"),
-        }),
+        (None, Some(other)) => {
+            let what = format!("{other}: set api_key, security_token or instance_principal");
+            Err(malformed(&Origin::Variable(variable), "auth", &what))
+        }
     }
 }
 
@@ -145,15 +145,15 @@ fn roots(sources: &Sources) -> Result<Option<Vec<u8>>, ConfigError> {
     let place = Origin::Variable(variable);
     match sources.read(&path) {
         Ok(file) if has_certificate(&file.text) => Ok(Some(file.text.into_bytes())),
-        Ok(_file) => Err(ConfigError::NoCertificate { place, path }),
+        Ok(_file) => Err(no_certificate(&place, &path)),
         Err(source) => match source.kind() {
             ErrorKind::NotFound => {
                 let key = "the bundle of certificates";
-                Err(ConfigError::NoNamedFile { place, key, path, source })
+                Err(no_named_file(&place, key, &path, source))
             }
             // Not text: certificates in another form.
-            ErrorKind::InvalidData => Err(ConfigError::NoCertificate { place, path }),
-            _ => Err(ConfigError::Unreadable { path, source }),
+            ErrorKind::InvalidData => Err(no_certificate(&place, &path)),
+            _ => Err(unreadable(&path, source)),
         },
     }
 }
@@ -166,33 +166,28 @@ fn has_certificate(text: &str) -> bool {
 fn endpoint(sources: &Sources, overrides: &Overrides) -> Result<Option<Url>, ConfigError> {
     let variable = "OCI_CLI_ENDPOINT";
     match (&overrides.endpoint, sources.variable(variable)) {
-        (Some(url), _) => host_only(url, overrides.place()).map(Some),
-        (None, Some(url)) => host_only(url, Origin::Variable(variable)).map(Some),
+        (Some(url), _) => host_only(url, &overrides.place()).map(Some),
+        (None, Some(url)) => host_only(url, &Origin::Variable(variable)).map(Some),
         (None, None) => Ok(None),
     }
 }
 
 /// An endpoint of which nothing is left out: each service has a path of its own there.
-fn host_only(text: &str, place: Origin) -> Result<Url, ConfigError> {
+fn host_only(text: &str, place: &Origin) -> Result<Url, ConfigError> {
     let key = "endpoint";
-    let url = parse_url(text, place.clone(), key)?;
+    let url = parse_url(text, place, key)?;
     // Not what stands before the host: that may be a password.
     let origin = url.origin().ascii_serialization();
     if url.as_str().trim_end_matches('/') == origin {
         return Ok(url);
     }
     let what = format!("more than a host, which no request would have: write {origin}");
-    Err(ConfigError::Malformed { place, key, what })
+    Err(malformed(place, key, &what))
 }
 
-fn parse_url(text: &str, place: Origin, key: &'static str) -> Result<Url, ConfigError> {
+fn parse_url(text: &str, place: &Origin, key: &'static str) -> Result<Url, ConfigError> {
     let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
-    let wrong = || ConfigError::Malformed {
-        place,
-        key,
-        what: format!("not a URL: {text}: write https://HOST"),
-    };
-    url.ok_or_else(wrong)
+    url.ok_or_else(|| malformed(place, key, &format!("not a URL: {text}: write https://HOST")))
 }
 
 fn instance_principal(
@@ -202,7 +197,7 @@ fn instance_principal(
 ) -> Result<Config, ConfigError> {
     let variable = "OCI_METADATA_BASE_URL";
     let base = sources.variable(variable).unwrap_or(METADATA);
-    let metadata = parse_url(base, Origin::Variable(variable), "the metadata service")?;
+    let metadata = parse_url(base, &Origin::Variable(variable), "the metadata service")?;
     let found = |value: &str, place| Found { value: value.to_owned(), place };
     let region = match (&overrides.region, sources.variable("OCI_CLI_REGION")) {
         (Some(name), _) => Some(found(name, overrides.place())),
@@ -231,7 +226,11 @@ fn known(
         None if has_endpoint => Ok(Region::in_realm(region, "invalid")),
         None => {
             let nearest = Region::nearest(&region);
-            Err(ConfigError::Region { place: found.place.clone(), region, nearest })
+            Err(ConfigError::new(format!(
+                "{}: unknown region {region}: did you mean {nearest}? for one that this program is \
+                 too old to know name the domain of its realm, as realm or as OCI_DEFAULT_REALM",
+                found.place
+            )))
         }
     }
 }

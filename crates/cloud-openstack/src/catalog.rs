@@ -1,8 +1,8 @@
 //! Where the services are: the catalog that comes with a token, and what overrides it.
 
-use crate::config::Config;
-use crate::error::Error;
+use crate::config::{Config, names};
 use crate::wire::{CatalogEntry, Endpoint};
+use cloud_core::ConfigError;
 use cloud_core::http::Url;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -94,7 +94,7 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    pub(crate) fn new(config: &Config, catalog: &[CatalogEntry]) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config, catalog: &[CatalogEntry]) -> Result<Self, ConfigError> {
         refuse_several_regions(config, catalog)?;
         let find = |service| endpoint(config, catalog, service);
         Ok(Self {
@@ -129,7 +129,7 @@ fn fitting<'a>(
 
 /// Where nobody says which region is meant, the one that happens to come first is not it, and one
 /// service must not be taken from here and another from there.
-fn refuse_several_regions(config: &Config, catalog: &[CatalogEntry]) -> Result<(), Error> {
+fn refuse_several_regions(config: &Config, catalog: &[CatalogEntry]) -> Result<(), ConfigError> {
     if config.region.is_some() {
         return Ok(());
     }
@@ -139,23 +139,34 @@ fn refuse_several_regions(config: &Config, catalog: &[CatalogEntry]) -> Result<(
         endpoints.filter_map(|endpoint| endpoint.region_id.as_ref().or(endpoint.region.as_ref()));
     let known: BTreeSet<String> = regions.cloned().collect();
     if known.len() > 1 {
-        let known = known.into_iter().collect();
-        return Err(Error::ManyRegions { origin: config.origin.clone(), known });
+        let known = names(&known.iter().collect::<Vec<_>>());
+        return Err(ConfigError::new(format!(
+            "{}: which region of {known}: set region_name to one of these",
+            config.origin
+        )));
     }
     Ok(())
 }
 
-fn endpoint(config: &Config, catalog: &[CatalogEntry], service: Service) -> Result<Url, Error> {
+fn endpoint(
+    config: &Config,
+    catalog: &[CatalogEntry],
+    service: Service,
+) -> Result<Url, ConfigError> {
     if let Some(url) = config.overrides.get(&service) {
         return Ok(url.clone());
     }
     let first = fitting(config, catalog, service).next();
     let url = first.and_then(|endpoint| Url::parse(&endpoint.url).ok());
     url.ok_or_else(|| {
+        let known = known(catalog, service);
         let region = config.region.as_ref().map(|region| format!(" in region {region}"));
-        let place = format!(" ({}){}", config.interface, region.unwrap_or_default());
-        let origin = config.origin.clone();
-        Error::NoService { origin, service: service.name(), place, known: known(catalog, service) }
+        let (origin, interface, service) = (&config.origin, config.interface, service.name());
+        let (region, known) = (region.unwrap_or_default(), names(&known));
+        ConfigError::new(format!(
+            "{origin}: no {service} service ({interface}){region} in the catalog (there is {known}): \
+             check region_name and interface, or set {service}_endpoint_override"
+        ))
     })
 }
 

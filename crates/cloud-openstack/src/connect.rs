@@ -4,9 +4,8 @@ use crate::api::Api;
 use crate::auth::Keystone;
 use crate::catalog::Endpoints;
 use crate::classify::classify;
-use crate::config::Config;
+use crate::config::{Config, bad_setting};
 use crate::create::LaunchOptions;
-use crate::error::Error;
 use crate::legacy_tag::LegacyTag;
 use crate::provider::OpenStack;
 use crate::resolve::Resolver;
@@ -16,7 +15,7 @@ use cloud_core::http::{
     self, Authorize as _, Client, HeaderName, Method, Request, RequestIds, Unsigned, Url,
 };
 use cloud_core::pace::Pacer;
-use cloud_core::{ErrorKind, Operation};
+use cloud_core::{ConfigError, ErrorKind, Operation};
 use std::error::Error as _;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -59,7 +58,11 @@ impl Default for Settings {
 impl OpenStack {
     /// Gets a token and finds the services; two requests, and a third where the catalog names no version of Nova or an old
     /// one.
-    pub async fn connect(config: Config, settings: Settings, pacer: Pacer) -> Result<Self, Error> {
+    pub async fn connect(
+        config: Config,
+        settings: Settings,
+        pacer: Pacer,
+    ) -> Result<Self, ConfigError> {
         let mut http = settings.http.clone();
         http.roots = config.roots.clone();
         http.request_ids = RequestIds { send: None, read: REQUEST_IDS.to_vec() };
@@ -72,8 +75,11 @@ impl OpenStack {
         let (compute, newest) = discover(&config, &client, endpoints.compute).await?;
         endpoints.compute = compute;
         let Some(versions) = Versions::on(newest) else {
-            let (newest, least) = (newest.to_string(), LEAST.to_string());
-            return Err(Error::TooOld { origin: config.origin, newest, least });
+            let origin = config.origin;
+            return Err(ConfigError::new(format!(
+                "{origin}: its Nova offers microversion {newest} at most, and {LEAST} is the least that sets tags in the \
+                 launch call, without which nobody can tell whose a server is: use a newer cloud"
+            )));
         };
         let old = versions.warning().map(|lost| format!("{}: {lost}", config.origin));
         let project = held.value.project.clone();
@@ -101,20 +107,22 @@ async fn discover(
     config: &Config,
     client: &Client<Keystone>,
     listed: Url,
-) -> Result<(Url, Microversion), Error> {
-    let (better, promised, newest) = match about(config, client, &listed).await? {
+) -> Result<(Url, Microversion), ConfigError> {
+    let unanswered = |url: &Url, error| unanswered(config, &without_project(url), &NOVA, error);
+    let found = about(client, &listed).await.map_err(|error| unanswered(&listed, error))?;
+    let (better, promised, newest) = match found {
         AboutNova::One(body) => (beside(&listed), false, newest(&body.version)),
         AboutNova::All { versions } => (below(&listed, &versions), true, Microversion::NONE),
     };
     let Some(better) = better.filter(|_| newest < LEAST) else {
         return Ok((listed, newest));
     };
-    match about(config, client, &better).await {
+    match about(client, &better).await {
         Ok(AboutNova::One(body)) => Ok((better, self::newest(&body.version))),
         Ok(AboutNova::All { .. }) => Ok((listed, newest)),
         // What nobody has promised may be missing: then it is an old Nova.
-        Err(Error::NotOpenStack { .. }) if !promised => Ok((listed, newest)),
-        Err(error) => Err(error),
+        Err(error) if !promised && Silence::of(&error) == Silence::Foreign => Ok((listed, newest)),
+        Err(error) => Err(unanswered(&better, error)),
     }
 }
 
@@ -139,12 +147,9 @@ fn below(root: &Url, versions: &[VersionFacts]) -> Option<Url> {
     Some(url)
 }
 
-async fn about(config: &Config, client: &Client<Keystone>, url: &Url) -> Result<AboutNova, Error> {
-    let url = without_project(url);
-    let request = Request::new(Operation::Authenticate, Method::GET, url.clone());
-    let answered = client.send(&request).await.and_then(|response| response.json(&request));
-    let remedy = "check that address, or set compute_endpoint_override to the right one";
-    answered.map_err(|error| unanswered(config, &url, ("Nova", remedy), error))
+async fn about(client: &Client<Keystone>, url: &Url) -> cloud_core::Result<AboutNova> {
+    let request = Request::new(Operation::Authenticate, Method::GET, without_project(url));
+    client.send(&request).await?.json(&request)
 }
 
 /// A Nova from before there were microversions says nothing.
@@ -169,46 +174,80 @@ fn segments(url: &Url) -> Vec<String> {
     segments.filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
-fn bad_certificates(config: &Config, error: &cloud_core::Error) -> Error {
-    Error::BadSetting {
-        origin: config.origin.clone(),
-        key: "cacert",
-        problem: format!("cannot be used ({})", error.message().unwrap_or("no reason given")),
-        remedy: "set it to a file of certificates in PEM form".to_owned(),
-    }
+fn bad_certificates(config: &Config, error: &cloud_core::Error) -> ConfigError {
+    let problem = format!("cannot be used ({})", error.message().unwrap_or("no reason given"));
+    let remedy = "set it to a file of certificates in PEM form";
+    bad_setting(&config.origin, "cacert", &problem, remedy)
 }
 
 /// Why Keystone gave no token.
-fn refused(config: &Config, source: cloud_core::Error) -> Error {
-    let (origin, auth_url) = (config.origin.clone(), config.auth_url.to_string());
-    let what = config.credentials.name();
-    if source.kind().is_about_the_caller() {
-        return Error::Refused { origin, auth_url, what, source };
-    }
+fn refused(config: &Config, source: cloud_core::Error) -> ConfigError {
+    let (origin, auth_url, what) = (&config.origin, &config.auth_url, config.credentials.name());
     // In Keystone's own words; others say 400 too, and otherwise.
-    if source.kind() == ErrorKind::Invalid && source.code() == Some("Bad Request") {
-        return Error::Unusable { origin, auth_url, what, source };
-    }
-    unanswered(config, &config.auth_url, ("Keystone", "check that address"), source)
+    let unusable = source.kind() == ErrorKind::Invalid && source.code() == Some("Bad Request");
+    let text = if source.kind().is_about_the_caller() {
+        format!(
+            "{origin}: {auth_url} refuses {what}: check that it is right, has not expired and has not been deleted"
+        )
+    } else if unusable {
+        format!(
+            "{origin}: {auth_url} cannot make a token of {what}: check user, project and domain, and their ids"
+        )
+    } else {
+        return unanswered(config, auth_url, &KEYSTONE, source);
+    };
+    ConfigError::new(text).caused_by(source)
 }
 
-/// Why there is no sense in what came from where this service should be; with what to do.
-fn unanswered(
-    config: &Config,
-    url: &Url,
-    (service, remedy): (&'static str, &'static str),
-    source: cloud_core::Error,
-) -> Error {
-    let (origin, url) = (config.origin.clone(), url.to_string());
-    // What HTTP answered has no cause, and what went wrong on the way to a token has one of ours.
-    let tls = source.source().is_some_and(|cause| !cause.is::<cloud_core::Error>());
-    match source.kind() {
-        ErrorKind::Unavailable | ErrorKind::Throttled | ErrorKind::Ambiguous => {
-            Error::Unreachable { origin, url, source }
+/// A service that was asked, and what to do if something else is there.
+struct Asked {
+    service: &'static str,
+    remedy: &'static str,
+}
+
+const KEYSTONE: Asked = Asked { service: "Keystone", remedy: "check that address" };
+const NOVA: Asked = Asked {
+    service: "Nova",
+    remedy: "check that address, or set compute_endpoint_override to the right one",
+};
+
+/// Why a service did not answer as it should.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    Unreachable,
+    Untrusted,
+    /// Something else answers there.
+    Foreign,
+}
+
+impl Silence {
+    fn of(error: &cloud_core::Error) -> Self {
+        // What HTTP answered has no cause, and what went wrong on the way to a token has one of ours.
+        let tls = error.source().is_some_and(|cause| !cause.is::<cloud_core::Error>());
+        match error.kind() {
+            ErrorKind::Unavailable | ErrorKind::Throttled | ErrorKind::Ambiguous => {
+                Self::Unreachable
+            }
+            ErrorKind::Protocol if tls => Self::Untrusted,
+            _ => Self::Foreign,
         }
-        ErrorKind::Protocol if tls => Error::Untrusted { origin, url, source },
-        _ => Error::NotOpenStack { origin, url, service, remedy, source },
     }
+}
+
+fn unanswered(config: &Config, url: &Url, asked: &Asked, source: cloud_core::Error) -> ConfigError {
+    let origin = &config.origin;
+    let Asked { service, remedy } = asked;
+    let text = match Silence::of(&source) {
+        Silence::Unreachable => {
+            format!("{origin}: no answer from {url}: check that address, the network and the proxy")
+        }
+        Silence::Untrusted => format!(
+            "{origin}: no trusted connection to {url}: check that it speaks https, the host name and the date of its \
+             certificate, and set cacert to the file of the authority that signed it"
+        ),
+        Silence::Foreign => format!("{origin}: {url} does not answer as {service} does: {remedy}"),
+    };
+    ConfigError::new(text).caused_by(source)
 }
 
 #[cfg(test)]

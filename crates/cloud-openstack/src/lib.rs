@@ -7,7 +7,6 @@ mod classify;
 mod config;
 mod connect;
 mod create;
-mod error;
 mod fault;
 mod flavor;
 mod image;
@@ -29,7 +28,6 @@ pub use config::{
 };
 pub use connect::Settings;
 pub use create::{BootVolume, LaunchOptions, Nic};
-pub use error::Error;
 pub use launch_resource::{InstanceResource, LaunchResource};
 pub use legacy_tag::LegacyTag;
 pub use provider::OpenStack;

@@ -3,8 +3,8 @@
 use cloud_core::http::{Retry, Roots};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_openstack::{
-    Account, ApplicationCredential, Config, Credentials, Domain, Error, FileContent, Interface,
-    OpenStack, Service, Settings, Sources,
+    Account, ApplicationCredential, Config, Credentials, Domain, FileContent, Interface, OpenStack,
+    Service, Settings, Sources,
 };
 use proptest::prelude::*;
 use rcgen::{CertificateParams, KeyPair};
@@ -38,7 +38,7 @@ impl Machine {
         self
     }
 
-    fn load(&self) -> Result<Config, Error> {
+    fn load(&self) -> Result<Config, cloud_core::ConfigError> {
         let read = |path: &Path| {
             if self.closed.is_some_and(|closed| path.starts_with(closed)) {
                 return Err(io::Error::from(io::ErrorKind::PermissionDenied));

@@ -1,10 +1,11 @@
 //! The values of one profile: environment first, then file.
 
+use super::error::{bad_key, malformed, no_file, no_named_file, unreadable};
 use super::ini::Ini;
-use super::{ConfigError, Credentials, Origin, Overrides, Sources};
+use super::{Credentials, Origin, Overrides, Sources};
 use crate::jwt;
 use crate::key::{KeyError, PrivateKey};
-use cloud_core::Secret;
+use cloud_core::{ConfigError, Secret};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,13 +33,20 @@ impl<'a> Lookup<'a> {
         if let Some(ini) = &ini
             && !ini.has(&profile)
         {
-            let have = ini.names().into_iter().map(str::to_owned).collect();
-            return Err(ConfigError::NoProfile { path, profile, have });
+            let path = path.display();
+            let have: Vec<String> = ini.names().iter().map(|name| format!("[{name}]")).collect();
+            let have = match &have[..] {
+                [] => "none, the file is empty".to_owned(),
+                have => have.join(", "),
+            };
+            return Err(ConfigError::new(format!(
+                "{path}: no profile [{profile}]: choose one of {have}"
+            )));
         }
         let lookup = Self { sources, path, ini, profile };
         let told = ["user", "security_token_file"].iter().any(|key| lookup.get(key).is_some());
         if lookup.ini.is_none() && !told {
-            return Err(ConfigError::NoFile(lookup.path));
+            return Err(no_file(&lookup.path));
         }
         Ok(lookup)
     }
@@ -64,9 +72,10 @@ impl<'a> Lookup<'a> {
     }
 
     fn need(&self, key: &'static str) -> Result<Found, ConfigError> {
-        let missing =
-            || ConfigError::Missing { path: self.path.clone(), profile: self.profile.clone(), key };
-        self.get(key).ok_or_else(missing)
+        self.get(key).ok_or_else(|| {
+            let (path, profile) = (self.path.display(), &self.profile);
+            ConfigError::new(format!("{path}: profile [{profile}] has no {key}: add `{key}=…`"))
+        })
     }
 
     /// The region that the SDK takes where a profile has none.
@@ -87,7 +96,7 @@ impl<'a> Lookup<'a> {
             return Ok(value);
         }
         let what = format!("not an OCID: copy it from the console, it begins with ocid1.{key}.");
-        Err(ConfigError::Malformed { place, key, what })
+        Err(malformed(&place, key, &what))
     }
 
     pub(super) fn api_key(&self, tenancy: &str) -> Result<Credentials, ConfigError> {
@@ -95,15 +104,17 @@ impl<'a> Lookup<'a> {
         let fingerprint = self.need("fingerprint")?;
         if !is_fingerprint(&fingerprint.value) {
             let what = "not 16 pairs of hex digits with colons between: copy it from the console";
-            let (place, what) = (fingerprint.place, what.to_owned());
-            return Err(ConfigError::Malformed { place, key: "fingerprint", what });
+            return Err(malformed(&fingerprint.place, "fingerprint", what));
         }
         let (path, key) = self.private_key()?;
-        let refused = |source| ConfigError::Key { path: path.clone(), source };
-        let actual = key.fingerprint().map_err(refused)?;
+        let actual = key.fingerprint().map_err(|source| bad_key(&path, source))?;
         if actual != fingerprint.value {
-            let (place, given) = (fingerprint.place, fingerprint.value);
-            return Err(ConfigError::Fingerprint { place, given, actual, path });
+            let Found { value: given, place } = fingerprint;
+            return Err(ConfigError::new(format!(
+                "{place}: fingerprint {given} is not that of {}, which is {actual}: set the fingerprint \
+                 or name the other key",
+                path.display()
+            )));
         }
         let key_id = Secret::new(format!("{tenancy}/{user}/{actual}"));
         Ok(Credentials::Key { key_id, key: Arc::new(key) })
@@ -113,11 +124,16 @@ impl<'a> Lookup<'a> {
         let (path, text) = self.file_of("security_token_file")?;
         let token = text.trim();
         if token.is_empty() {
-            return Err(no_token(self.need("security_token_file")?.place, &path));
+            return Err(no_token(&self.need("security_token_file")?.place, &path));
         }
         let now = self.sources.now();
         if let Some(end) = jwt::expiry(token).filter(|end| *end <= now) {
-            return Err(ConfigError::Expired { path, end, now });
+            let [end, now] = [end, now].map(httpdate::fmt_http_date);
+            return Err(ConfigError::new(format!(
+                "{}: the session has expired, at {end} by our clock, which says {now}: \
+                 run `oci session authenticate`, or set the clock",
+                path.display()
+            )));
         }
         let (_path, key) = self.private_key()?;
         let key_id = Secret::new(format!("ST${token}"));
@@ -127,10 +143,9 @@ impl<'a> Lookup<'a> {
     fn private_key(&self) -> Result<(PathBuf, PrivateKey), ConfigError> {
         let (path, text) = self.file_of("key_file")?;
         let passphrase = self.get("pass_phrase").map(|found| Secret::new(found.value));
-        match PrivateKey::from_pem(&text, passphrase.as_ref()) {
-            Ok(key) => Ok((path, key)),
-            Err(source) => Err(ConfigError::Key { path, source }),
-        }
+        let key = PrivateKey::from_pem(&text, passphrase.as_ref());
+        let key = key.map_err(|source| bad_key(&path, source))?;
+        Ok((path, key))
     }
 
     /// A file that not everybody may read. Its group may: `root:slurm 0640` keeps a key from who uses it.
@@ -140,31 +155,44 @@ impl<'a> Lookup<'a> {
         let file = match self.sources.read(&path) {
             Ok(file) => file,
             Err(source) if source.kind() == ErrorKind::NotFound => {
-                return Err(ConfigError::NoNamedFile { place, key, path, source });
+                return Err(no_named_file(&place, key, &path, source));
             }
             Err(source) if source.kind() == ErrorKind::InvalidData => {
-                return Err(not_text(place, key, path));
+                return Err(not_text(&place, key, &path));
             }
-            Err(source) => return Err(ConfigError::Closed { path, key, source }),
+            Err(source) => {
+                let path = path.display();
+                return Err(ConfigError::new(format!(
+                    "{path}: {key} cannot be read: make the user of this program its owner, and run \
+                     `chmod 600 {path}`"
+                ))
+                .caused_by(source));
+            }
         };
         match file.mode {
-            Some(mode) if mode & 0o027 != 0 => Err(ConfigError::Open { path, key, mode }),
+            Some(mode) if mode & 0o027 != 0 => {
+                let path = path.display();
+                Err(ConfigError::new(format!(
+                    "{path}: {key} can be read by others (mode {mode:o}): make the user of this \
+                     program its owner, and run `chmod 600 {path}`"
+                )))
+            }
             _ => Ok((path, file.text)),
         }
     }
 }
 
 /// What is wrong with a file whose bytes are not text.
-fn not_text(place: Origin, key: &'static str, path: PathBuf) -> ConfigError {
+fn not_text(place: &Origin, key: &'static str, path: &Path) -> ConfigError {
     match key {
-        "security_token_file" => no_token(place, &path),
-        _key_file => ConfigError::Key { path, source: KeyError::NotPem },
+        "security_token_file" => no_token(place, path),
+        _key_file => bad_key(path, KeyError::NotPem),
     }
 }
 
-fn no_token(place: Origin, path: &Path) -> ConfigError {
+fn no_token(place: &Origin, path: &Path) -> ConfigError {
     let what = format!("without a token in {}: run `oci session authenticate`", path.display());
-    ConfigError::Malformed { place, key: "security_token_file", what }
+    malformed(place, "security_token_file", &what)
 }
 
 /// Keys of a profile and the variables that go before them.
@@ -190,7 +218,7 @@ fn config_file(
     if let Some(path) = named {
         return match read_ini(sources, &path)? {
             Some(ini) => Ok((path, Some(ini))),
-            None => Err(ConfigError::NoFile(path)),
+            None => Err(no_file(&path)),
         };
     }
     let usual = sources.at_home(".oci/config");
@@ -207,13 +235,11 @@ fn config_file(
 
 fn read_ini(sources: &Sources, path: &Path) -> Result<Option<Ini>, ConfigError> {
     match sources.read(path) {
-        Ok(file) => Ini::parse(&file.text).map(Some).map_err(|wrong| ConfigError::Syntax {
-            path: path.to_owned(),
-            line: wrong.line,
-            what: wrong.what,
+        Ok(file) => Ini::parse(&file.text).map(Some).map_err(|wrong| {
+            ConfigError::new(format!("{} line {}: {}", path.display(), wrong.line, wrong.what))
         }),
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),
+        Err(source) => Err(unreadable(path, source)),
     }
 }
 

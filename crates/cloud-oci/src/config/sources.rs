@@ -15,7 +15,7 @@ use std::time::SystemTime;
 /// let variables = std::env::vars().collect();
 /// let sources = Sources::of_system(Some("/home/slurm".into()), variables, SystemTime::now());
 /// let config = Config::load(&sources, &Overrides::default())?;
-/// # Ok::<(), cloud_oci::ConfigError>(())
+/// # Ok::<(), cloud_core::ConfigError>(())
 /// ```
 pub struct Sources {
     home: Option<PathBuf>,

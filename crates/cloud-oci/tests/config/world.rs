@@ -1,6 +1,7 @@
 //! Files and variables of a test.
 
-use cloud_oci::{Config, ConfigError, Credentials, File, Overrides, Sources};
+use cloud_core::ConfigError;
+use cloud_oci::{Config, Credentials, File, Overrides, Sources};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error as _;

@@ -2,9 +2,8 @@
 
 use super::{Account, ApplicationCredential, Config, Credentials, Domain, Origin, Sources};
 use crate::catalog::{Interface, Service};
-use crate::error::Error;
-use cloud_core::Secret;
 use cloud_core::http::{Roots, Url};
+use cloud_core::{ConfigError, Secret};
 use serde_json::Value;
 use std::path::Path;
 
@@ -18,7 +17,7 @@ pub(super) fn config(
     origin: Origin,
     value: &Value,
     sources: &Sources<'_>,
-) -> Result<Config, Error> {
+) -> Result<Config, ConfigError> {
     let entry = Entry { origin: &origin, value };
     entry.refuse_what_we_cannot()?;
     let mut warnings = Vec::new();
@@ -32,9 +31,14 @@ pub(super) fn config(
             let url = service.keys().iter().find_map(|key| entry.text(key))?;
             Some(entry.url(service.override_key(), &url).map(|url| (*service, url)))
         })
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<_, ConfigError>>()?;
     let region = entry.region()?;
     Ok(Config { origin, auth_url, credentials, region, interface, overrides, roots, warnings })
+}
+
+/// A setting that is missing or makes no sense.
+pub(crate) fn bad_setting(origin: &Origin, key: &str, problem: &str, remedy: &str) -> ConfigError {
+    ConfigError::new(format!("{origin}: {key} {problem}: {remedy}"))
 }
 
 impl Entry<'_> {
@@ -48,13 +52,12 @@ impl Entry<'_> {
         self.value.get("auth").and_then(|auth| as_text(auth.get(key)?)).or_else(|| self.text(key))
     }
 
-    fn bad(&self, key: &'static str, problem: &str, remedy: &str) -> Error {
-        let (problem, remedy) = (problem.to_owned(), remedy.to_owned());
-        Error::BadSetting { origin: self.origin.clone(), key, problem, remedy }
+    fn bad(&self, key: &'static str, problem: &str, remedy: &str) -> ConfigError {
+        bad_setting(self.origin, key, problem, remedy)
     }
 
     /// What would silently mean something else to us than to OpenStack's client.
-    fn refuse_what_we_cannot(&self) -> Result<(), Error> {
+    fn refuse_what_we_cannot(&self) -> Result<(), ConfigError> {
         if self.text("profile").is_some() || self.text("cloud").is_some() {
             let remedy = "write its auth_url and the rest into the cloud's own entry";
             return Err(self.bad("profile", "is not supported", remedy));
@@ -73,7 +76,7 @@ impl Entry<'_> {
         }
     }
 
-    fn auth_url(&self) -> Result<Url, Error> {
+    fn auth_url(&self) -> Result<Url, ConfigError> {
         let Some(text) = self.auth("auth_url") else {
             let remedy = "set it to Keystone's address, such as https://cloud.example:5000/v3";
             return Err(self.bad("auth_url", "is missing", remedy));
@@ -86,7 +89,7 @@ impl Entry<'_> {
         Ok(url)
     }
 
-    fn url(&self, key: &'static str, text: &str) -> Result<Url, Error> {
+    fn url(&self, key: &'static str, text: &str) -> Result<Url, ConfigError> {
         let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let Some(url) = url else {
             return Err(self.bad(key, "is no http or https address", "correct it"));
@@ -100,7 +103,7 @@ impl Entry<'_> {
     }
 
     /// The region; of several under `regions` none is as good as another.
-    fn region(&self) -> Result<Option<String>, Error> {
+    fn region(&self) -> Result<Option<String>, ConfigError> {
         if let Some(region) = self.text("region_name") {
             return Ok(Some(region));
         }
@@ -117,7 +120,7 @@ impl Entry<'_> {
         }
     }
 
-    fn interface(&self) -> Result<Interface, Error> {
+    fn interface(&self) -> Result<Interface, ConfigError> {
         let Some(text) = self.text("interface").or_else(|| self.text("endpoint_type")) else {
             return Ok(Interface::Public);
         };
@@ -126,7 +129,11 @@ impl Entry<'_> {
         })
     }
 
-    fn roots(&self, sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Roots, Error> {
+    fn roots(
+        &self,
+        sources: &Sources<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Roots, ConfigError> {
         let unchecked = self.flag("verify") == Some(false) || self.flag("insecure") == Some(true);
         if unchecked {
             warnings.push(format!(
@@ -157,7 +164,7 @@ impl Entry<'_> {
         }
     }
 
-    fn credentials(&self) -> Result<Credentials, Error> {
+    fn credentials(&self) -> Result<Credentials, ConfigError> {
         let kind = self.text("auth_type").or_else(|| self.text("auth_plugin"));
         match kind.as_deref() {
             Some("v3applicationcredential" | "application_credential") => self.application(),
@@ -173,7 +180,7 @@ impl Entry<'_> {
         }
     }
 
-    fn application(&self) -> Result<Credentials, Error> {
+    fn application(&self) -> Result<Credentials, ConfigError> {
         let secret = self.needed("application_credential_secret")?;
         let identity = match self.auth("application_credential_id") {
             Some(id) => ApplicationCredential::Id(id),
@@ -185,23 +192,23 @@ impl Entry<'_> {
         Ok(Credentials::ApplicationCredential { identity, secret: Secret::new(secret) })
     }
 
-    fn token(&self) -> Result<Credentials, Error> {
+    fn token(&self) -> Result<Credentials, ConfigError> {
         let token = Secret::new(self.needed("token")?);
         Ok(Credentials::Token { token, scope: self.account(&PROJECT)? })
     }
 
-    fn password(&self) -> Result<Credentials, Error> {
+    fn password(&self) -> Result<Credentials, ConfigError> {
         let user = self.account(&USER)?;
         let password = Secret::new(self.needed("password")?);
         Ok(Credentials::Password { user, password, scope: self.account(&PROJECT)? })
     }
 
-    fn needed(&self, key: &'static str) -> Result<String, Error> {
+    fn needed(&self, key: &'static str) -> Result<String, ConfigError> {
         let remedy = "add it here or in secure.yaml";
         self.auth(key).ok_or_else(|| self.bad(key, "is missing", remedy))
     }
 
-    fn account(&self, keys: &AccountKeys) -> Result<Account, Error> {
+    fn account(&self, keys: &AccountKeys) -> Result<Account, ConfigError> {
         if let Some(id) = keys.ids.iter().find_map(|key| self.auth(key)) {
             return Ok(Account::Id(id));
         }

@@ -1,7 +1,7 @@
 //! Finding and reading clouds.yaml and secure.yaml.
 
-use super::Sources;
-use crate::error::Error;
+use super::{Sources, names};
+use cloud_core::ConfigError;
 use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,18 +24,17 @@ struct Document {
 /// Reads the first clouds.yaml there is, with what the first secure.yaml adds to it.
 ///
 /// The cloud is for the error if there is none.
-pub(super) fn find(sources: &Sources<'_>, cloud: Option<&str>) -> Result<Found, Error> {
+pub(super) fn find(sources: &Sources<'_>, cloud: Option<&str>) -> Result<Found, ConfigError> {
     let places = places(sources, "OS_CLIENT_CONFIG_FILE", "clouds");
     let (public, closed) = first(sources, &places)?;
     let Some(public) = public else {
-        let none = || Error::NoFile { cloud: cloud.map(str::to_owned), looked: places };
-        return Err(closed.unwrap_or_else(none));
+        return Err(closed.unwrap_or_else(|| no_file(cloud, &places)));
     };
     let (secure, secure_closed) =
         first(sources, &self::places(sources, "OS_CLIENT_SECURE_FILE", "secure"))?;
     if let (None, Some(file)) = (&secure, sources.variable("OS_CLIENT_SECURE_FILE")) {
         let source = io::Error::from(io::ErrorKind::NotFound);
-        let none = || Error::Unreadable { file: file.into(), source };
+        let none = || unreadable(Path::new(&file), source);
         return Err(secure_closed.unwrap_or_else(none));
     }
     let closed = closed.into_iter().chain(secure_closed);
@@ -57,24 +56,31 @@ pub(super) fn find(sources: &Sources<'_>, cloud: Option<&str>) -> Result<Found, 
 }
 
 /// The cloud to use, which is one that there is.
-pub(super) fn choose(found: &Found, named: Option<String>) -> Result<String, Error> {
-    let known = || found.clouds.keys().cloned().collect::<Vec<_>>();
-    let file = || found.file.clone();
+pub(super) fn choose(found: &Found, named: Option<String>) -> Result<String, ConfigError> {
+    let known: Vec<&String> = found.clouds.keys().collect();
+    let file = found.file.display();
+    let unknown = |cloud: &str| {
+        let known = names(&known);
+        ConfigError::new(format!(
+            "{file}: no cloud '{cloud}' (there is {known}): set OS_CLOUD to one of these, or add it"
+        ))
+        .unspecified()
+    };
     if let Some(cloud) = named {
         let there = found.clouds.contains_key(&cloud);
-        return if there {
-            Ok(cloud)
-        } else {
-            Err(Error::UnknownCloud { file: file(), cloud, known: known() })
-        };
+        return if there { Ok(cloud) } else { Err(unknown(&cloud)) };
     }
     if found.clouds.contains_key(USUAL) {
         return Ok(USUAL.to_owned());
     }
-    match &known()[..] {
-        [] => Err(Error::UnknownCloud { file: file(), cloud: USUAL.to_owned(), known: vec![] }),
+    match known[..] {
+        [] => Err(unknown(USUAL)),
         [only] => Ok(only.clone()),
-        [_, _, ..] => Err(Error::ManyClouds { file: file(), known: known() }),
+        [_, _, ..] => {
+            let known = names(&known);
+            let text = format!("{file}: which cloud of {known}: set OS_CLOUD to one of these");
+            Err(ConfigError::new(text).unspecified())
+        }
     }
 }
 
@@ -93,10 +99,9 @@ fn places(sources: &Sources<'_>, variable: &str, stem: &str) -> Vec<PathBuf> {
 fn first(
     sources: &Sources<'_>,
     places: &[PathBuf],
-) -> Result<(Option<Document>, Option<Error>), Error> {
+) -> Result<(Option<Document>, Option<ConfigError>), ConfigError> {
     let mut closed = None;
     for file in places {
-        let unreadable = |source| Error::Unreadable { file: file.clone(), source };
         match (sources.read)(file) {
             Ok(content) => {
                 let open_to_others = content.open_to_others;
@@ -106,9 +111,9 @@ fn first(
             }
             Err(error) if is_absent(&error) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                closed.get_or_insert(unreadable(error));
+                closed.get_or_insert(unreadable(file, error));
             }
-            Err(error) => return Err(unreadable(error)),
+            Err(error) => return Err(unreadable(file, error)),
         }
     }
     Ok((None, closed))
@@ -118,26 +123,23 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn parse(file: &Path, bytes: &[u8]) -> Result<Value, Error> {
-    let malformed = |problem: String| Error::Malformed { file: file.to_owned(), problem };
-    let text = std::str::from_utf8(bytes).map_err(|_cause| malformed("not UTF-8".to_owned()))?;
+fn parse(file: &Path, bytes: &[u8]) -> Result<Value, ConfigError> {
+    let text = std::str::from_utf8(bytes).map_err(|_cause| malformed(file, "not UTF-8"))?;
     serde_saphyr::from_str(text).map_err(|error| {
         // The reader's own words come with an excerpt, and that may be a password.
-        malformed(match error.location() {
-            Some(at) => format!("no YAML, at line {} column {}", at.line(), at.column()),
-            None => "no YAML".to_owned(),
-        })
+        let at = error.location();
+        let at = at.map(|at| format!(", at line {} column {}", at.line(), at.column()));
+        malformed(file, &format!("no YAML{}", at.unwrap_or_default()))
     })
 }
 
-fn clouds(document: Document) -> Result<Map<String, Value>, Error> {
+fn clouds(document: Document) -> Result<Map<String, Value>, ConfigError> {
     let mut value = document.value;
     match value.get_mut("clouds").map(Value::take) {
         Some(Value::Object(clouds)) => Ok(clouds),
         Some(Value::Null) | None if value.is_null() || value.is_object() => Ok(Map::new()),
         Some(_) | None => {
-            let problem = "'clouds' is no mapping of names to clouds".to_owned();
-            Err(Error::Malformed { file: document.file, problem })
+            Err(malformed(&document.file, "'clouds' is no mapping of names to clouds"))
         }
     }
 }
@@ -162,4 +164,28 @@ fn has_secret(value: &Value) -> bool {
         let secret = key.contains("password") || key.contains("secret") || key == "token";
         secret || has_secret(value)
     })
+}
+
+fn no_file(cloud: Option<&str>, places: &[PathBuf]) -> ConfigError {
+    let cloud = cloud.map(|cloud| format!(" for cloud '{cloud}'")).unwrap_or_default();
+    let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+    let places = match &places[..] {
+        [] => "no directory at all".to_owned(),
+        places => places.join(", "),
+    };
+    ConfigError::new(format!(
+        "no clouds.yaml{cloud} in {places}: put one there, or set OS_CLIENT_CONFIG_FILE to it, \
+         or set OS_AUTH_URL and its like"
+    ))
+}
+
+fn unreadable(file: &Path, source: io::Error) -> ConfigError {
+    let file = file.display();
+    ConfigError::new(format!("{file}: cannot be read: check its path and permissions"))
+        .caused_by(source)
+}
+
+/// Says where it is wrong and never what is there, which may be a secret.
+fn malformed(file: &Path, problem: &str) -> ConfigError {
+    ConfigError::new(format!("{}: {problem}: correct it", file.display()))
 }

@@ -5,15 +5,16 @@ mod file;
 mod sources;
 mod variables;
 
+pub(crate) use entry::bad_setting;
+
 pub use sources::{FileContent, Sources, read_file};
 
 use crate::catalog::{Interface, Service};
-use crate::error::Error;
-use cloud_core::Secret;
 use cloud_core::http::{Roots, Url};
+use cloud_core::{ConfigError, Secret};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 
 /// How to get into one cloud.
@@ -142,7 +143,7 @@ impl Config {
     /// Reads what the sources say, in the order that OpenStack's own client has: the cloud asked
     /// for, else the one that `OS_CLOUD` names, else the `OS_*` variables if there is an
     /// `OS_AUTH_URL`, else the file's cloud `openstack`, else its only one.
-    pub fn load(sources: &Sources<'_>) -> Result<Self, Error> {
+    pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
         let named = sources.cloud.clone().or_else(|| sources.variable("OS_CLOUD"));
         if named.is_none() && sources.variable("OS_AUTH_URL").is_some() {
             return entry::config(Origin::Variables, &variables::entry(sources), sources);
@@ -155,4 +156,10 @@ impl Config {
         config.warnings.append(&mut found.warnings);
         Ok(config)
     }
+}
+
+/// Names in quotes, with commas between.
+pub(crate) fn names<T: Display>(names: &[T]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }

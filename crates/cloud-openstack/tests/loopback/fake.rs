@@ -3,9 +3,7 @@
 use cloud_core::InstanceId;
 use cloud_core::http::Retry;
 use cloud_core::pace::{Pace, Pacer};
-use cloud_openstack::{
-    Config, Error, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources,
-};
+use cloud_openstack::{Config, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -60,7 +58,7 @@ impl Fake {
         &self,
         auth: &Value,
         launch: LaunchOptions,
-    ) -> Result<OpenStack, Error> {
+    ) -> Result<OpenStack, cloud_core::ConfigError> {
         let mut auth = auth.clone();
         auth["auth_url"] = json!(format!("http://{}/identity", self.address));
         let text = json!({"clouds": {"test": {"auth": auth}}}).to_string();

@@ -2,9 +2,7 @@
 
 use crate::real::proxy::Proxy;
 use cloud_core::pace::{Pace, Pacer};
-use cloud_openstack::{
-    Config, Error, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources,
-};
+use cloud_openstack::{Config, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader};
@@ -107,7 +105,7 @@ impl Drop for Cloud {
 }
 
 /// The configuration that a clouds.yaml of this one entry gives.
-pub(crate) fn config(entry: &Value) -> Result<Config, Error> {
+pub(crate) fn config(entry: &Value) -> Result<Config, cloud_core::ConfigError> {
     let text = json!({"clouds": {"test": entry}}).to_string();
     let read = move |path: &Path| match path.to_str() {
         Some("/etc/openstack/clouds.yaml") => {
@@ -140,7 +138,10 @@ pub(crate) fn pacer() -> Pacer {
     Pacer::new(Pace { start: 50.0, least: 1.0, most: 100.0, burst: 10, concurrency: 6 })
 }
 
-pub(crate) async fn connect(entry: &Value, settings: Settings) -> Result<OpenStack, Error> {
+pub(crate) async fn connect(
+    entry: &Value,
+    settings: Settings,
+) -> Result<OpenStack, cloud_core::ConfigError> {
     OpenStack::connect(config(entry)?, settings, pacer()).await
 }
 
