@@ -1,4 +1,5 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(feature = "http", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "http"), doc = "The cloud as a port, without the HTTP client.")]
 
 mod catalog;
 mod clock;
@@ -6,6 +7,7 @@ mod config_error;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+#[cfg(feature = "http")]
 pub mod http;
 mod id;
 mod instance;
