@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume};
 use crate::process::{SOME_FAILED, SUCCESS};
-use crate::wiring::{self, Connected, Purpose, Traced};
+use crate::wiring::{self, Connected, Purpose};
 use cloud_core::Provider;
 use hostlist::{Hostlist, NodeName};
 use provision::Site;
@@ -73,6 +73,9 @@ impl Context {
         let settings = bootstrap.settings()?;
         let Bootstrap { common, environment, output, log, .. } = bootstrap;
         let (slurm, missed) = slurm(common, &settings, environment, purpose).await?;
+        if common.volume() == Volume::Verbose {
+            log_details(log, &slurm);
+        }
         let (mut site, unread) = wiring::site(&settings, environment, &slurm.config, purpose)?;
         let connecting = Box::pin(wiring::cloud(&settings, environment, (purpose, &slurm.config)));
         let deadline = |nodes| wiring::deadline(&settings, &slurm.config, nodes);
@@ -85,7 +88,7 @@ impl Context {
         let warnings = warnings.iter().chain(&lost).chain(&missed);
         warnings.for_each(|warning| bootstrap.warn(warning));
         Ok(Self {
-            cloud: traced(cloud, &slurm, log, common.volume()),
+            cloud,
             files: files(&settings, environment, &slurm),
             environment: environment.clone(),
             output: *output,
@@ -144,20 +147,12 @@ pub async fn in_time<T>(
     timeout(left, asked).await.map_err(late)?
 }
 
-/// The cloud, where much is to be said with a line in the log about each request, and one before them about Slurm.
-fn traced(
-    cloud: Box<dyn Provider>,
-    slurm: &wiring::Slurm,
-    log: &Arc<Log>,
-    volume: Volume,
-) -> Box<dyn Provider> {
-    if volume != Volume::Verbose {
-        return cloud;
-    }
+/// Has the log say which Slurm there is, and from now on every request to the cloud.
+fn log_details(log: &Arc<Log>, slurm: &wiring::Slurm) {
     let (conf, version) = (slurm.path.display(), slurm.controller.version());
     let message = format!("slurm.conf: {conf}, Slurm {version}");
     log.write(Entry { level: Level::Debug, node: None, message: &message });
-    Box::new(Traced::new(cloud, Arc::clone(log)))
+    log.take_events();
 }
 
 impl Context {

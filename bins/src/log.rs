@@ -4,12 +4,18 @@
 
 use crate::args::LogFormat;
 use nix::unistd::getuid;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber, span};
+
+/// What the targets of our libraries' events begin with.
+const OURS: [&str; 3] = ["cloud_", "provision", "slurm"];
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +111,12 @@ impl Log {
         self
     }
 
+    /// Has what our libraries say through `tracing` written, too.
+    pub fn take_events(self: &Arc<Self>) {
+        // One process has one log; that there is one already is no reason not to run.
+        let _ = tracing::subscriber::set_global_default(Events(Arc::clone(self)));
+    }
+
     /// What all lines of this run carry.
     #[must_use]
     pub fn run(&self) -> &str {
@@ -154,6 +166,56 @@ impl Log {
             "message": entry.message,
         });
         format!("{line}\n")
+    }
+}
+
+/// Takes the events that our libraries emit through `tracing` into a log.
+///
+/// `tracing-subscriber` would do more: spans, filters, formats. Events in our own format are all that is needed.
+struct Events(Arc<Log>);
+
+impl Subscriber for Events {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        OURS.iter().any(|name| metadata.target().starts_with(name))
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        let level = match *event.metadata().level() {
+            tracing::Level::ERROR => Level::Error,
+            tracing::Level::WARN => Level::Warning,
+            tracing::Level::INFO => Level::Info,
+            _ => Level::Debug,
+        };
+        let message = &format!("{}{}", text.message, text.fields);
+        self.0.write(Entry { level, node: None, message });
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// The message of an event, and its fields as `name=value`.
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.message = format!("{value:?}");
+        } else {
+            self.fields.push_str(&format!(" {field}={value:?}"));
+        }
     }
 }
 

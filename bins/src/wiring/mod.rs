@@ -4,12 +4,10 @@ mod openstack;
 mod oracle;
 mod site;
 mod slurm;
-mod traced;
 mod unreachable;
 
 pub use site::{before_timeout, deadline, image_rules, keypairs, launch_rules, site, unhurried};
 pub use slurm::{Slurm, fill, no_slurm, nobody, slurm, slurm_user};
-pub(crate) use traced::Traced;
 pub(crate) use unreachable::Unreachable;
 
 use crate::config::{Cloud, Elastic, Settings};

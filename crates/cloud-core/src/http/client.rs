@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Signs requests.
@@ -148,7 +149,9 @@ impl<A: Authorize> Client<A> {
                 Err(failure) => return Err(attempts.conclude(failure)),
             };
             let begin = Instant::now();
-            let Attempted { failure, rejected } = match self.attempt(request, permit).await {
+            let attempted = self.attempt(request, permit).await;
+            trace(request, &attempted, begin.elapsed());
+            let Attempted { failure, rejected } = match attempted {
                 Ok(response) => return Ok(response),
                 Err(attempted) => attempted,
             };
@@ -250,6 +253,19 @@ impl<A> fmt::Debug for Client<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("config", &self.config).finish_non_exhaustive()
     }
+}
+
+/// Emits an event about an attempt; neither query nor body is in it.
+fn trace(request: &Request, attempted: &Result<Response, Attempted>, took: Duration) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let outcome: &dyn fmt::Display = match attempted {
+        Ok(response) => &response.status,
+        Err(attempted) => &attempted.failure.error,
+    };
+    let (purpose, ms) = (request.purpose(), took.as_millis());
+    tracing::debug!(?request, %outcome, ms, "cloud: {purpose}");
 }
 
 /// How an attempt failed, and the credential that the cloud rejected, if that was the reason.

@@ -148,6 +148,12 @@ impl Request {
         }
     }
 
+    /// What it is for: the operation, and what that is about.
+    pub(super) fn purpose(&self) -> String {
+        let subject = self.subject.as_deref().unwrap_or_default();
+        format!("{} {subject}", self.operation).trim_end().to_owned()
+    }
+
     /// An error of this request.
     #[must_use]
     pub fn error(&self, kind: ErrorKind) -> Error {
