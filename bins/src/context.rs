@@ -1,7 +1,6 @@
 //! Everything that a program works with, opened from its bootstrap.
 
 use crate::args::Common;
-use crate::bar::Bar;
 use crate::bootstrap::{Bootstrap, OpenedState};
 use crate::config::Settings;
 use crate::diagnostic::Diagnostic;
@@ -9,6 +8,7 @@ use crate::environment::Environment;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume};
 use crate::process::{SOME_FAILED, SUCCESS};
+use crate::progress::ProgressBar;
 use crate::wiring::{self, Connected, Purpose};
 use cloud_core::Provider;
 use hostlist::{Hostlist, NodeName};
@@ -57,7 +57,7 @@ pub struct Context {
     /// Why files that only a launch needs cannot be read, if that was to be found out.
     pub unread: Vec<String>,
     /// How far it is.
-    pub bar: Bar,
+    pub progress: ProgressBar,
 }
 
 impl Context {
@@ -103,7 +103,7 @@ impl Context {
             named,
             unreachable,
             unread,
-            bar: Bar::default(),
+            progress: ProgressBar::default(),
         })
     }
 }

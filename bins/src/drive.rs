@@ -1,11 +1,11 @@
 //! From an opened context to a report: the plan printed, or carried out and told.
 
 use crate::args::Common;
-use crate::bar::Bar;
 use crate::context::Context;
 use crate::log::{Entry, Level, Log};
 use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, SUCCESS};
+use crate::progress::ProgressBar;
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
 use provision::plan::{Operation, Plan, Refusal, Step};
@@ -27,7 +27,7 @@ pub struct Told<'a> {
     /// Where to write for people.
     pub output: Output,
     /// How far it is.
-    pub bar: &'a Bar,
+    pub progress: &'a ProgressBar,
     /// True to print each event as JSON.
     pub json: bool,
 }
@@ -41,7 +41,7 @@ impl Progress for Told<'_> {
         } else if let Some(node) = &event.node {
             self.output.say(format_args!("{node}: {words}"));
         }
-        self.bar.event(self.output, event);
+        self.progress.event(self.output, event);
     }
 }
 
@@ -75,8 +75,8 @@ impl Context {
     /// Runs `work` with everything it needs, and stops it in order when we are told to end.
     pub async fn with_run<T>(&self, common: &Common, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         let (stop, cancel) = Cancel::new();
-        let (log, output, bar) = (&*self.log, self.output, &self.bar);
-        let told = Told { log, output, bar, json: common.json };
+        let (log, output, progress) = (&*self.log, self.output, &self.progress);
+        let told = Told { log, output, progress, json: common.json };
         let roster = Roster::new(&self.slurm.config);
         let run = Run {
             tools: Tools {
@@ -108,7 +108,7 @@ impl Context {
 
     /// Logs that work on each of these nodes begins, before anything else is said of it.
     pub fn begin(&self, names: &[NodeName], word: &str) {
-        self.bar.expect(self.output, names.len());
+        self.progress.expect(self.output, names.len());
         for name in names {
             let node = Some(name.as_str());
             self.log.write(Entry { level: Level::Info, node, message: word });
@@ -118,7 +118,7 @@ impl Context {
     /// Shows how far it is from here on, for the nodes of a plan.
     pub fn expect(&self, plan: &Plan) {
         let nodes: BTreeSet<&NodeName> = plan.steps().flat_map(Step::nodes).collect();
-        self.bar.expect(self.output, nodes.len());
+        self.progress.expect(self.output, nodes.len());
     }
 
     /// Prints a plan that is not carried out.
@@ -158,7 +158,7 @@ impl Context {
 
     /// Tells what became of a run: on standard output, and what failed also in the log.
     pub fn tell(&self, common: &Common, report: &Report) -> u8 {
-        self.bar.clear(self.output);
+        self.progress.clear(self.output);
         let diagnostics = report.warnings.iter().map(|text| (Level::Warning, text));
         let diagnostics =
             diagnostics.chain(report.failures.iter().map(|text| (Level::Error, text)));

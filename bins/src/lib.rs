@@ -2,7 +2,6 @@
 
 pub mod alias;
 pub mod args;
-pub mod bar;
 pub mod bootstrap;
 pub mod bootstrap_failure;
 pub mod caller;
@@ -17,6 +16,7 @@ pub mod output;
 mod pages;
 pub mod process;
 pub mod programs;
+pub mod progress;
 pub mod table;
 pub mod wiring;
 

@@ -1,4 +1,4 @@
-//! The log: one write a line, in Cluster in the Cloud's format or as JSON.
+//! The log: one write per line, in Cluster in the Cloud's format or as JSON.
 //!
 //! Several programs append to one file at a time; a line written with one call is never mixed with another's.
 
@@ -17,21 +17,21 @@ use tracing::{Event, Metadata, Subscriber, span};
 /// What the targets of our libraries' events begin with.
 const OURS: [&str; 3] = ["cloud_", "provision", "slurm"];
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// How.
+    /// Details, only in a verbose log.
     Debug,
-    /// What.
+    /// What is done.
     Info,
-    /// Odd.
+    /// Something unexpected; the work goes on.
     Warning,
-    /// Wrong.
+    /// A failure.
     Error,
 }
 
 impl Level {
-    /// As Python's logging calls it, which operators' searches know.
+    /// The name in the log: those of Python's logging, which operators search for.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,10 +43,10 @@ impl Level {
     }
 }
 
-/// One line.
+/// One line of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// How much it matters.
+    /// The severity.
     pub level: Level,
     /// The node it is about.
     pub node: Option<&'a str>,
@@ -62,8 +62,8 @@ pub struct Log {
     least: Level,
     program: String,
     run: String,
-    /// Somebody was told that it cannot be written.
-    told: AtomicBool,
+    /// True once the user was warned that it cannot be written.
+    warned: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -74,7 +74,7 @@ enum Sink {
 }
 
 impl Log {
-    /// A log that goes nowhere.
+    /// A log that drops every line.
     #[must_use]
     pub fn nowhere(program: &str) -> Self {
         Self::with(Sink::Nowhere, LogFormat::Text, program)
@@ -100,30 +100,30 @@ impl Log {
             least: Level::Info,
             program: program.to_owned(),
             run,
-            told: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
         }
     }
 
-    /// With lines about how things are done.
+    /// Sets whether details are logged.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.least = if verbose { Level::Debug } else { Level::Info };
         self
     }
 
-    /// Has what our libraries say through `tracing` written, too.
+    /// Also writes the `tracing` events of our libraries.
     pub fn take_events(self: &Arc<Self>) {
-        // One process has one log; that there is one already is no reason not to run.
+        // It fails only if there is a subscriber already.
         let _ = tracing::subscriber::set_global_default(Events(Arc::clone(self)));
     }
 
-    /// What all lines of this run carry.
+    /// The id of this run, which every line has.
     #[must_use]
     pub fn run(&self) -> &str {
         &self.run
     }
 
-    /// Writes a line; a log that cannot be written stops nothing, and is told of once.
+    /// Writes a line. If the log cannot be written, the program warns once and goes on.
     pub fn write(&self, entry: Entry<'_>) {
         if entry.level < self.least {
             return;
@@ -140,9 +140,9 @@ impl Log {
             Sink::StandardError => io::stderr().write_all(line.as_bytes()),
         };
         if let Err(error) = written
-            && !self.told.swap(true, Ordering::Relaxed)
+            && !self.warned.swap(true, Ordering::Relaxed)
         {
-            let _ = writeln!(io::stderr(), "warning: the log cannot be written: {error}");
+            let _ = writeln!(io::stderr(), "warning: cannot write the log: {error}");
         }
     }
 
@@ -169,9 +169,7 @@ impl Log {
     }
 }
 
-/// Takes the events that our libraries emit through `tracing` into a log.
-///
-/// `tracing-subscriber` would do more: spans, filters, formats. Events in our own format are all that is needed.
+/// Writes the `tracing` events of our libraries to the log; docs/dependencies.md has the reason not to use `tracing-subscriber`.
 struct Events(Arc<Log>);
 
 impl Subscriber for Events {
@@ -235,7 +233,7 @@ fn appendable(path: &Path, is_root: bool) -> io::Result<File> {
     }
     let real = match fs::symlink_metadata(path) {
         Ok(link) if link.is_symlink() && link.uid() != 0 => {
-            let why = "it is a link of another's, which root does not follow: name the file itself";
+            let why = "it is a symbolic link of another user, which root does not follow; name the file itself";
             return Err(io::Error::other(why));
         }
         Ok(link) if link.is_symlink() => path.with_file_name(fs::read_link(path)?),
@@ -263,7 +261,7 @@ mod tests {
     use std::os::unix::fs::{lchown, symlink};
 
     #[test]
-    fn a_link_of_another_in_the_place_of_the_log_had_root_write_where_it_leads() {
+    fn root_does_not_follow_a_link_of_another_user_in_the_place_of_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let (link, target) = (folder.path().join("elastic.log"), folder.path().join("profile"));
         symlink("profile", &link).unwrap();

@@ -1,4 +1,4 @@
-//! What people read: text on standard output and error, in colour only on a terminal.
+//! Text for people on standard output and standard error, with colours on a terminal.
 //!
 //! Never `println!`: it panics when slurmctld has closed the pipe, and then the machines just started are lost sight of.
 
@@ -6,13 +6,13 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// To the beginning of the line, and nothing more in it.
+/// Clears the current line of a terminal.
 const OVER: &str = "\r\x1b[K";
 
 /// Where to write, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How much to say.
+    /// How much to print.
     pub volume: Volume,
     /// True if standard output takes colours.
     pub colour: bool,
@@ -22,35 +22,35 @@ pub struct Output {
     pub draws: bool,
 }
 
-/// How much to say.
+/// How much to print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volume {
     /// Errors only.
     Quiet,
-    /// What was done.
+    /// Results.
     #[default]
     Normal,
-    /// Also how.
+    /// Results and details.
     Verbose,
 }
 
-/// A colour that means something.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// Added, well.
+    /// Added, successful.
     Green,
     /// Removed, failed.
     Red,
-    /// Worth a look.
+    /// A warning.
     Yellow,
     /// Headings.
     Bold,
-    /// Beside the point.
+    /// Secondary text.
     Dim,
 }
 
 impl Output {
-    /// Looks at the standard descriptors; `NO_COLOR` is respected.
+    /// The output of this process: colours only on a terminal, and not if `no_color` is set.
     #[must_use]
     pub fn new(volume: Volume, no_color: bool) -> Self {
         Self {
@@ -61,30 +61,30 @@ impl Output {
         }
     }
 
-    /// The same without progress, as where lines are for machines.
+    /// This output without progress, for output that machines read.
     #[must_use]
     pub fn without_progress(self) -> Self {
         Self { draws: false, ..self }
     }
 
-    /// A line on the terminal that the next one takes the place of; nothing elsewhere.
+    /// Draws a line on the terminal that the next line replaces; does nothing elsewhere.
     pub fn draw(&self, line: impl Display) {
         if self.draws {
             let _ = write!(io::stderr(), "{OVER}{line}");
         }
     }
 
-    /// What makes room for a line where progress may stand.
+    /// The escape sequence that removes the progress line before another is printed.
     fn room(self, terminal: bool) -> &'static str {
         if self.draws && terminal { OVER } else { "" }
     }
 
-    /// A line on standard output, whatever the volume: it was asked for.
+    /// Prints a line on standard output, whatever the volume.
     pub fn print(&self, line: impl Display) {
         self.printed(writeln!(io::stdout(), "{}{line}", self.room(self.terminal)));
     }
 
-    /// A file on standard output, byte for byte.
+    /// Writes a file to standard output, byte for byte.
     pub fn hand_out(&self, file: &[u8]) {
         let mut stdout = io::stdout();
         self.printed(stdout.write_all(file).and_then(|()| stdout.flush()));
@@ -99,19 +99,19 @@ impl Output {
         }
     }
 
-    /// A line about what was done.
+    /// Prints a line on standard output, unless quiet.
     pub fn say(&self, line: impl Display) {
         if self.volume >= Volume::Normal {
             self.print(line);
         }
     }
 
-    /// A line on standard error that is always shown.
+    /// Prints a line on standard error, whatever the volume.
     pub fn complain(&self, line: impl Display) {
         let _ = writeln!(io::stderr(), "{}{line}", self.room(true));
     }
 
-    /// The text in a colour, where there are colours.
+    /// The text in a colour, if the output has colours.
     #[must_use]
     pub fn paint(&self, colour: Colour, text: impl Display) -> String {
         if !self.colour {
@@ -128,22 +128,22 @@ impl Output {
     }
 }
 
-/// Whether something that was to be on standard output is not: there is one for the process, and so is this.
+/// True once standard output could not be written, as on a full disk; there is one standard output per process.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// True if something that was to be on standard output is not, as on a full disk.
+/// True if standard output could not be written, as on a full disk.
 #[must_use]
 pub fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Nobody there to read it is no error.
+/// True for an error that loses output; that nobody reads it is none.
 fn is_lost(error: &io::Error) -> bool {
     let closed = error.raw_os_error() == Some(nix::libc::EBADF);
     !(closed || error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// An error with all its causes, as one text: `what: why: why`; an excerpt that it has comes last.
+/// An error with all its causes as one text, `error: cause: cause`; an excerpt of a file comes last.
 #[must_use]
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let whole = error.to_string();

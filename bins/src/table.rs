@@ -1,6 +1,6 @@
-//! Tables: columns as wide as what is in them.
+//! Tables with aligned columns, and the same data as CSV.
 
-/// Lines of a table, its head first; the last column is not padded.
+/// The lines of a table, the header first; the last column is not padded.
 #[must_use]
 pub fn lines<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
     let mut widths = head.map(|word| word.chars().count());
@@ -18,7 +18,7 @@ pub fn lines<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<Strin
     head.chain(rows.iter().map(|row| line(row.each_ref().map(String::as_str)))).collect()
 }
 
-/// The same as comma-separated values.
+/// The lines of a CSV file, the header first.
 #[must_use]
 pub fn csv<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
     let cell = |text: &str| {

@@ -204,7 +204,7 @@ fn a_finish_that_went_well_did_not_say_so() {
 fn a_log_on_a_full_disk_was_lost_without_a_word() {
     let stage = Stage::new().running();
     let ended = stage.run("startnode", &["--log", "/dev/full", NODE]).with_code(0);
-    let told = ended.stderr.matches("warning: the log cannot be written: ").count();
+    let told = ended.stderr.matches("warning: cannot write the log: ").count();
     assert_eq!(told, 1, "{ended:?}");
 }
 

@@ -2,11 +2,11 @@
 
 use super::submit::{Asked, Submit, refused, request};
 use crate::args::Common;
-use crate::bar::bar;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
 use crate::process::SOME_FAILED;
+use crate::progress::bar;
 use hostlist::Hostlist;
 use provision::plan::{self, Rollout, RolloutHow, RolloutProgress};
 use provision::run::{self, Run};
@@ -149,7 +149,7 @@ impl Drive<'_> {
         if !(leave || late || run.tools.cancel.is_cancelled()) {
             return None;
         }
-        self.context.bar.clear(self.context.output);
+        self.context.progress.clear(self.context.output);
         let code = self.context.tell(self.common, report);
         Some(if progress.failed > 0 || blind || !leave { SOME_FAILED } else { code })
     }
@@ -175,7 +175,7 @@ impl Drive<'_> {
             bar(done, all)
         );
         if output.draws {
-            self.context.bar.draw(output, &line);
+            self.context.progress.draw(output, &line);
         }
         if !output.draws || progress.is_over() {
             output.say(line);

@@ -1,51 +1,51 @@
-//! How far it is, drawn in one line of a terminal.
+//! Progress, drawn in one line of a terminal.
 
 use crate::output::Output;
 use provision::state::{Event, EventKind};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many signs wide a bar is.
-const WIDE: usize = 20;
+/// The width of a bar in characters.
+const WIDTH: usize = 20;
 
-/// How far the work on some nodes is. Where nothing is drawn it does nothing.
+/// The progress of work on nodes; nothing is drawn where standard error is no terminal.
 #[derive(Debug, Default)]
-pub struct Bar(Mutex<Counted>);
+pub struct ProgressBar(Mutex<Counted>);
 
 #[derive(Debug, Default)]
 struct Counted {
-    all: usize,
-    over: BTreeSet<String>,
+    total: usize,
+    done: BTreeSet<String>,
     line: Option<String>,
 }
 
-impl Bar {
-    /// So many nodes are worked on.
-    pub fn expect(&self, output: Output, all: usize) {
+impl ProgressBar {
+    /// Starts to count to a number of nodes.
+    pub fn expect(&self, output: Output, total: usize) {
         let mut counted = self.counted();
-        *counted = Counted { all, ..Counted::default() };
+        *counted = Counted { total, ..Counted::default() };
         counted.draw_count(output);
     }
 
-    /// Something happened to a node; also draws the line again, over which something may have been written.
+    /// Counts a node whose work has ended, and draws the line again: something may have been written over it.
     pub fn event(&self, output: Output, event: &Event) {
         let mut counted = self.counted();
         if let Some(node) = event.node.as_ref().filter(|_| ends(event.event)) {
-            counted.over.insert(node.clone());
+            counted.done.insert(node.clone());
         }
         counted.draw_count(output);
     }
 
-    /// Draws a line of one's own instead.
+    /// Draws another line instead of the count.
     pub fn draw(&self, output: Output, line: &str) {
         output.draw(line);
         self.counted().line = Some(line.to_owned());
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&self, output: Output) {
         let mut counted = self.counted();
-        if counted.all > 0 || counted.line.is_some() {
+        if counted.total > 0 || counted.line.is_some() {
             output.draw("");
         }
         *counted = Counted::default();
@@ -58,16 +58,16 @@ impl Bar {
 
 impl Counted {
     fn draw_count(&self, output: Output) {
-        let (over, all) = (self.over.len().min(self.all), self.all);
+        let (done, total) = (self.done.len().min(self.total), self.total);
         if let Some(line) = &self.line {
             output.draw(line);
-        } else if all > 0 {
-            output.draw(format!("{} {over}/{all} nodes", bar(over, all)));
+        } else if total > 0 {
+            output.draw(format!("{} {done}/{total} nodes", bar(done, total)));
         }
     }
 }
 
-/// True if a node needs nothing more when this has happened.
+/// True for the last event of a node.
 fn ends(event: EventKind) -> bool {
     matches!(
         event,
@@ -75,11 +75,11 @@ fn ends(event: EventKind) -> bool {
     )
 }
 
-/// How far it is, at one look.
+/// A bar, filled as far as the work is done.
 #[must_use]
-pub fn bar(done: usize, all: usize) -> String {
-    let full = (done * WIDE).checked_div(all).unwrap_or(WIDE).min(WIDE);
-    format!("[{}{}]", "#".repeat(full), ".".repeat(WIDE - full))
+pub fn bar(done: usize, total: usize) -> String {
+    let full = (done * WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);
+    format!("[{}{}]", "#".repeat(full), ".".repeat(WIDTH - full))
 }
 
 #[cfg(test)]
