@@ -299,8 +299,8 @@ fn a_resume_file_that_is_gone_or_garbage_starts_nothing() {
     let node = "vm-standard2-1-ad1-0001";
     for (name, text, why) in [
         ("gone", None, "cannot be read: No such file or directory"),
-        ("cut", Some("{\"jobs\": ["), "is no JSON: EOF while parsing a list at line 1 column 10"),
-        ("noise", Some("\u{1}\u{2}"), "is no JSON: expected value at line 1 column 1"),
+        ("cut", Some("{\"jobs\": ["), "is not JSON: EOF while parsing a list at line 1 column 10"),
+        ("noise", Some("\u{1}\u{2}"), "is not JSON: expected value at line 1 column 1"),
         ("other", Some("{}"), "has no list of jobs"),
     ] {
         let why = format!("DIR/{name}: the resume file {why}");

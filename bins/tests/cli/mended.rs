@@ -262,10 +262,10 @@ fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
     let stage = awaited();
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
     let ended = resumed(&stage, "{").with_code(2);
-    let _ = ended.saying(&["DIR/resume: the resume file is no JSON", "given back to Slurm"]);
+    let _ = ended.saying(&["DIR/resume: the resume file is not JSON", "given back to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     assert!(said().contains("Reason=elastic: "), "{}", said());
-    assert!(said().contains("the resume file is no JSON"), "{}", said());
+    assert!(said().contains("the resume file is not JSON"), "{}", said());
     let log = stage.read("log/elastic.log");
     assert!(log.contains(&format!("given back to Slurm: {NODE}")), "{log}");
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");

@@ -1,4 +1,4 @@
-//! Command lines for Slurm's programs, by pure functions.
+//! Command lines for Slurm's programs.
 
 use crate::{BatchJob, JobFilter, JobId, reason::clean};
 use hostlist::Hostlist;
@@ -7,17 +7,16 @@ use std::num::NonZeroUsize;
 /// Arguments of one command, without the program.
 pub(crate) type Argv = Vec<String>;
 
-/// Most bytes of a list of nodes in one argument: Linux takes 128 KiB.
+/// The most bytes of a node list in one argument; Linux takes 128 KiB.
 pub(crate) const LONGEST_LIST: usize = 100_000;
 
-/// Most bytes of a comment.
+/// The most bytes of a comment.
 pub(crate) const LONGEST_COMMENT: usize = 1_000;
 
-/// What stands between two fields of a job. Owners choose the nodes and features they ask for, but Slurm
-/// takes only names there, and refuses this.
+/// The separator between the fields of a job. Slurm refuses it in what a job's owner may choose.
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
-/// The fields of a job, in the order asked for. Free text, which only administrators can write, is last.
+/// The fields of a job. Free text, which only administrators can write, comes last.
 pub(crate) const JOB_FIELDS: [&str; 12] = [
     "JobID",
     "State",
@@ -37,7 +36,7 @@ pub(crate) fn argv<const N: usize>(words: [&str; N]) -> Argv {
     words.map(str::to_owned).to_vec()
 }
 
-/// The list in pieces that each fit into an argument.
+/// Splits a list so that each piece fits into an argument.
 pub(crate) fn pieces(list: &Hostlist) -> Vec<Hostlist> {
     let text = list.to_string();
     let half = NonZeroUsize::new(list.len().div_ceil(2)).filter(|half| half.get() < list.len());
@@ -58,7 +57,7 @@ pub(crate) fn show_nodes(which: Option<&Hostlist>) -> Argv {
 
 pub(crate) fn list_jobs(which: &JobFilter) -> Argv {
     let fields = JOB_FIELDS.map(|field| format!("{field}:{SEPARATOR}")).join(",");
-    // With FederationParameters=fed_display, squeue shows the jobs of all clusters of the federation.
+    // Without --local, fed_display shows the jobs of all clusters of a federation.
     let mut arguments = argv(["--noheader", "--all", "--local"]);
     match which {
         JobFilter::Ids(_) => arguments.push("--states=all".into()),
@@ -90,7 +89,7 @@ pub(crate) fn submit(job: &BatchJob) -> Argv {
     add("wrap", &job.command);
     arguments.extend(job.exclusive.then(|| "--exclusive".to_owned()));
     arguments.extend(job.reboot.then(|| "--reboot".to_owned()));
-    // A word without a hyphen would be the script.
+    // A word without hyphens would be taken for the script.
     arguments.extend(job.options.iter().filter(|option| option.starts_with("--")).cloned());
     arguments
 }
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_as_slurm_wants_them() {
+    fn commands_have_slurms_syntax() {
         let nodes = list("n[1-2],m");
         let table = [
             (vec![show_nodes(None)], "--all --oneliner show node"),
@@ -131,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn no_nodes_are_no_command() {
+    fn an_empty_list_has_no_pieces() {
         let none = Hostlist::new();
         assert_eq!(pieces(&none), Vec::<Hostlist>::new());
     }
 
     #[test]
-    fn long_lists_are_cut_and_nothing_is_lost() {
+    fn long_lists_are_split_without_loss() {
         // Names that do not fold.
         let names = (0..20_000).map(|number| format!("node-{number}-x"));
         let list: Hostlist = names.collect();

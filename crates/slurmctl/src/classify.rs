@@ -1,10 +1,8 @@
-//! What kind of failure Slurm's words stand for.
+//! Classification of Slurm's error messages.
 
 use crate::ErrorKind;
 
-/// The kind, and the line that decided: a cause may be told before what came of it.
-///
-/// Lines about nodes are left out, since they hold whatever somebody wrote.
+/// The kind of a failure, and the line that decided it. Lines about nodes are ignored: they hold free text.
 pub(crate) fn classify<'a>(lines: impl Iterator<Item = &'a str>) -> (ErrorKind, &'a str) {
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with("NodeName=")).collect();
     let find = |is: fn(&str) -> bool| lines.iter().copied().find(|line| is(line));
@@ -17,8 +15,7 @@ pub(crate) fn classify<'a>(lines: impl Iterator<Item = &'a str>) -> (ErrorKind, 
     }
 }
 
-/// What libslurmfull of 22.05, 24.11 or 26.05 says, and the C library behind it, where the same call a moment later may
-/// well work.
+/// Messages of 22.05, 24.11, 26.05 and the C library after which the same call may work a moment later.
 fn is_unavailable(line: &str) -> bool {
     let phrases = [
         "Unable to contact slurm controller",
@@ -28,12 +25,11 @@ fn is_unavailable(line: &str) -> bool {
         "Communication shutdown failure",
         "Message send failure",
         "Message receive failure",
-        // Said of a munged that is being restarted, on either side.
+        // A munged is being restarted.
         "Protocol authentication error",
         "Rate limit exceeded",
         "Connection refused",
         "Connection reset by peer",
-        // Of 26.05, "establishing", "reading" or "writing".
         "Connection timed out",
         "standby mode",
         "Transport endpoint is not connected",
@@ -74,7 +70,7 @@ mod tests {
             let line = format!("slurm_update error: {words}");
             assert_eq!(classify(line.lines()), (ErrorKind::Unavailable, line.as_str()));
         }
-        // What will not pass, though it sounds like it.
+        // These are permanent.
         for words in [
             "Requested nodes are busy",
             "Reboot already in progress",
@@ -88,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_after_the_first_decides_if_it_says_more() {
+    fn a_later_line_decides_if_it_is_more_specific() {
         let table = [
             (
                 "error: get_addr_info: getaddrinfo() failed: Name or service not known\n\

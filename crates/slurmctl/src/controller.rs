@@ -14,42 +14,38 @@ use std::{fmt, net::IpAddr};
 
 /// The Slurm controller, as far as an elastic cluster needs it.
 ///
-/// Names of nodes must come from slurm.conf's `NodeName=`: Slurm takes the name of a `NodeSet` for all
-/// nodes in it. `ALL` alone, which it takes for every node there is, is refused here.
+/// Node names must come from `NodeName=` lines: Slurm expands the name of a `NodeSet`. `ALL`, which Slurm expands to
+/// every node, is refused.
 ///
-/// Every call has a deadline of its own. A call of which it is not known whether it worked may be repeated
-/// if it asks or writes something down (addresses, comments, drain, undrain). Look first before the
-/// others are: a second [`submit`](Self::submit) is a second job, a reboot that is over begins again,
-/// [`PowerUp`](NodeAction::PowerUp) and [`PowerDown`](NodeAction::PowerDown) have Slurm's programs
-/// called again, and [`PowerDownForce`](NodeAction::PowerDownForce) or [`Down`](NodeAction::Down) hits
+/// Every call has a deadline. After an ambiguous failure, queries and calls that set addresses, comments, drain or
+/// undrain may be repeated. Query the state before repeating any other: a second [`submit`](Self::submit) is a second
+/// job, a finished reboot starts again, [`PowerUp`](NodeAction::PowerUp) and [`PowerDown`](NodeAction::PowerDown) call
+/// Slurm's programs again, and [`PowerDownForce`](NodeAction::PowerDownForce) and [`Down`](NodeAction::Down) end
 /// whatever job has the node by then.
 #[async_trait]
 pub trait Controller: fmt::Debug + Send + Sync + 'static {
-    /// Its version, found out once.
+    /// The release of Slurm.
     fn version(&self) -> SlurmVersion;
 
-    /// All nodes, or these; those that it does not know are left out.
+    /// All nodes, or those of a list; unknown names are ignored.
     async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>>;
 
-    /// The jobs that are wanted.
+    /// The jobs that pass a filter.
     async fn jobs(&self, which: JobFilter) -> Result<Vec<Job>>;
 
-    /// Its configuration, as it has it and not as the file has it.
+    /// The configuration that slurmctld runs with, which may differ from slurm.conf.
     async fn config(&self) -> Result<ControllerConfig>;
 
-    /// Tells where nodes are, many in a call.
+    /// Sets the addresses of many nodes.
     ///
-    /// A node that Slurm does not know is an error, and so is one that it refuses, but the others are
-    /// told all the same, as long as slurmctld answers. [`Error::also`](crate::Error::also) has the
-    /// further errors. An instance id that is no plain word is an error too, and costs its node the id
-    /// but not the address. Where each id is a call of its own, only those of some nodes are told.
+    /// A node that is unknown or refused is an error; the others are set all the same.
+    /// [`Error::also`](crate::Error::also) has further errors. An invalid instance id is an error, and the address is
+    /// still set. Releases that take one id per call get only the first 100.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
-    /// Puts nodes into a state; one that Slurm does not know is an error, but the others are changed
-    /// all the same, as long as slurmctld answers.
+    /// Changes the state of nodes. An unknown node is an error; the others are changed all the same.
     ///
-    /// A reason is required for [`Down`](NodeAction::Down) and [`Drain`](NodeAction::Drain) by Slurm
-    /// itself.
+    /// Slurm requires a reason for [`Down`](NodeAction::Down) and [`Drain`](NodeAction::Drain).
     async fn set_state(
         &self,
         nodes: &Hostlist,
@@ -57,24 +53,22 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
         reason: Option<&Reason>,
     ) -> Result<()>;
 
-    /// Writes the administrator's comment on a job, where its owner can read it.
+    /// Sets the admin comment of a job, which its owner can read.
     async fn comment(&self, job: JobId, text: &str) -> Result<()>;
 
-    /// Has nodes rebooted as soon as their jobs have ended, and back in service afterwards.
+    /// Reboots nodes as soon as their jobs have ended, and returns them to service.
     ///
-    /// Nodes that are powered down or on their way down are silently left out by Slurm; one that it
-    /// does not know is an error, but the others are rebooted all the same.
+    /// Slurm silently ignores nodes that are powered down or powering down. An unknown node is an error; the others are
+    /// rebooted all the same.
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()>;
 
-    /// Submits a batch job. Must not be repeated blindly: there would be two.
+    /// Submits a batch job.
     async fn submit(&self, job: &BatchJob) -> Result<JobId>;
 
-    /// True if slurmctld answers. An error only if it could not be asked.
+    /// True if slurmctld answers; an error if `scontrol` cannot be started.
     async fn ping(&self) -> Result<bool>;
 
-    /// Has slurmctld read its configuration again.
-    ///
-    /// With a changed set of nodes this kills slurmctld before 23.11:
+    /// Makes slurmctld read its configuration again. Before 23.11 a changed set of nodes kills it: see
     /// [`SlurmVersion::reconfigures_nodes`].
     async fn reconfigure(&self) -> Result<()>;
 
@@ -82,30 +76,30 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     async fn restart(&self) -> Result<()>;
 }
 
-/// What to do with a node.
+/// A state to request for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeAction {
-    /// Off with it at once: jobs are requeued, the suspend program is called, the reason stays.
-    /// The right answer when the cloud said no.
+    /// Power down at once: jobs are requeued, `SuspendProgram` is called and the reason stays. This returns a node to
+    /// Slurm when the cloud refuses it.
     PowerDownForce,
-    /// Off with it when its jobs have ended; no effect on a node that is powering up.
+    /// Power down when jobs have ended; no effect on a node that is powering up.
     PowerDown,
-    /// The same, and no new jobs.
+    /// Power down when jobs have ended, and drain until then.
     PowerDownAsap,
-    /// On with it, without a job.
+    /// Power up without a job.
     PowerUp,
-    /// Not to be used; jobs are requeued.
+    /// Take out of service; jobs are requeued.
     Down,
-    /// Back in service.
+    /// Return to service.
     Resume,
-    /// No new jobs.
+    /// Take no new jobs.
     Drain,
-    /// New jobs again, without touching anything else.
+    /// Take new jobs again.
     Undrain,
 }
 
 impl NodeAction {
-    /// Slurm's word for it, as in `state=`.
+    /// Slurm's word, as in `state=`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -127,16 +121,16 @@ impl fmt::Display for NodeAction {
     }
 }
 
-/// Where a node is.
+/// The address of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeAddress {
     /// The node.
     pub node: NodeName,
     /// Where slurmctld reaches it.
     pub address: IpAddr,
-    /// What the machine calls itself, if that is to be told.
+    /// The host name of the machine, if it is to be set.
     pub hostname: Option<NodeName>,
-    /// The cloud's id of its instance, told where Slurm knows such a thing (since 23.11).
+    /// The id of the instance, which Slurm takes since 23.11.
     pub instance_id: Option<String>,
 }
 

@@ -1,26 +1,26 @@
-//! What went wrong, in one type for every controller.
+//! The error of every controller.
 
 use std::{error::Error as StdError, fmt};
 
-/// What kind of failure it was; what to do about it follows from this.
+/// The kind of a failure, which says what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The program is not there or cannot be started.
+    /// The program does not exist or cannot be started.
     Missing,
-    /// No answer from slurmctld, or none in time: what was asked for may have been done.
+    /// No answer from slurmctld in time: the request may have been carried out.
     Unavailable,
-    /// slurmctld has no such node, job or partition; of a list of nodes, the others were changed.
+    /// No such node, job or partition; of a list of nodes, the others were changed.
     NotFound,
-    /// slurmctld said no; of a list of nodes, to some of them, and the others were changed.
+    /// slurmctld refused the request; of a list of nodes, the others were changed.
     Refused,
-    /// What was asked for cannot be put to slurmctld; that part of it was not sent.
+    /// The request is invalid and was not sent.
     Invalid,
-    /// The answer was not understood, or was too long.
+    /// The answer was not understood or too long.
     Protocol,
 }
 
-/// A call that did not work: what was tried, how it ended, and what was said about it.
+/// A failed call: what was tried, the exit code, and Slurm's message.
 ///
 /// ```
 /// use slurmctl::{Error, ErrorKind};
@@ -43,14 +43,14 @@ pub struct Error {
     also: Vec<Error>,
 }
 
-/// Most further failures that are shown.
+/// The most further failures that are shown.
 const MOST_SHOWN: usize = 3;
 
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A failure of what was tried: a command line, or what it stands for.
+    /// A failure of `tried`, such as a command line.
     #[must_use]
     pub fn new(kind: ErrorKind, tried: impl Into<String>) -> Self {
         Self {
@@ -63,59 +63,53 @@ impl Error {
         }
     }
 
-    /// Adds how the program ended.
+    /// Adds the exit code.
     #[must_use]
     pub fn with_exit_code(mut self, code: impl Into<Option<i32>>) -> Self {
         self.exit_code = code.into();
         self
     }
 
-    /// Adds what was said about it.
+    /// Adds the message.
     #[must_use]
     pub fn because(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into()).filter(|message| !message.is_empty());
         self
     }
 
-    /// Adds the error below.
+    /// Adds the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// One for all failures of a call that took several commands, the gravest first.
+    /// One error for all failures of a call that took several commands, the most serious first.
     pub(crate) fn all(mut failures: Vec<Self>) -> Result<()> {
         failures.sort_by_key(|error| error.kind.rank());
         let mut failures = failures.into_iter();
         failures.next().map_or(Ok(()), |first| Err(Self { also: failures.collect(), ..first }))
     }
 
-    /// What else went wrong in a call that took several commands.
+    /// Further failures of a call that took several commands.
     #[must_use]
     pub fn also(&self) -> &[Self] {
         &self.also
     }
 
-    /// What kind of failure it was.
+    /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What was tried.
-    #[must_use]
-    pub fn tried(&self) -> &str {
-        &self.tried
-    }
-
-    /// How the program ended, if it was started and not killed.
+    /// The exit code of the program, if it was not killed.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }
 
-    /// What was said about it.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
@@ -144,7 +138,7 @@ impl fmt::Display for Error {
 }
 
 impl ErrorKind {
-    /// What leaves more open comes first.
+    /// The order in which kinds are reported: the most uncertain first.
     fn rank(self) -> u8 {
         match self {
             Self::Unavailable => 0,
@@ -162,9 +156,9 @@ impl fmt::Display for ErrorKind {
         f.write_str(match self {
             Self::Missing => "the program cannot be started",
             Self::Unavailable => "slurmctld does not answer",
-            Self::NotFound => "slurmctld knows no such thing",
+            Self::NotFound => "no such node, job or partition",
             Self::Refused => "slurmctld refused",
-            Self::Invalid => "slurmctld cannot be asked this",
+            Self::Invalid => "invalid request",
             Self::Protocol => "the answer was not understood",
         })
     }
@@ -172,9 +166,7 @@ impl fmt::Display for ErrorKind {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        match &self.source {
-            Some(source) => Some(&**source),
-            None => None,
-        }
+        let source = self.source.as_ref()?;
+        Some(&**source)
     }
 }

@@ -1,21 +1,21 @@
-//! A job as the controller sees it, and one to be submitted.
+//! Jobs, and jobs to submit.
 
 use crate::state::words;
 use hostlist::{Hostlist, NodeName};
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
-/// The number of a job.
+/// The id of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(u32);
 
 impl JobId {
-    /// The job with this number.
+    /// The job with this id.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The number.
+    /// The id as a number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -37,29 +37,29 @@ impl FromStr for JobId {
 }
 
 words! {
-    /// What a job is doing.
+    /// The state of a job.
     JobState {
-        /// Waits for its turn, for nodes, or for a time.
+        /// Waits in the queue.
         Pending = "PENDING",
-        /// Has its nodes and waits for them to come up.
+        /// Waits for its nodes to boot.
         Configuring = "CONFIGURING",
         /// Runs.
         Running = "RUNNING",
         /// Has ended; its nodes are being cleaned up.
         Completing = "COMPLETING",
-        /// Ended well.
+        /// Ended successfully.
         Completed = "COMPLETED",
-        /// Ended badly.
+        /// Ended with an error.
         Failed = "FAILED",
         /// Was cancelled.
         Cancelled = "CANCELLED",
-        /// Ran into its time limit.
+        /// Exceeded its time limit.
         Timeout = "TIMEOUT",
         /// Lost a node, and was not requeued.
         NodeFail = "NODE_FAIL",
-        /// Its nodes did not come up, and it was not requeued.
+        /// Its nodes did not boot, and it was not requeued.
         BootFail = "BOOT_FAIL",
-        /// Gave way to another.
+        /// Was preempted.
         Preempted = "PREEMPTED",
         /// Used more memory than it asked for.
         OutOfMemory = "OUT_OF_MEMORY",
@@ -69,7 +69,7 @@ words! {
         Revoked = "REVOKED",
         /// Is paused.
         Suspended = "SUSPENDED",
-        /// Is on its way back into the queue.
+        /// Is being requeued.
         Requeued = "REQUEUED",
         /// Waits for an administrator after it was requeued.
         RequeueHold = "REQUEUE_HOLD",
@@ -77,7 +77,7 @@ words! {
 }
 
 impl JobState {
-    /// True once nothing more will come of it; false for states that we do not know.
+    /// True if the job has ended; false for unknown states.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match self {
@@ -103,41 +103,40 @@ impl JobState {
     }
 }
 
-/// A job as the controller sees it.
+/// A job.
 ///
-/// Nothing in it is free text of the job's owner, so that no owner can pretend anything: `wanted` and
-/// `features` are chosen by the owner, from what Slurm knows.
+/// It has no free text of the job's owner, who could forge anything there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Job {
-    /// Its number.
+    /// The id.
     pub id: JobId,
-    /// What it is doing.
+    /// The state.
     pub state: JobState,
-    /// Why it waits, in Slurm's word; `None` means no reason.
+    /// Why it waits, in Slurm's word.
     pub reason: Option<String>,
-    /// Nodes that it has.
+    /// Its nodes.
     pub nodes: Hostlist,
-    /// Nodes that it asked for by name; none if the list cannot be read.
+    /// Nodes that it requested by name; none if the list cannot be read.
     pub wanted: Hostlist,
-    /// How many nodes it asked for, or has.
+    /// The number of nodes that it requested or has.
     pub node_count: u32,
-    /// Its partition, or several of them with commas while it waits.
+    /// Its partition, or a comma-separated list while it waits.
     pub partition: String,
-    /// The number of its owner.
+    /// The user id of its owner.
     pub user: u32,
-    /// True if its nodes are to be rebooted first.
+    /// True if its nodes are rebooted first.
     pub reboot: bool,
     /// How often it was requeued.
     pub restarts: u32,
     /// Its `--constraint`.
     pub features: Option<String>,
-    /// What the administrator, or we, said about it.
+    /// The admin comment.
     pub admin_comment: Option<String>,
 }
 
 impl Job {
-    /// A job about which only number and state are known.
+    /// A job of which only id and state are known.
     #[must_use]
     pub fn new(id: JobId, state: JobState) -> Self {
         Self {
@@ -161,20 +160,20 @@ impl Job {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobFilter {
-    /// All that are not finished.
+    /// All unfinished jobs.
     All,
-    /// These, finished or not, as long as slurmctld remembers them (`MinJobAge`).
+    /// Jobs by id, finished or not, as long as slurmctld keeps them (`MinJobAge`).
     Ids(Vec<JobId>),
-    /// Those that are not finished and have one of these nodes.
+    /// Unfinished jobs on one of these nodes.
     On(Hostlist),
-    /// Those that are not finished, in this partition.
+    /// Unfinished jobs in this partition.
     In(String),
 }
 
 impl JobFilter {
-    /// True if the job is wanted.
+    /// True if the job passes the filter.
     #[must_use]
-    pub fn wants(&self, job: &Job) -> bool {
+    pub fn matches(&self, job: &Job) -> bool {
         let active = !job.state.is_finished();
         match self {
             Self::All => active,
@@ -193,27 +192,26 @@ pub struct BatchJob {
     pub name: String,
     /// Its partition.
     pub partition: String,
-    /// The node it must have.
+    /// The node it runs on.
     pub node: NodeName,
-    /// The command line that it runs, given to `--wrap` as it is.
+    /// The command line, passed to `--wrap`.
     pub command: String,
-    /// Reboot the node first. On a cloud node that is up, Slurm since 23.02 does *nothing* for this.
+    /// Reboot the node first; since 23.02 Slurm ignores that for a cloud node that is up.
     pub reboot: bool,
-    /// The whole node, and nobody else there.
+    /// Allocate the node exclusively.
     pub exclusive: bool,
-    /// At most this long.
+    /// The time limit.
     pub time_limit: Option<Duration>,
-    /// Where its command runs.
+    /// The working directory.
     pub directory: PathBuf,
     /// Its comment.
     pub comment: Option<String>,
-    /// Further options of sbatch, each as one word: behind the others, so that they count. What is no
-    /// option is left out.
+    /// Further options of sbatch, which override the others; words without `--` are ignored.
     pub options: Vec<String>,
 }
 
 impl BatchJob {
-    /// A job that has a whole node and reboots it first.
+    /// A job that reboots a node and has it exclusively.
     #[must_use]
     pub fn reboot(name: impl Into<String>, partition: impl Into<String>, node: NodeName) -> Self {
         Self {

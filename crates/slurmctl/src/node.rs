@@ -8,40 +8,30 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Node {
-    /// Its name.
+    /// The name.
     pub name: NodeName,
-    /// Its state.
+    /// The state.
     pub state: NodeState,
-    /// Where slurmctld reaches it; the node's name until somebody says otherwise.
+    /// Where slurmctld reaches it; the node's name unless set.
     pub address: String,
-    /// What the machine calls itself; the node's name until somebody says otherwise.
+    /// The host name of the machine; the node's name unless set.
     pub hostname: String,
-    /// Why it is as it is, if somebody gave a reason.
+    /// The reason of its state.
     pub reason: Option<NodeReason>,
-    /// Features that it has now.
+    /// Active features.
     pub features: Vec<String>,
-    /// Partitions it is in.
+    /// Partitions.
     pub partitions: Vec<String>,
-    /// When it came up, once it has registered.
+    /// When it booted, once it has registered.
     pub boot_time: Option<SystemTime>,
-    /// When it last had something to do.
-    pub last_busy: Option<SystemTime>,
-    /// When Slurm returns it to service by itself.
-    pub resume_after: Option<SystemTime>,
-    /// The administrator's comment.
-    pub comment: Option<String>,
-    /// Free text.
-    pub extra: Option<String>,
-    /// The cloud's id of its instance, since 23.11.
+    /// The id of its instance, since 23.11.
     pub instance_id: Option<String>,
-    /// The cloud's shape of its instance, since 23.11.
-    pub instance_type: Option<String>,
-    /// The reservation that it is in; 22.05 does not tell.
+    /// Its reservation, since 23.02.
     pub reservation: Option<String>,
 }
 
 impl Node {
-    /// A node about which only name and state are known.
+    /// A node of which only name and state are known.
     #[must_use]
     pub fn new(name: NodeName, state: NodeState) -> Self {
         Self {
@@ -53,36 +43,31 @@ impl Node {
             features: Vec::new(),
             partitions: Vec::new(),
             boot_time: None,
-            last_busy: None,
-            resume_after: None,
-            comment: None,
-            extra: None,
             instance_id: None,
-            instance_type: None,
             reservation: None,
         }
     }
 
-    /// The text of its reason, empty without one.
+    /// The text of the reason, or an empty string.
     #[must_use]
     pub fn reason_text(&self) -> &str {
         self.reason.as_ref().map_or("", |reason| &reason.text)
     }
 }
 
-/// Why a node is as it is, and who said so when.
+/// The reason of a node's state, and who set it when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeReason {
-    /// The reason itself.
+    /// The text.
     pub text: String,
-    /// The user who gave it.
+    /// The user who set it.
     pub by: Option<String>,
-    /// When it was given.
+    /// When it was set.
     pub at: Option<SystemTime>,
 }
 
 impl NodeReason {
-    /// A reason of which nobody knows who gave it.
+    /// A reason without user and time.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), by: None, at: None }

@@ -1,10 +1,10 @@
-//! What scontrol prints. Nothing here panics, whatever the text.
+//! Parsing the output of scontrol.
 
 use crate::{Node, NodeReason, NodeState, time};
 use hostlist::{Hostlist, NodeName};
 use std::collections::BTreeSet;
 
-/// A line that was not understood.
+/// A line that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} in {line:?}")]
 pub(crate) struct BadLine {
@@ -18,20 +18,17 @@ impl BadLine {
     }
 }
 
-/// Free text comes at the end of a node's line, in this order, each if there is any.
+/// The markers of free text at the end of a node's line, in order; each is optional.
 const TEXTS: [&str; 6] =
     [" Reason=", " Comment=", " Extra=", " InstanceId=", " InstanceType=", " ReservationName="];
 
-/// Reads what `scontrol show node --oneliner` prints.
-///
-/// Names that slurmctld does not know are told in lines of their own, and left out.
+/// Parses the output of `scontrol show node --oneliner`; lines about unknown names are ignored.
 pub(crate) fn nodes(text: &str) -> Result<Vec<Node>, BadLine> {
     let lines = text.lines().filter(|line| line.starts_with("NodeName="));
     lines.map(node).collect()
 }
 
-/// True if there is a line for each name, be it that there is no such node: then the answer is whole,
-/// whatever else was said.
+/// True if every name has a line, even one that there is no such node: then the output is complete.
 pub(crate) fn answers_for_all(text: &str, list: &Hostlist) -> bool {
     let name = |line: &'_ str| {
         let known = line.strip_prefix("NodeName=").and_then(|rest| rest.split(' ').next());
@@ -44,9 +41,8 @@ pub(crate) fn answers_for_all(text: &str, list: &Hostlist) -> bool {
 
 fn node(line: &str) -> Result<Node, BadLine> {
     let (fields, texts) = split_texts(line);
-    // What a machine says about itself (Version=, OS=) stands between these two groups and may hold our
-    // words: the first of what comes before, the last of what comes after. Whoever is root there could
-    // still make up texts with a CfgTRES= of their own; a line break makes the node unreadable.
+    // Between these two groups is text that the machine chooses (Version=, OS=), which may contain any field name: take
+    // the first occurrence before it and the last one after it. Root on the machine could still forge a CfgTRES=.
     let first = |name: &str| value(fields, fields.find(name)?, name);
     let last = |name: &str| value(fields, fields.rfind(name)?, name);
     let name = line.strip_prefix("NodeName=").and_then(|rest| rest.split(' ').next());
@@ -63,8 +59,6 @@ fn node(line: &str) -> Result<Node, BadLine> {
     node.features = words(first(" ActiveFeatures="));
     node.partitions = words(last(" Partitions="));
     node.boot_time = last(" BootTime=").and_then(time::parse);
-    node.last_busy = last(" LastBusyTime=").and_then(time::parse);
-    node.resume_after = last(" ResumeAfterTime=").and_then(time::parse);
     read_texts(&mut node, texts);
     Ok(node)
 }
@@ -79,7 +73,7 @@ fn words(value: Option<&str>) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The fields that are single words, and the free texts after them.
+/// Splits a line into its fields and the free texts after them.
 fn split_texts(line: &str) -> (&str, &str) {
     let from = line.find(" CfgTRES=").unwrap_or(0);
     let rest = line.get(from..).unwrap_or_default();
@@ -100,29 +94,22 @@ fn read_texts(node: &mut Node, texts: &str) {
         node.reason = Some(reason);
         rest = after;
     }
-    let slots = [
-        &mut node.comment,
-        &mut node.extra,
-        &mut node.instance_id,
-        &mut node.instance_type,
-        &mut node.reservation,
-    ];
-    for (index, slot) in slots.into_iter().enumerate() {
-        let later = TEXTS.get(index + 2..).unwrap_or_default();
-        let Some(text) = TEXTS.get(index + 1).and_then(|marker| rest.strip_prefix(marker)) else {
-            continue;
-        };
-        let end = later.iter().filter_map(|marker| text.find(marker)).min().unwrap_or(text.len());
-        let (value, after) = text.split_at_checked(end).unwrap_or((text, ""));
-        *slot = Some(value.trim_end().to_owned());
-        rest = after;
-    }
+    node.instance_id = free_text(rest, " InstanceId=");
+    node.reservation = free_text(rest, " ReservationName=");
 }
 
-/// What comes before each line of a reason but the first.
+/// The free text after a marker, up to the next one that may follow it.
+fn free_text(texts: &str, marker: &str) -> Option<String> {
+    let (_, text) = texts.split_once(marker)?;
+    let later = TEXTS.iter().skip_while(|known| **known != marker).skip(1);
+    let end = later.filter_map(|marker| text.find(marker)).min().unwrap_or(text.len());
+    text.get(..end).map(|text| text.trim_end().to_owned())
+}
+
+/// The separator before each further line of a reason.
 const FURTHER: &str = "        ";
 
-/// The first line of a reason ends with `[who@when]`; it may hold anything, even the names of what follows it.
+/// Splits after the first line of a reason, which ends with `[user@time]` and may contain any marker.
 fn split_reason(text: &str) -> (&str, &str) {
     let ends = |at: usize| {
         let after = text.get(at + 1..).unwrap_or_default();
@@ -135,7 +122,7 @@ fn split_reason(text: &str) -> (&str, &str) {
     end.and_then(|at| text.split_at_checked(at + 1)).unwrap_or((text, ""))
 }
 
-/// The lines of a reason after its first, which nothing ends but the next text, and what follows them.
+/// Splits after the further lines of a reason, which end at the next free text.
 fn split_further(after: &str) -> (&str, &str) {
     if !after.starts_with(FURTHER) {
         return ("", after);
@@ -158,7 +145,7 @@ fn read_reason(text: &str) -> NodeReason {
     }
 }
 
-/// True if any controller is up: `scontrol ping` has a line for each.
+/// True if any controller is up, of the output of `scontrol ping`.
 pub(crate) fn is_up(text: &str) -> bool {
     text.lines().any(|line| line.trim_end().ends_with(" is UP"))
 }
@@ -196,7 +183,7 @@ mod tests {
             assert_eq!(node.state.flags, flags.into());
             assert_eq!(node.features, ["gpu"]);
             assert_eq!(node.partitions, ["main", "rebuild"]);
-            assert_eq!((node.boot_time, node.last_busy, node.reason), (None, None, None));
+            assert_eq!((node.boot_time, node.reason), (None, None));
         }
         for text in POWERED_DOWN {
             let node = one(text);
@@ -207,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn free_texts_are_told_apart_whatever_they_hold() {
+    fn free_texts_are_separated_whatever_they_hold() {
         let line = "NodeName=n5 NodeAddr=10.0.0.5 NodeHostName=h5 Version=24.11.5 OS=Linux 6.1 #1 State=EVIL x \
             RealMemory=1 State=IDLE+CLOUD+DRAIN+NEW_THING Partitions=main BootTime=2026-11-16T12:00:00 \
             LastBusyTime=Unknown CfgTRES=cpu=2 AllocTRES= CurrentWatts=0 AveWatts=0  \
@@ -222,12 +209,7 @@ mod tests {
             (reason.by.as_deref(), reason.at),
             (Some("root"), time::parse("2026-11-16T12:01:41"))
         );
-        assert_eq!(node.comment.as_deref(), Some("my comm"));
-        assert_eq!(node.extra.as_deref(), Some("ex tra"));
-        assert_eq!(
-            (node.instance_id.as_deref(), node.instance_type.as_deref()),
-            (Some("i-1"), Some("a b"))
-        );
+        assert_eq!(node.instance_id.as_deref(), Some("i-1"));
         assert_eq!(node.boot_time, time::parse("2026-11-16T12:00:00"));
         // Of several lines, each but the first comes after the signature.
         for further in ["see ticket 7", "see ticket 7        and 8 [bob@2026-11-17T13:00:00]"] {
@@ -243,11 +225,11 @@ mod tests {
             assert_eq!((reason.by.as_deref(), reason.at), (Some("root"), at), "{further}");
         }
         let node = one("NodeName=n1 State=DOWN CfgTRES=x Extra=e");
-        assert_eq!((node.reason, node.extra.as_deref()), (None, Some("e")));
+        assert_eq!((node.reason, node.instance_id), (None, None));
     }
 
     #[test]
-    fn a_reservation_is_no_part_of_the_text_before_it() {
+    fn a_reservation_is_not_part_of_the_text_before_it() {
         let reserved = one(include_str!("../tests/data/24.11.5-node-reserved.txt"));
         assert_eq!(reserved.reason_text(), "rebuild image:x");
         assert!(reserved.reason.as_ref().is_some_and(|reason| reason.at.is_some()));
@@ -255,11 +237,9 @@ mod tests {
         for last in ["Comment", "Extra", "InstanceId", "InstanceType"] {
             let line = format!("NodeName=n1 State=IDLE CfgTRES=x {last}=a b ReservationName=maint");
             let node = one(&line);
-            let texts = [node.comment, node.extra, node.instance_id, node.instance_type];
-            let [text] = &texts.into_iter().flatten().collect::<Vec<_>>()[..] else {
-                panic!("one text in {line}")
-            };
-            assert_eq!((text.as_str(), node.reservation.as_deref()), ("a b", Some("maint")));
+            assert_eq!(node.reservation.as_deref(), Some("maint"), "{last}");
+            let id = (last == "InstanceId").then_some("a b");
+            assert_eq!(node.instance_id.as_deref(), id, "{last}");
         }
         let node = one("NodeName=n1 State=IDLE CfgTRES=x ReservationName=maint");
         assert_eq!((node.reason, node.reservation.as_deref()), (None, Some("maint")));
@@ -269,7 +249,7 @@ mod tests {
     fn machines_that_are_up_or_rebooting_are_read() {
         let up = one(include_str!("../tests/data/26.05.5-node-up.txt"));
         assert_eq!((up.state.to_string().as_str(), up.hostname.as_str()), ("IDLE+CLOUD", "m1"));
-        assert!(up.boot_time.is_some() && up.last_busy.is_some());
+        assert!(up.boot_time.is_some());
         for text in [
             include_str!("../tests/data/22.05.8-node-rebooting.txt"),
             include_str!("../tests/data/26.05.5-node-rebooting.txt"),
@@ -282,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_left_out_and_a_node_without_a_state_is_not_guessed() {
+    fn unknown_names_are_ignored_and_a_node_without_a_state_is_an_error() {
         assert_eq!(nodes("Node zz not found\n\n").unwrap(), []);
         let text = "NodeName=n1 State=IDLE\nNode zz not found\n";
         assert!(answers_for_all(text, &"n1,zz".parse().unwrap()));
@@ -292,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_is_up_is_told_from_its_name() {
+    fn a_controller_named_up_is_not_up() {
         assert!(is_up("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n"));
         assert!(!is_up("Slurmctld(primary) at UP is DOWN\n"));
     }
@@ -316,10 +296,10 @@ mod tests {
         #[test]
         fn a_reason_comes_back_as_it_was_given(text in ".{1,300}") {
             let reason = crate::Reason::new(&text);
-            let line = format!("NodeName=n1 State=IDLE CfgTRES=x Reason={reason} [root@2026-11-16T12:01:41] Extra=e");
+            let line = format!("NodeName=n1 State=IDLE CfgTRES=x Reason={reason} [root@2026-11-16T12:01:41] InstanceId=e");
             let node = one(&line);
             prop_assert_eq!(node.reason_text(), reason.as_str());
-            prop_assert_eq!(node.extra.as_deref(), Some("e"));
+            prop_assert_eq!(node.instance_id.as_deref(), Some("e"));
         }
     }
 }

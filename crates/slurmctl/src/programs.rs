@@ -1,9 +1,9 @@
-//! Where Slurm's programs are.
+//! Finding Slurm's programs.
 
 use crate::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-/// Slurm's own programs, all from one directory and so of one version.
+/// The paths of Slurm's programs, all in one directory and so of one release.
 ///
 /// ```
 /// use slurmctl::Programs;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
-    /// Asks and tells slurmctld.
+    /// Queries and changes slurmctld.
     pub scontrol: PathBuf,
     /// Lists jobs.
     pub squeue: PathBuf,
@@ -25,7 +25,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Where packages and sites put them.
+    /// The usual directories.
     pub const USUAL: [&str; 7] = [
         "/usr/bin",
         "/usr/local/bin",
@@ -36,9 +36,8 @@ impl Programs {
         "/usr/sbin",
     ];
 
-    /// The first of these directories that has scontrol; the others must be there too.
-    ///
-    /// Slurm starts its programs without a `PATH`, so none is looked at.
+    /// Takes the programs from the first directory that has scontrol. `PATH` is ignored, because slurmctld starts its
+    /// programs without one.
     pub fn find(directories: &[&Path], exists: impl Fn(&Path) -> bool) -> Result<Self> {
         let absolute = directories.iter().filter(|directory| directory.is_absolute());
         let place = |directory: &&&Path| exists(&directory.join("scontrol"));
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_program_is_named() {
         let none = Programs::find(&[Path::new("/a"), Path::new("/b")], |_| false).unwrap_err();
         assert_eq!(none.to_string(), "scontrol: not found in /a, /b");
         let half = |path: &Path| !path.ends_with("squeue");

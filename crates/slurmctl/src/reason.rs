@@ -1,11 +1,10 @@
-//! Why a node is as it is, in words that fit on its line.
+//! Reasons for the state of a node.
 
 use std::fmt;
 
-/// Why something was done to a node: one line, fit for `reason=` and for a log.
+/// The reason for a change of a node's state: one line, fit for `reason=` and for a log.
 ///
-/// Whatever would break a line, an argument or a terminal is made a blank, double quotes single
-/// ones, and what is too long is cut.
+/// Control characters become blanks, double quotes single ones, and a long text is cut.
 ///
 /// ```
 /// use slurmctl::Reason;
@@ -19,10 +18,10 @@ use std::fmt;
 pub struct Reason(String);
 
 impl Reason {
-    /// Most bytes that a reason may have.
+    /// The most bytes of a reason.
     pub const LONGEST: usize = 240;
 
-    /// Cleans the text.
+    /// A reason with this text, cleaned.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = clean(text, Self::LONGEST);
@@ -42,7 +41,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// One line without double quotes, backslashes and what cannot be printed, of at most `longest` bytes.
+/// One printable line without double quotes and backslashes, of at most `longest` bytes.
 pub(crate) fn clean(text: &str, longest: usize) -> String {
     let mut line = String::new();
     for character in text.chars() {
@@ -64,7 +63,7 @@ pub(crate) fn clean(text: &str, longest: usize) -> String {
     line
 }
 
-/// Controls, blanks of all kinds, and what turns the direction of the text around.
+/// True for control characters, blanks of all kinds, and characters that change the direction of text.
 fn is_blank(character: char) -> bool {
     character.is_control()
         || character.is_whitespace()

@@ -1,20 +1,20 @@
-//! What slurmctld tells its resume program: nodes by argument, and jobs by `SLURM_RESUME_FILE`.
+//! The input of a resume program: nodes as its argument, and jobs in `SLURM_RESUME_FILE`.
 
 use crate::job::JobId;
 use hostlist::{Hostlist, ParseError, Parser};
 use serde_json::Value;
 use std::{fs::File, io::Read as _, path::Path, sync::Arc};
 
-/// Most bytes of a resume file that are read; a job takes about two hundred.
+/// The most bytes of a resume file; a job takes about two hundred.
 const LONGEST: u64 = 64 << 20;
 
-/// Most nodes that one list in a resume file may name; Slurm itself has no more.
+/// The most nodes in a list of a resume file; Slurm has no more.
 const MOST_NODES: u64 = 1 << 17;
 
 /// The nodes to resume, and the jobs that wait for them.
 ///
-/// The argument is the truth. The file only groups its nodes: whatever else the file names is left
-/// out, and without a file, or with an empty one, every node stands alone.
+/// The argument is authoritative, and the file groups its nodes by job: other nodes in the file are ignored. Without a
+/// file, or with an empty one, there are no jobs.
 ///
 /// ```
 /// use slurmctl::{JobId, ResumeRequest};
@@ -30,11 +30,11 @@ const MOST_NODES: u64 = 1 << 17;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumeRequest {
-    /// The jobs that wait for nodes of the argument; a node may be in several.
+    /// The jobs that wait for these nodes; a node may be in several.
     pub jobs: Vec<JobNodes>,
-    /// All nodes to resume, as the argument has them.
+    /// All nodes to resume, in the order of the argument.
     pub all: Hostlist,
-    /// What was wrong with the file.
+    /// Problems with the file.
     pub warnings: Vec<ResumeFileWarning>,
 }
 
@@ -42,11 +42,11 @@ pub struct ResumeRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobNodes {
-    /// Its number.
+    /// Its id.
     pub id: JobId,
-    /// Its nodes that are to be resumed now.
+    /// Its nodes to resume.
     pub nodes: Hostlist,
-    /// All nodes that it has; those to be resumed if that is not told (on 22.05) or cannot be read.
+    /// All its nodes; only those to resume if the file does not say (22.05) or cannot be read.
     pub allocated: Hostlist,
     /// Its `--constraint`.
     pub features: Option<String>,
@@ -57,7 +57,7 @@ pub struct JobNodes {
 }
 
 impl JobNodes {
-    /// A job that waits for all the nodes it has.
+    /// A job that waits for all its nodes.
     #[must_use]
     pub fn new(id: JobId, nodes: Hostlist) -> Self {
         let allocated = nodes.clone();
@@ -65,42 +65,42 @@ impl JobNodes {
     }
 }
 
-/// Why nobody can know what a resume file groups. Whoever goes on in spite of it may start a part of a job's nodes.
+/// A resume file that cannot be read. To go on without it may start only some nodes of a job.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeFileError {
-    /// It cannot be read; it lives no longer than the slurmctld that made it.
+    /// Reading failed; slurmctld removes the file when it restarts.
     #[error("the resume file cannot be read")]
     Unreadable(#[source] Arc<std::io::Error>),
-    /// It is longer than any that Slurm could have written.
+    /// The file is longer than Slurm could have written.
     #[error("the resume file is longer than {LONGEST} bytes")]
     TooLong,
-    /// It is no JSON.
-    #[error("the resume file is no JSON")]
+    /// The file is not JSON.
+    #[error("the resume file is not JSON")]
     Garbage(#[source] Arc<serde_json::Error>),
-    /// It has no list of jobs, not even an empty one.
+    /// The file has no list of jobs.
     #[error("the resume file has no list of jobs")]
     NoJobs,
 }
 
-/// Something odd about a resume file that groups nothing, or about one job in it.
+/// A problem with a resume file that does not prevent its use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeFileWarning {
-    /// There is none: an old Slurm, a build without JSON, or a call by hand.
+    /// No file was given: an old Slurm, a build without JSON, or a call by hand.
     #[error("no resume file was given")]
     NoFile,
-    /// It is empty.
+    /// The file is empty.
     #[error("the resume file is empty")]
     Empty,
-    /// A job in it has no usable number.
-    #[error("job {index} of the resume file has no number")]
+    /// A job has no valid id.
+    #[error("job {index} of the resume file has no id")]
     NoJobId {
-        /// Its place in the file, from 0.
+        /// Its index in the file.
         index: usize,
     },
-    /// A job in it has no usable list of nodes.
-    #[error("job {id} of the resume file has no readable list of nodes")]
+    /// A job has no valid list of nodes.
+    #[error("job {id} of the resume file has no valid list of nodes")]
     BadNodes {
         /// The job.
         id: JobId,
@@ -110,13 +110,13 @@ pub enum ResumeFileWarning {
 }
 
 impl ResumeRequest {
-    /// Every node on its own.
+    /// A request without jobs.
     #[must_use]
     pub fn new(all: Hostlist) -> Self {
         Self { all, ..Self::default() }
     }
 
-    /// Reads the file, if there is one; do it first, since slurmctld takes it back.
+    /// Reads the file, if there is one. Do it first: slurmctld removes the file later.
     pub fn read(argument: &Hostlist, file: Option<&Path>) -> Result<Self, ResumeFileError> {
         match file.map(bytes) {
             None => Ok(Self::warned(argument, ResumeFileWarning::NoFile)),
@@ -125,7 +125,7 @@ impl ResumeRequest {
         }
     }
 
-    /// Reads what a file holds.
+    /// Parses the contents of a file.
     pub fn parse(argument: &Hostlist, text: &[u8]) -> Result<Self, ResumeFileError> {
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self::warned(argument, ResumeFileWarning::Empty));
@@ -133,7 +133,7 @@ impl ResumeRequest {
         if u64::try_from(text.len()).unwrap_or(u64::MAX) > LONGEST {
             return Err(ResumeFileError::TooLong);
         }
-        // slurmctld copies a job's `--extra` byte for byte, and one job must not cost the others theirs.
+        // slurmctld copies the `--extra` of a job byte for byte, and it need not be UTF-8.
         let value: Value = serde_json::from_str(&String::from_utf8_lossy(text))
             .map_err(|error| ResumeFileError::Garbage(error.into()))?;
         let jobs = value.get("jobs").and_then(Value::as_array).ok_or(ResumeFileError::NoJobs)?;
@@ -142,14 +142,13 @@ impl ResumeRequest {
             match job_nodes(argument, index, job) {
                 Ok(job) if job.nodes.is_empty() => {}
                 Ok(job) => request.jobs.push(job),
-                // The argument has its nodes all the same.
                 Err(warning) => request.warnings.push(warning),
             }
         }
         Ok(request)
     }
 
-    /// The nodes that no job waits for, as those that were powered up by hand.
+    /// The nodes that no job waits for, such as those powered up by hand.
     #[must_use]
     pub fn nodes_without_job(&self) -> Hostlist {
         let waited = |name: &str| self.jobs.iter().any(|job| job.nodes.contains(name));
@@ -163,7 +162,7 @@ impl ResumeRequest {
 
 fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    // One more than allowed, so that a longer file is told from one that just fits.
+    // One byte more than allowed, to recognise a longer file.
     File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
     Ok(text)
 }
@@ -176,7 +175,7 @@ fn job_nodes(
     let number = job.get("job_id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
     let id = number.map(JobId::new).ok_or(ResumeFileWarning::NoJobId { index })?;
     let text = |name: &str| job.get(name).and_then(Value::as_str).map(str::to_owned);
-    // 22.05 says `nodes`, later ones `nodes_resume`.
+    // 22.05 has `nodes`, later releases `nodes_resume`.
     let nodes = text("nodes_resume").or_else(|| text("nodes"));
     let nodes = nodes.ok_or(ResumeFileWarning::BadNodes { id, source: None })?;
     let bad = |source| ResumeFileWarning::BadNodes { id, source: Some(source) };

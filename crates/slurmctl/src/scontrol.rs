@@ -1,4 +1,4 @@
-//! The real controller, through Slurm's own programs.
+//! The real controller, over Slurm's programs.
 
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobFilter, JobId, Node,
@@ -20,7 +20,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// How long to wait between two looks whether slurmctld is back.
+/// The pause between two checks whether slurmctld is back.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How to reach slurmctld.
@@ -29,21 +29,21 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct ScontrolConfig {
     /// Slurm's programs.
     pub programs: Programs,
-    /// `SLURM_CONF`; without it Slurm looks where it was built to look.
+    /// `SLURM_CONF`; Slurm's built-in path if `None`.
     pub slurm_conf: Option<PathBuf>,
-    /// How long one command may take: without slurmctld they try for minutes. A site that raises `MessageTimeout` has an
-    /// slurmctld that takes longer: see [`Scontrol::with_message_timeout`].
+    /// The deadline of one command, because commands retry for minutes without slurmctld. See
+    /// [`Scontrol::with_message_timeout`].
     pub timeout: Duration,
-    /// How many bytes one command may print; a node takes about one thousand.
+    /// The most bytes that one command may print; a node takes about one thousand.
     pub longest_output: usize,
-    /// The command that restarts slurmctld, an absolute path first.
+    /// The command that restarts slurmctld, with an absolute path.
     pub restart: Vec<String>,
-    /// How long a restart may take until slurmctld answers.
+    /// The deadline of a restart, until slurmctld answers.
     pub restart_timeout: Duration,
 }
 
 impl ScontrolConfig {
-    /// The usual settings.
+    /// The default settings.
     #[must_use]
     pub fn new(programs: Programs) -> Self {
         Self {
@@ -59,9 +59,8 @@ impl ScontrolConfig {
 
 /// The real controller, through `scontrol`, `squeue` and `sbatch`.
 ///
-/// Each command gets its own environment (not ours), no standard input, a deadline after which its
-/// process group is killed, and no shell. A command outlives us if we are killed: slurmctld's signal to
-/// our own group does not reach it.
+/// Commands run without a shell and without standard input, in a clean environment and in their own process group,
+/// which is killed at the deadline. A command survives if this process is killed.
 #[derive(Clone, Debug)]
 pub struct Scontrol {
     config: ScontrolConfig,
@@ -69,17 +68,17 @@ pub struct Scontrol {
     version: SlurmVersion,
 }
 
-/// The longest that one command may take, whatever slurm.conf says.
+/// The longest deadline of a command, whatever slurm.conf says.
 const LONGEST: Duration = Duration::from_mins(2);
 
 impl Scontrol {
-    /// A controller whose version is known already.
+    /// A controller of a known release.
     #[must_use]
     pub fn new(config: ScontrolConfig, version: SlurmVersion) -> Self {
         Self { runner: runner(&config), config, version }
     }
 
-    /// Finds out the version; slurmctld is not asked.
+    /// A controller whose release `scontrol --version` says; slurmctld is not contacted.
     pub async fn connect(config: ScontrolConfig) -> Result<Self> {
         let runner = runner(&config);
         let (program, arguments) = (config.programs.scontrol.clone(), argv(["--version"]));
@@ -91,8 +90,7 @@ impl Scontrol {
         Ok(Self::new(config, version))
     }
 
-    /// The same where slurm.conf has this `MessageTimeout`: one command may take twice that, if it is more than it may take
-    /// anyway, but no longer than two minutes: whoever looks at Slurm has other things to do.
+    /// Raises the deadline of commands to twice slurm.conf's `MessageTimeout`, up to two minutes.
     #[must_use]
     pub fn with_message_timeout(mut self, message_timeout: Duration) -> Self {
         self.config.timeout =
@@ -101,13 +99,13 @@ impl Scontrol {
         self
     }
 
-    /// How long one command may take.
+    /// The deadline of one command.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.config.timeout
     }
 
-    /// Slurm's programs, as they were found.
+    /// The paths of Slurm's programs.
     #[must_use]
     pub fn programs(&self) -> &Programs {
         &self.config.programs
@@ -121,25 +119,24 @@ impl Scontrol {
         succeeded(program, arguments, self.runner.run(program, arguments).await?)
     }
 
-    /// One command after the other. What is refused for some nodes is no reason not to ask for the
-    /// others; an slurmctld that does not answer is.
+    /// Runs one command after the other. A refusal does not stop the others; a slurmctld that does not answer does.
     async fn change(&self, updates: Vec<Update<'_>>, mut failures: Vec<Error>) -> Result<()> {
         for update in updates {
-            let Err(error) = self.tell(&update).await else { continue };
+            let Err(error) = self.send(&update).await else { continue };
             let unknown = error.kind() == ErrorKind::NotFound;
             failures.push(error);
             if unknown {
-                failures.extend(self.go_on(update).await.err());
+                failures.extend(self.repeat_without_unknown(update).await.err());
             }
-            if failures.last().is_some_and(is_hopeless) {
+            if failures.last().is_some_and(is_persistent) {
                 break;
             }
         }
         Error::all(failures)
     }
 
-    /// Waits for an answer that only a controller in charge gives: one in standby is up as well.
-    async fn until_it_acts(&self, deadline: Instant) -> Result<()> {
+    /// Waits for an answer that a controller in standby does not give.
+    async fn wait_until_active(&self, deadline: Instant) -> Result<()> {
         let (program, arguments) = (&self.config.programs.scontrol, argv(["show", "config"]));
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -161,21 +158,21 @@ impl Scontrol {
         }
     }
 
-    async fn tell(&self, update: &Update<'_>) -> Result<()> {
+    async fn send(&self, update: &Update<'_>) -> Result<()> {
         self.scontrol(&update.argv()?).await.map(drop)
     }
 
-    /// Does what slurmctld left undone because there was a name that it does not know.
-    async fn go_on(&self, update: Update<'_>) -> Result<()> {
+    /// Repeats what slurmctld did not do because of an unknown name.
+    async fn repeat_without_unknown(&self, update: Update<'_>) -> Result<()> {
         let nodes = self.nodes(Some(&update.nodes())).await?;
         let known: Hostlist = nodes.iter().map(|node| &node.name).collect();
         match update.rest(&known) {
-            Some(rest) => self.tell(&rest).await,
+            Some(rest) => self.send(&rest).await,
             None => Ok(()),
         }
     }
 
-    /// One piece of the list of nodes; that some are unknown is no failure.
+    /// The known nodes of a list.
     async fn show_nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
         let (program, arguments) = (&self.config.programs.scontrol, &argv::show_nodes(which));
         let printed = self.runner.run(program, arguments).await?;
@@ -188,8 +185,8 @@ impl Scontrol {
     }
 }
 
-/// True if the next command would fare no better.
-fn is_hopeless(error: &Error) -> bool {
+/// True if the next command would fail as well.
+fn is_persistent(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Missing | ErrorKind::Unavailable => true,
         ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Invalid | ErrorKind::Protocol => {
@@ -198,19 +195,19 @@ fn is_hopeless(error: &Error) -> bool {
     }
 }
 
-/// What every command of Slurm's gets to know about the world.
+/// Runs commands in a clean environment.
 fn runner(config: &ScontrolConfig) -> Runner {
     let mut environment = vec![
         ("PATH".into(), "/usr/bin:/bin:/usr/sbin:/sbin".into()),
         ("LC_ALL".into(), "C".into()),
-        // Slurm prints times in the zone it is told.
+        // Slurm prints times in this zone.
         ("TZ".into(), "UTC".into()),
     ];
     environment.extend(config.slurm_conf.iter().map(|path| ("SLURM_CONF".into(), path.into())));
     Runner { environment, timeout: config.timeout, longest: config.longest_output }
 }
 
-/// What a command printed, if it worked.
+/// The output of a successful command.
 fn succeeded(program: &Path, arguments: &[String], printed: Printed) -> Result<String> {
     if printed.code == Some(0) {
         return Ok(printed.stdout);
@@ -219,7 +216,7 @@ fn succeeded(program: &Path, arguments: &[String], printed: Printed) -> Result<S
     Err(failed(program, arguments, &printed, kind).because(clean(line, LONGEST_SHOWN)))
 }
 
-/// A program that did not work; one that was killed may have done something.
+/// The error of a failed command; one that was killed may have done its work.
 fn failed(program: &Path, arguments: &[String], printed: &Printed, kind: ErrorKind) -> Error {
     let kind = if printed.code.is_none() { ErrorKind::Unavailable } else { kind };
     Error::new(kind, shown(program, arguments)).with_exit_code(printed.code)
@@ -248,7 +245,7 @@ impl Controller for Scontrol {
         let mut jobs = squeue::jobs(&text).map_err(|source| {
             Error::new(ErrorKind::Protocol, shown(program, &arguments)).caused_by(source)
         })?;
-        jobs.retain(|job| which.wants(job));
+        jobs.retain(|job| which.matches(job));
         Ok(jobs)
     }
 
@@ -259,7 +256,7 @@ impl Controller for Scontrol {
             return Ok(config);
         };
         let tried = shown(&self.config.programs.scontrol, &arguments);
-        Err(Error::new(ErrorKind::Protocol, tried).because(format!("{name} is not told")))
+        Err(Error::new(ErrorKind::Protocol, tried).because(format!("{name} is missing")))
     }
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
@@ -313,14 +310,14 @@ impl Controller for Scontrol {
         };
         let (program, arguments) = (Path::new(program), arguments.to_vec());
         let mut runner = Runner { timeout: self.config.restart_timeout, ..self.runner.clone() };
-        // They are for what we read; where no service manager starts it, slurmctld would run with them.
+        // Without a service manager slurmctld would inherit them.
         runner.environment.retain(|(name, _)| name != "LC_ALL" && name != "TZ");
         let printed = runner.run(program, &arguments).await?;
         if printed.code != Some(0) {
-            // None of Slurm's words: 'not found' is no node here.
+            // Not one of Slurm's messages: "not found" is no node here.
             let line = clean(printed.lines().next().unwrap_or_default(), LONGEST_SHOWN);
             return Err(failed(program, &arguments, &printed, ErrorKind::Refused).because(line));
         }
-        self.until_it_acts(deadline).await
+        self.wait_until_active(deadline).await
     }
 }

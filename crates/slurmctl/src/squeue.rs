@@ -1,4 +1,4 @@
-//! What squeue and sbatch print. Nothing here panics, whatever the text.
+//! Parsing the output of squeue and sbatch.
 
 use crate::{
     Job, JobId, JobState,
@@ -7,13 +7,13 @@ use crate::{
 };
 use hostlist::{Hostlist, Parser};
 
-/// Reads what squeue prints in the form that we ask for.
+/// Parses the output of squeue with [`JOB_FIELDS`].
 pub(crate) fn jobs(text: &str) -> Result<Vec<Job>, BadLine> {
     let lines = text.lines().filter(|line| is_record(line));
     lines.map(|line| job(line).ok_or_else(|| BadLine::new("no job", line))).collect()
 }
 
-/// True if a job begins here, be it cut short; the last text may have been given more than one line.
+/// True if a job begins in this line, even if it is cut short. Other lines continue a comment.
 fn is_record(line: &str) -> bool {
     let whole = line.matches(SEPARATOR).count() + 1 >= JOB_FIELDS.len();
     let begins = || line.split_once(SEPARATOR).is_some_and(|(id, _)| id.parse::<JobId>().is_ok());
@@ -46,7 +46,7 @@ fn job(line: &str) -> Option<Job> {
     job.reason = text(reason).filter(|reason| reason != "None");
     partition.clone_into(&mut job.partition);
     job.nodes = list(nodes)?;
-    // What the owner typed is no reason to lose sight of the job.
+    // An invalid request of the owner must not hide the job.
     job.wanted = list(wanted).unwrap_or_default();
     job.node_count = count.parse().unwrap_or(0);
     job.user = user.parse().ok()?;
@@ -64,7 +64,7 @@ fn list(text: &str) -> Option<Hostlist> {
     Parser::new().max_hosts(1 << 17).parse(text).ok()
 }
 
-/// The number that `sbatch --parsable` prints, with or without a cluster's name.
+/// The job id that `sbatch --parsable` prints, with or without the name of a cluster.
 pub(crate) fn submitted(text: &str) -> Option<JobId> {
     text.lines().next()?.split(';').next()?.trim().parse().ok()
 }
@@ -128,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_line_was_cut_does_not_vanish() {
+    fn a_job_whose_line_is_cut_is_an_error() {
         let line = fields(["7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", ""]);
         assert!(jobs(&line).is_err(), "n1 is in use, and must not be taken for free");
     }
 
     #[test]
-    fn a_request_that_cannot_be_read_does_not_hide_the_job() {
+    fn an_invalid_request_does_not_hide_the_job() {
         let line = fields(["7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", ""]);
         let jobs = jobs(&line).unwrap();
         let [job] = &jobs[..] else { panic!("{jobs:?}") };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_submitted_job_is_read() {
+    fn the_id_of_a_submitted_job_is_parsed() {
         assert_eq!(submitted("17\n"), Some(JobId::new(17)));
         assert_eq!(submitted("17;cluster\n"), Some(JobId::new(17)));
         assert_eq!(submitted("Submitted batch job 17"), None);

@@ -1,10 +1,8 @@
-//! Times as Slurm prints them.
+//! Parsing times that Slurm prints.
 
 use std::time::{Duration, SystemTime};
 
-/// Reads `2026-11-16T12:01:41` as universal time; any other text, such as `None` or `Unknown`, is no time.
-///
-/// Slurm prints the time of the zone it is told, so its programs are told universal time.
+/// Parses `2026-11-16T12:01:41` as UTC, the zone that Slurm's programs are started with; `None` for other text.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let (date, time) = text.split_once('T')?;
     let [year, month, day] = numbers(date, '-')?;
@@ -43,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_universal_time() {
+    fn times_are_parsed_as_utc() {
         let table = [
             ("1970-01-01T00:00:00", 0),
             ("2000-02-29T12:00:00", 951_825_600),
@@ -58,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_times() {
+    fn other_text_is_not_a_time() {
         for text in [
             "None",
             "Unknown",

@@ -1,7 +1,7 @@
 //! Commands that change several nodes at once.
 //!
-//! slurmctld goes through a list name by name and stops at the first that it does not know: those
-//! before it are changed, those after it are not. Without addresses it sorts the list first.
+//! slurmctld stops at the first unknown name of a list: nodes before it are changed, nodes after it are not. A list
+//! without addresses is sorted first.
 
 use crate::{
     Error, ErrorKind, NodeAction, NodeAddress, Reason, Result,
@@ -10,14 +10,14 @@ use crate::{
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
 
-/// Most nodes in one update: an address may be 39 bytes, and no two need fold.
+/// The most nodes in one update with addresses, which may have 39 bytes each.
 const MOST_ADDRESSES: usize = 1_000;
 
-/// Most nodes whose instance ids are told by a command each, which is how Slurm before 25.11 takes them:
-/// nothing depends on them, and a thousand commands would keep nodes that failed from being given back.
+/// The most instance ids for releases before 25.11, which take one id per command. Nothing depends on the ids, and more
+/// commands would delay other updates.
 const MOST_SINGLE_IDS: usize = 100;
 
-/// One command.
+/// One command that changes nodes.
 #[derive(Clone, Debug)]
 pub(crate) enum Update<'a> {
     State {
@@ -29,7 +29,7 @@ pub(crate) enum Update<'a> {
         nodes: Hostlist,
         reason: &'a Reason,
     },
-    /// Nodes that are told the same things, with their ids or without.
+    /// Addresses, with or without instance ids.
     Addresses {
         batch: Vec<&'a NodeAddress>,
         ids: bool,
@@ -38,7 +38,6 @@ pub(crate) enum Update<'a> {
 }
 
 impl<'a> Update<'a> {
-    /// A state for all of these.
     pub(crate) fn states(
         nodes: &Hostlist,
         to: NodeAction,
@@ -47,18 +46,17 @@ impl<'a> Update<'a> {
         pieces(nodes).into_iter().map(|nodes| Self::State { nodes, to, reason }).collect()
     }
 
-    /// A reboot of all of these.
     pub(crate) fn reboots(nodes: &Hostlist, reason: &'a Reason) -> Vec<Self> {
         pieces(nodes).into_iter().map(|nodes| Self::Reboot { nodes, reason }).collect()
     }
 
-    /// Addresses in as few commands as the version allows, and what is wrong with some of the ids: a
-    /// bad id is not told, but the address of its node is.
+    /// Sets addresses in as few commands as the release allows, and returns an error for each invalid id, which is left
+    /// out.
     pub(crate) fn addresses(
         addresses: &'a [NodeAddress],
         version: SlurmVersion,
     ) -> (Vec<Self>, Vec<Error>) {
-        // These pair names and addresses wrongly, as Slurm's own list of changes says.
+        // These releases pair names and addresses wrongly, as Slurm's changelog says.
         let mispairs = (SlurmVersion::new(22, 5).patch(5)..=SlurmVersion::new(22, 5).patch(7))
             .contains(&version);
         let most = if mispairs { 1 } else { MOST_ADDRESSES };
@@ -71,7 +69,7 @@ impl<'a> Update<'a> {
         for alike in sorted.chunk_by(|one, other| form(one) == form(other)) {
             let ids = alike.first().is_some_and(|item| form(item).1);
             for batch in alike.chunks(most) {
-                Self::cut(batch, ids, &mut updates);
+                Self::split(batch, ids, &mut updates);
             }
         }
         if known && !paired {
@@ -82,8 +80,8 @@ impl<'a> Update<'a> {
         (updates, bad.collect())
     }
 
-    /// The batch, in halves if some argument is too long: names and ids may be of 255 bytes.
-    fn cut(batch: &[&'a NodeAddress], ids: bool, updates: &mut Vec<Self>) {
+    /// Splits a batch while an argument is too long: names and ids may have 255 bytes.
+    fn split(batch: &[&'a NodeAddress], ids: bool, updates: &mut Vec<Self>) {
         let update = Self::Addresses { batch: batch.to_vec(), ids };
         let is_long = |words: &Argv| words.iter().any(|word| word.len() > LONGEST_LIST);
         if batch.len() < 2 || !update.argv().as_ref().is_ok_and(is_long) {
@@ -91,8 +89,8 @@ impl<'a> Update<'a> {
             return;
         }
         let (first, second) = batch.split_at(batch.len() / 2);
-        Self::cut(first, ids, updates);
-        Self::cut(second, ids, updates);
+        Self::split(first, ids, updates);
+        Self::split(second, ids, updates);
     }
 
     /// The command line.
@@ -121,7 +119,7 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// The nodes that it names.
+    /// The nodes that the command names.
     pub(crate) fn nodes(&self) -> Hostlist {
         match self {
             Self::State { nodes, .. } | Self::Reboot { nodes, .. } => nodes.clone(),
@@ -130,10 +128,8 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// What slurmctld has not done because it does not know some of the names, without those.
-    ///
-    /// Nothing twice: to power up a node that is powering up runs the program again, and to resume
-    /// one that was resumed is refused.
+    /// The part of the command that slurmctld has not done because of an unknown name, without unknown names. The part
+    /// that it has done must not be repeated.
     pub(crate) fn rest(self, known: &Hostlist) -> Option<Self> {
         let is_known = |name: &str| known.contains(name);
         let rest = match self {
@@ -142,7 +138,7 @@ impl<'a> Update<'a> {
                 let after = sorted.iter().skip_while(|name| is_known(name));
                 Self::State { nodes: after.filter(|name| is_known(name)).collect(), to, reason }
             }
-            // Here it looks at all names before it does anything.
+            // slurmctld checks all names before it reboots any node.
             Self::Reboot { nodes, reason } => {
                 Self::Reboot { nodes: nodes.iter().filter(|name| is_known(name)).collect(), reason }
             }
@@ -157,7 +153,7 @@ impl<'a> Update<'a> {
     }
 }
 
-/// `ALL` is no node to Slurm, but every node.
+/// Refuses `ALL`, which Slurm expands to every node.
 pub(crate) fn refuse_all(nodes: &Hostlist) -> Result<()> {
     if nodes.len() == 1 && nodes.iter().any(|name| name.eq_ignore_ascii_case("all")) {
         return Err(invalid(format!("{nodes} would mean every node")));
@@ -165,13 +161,13 @@ pub(crate) fn refuse_all(nodes: &Hostlist) -> Result<()> {
     Ok(())
 }
 
-/// One command for nodes that are told the same things.
+/// The command line that sets addresses.
 fn pairs(batch: &[&NodeAddress], ids: bool) -> Result<Argv> {
     let count = batch.len();
     let mut arguments = argv(["update"]);
     let mut add = |name: &str, values: Hostlist| {
         let text = values.to_string();
-        // What Slurm reads must be what was meant, value by value: it pairs them by their place.
+        // Slurm pairs values by position, so that the list must read back as itself.
         if values.len() != count || text.parse() != Ok(values) {
             return Err(invalid(format!("{name}={text} does not name {count} things")));
         }
@@ -190,14 +186,14 @@ fn pairs(batch: &[&NodeAddress], ids: bool) -> Result<Argv> {
     Ok(arguments)
 }
 
-/// An id that is one word, and no list.
+/// The instance id, if it is a plain word.
 fn instance_id(item: &NodeAddress) -> Option<Result<&str>> {
     let id = item.instance_id.as_deref()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte);
     if !id.is_empty() && id.len() <= 255 && id.bytes().all(plain) {
         return Some(Ok(id));
     }
-    Some(Err(invalid(format!("instance id {id:?} of {} is not one plain word", item.node))))
+    Some(Err(invalid(format!("instance id {id:?} of {} is not a plain word", item.node))))
 }
 
 fn invalid(text: String) -> Error {

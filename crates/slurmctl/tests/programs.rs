@@ -34,7 +34,7 @@ async fn a_program_gets_no_environment_but_ours_and_no_input() {
     let (dir, mut config) = programs("env > env; readlink /proc/self/fd/0 > stdin; echo x = y");
     config.slurm_conf = Some("/etc/elsewhere/slurm.conf".into());
     let error = connect(config).await.config().await.unwrap_err();
-    assert!(error.to_string().ends_with("show config: ResumeTimeout is not told"), "{error}");
+    assert!(error.to_string().ends_with("show config: ResumeTimeout is missing"), "{error}");
     assert_eq!(error.kind(), ErrorKind::Protocol);
     let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
     let text = read("env");

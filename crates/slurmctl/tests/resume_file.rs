@@ -91,10 +91,10 @@ fn what_a_file_has_too_little_of_is_a_warning() {
     let table: [(&str, &str); 4] = [
         ("", "the resume file is empty"),
         (" \n", "the resume file is empty"),
-        (r#"{"jobs":[{"job_id":-1,"nodes":"n1"}]}"#, "job 0 of the resume file has no number"),
+        (r#"{"jobs":[{"job_id":-1,"nodes":"n1"}]}"#, "job 0 of the resume file has no id"),
         (
             r#"{"jobs":[{"job_id":4,"nodes":"n["}]}"#,
-            "job 4 of the resume file has no readable list of nodes",
+            "job 4 of the resume file has no valid list of nodes",
         ),
     ];
     for (text, warning) in table {
@@ -109,8 +109,8 @@ fn what_a_file_has_too_little_of_is_a_warning() {
 #[test]
 fn garbage_is_no_request() {
     let table: [(&str, &str); 5] = [
-        ("{", "the resume file is no JSON"),
-        ("\u{0}\u{1}", "the resume file is no JSON"),
+        ("{", "the resume file is not JSON"),
+        ("\u{0}\u{1}", "the resume file is not JSON"),
         ("[]", "the resume file has no list of jobs"),
         ("{}", "the resume file has no list of jobs"),
         (r#"{"jobs":{}}"#, "the resume file has no list of jobs"),

@@ -1,16 +1,15 @@
-//! slurm.conf with other nodes in it, and what slurmctld makes of that.
+//! slurmctld with a changed slurm.conf.
 
 use super::{
+    job::JobRecord,
     node::{NodeRecord, Seconds},
-    settings::NodeSpec,
     world::World,
 };
 use crate::{JobId, JobState};
 use hostlist::NodeName;
 
 impl World {
-    /// Reads slurm.conf again; true if slurmctld survives that. Before 23.11 it dies if there are other
-    /// nodes in it than before.
+    /// Reads slurm.conf again; false if slurmctld dies, which it does before 23.11 if the set of nodes has changed.
     pub(super) fn reconfigure(&mut self, now: Seconds) -> bool {
         let before = self.nodes.iter().map(NodeRecord::name);
         let same = self.settings.nodes.iter().map(|spec| &spec.name).eq(before);
@@ -21,7 +20,7 @@ impl World {
         !self.dead
     }
 
-    /// Takes the nodes that slurm.conf has now; those that stay are as they were.
+    /// Takes over the nodes of slurm.conf. Nodes that stay keep their state; jobs on the others fail.
     pub(super) fn read_conf(&mut self, now: Seconds) {
         let mut before = std::mem::take(&mut self.nodes);
         for spec in self.settings.nodes.clone() {
@@ -38,12 +37,9 @@ impl World {
         self.dirty = true;
     }
 
-    /// Jobs on a node that is there no more are not requeued.
     fn fail_jobs(&mut self, node: &NodeName, now: Seconds) {
-        let there = |id: &JobId| {
-            self.jobs.get(id).is_some_and(|job| job.is_placed() && job.nodes.contains(node))
-        };
-        let ids: Vec<JobId> = self.jobs.keys().copied().filter(there).collect();
+        let there = |job: &&JobRecord| job.is_placed() && job.nodes.contains(node);
+        let ids: Vec<JobId> = self.jobs.values().filter(there).map(|job| job.id).collect();
         for id in ids {
             self.release(id, now);
             if let Some(job) = self.jobs.get_mut(&id) {
@@ -51,10 +47,5 @@ impl World {
                 job.end = None;
             }
         }
-    }
-
-    /// Writes other nodes into slurm.conf, which slurmctld has not read yet.
-    pub(super) fn write_conf(&mut self, nodes: Vec<NodeSpec>) {
-        self.settings.nodes = nodes;
     }
 }

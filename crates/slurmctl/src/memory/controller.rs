@@ -1,6 +1,7 @@
-//! The controller in memory as a [`Controller`].
+//! [`MemorySlurm`] as a [`Controller`].
 
 use super::{
+    job::JobRecord,
     node::{Power, Reboot},
     settings::JobSpec,
     slurm::MemorySlurm,
@@ -20,38 +21,25 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
 impl MemorySlurm {
-    /// One call, with the time it takes; it is carried out in the middle of it.
-    async fn ask<T>(
+    /// Does `work` in the middle of the time that a call takes.
+    async fn call<T>(
         &self,
         tried: &str,
         work: impl FnOnce(&mut World, u64) -> Result<T> + Send,
     ) -> Result<T> {
-        let latency = self.world().settings.latency;
+        let (latency, timeout) =
+            self.with(|world, _| (world.settings.latency, world.settings.timeout));
         sleep(latency / 2).await;
-        if self.world().is_away(Instant::now()) {
-            return Err(self.unanswered(tried).await);
+        if !self.world().is_unreachable(Instant::now()) {
+            let result = self.with(work);
+            sleep(latency / 2).await;
+            if !self.with(|world, _| world.loses_answer()) {
+                return result;
+            }
         }
-        let result = self.with(work);
-        sleep(latency / 2).await;
-        if self.loses_answer() {
-            return Err(self.unanswered(tried).await);
-        }
-        result
-    }
-
-    /// True if the answer of this call gets lost.
-    fn loses_answer(&self) -> bool {
-        let mut world = self.world();
-        let lost = world.lost_answers > 0;
-        world.lost_answers = world.lost_answers.saturating_sub(1);
-        lost
-    }
-
-    /// What is left when the caller's patience is over.
-    async fn unanswered(&self, tried: &str) -> Error {
-        let timeout = self.world().settings.timeout;
         sleep(timeout).await;
-        Error::new(ErrorKind::Unavailable, tried).because(format!("no answer in {timeout:?}"))
+        let error = Error::new(ErrorKind::Unavailable, tried);
+        Err(error.because(format!("no answer in {timeout:?}")))
     }
 }
 
@@ -62,7 +50,7 @@ impl Controller for MemorySlurm {
     }
 
     async fn nodes(&self, which: Option<&Hostlist>) -> Result<Vec<Node>> {
-        self.ask("scontrol show node", |world, _| {
+        self.call("scontrol show node", |world, _| {
             let epoch = world.settings.epoch;
             let wanted = |name: &str| which.is_none_or(|list| list.contains(name));
             let nodes = world.nodes.iter().filter(|node| wanted(node.name().as_str()));
@@ -72,15 +60,15 @@ impl Controller for MemorySlurm {
     }
 
     async fn jobs(&self, which: JobFilter) -> Result<Vec<Job>> {
-        self.ask("squeue", |world, _| {
-            let jobs = world.jobs.values().map(super::job::JobRecord::show);
-            Ok(jobs.filter(|job| which.wants(job)).collect())
+        self.call("squeue", |world, _| {
+            let jobs = world.jobs.values().map(JobRecord::show);
+            Ok(jobs.filter(|job| which.matches(job)).collect())
         })
         .await
     }
 
     async fn config(&self) -> Result<ControllerConfig> {
-        self.ask("scontrol show config", |world, _| {
+        self.call("scontrol show config", |world, _| {
             let settings = &world.settings;
             let seconds = |time: Duration| format!("{} sec", time.as_secs());
             let idle =
@@ -99,9 +87,9 @@ impl Controller for MemorySlurm {
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
         let tried = "scontrol update nodeaddr";
-        // The same that a real one would be told, and not told.
+        // Exactly what a real slurmctld would be sent.
         let (updates, mut failures) = Update::addresses(addresses, self.version());
-        self.ask(tried, |world, _| {
+        self.call(tried, |world, _| {
             for update in updates {
                 let result = update.argv().and_then(|_| world.set_addresses(&update, tried));
                 failures.extend(result.err());
@@ -117,13 +105,13 @@ impl Controller for MemorySlurm {
         to: NodeAction,
         reason: Option<&Reason>,
     ) -> Result<()> {
-        self.ask("scontrol update state", |world, now| world.set_state(nodes, to, reason, now))
+        self.call("scontrol update state", |world, now| world.set_state(nodes, to, reason, now))
             .await
     }
 
     async fn comment(&self, job: JobId, text: &str) -> Result<()> {
         let tried = format!("scontrol update jobid={job}");
-        self.ask(&tried, |world, _| {
+        self.call(&tried, |world, _| {
             let missing =
                 || Error::new(ErrorKind::NotFound, &tried).because("Invalid job id specified");
             let job = world.jobs.get_mut(&job).ok_or_else(missing)?;
@@ -135,7 +123,7 @@ impl Controller for MemorySlurm {
 
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
         let tried = format!("scontrol reboot {nodes}");
-        self.ask(&tried, |world, now| {
+        self.call(&tried, |world, now| {
             refuse_all(nodes)?;
             let mut unknown = false;
             for name in nodes {
@@ -143,7 +131,7 @@ impl Controller for MemorySlurm {
                     unknown = true;
                     continue;
                 };
-                // Slurm leaves these out without a word.
+                // Slurm silently ignores these.
                 if matches!(node.power, Power::Down | Power::GoingDown { .. }) || node.wants_down {
                     continue;
                 }
@@ -161,7 +149,7 @@ impl Controller for MemorySlurm {
     }
 
     async fn submit(&self, job: &BatchJob) -> Result<JobId> {
-        self.ask("sbatch", |world, now| {
+        self.call("sbatch", |world, now| {
             let mut spec = JobSpec::new(1, Duration::ZERO);
             spec.partition.clone_from(&job.partition);
             spec.wanted = vec![job.node.clone()];
@@ -179,7 +167,7 @@ impl Controller for MemorySlurm {
     }
 
     async fn ping(&self) -> Result<bool> {
-        match self.ask("scontrol ping", |_, _| Ok(())).await {
+        match self.call("scontrol ping", |_, _| Ok(())).await {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Unavailable => Ok(false),
             Err(error) => Err(error),
@@ -188,7 +176,7 @@ impl Controller for MemorySlurm {
 
     async fn reconfigure(&self) -> Result<()> {
         let tried = "scontrol reconfigure";
-        self.ask(tried, |world, now| {
+        self.call(tried, |world, now| {
             if world.reconfigure(now) {
                 return Ok(());
             }
@@ -199,7 +187,7 @@ impl Controller for MemorySlurm {
     }
 
     async fn restart(&self) -> Result<()> {
-        // It goes on without us, whatever becomes of the caller.
+        // The restart goes on even if the caller is dropped.
         let back = {
             self.with(World::read_conf);
             let mut world = self.world();

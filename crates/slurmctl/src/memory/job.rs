@@ -1,10 +1,9 @@
-//! A job in memory.
+//! A job of [`MemorySlurm`](super::MemorySlurm).
 
 use super::{node::Seconds, settings::JobSpec};
 use crate::{Job, JobId, JobState};
 use hostlist::NodeName;
 
-/// A job in memory.
 #[derive(Clone, Debug)]
 pub(super) struct JobRecord {
     pub(super) id: JobId,
@@ -12,9 +11,9 @@ pub(super) struct JobRecord {
     pub(super) state: JobState,
     pub(super) reason: Option<&'static str>,
     pub(super) nodes: Vec<NodeName>,
-    /// Not before this.
+    /// The earliest start.
     pub(super) begin: Seconds,
-    /// When it will have run.
+    /// When it ends, once it runs.
     pub(super) end: Option<Seconds>,
     pub(super) restarts: u32,
     pub(super) admin_comment: Option<String>,
@@ -35,12 +34,12 @@ impl JobRecord {
         }
     }
 
-    /// True while it has nodes.
+    /// True while the job has nodes.
     pub(super) fn is_placed(&self) -> bool {
         matches!(self.state, JobState::Configuring | JobState::Running)
     }
 
-    /// The job as squeue would show it.
+    /// The job as squeue shows it.
     pub(super) fn show(&self) -> Job {
         let mut job = Job::new(self.id, self.state.clone());
         job.reason = self.reason.map(str::to_owned);

@@ -1,7 +1,7 @@
-//! A controller in memory, with Slurm's rules.
+//! A test double of slurmctld that follows Slurm's rules.
 //!
-//! [`MemorySlurm`] lives on tokio's clock: with the clock paused, an hour passes in microseconds.
-//! Nothing in it is left to chance, so that a run that went wrong can be had again.
+//! [`MemorySlurm`] uses tokio's clock: while that is paused, an hour passes in microseconds. Nothing in it is random, so
+//! that a failed run can be repeated.
 
 mod conf;
 mod controller;

@@ -1,4 +1,4 @@
-//! A node in memory.
+//! A node of [`MemorySlurm`](super::MemorySlurm).
 
 use super::settings::NodeSpec;
 use crate::{BaseState, JobId, Node, NodeReason, NodeState, StateFlag};
@@ -8,10 +8,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Seconds since the controller began; Slurm's clock has no finer ones.
+/// Seconds since the start of the controller, the resolution of Slurm's clock.
 pub(super) type Seconds = u64;
 
-/// Whether a machine stands behind the node, as slurmctld believes.
+/// The power state, as slurmctld knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Power {
     Up,
@@ -26,7 +26,7 @@ pub(super) enum Reboot {
     Issued { since: Seconds },
 }
 
-/// A node in memory; jobs are known by number and CPUs.
+/// A node; of its jobs it knows the id and the CPUs.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is one of Slurm's flags, and they mix freely"
@@ -41,15 +41,15 @@ pub(super) struct NodeRecord {
     pub(super) wants_down: bool,
     pub(super) wants_up: bool,
     pub(super) reboot: Option<Reboot>,
-    /// When slurmd was last heard before it fell silent.
+    /// When the machine stopped responding.
     pub(super) lost: Option<Seconds>,
-    /// Since when slurmctld looks in vain for the machine that registered, at another address.
+    /// Since when slurmctld cannot reach the machine, because it registered from another address.
     pub(super) missed: Option<Seconds>,
     pub(super) jobs: BTreeMap<JobId, u32>,
     pub(super) reason: Option<(String, Seconds)>,
     pub(super) address: String,
     pub(super) hostname: String,
-    /// Where it registered from.
+    /// The address it registered from.
     pub(super) seen_at: Option<String>,
     pub(super) boot_time: Option<Seconds>,
     pub(super) last_busy: Option<Seconds>,
@@ -88,27 +88,27 @@ impl NodeRecord {
         self.jobs.values().sum()
     }
 
-    /// True if base state is idle: neither down nor with a job.
+    /// True if the base state is `IDLE`.
     pub(super) fn is_idle(&self) -> bool {
         !self.down && self.jobs.is_empty()
     }
 
-    /// True if its power state allows it to be switched off; the reason to do so is another matter.
+    /// True if nothing prevents that the node is powered down.
     pub(super) fn is_suspendable(&self) -> bool {
         self.jobs.is_empty() && self.power == Power::Up && self.reboot.is_none()
     }
 
-    /// True if slurmctld can reach the machine that is there.
+    /// True if slurmctld has the address of the machine.
     pub(super) fn is_reached(&self) -> bool {
         !self.spec.cloud || self.seen_at.as_ref() == Some(&self.address)
     }
 
-    /// Since when slurmctld has not heard from the machine.
+    /// Since when the machine has not responded.
     pub(super) fn silent_since(&self) -> Option<Seconds> {
         [self.lost, self.missed].into_iter().flatten().min()
     }
 
-    /// True if a job may be given this many CPUs of it.
+    /// True if a job may get this many of its CPUs; without a number, all of them.
     pub(super) fn takes(&self, cpus: Option<u32>) -> bool {
         let going = matches!(self.power, Power::GoingDown { .. });
         let silent = self.not_responding && self.power == Power::Up;
@@ -123,7 +123,7 @@ impl NodeRecord {
         self.reason = Some((text.into(), now));
     }
 
-    /// What slurmctld adds to a reason that is there already.
+    /// Appends to the reason, as slurmctld does.
     pub(super) fn append_reason(&mut self, text: &str, now: Seconds) {
         let text = match &self.reason {
             Some((before, _)) => format!("{before} : {text}"),
@@ -132,7 +132,7 @@ impl NodeRecord {
         self.set_reason(text, now);
     }
 
-    /// What slurmctld says when it sets a node down by itself.
+    /// Sets the reason of a node that slurmctld itself sets down.
     pub(super) fn explain_down(&mut self, text: &str, appends: bool, now: Seconds) {
         if appends {
             self.append_reason(text, now);
@@ -176,7 +176,7 @@ impl NodeRecord {
         NodeState::new(self.base(), self.flags())
     }
 
-    /// The node as scontrol would show it.
+    /// The node as scontrol shows it.
     pub(super) fn show(&self, epoch: SystemTime) -> Node {
         let time = |seconds: Seconds| epoch + Duration::from_secs(seconds);
         let mut node = Node::new(self.name().clone(), self.state());
@@ -190,7 +190,6 @@ impl NodeRecord {
         node.features.clone_from(&self.spec.features);
         node.partitions.clone_from(&self.spec.partitions);
         node.boot_time = self.boot_time.map(time);
-        node.last_busy = self.last_busy.map(time);
         node.instance_id.clone_from(&self.instance_id);
         node
     }

@@ -1,4 +1,4 @@
-//! Power saving: what Slurm's thread for it does in one pass.
+//! One pass of power saving.
 
 use super::{
     node::{NodeRecord, Power, Reboot, Seconds},
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Nodes that are off and that a job, or somebody, wants.
+    /// Resumes powered-down nodes that have a job or were asked for.
     fn resume(&mut self, now: Seconds) -> Hostlist {
         let mut resumed = Hostlist::new();
         for node in &mut self.nodes {
@@ -64,7 +64,7 @@ impl World {
         resumed
     }
 
-    /// The jobs that wait for these nodes, as the resume file has them.
+    /// The contents of the resume file for these nodes.
     fn request(&self, resumed: &Hostlist) -> ResumeRequest {
         let mut request = ResumeRequest::new(resumed.clone());
         for job in self.jobs.values().filter(|job| job.state == JobState::Configuring) {
@@ -74,7 +74,7 @@ impl World {
                 continue;
             }
             let mut group = JobNodes::new(job.id, nodes);
-            // 22.05 tells of nothing but the nodes to be resumed.
+            // The resume file of 22.05 has only the nodes to resume.
             if self.settings.version >= SlurmVersion::new(23, 2) {
                 group.allocated = job.nodes.iter().collect();
                 group.features.clone_from(&job.spec.feature);
@@ -85,7 +85,7 @@ impl World {
         request
     }
 
-    /// Nodes that are to be switched off, by somebody's wish or because they were idle for long.
+    /// Suspends nodes that were asked to power down or have been idle for `SuspendTime`.
     fn suspend(&mut self, now: Seconds) -> Hostlist {
         let time = self.settings.suspend_time;
         let idle_on_suspend = self.settings.idle_on_node_suspend;
@@ -93,7 +93,7 @@ impl World {
         for node in &mut self.nodes {
             let idle =
                 node.last_busy.zip(time).is_some_and(|(busy, time)| now > busy + time.as_secs());
-            // Slurm itself would switch off fixed nodes too; a cluster with some excludes them.
+            // Slurm would suspend persistent nodes, too; clusters exclude them.
             if !node.is_suspendable() || !(node.wants_down || (idle && node.spec.cloud)) {
                 continue;
             }
@@ -147,7 +147,7 @@ impl World {
         }
         for name in failed.node_names().unwrap_or_default() {
             self.kill_jobs(&name, now);
-            // Slurm has no memory of it having been busy, and so never switches it off by itself.
+            // Slurm forgets when the node was last busy, and so never suspends it.
             if let Some(node) = self.node(name.as_str()) {
                 node.last_busy = None;
             }
@@ -157,7 +157,7 @@ impl World {
 }
 
 impl NodeRecord {
-    /// `SuspendTimeout` has passed, or somebody says that it need not be waited for.
+    /// Ends the power-down, after `SuspendTimeout` or when it is cut short.
     pub(super) fn switch_off(&mut self, resets_address: bool) {
         self.power = Power::Down;
         self.last_busy = None;

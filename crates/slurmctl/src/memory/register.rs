@@ -1,4 +1,4 @@
-//! What becomes of a registration.
+//! Registration of nodes.
 
 use super::{
     node::{NodeRecord, Power, Reboot, Seconds},
@@ -8,7 +8,7 @@ use super::{
 use tokio::time::Instant;
 
 impl World {
-    /// slurmd came up on a machine, or says that it is still there.
+    /// Handles a registration of slurmd, after a boot or later.
     pub(super) fn register(
         &mut self,
         name: &str,
@@ -16,7 +16,7 @@ impl World {
         boot: Seconds,
         now: Seconds,
     ) -> Registration {
-        if self.is_away(Instant::now()) {
+        if self.is_unreachable(Instant::now()) {
             return Registration::Unheard;
         }
         let rule = self.settings.return_to_service;
@@ -53,7 +53,7 @@ impl World {
 }
 
 impl NodeRecord {
-    /// When a machine was last asked for, or asked to go; one that booted before is not the one.
+    /// The last request for a machine; a machine that booted before is an old one.
     fn asked(&self) -> Option<Seconds> {
         match (self.power, self.reboot) {
             (Power::GoingDown { since } | Power::ComingUp { since }, _)
@@ -62,7 +62,7 @@ impl NodeRecord {
         }
     }
 
-    /// True if a registration brings it back from being down.
+    /// True if a registration returns the node to service from `DOWN`.
     fn may_return(&self, rule: ReturnToService) -> bool {
         let expected = matches!(self.power, Power::ComingUp { .. })
             || matches!(self.reboot, Some(Reboot::Issued { .. }));

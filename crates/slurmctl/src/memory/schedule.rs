@@ -1,4 +1,4 @@
-//! Giving nodes to jobs, and taking them away.
+//! The scheduler.
 
 use super::{
     job::JobRecord,
@@ -11,7 +11,7 @@ use hostlist::NodeName;
 use slurmconf::SlurmVersion;
 
 impl World {
-    /// Jobs that have run long enough.
+    /// Completes jobs whose run time is over.
     pub(super) fn end_jobs(&mut self, now: Seconds) {
         let ended = |job: &&JobRecord| {
             job.state == JobState::Running && job.end.is_some_and(|end| end <= now)
@@ -26,7 +26,7 @@ impl World {
         }
     }
 
-    /// Gives nodes to jobs that wait, oldest first.
+    /// Allocates nodes to pending jobs, oldest first.
     pub(super) fn schedule(&mut self, now: Seconds) {
         let waiting = |job: &&JobRecord| job.state == JobState::Pending && job.begin <= now;
         let ids: Vec<JobId> = self.jobs.values().filter(waiting).map(|job| job.id).collect();
@@ -43,7 +43,7 @@ impl World {
             for name in &nodes {
                 let Some(node) = self.node(name.as_str()) else { continue };
                 node.jobs.insert(id, cpus.unwrap_or(node.spec.cpus));
-                // A reason that outlived its cause goes with the next job.
+                // An old reason is cleared by the next job.
                 node.reason = None;
             }
             if reboot {
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// What a job with `--reboot` brings about depends on the version and on the kind of its nodes.
+    /// Reboots the nodes of a job with `--reboot`, where this release does so.
     fn reboot_for(&mut self, id: JobId, nodes: &[NodeName], now: Seconds) {
         let version = self.settings.version;
         let any_cloud =
@@ -78,7 +78,7 @@ impl World {
         });
     }
 
-    /// Jobs whose nodes are all there begin to run.
+    /// Starts jobs whose nodes are all up.
     pub(super) fn start_jobs(&mut self, now: Seconds) {
         let nodes = &self.nodes;
         let needs_address = self.settings.looks_for_nodes();
@@ -96,12 +96,12 @@ impl World {
         }
     }
 
-    /// Jobs on a node that is taken from them go back into the queue, if they may.
+    /// Requeues or fails the jobs of a node.
     pub(super) fn kill_jobs(&mut self, node: &NodeName, now: Seconds) {
         self.kill(node, now, JobRecord::is_placed);
     }
 
-    /// Jobs that ran on a machine that is no longer the same.
+    /// Requeues or fails the jobs that ran on a machine that was replaced.
     pub(super) fn kill_orphans(&mut self, node: &NodeName, now: Seconds) {
         self.kill(node, now, |job| job.state == JobState::Running);
     }
@@ -127,7 +127,7 @@ impl World {
         self.dirty = true;
     }
 
-    /// The nodes of a job are free again.
+    /// Frees the nodes of a job.
     pub(super) fn release(&mut self, id: JobId, now: Seconds) {
         for node in &mut self.nodes {
             if node.jobs.remove(&id).is_some() {
@@ -137,7 +137,7 @@ impl World {
     }
 }
 
-/// The nodes for a job, those that are up before those that come up before those that are down.
+/// The nodes for a job: first those that are up, then those powering up, then the others.
 fn choose(nodes: &[NodeRecord], spec: &JobSpec) -> Option<Vec<NodeName>> {
     let fits = |node: &&NodeRecord| {
         let wanted = spec.wanted.is_empty() || spec.wanted.contains(node.name());

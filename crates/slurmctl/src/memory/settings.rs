@@ -1,62 +1,61 @@
-//! What a controller in memory is like.
+//! Settings of [`MemorySlurm`](super::MemorySlurm), and the values it takes and returns.
 
 use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 use std::time::{Duration, SystemTime};
 
-/// When a node that is down comes back by registering, as `ReturnToService` has it.
+/// When a registration returns a `DOWN` node to service: `ReturnToService`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnToService {
     /// 0: never.
     Never,
-    /// 1: only if it was down because it did not answer.
+    /// 1: only if it was down because it did not respond.
     NotResponding,
     /// 2: always.
     Always,
 }
 
-/// What a [`MemorySlurm`](super::MemorySlurm) is like.
+/// Settings of a [`MemorySlurm`](super::MemorySlurm).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Whose rules hold, where versions differ.
+    /// The release whose rules it follows.
     pub version: SlurmVersion,
     /// The nodes.
     pub nodes: Vec<NodeSpec>,
     /// `ResumeTimeout`.
     pub resume_timeout: Duration,
-    /// Most nodes that are asked for in one call, as `ResumeRate` has it: a job may be split over several.
-    /// (The real one counts by the minute.)
+    /// The most nodes in one call of `ResumeProgram`; a job may be split over several. (The real `ResumeRate` is per
+    /// minute.)
     pub resume_rate: Option<usize>,
-    /// `SuspendTime`; without it idle nodes stay up.
+    /// `SuspendTime`; `None` is never.
     pub suspend_time: Option<Duration>,
     /// `SuspendTimeout`.
     pub suspend_timeout: Duration,
-    /// `SlurmdTimeout`: half of it until a node that is lost is called not responding, all of it
-    /// until it is down. (The real one takes up to twice as long.)
+    /// `SlurmdTimeout`: after half of it a lost node is not responding, after all of it the node is down. (The real
+    /// slurmctld takes up to twice as long.)
     pub slurmd_timeout: Duration,
     /// How long a requeued job waits.
     pub requeue_delay: Duration,
     /// `SlurmctldParameters=idle_on_node_suspend`.
     pub idle_on_node_suspend: bool,
-    /// Before 23.11 and without `cloud_reg_addrs`, slurmctld knows where a cloud node is only if it was
-    /// told, and no job gets there before that: a node that registered from elsewhere falls silent.
-    /// Off as it is by default, a registration is enough.
+    /// True for a slurmctld before 23.11 without `cloud_reg_addrs`: it cannot reach a cloud node until its address is
+    /// set.
     pub needs_addresses: bool,
     /// `ReturnToService`.
     pub return_to_service: ReturnToService,
-    /// How long a call takes that works.
+    /// How long a successful call takes.
     pub latency: Duration,
-    /// How long a call takes that is not answered.
+    /// How long a call without an answer takes.
     pub timeout: Duration,
     /// How long a restart takes.
     pub restart_time: Duration,
-    /// What the clock showed when it was made.
+    /// The time of day at the start.
     pub epoch: SystemTime,
 }
 
 impl Settings {
-    /// Cloud nodes of this name, all in the partition `main`, on the newest version we know.
+    /// Cloud nodes in the partition `main`, on the newest supported release.
     #[must_use]
     pub fn cloud(nodes: &Hostlist) -> Self {
         let names = nodes.iter().filter_map(|name| NodeName::new(&name).ok());
@@ -78,35 +77,31 @@ impl Settings {
             epoch: SystemTime::UNIX_EPOCH + Duration::from_hours(500_000),
         }
     }
-}
 
-impl Settings {
-    /// True if slurmctld has to be told where cloud nodes are.
+    /// True if slurmctld needs the addresses of cloud nodes.
     pub(super) fn looks_for_nodes(&self) -> bool {
         self.needs_addresses && !self.version.resets_addresses()
     }
 
-    /// True if slurmctld adds its reason to the one that is there; 22.05 writes over it.
+    /// True if slurmctld appends to a reason; 22.05 overwrites it.
     pub(super) fn appends_reasons(&self) -> bool {
         self.version >= SlurmVersion::new(23, 11)
     }
 
-    /// True if a reason outlives the return to service and goes with the next job.
-    ///
-    /// 24.11 does that, 22.05 and 26.05 do not; where between them it changed was not watched.
+    /// True if a reason stays after a return to service, until the next job: observed on 24.11, not on 22.05 and 26.05.
     pub(super) fn keeps_reasons(&self) -> bool {
         (SlurmVersion::new(23, 11)..SlurmVersion::new(26, 5)).contains(&self.version)
     }
 }
 
-/// A node, as slurm.conf has it.
+/// A node in slurm.conf.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {
     /// Its name.
     pub name: NodeName,
-    /// `State=CLOUD`; others are up from the beginning.
+    /// `State=CLOUD`; other nodes are up from the start.
     pub cloud: bool,
-    /// How many CPUs it has.
+    /// The number of CPUs.
     pub cpus: u32,
     /// Its features.
     pub features: Vec<String>,
@@ -121,29 +116,29 @@ impl NodeSpec {
         Self { name, cloud: true, cpus: 2, features: Vec::new(), partitions: vec!["main".into()] }
     }
 
-    /// A node that is always there.
+    /// A persistent node.
     #[must_use]
     pub fn fixed(name: NodeName) -> Self {
         Self { cloud: false, ..Self::cloud(name) }
     }
 }
 
-/// A job to be queued.
+/// A job to submit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSpec {
-    /// How many nodes it wants.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many CPUs it wants on each; all of them without a number.
+    /// CPUs on each node; `None` is all of them.
     pub cpus: Option<u32>,
     /// How long it runs.
     pub run_time: Duration,
     /// Its partition.
     pub partition: String,
-    /// A feature that its nodes must have.
+    /// A required feature.
     pub feature: Option<String>,
-    /// Nodes that it must have; none of them means any.
+    /// Required nodes; empty is any.
     pub wanted: Vec<NodeName>,
-    /// Back into the queue when a node is lost, as Slurm does by default.
+    /// Requeue the job when a node fails, as Slurm does by default.
     pub requeue: bool,
     /// Reboot the nodes first.
     pub reboot: bool,
@@ -166,48 +161,48 @@ impl JobSpec {
     }
 }
 
-/// A program that slurmctld would start now.
+/// A program that slurmctld starts, and its argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `ResumeProgram`.
     Resume {
-        /// The argument.
+        /// The nodes.
         nodes: Hostlist,
-        /// The same with the jobs of the resume file.
+        /// The nodes with the jobs of the resume file.
         request: crate::ResumeRequest,
     },
-    /// `ResumeProgram` for a job that wants its nodes rebooted: `SLURM_JOB_ID` set, no resume file.
+    /// `ResumeProgram` for a job with `--reboot`: `SLURM_JOB_ID` is set, and there is no resume file.
     RebootJob {
-        /// The argument.
+        /// The nodes.
         nodes: Hostlist,
         /// The job.
         job: crate::JobId,
     },
     /// `SuspendProgram`.
     Suspend {
-        /// The argument.
+        /// The nodes.
         nodes: Hostlist,
     },
     /// `ResumeFailProgram`.
     ResumeFail {
-        /// The argument.
+        /// The nodes.
         nodes: Hostlist,
     },
     /// `RebootProgram` on the controller.
     Reboot {
-        /// The argument.
+        /// The nodes.
         nodes: Hostlist,
     },
 }
 
-/// What came of a registration.
+/// The result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// The node is in service, or as much in service as its drain flag allows.
+    /// The node is in service, unless it is drained.
     Accepted,
-    /// The machine has not booted since slurmctld asked for it, so it is not the one that was asked for.
+    /// The machine booted before slurmctld asked for one, so it is an old one.
     OldBoot,
-    /// The node stays down, since `ReturnToService` says so.
+    /// The node stays `DOWN` because of `ReturnToService`.
     StaysDown,
     /// There is no such node, or slurmctld does not answer.
     Unheard,

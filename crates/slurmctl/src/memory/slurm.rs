@@ -1,6 +1,7 @@
-//! The controller in memory: what a test does to it.
+//! The controller in memory, as tests use it.
 
 use super::{
+    job::JobRecord,
     settings::{Call, JobSpec, NodeSpec, Registration, Settings},
     watch::{StateChange, Watcher},
     world::World,
@@ -11,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A controller in memory; clones are the same controller.
+/// A slurmctld in memory, for tests and simulations; clones share it.
 ///
-/// Besides [`Controller`](crate::Controller) it has what a simulation needs. It starts no programs:
-/// [`tick`](Self::tick) says which ones slurmctld would start, and the simulation runs them.
+/// It implements [`Controller`](crate::Controller). It starts no programs: [`tick`](Self::tick) returns those that
+/// slurmctld would start, and the simulation runs them.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
@@ -39,27 +40,25 @@ use tokio::time::Instant;
 pub struct MemorySlurm(Arc<Mutex<World>>);
 
 impl MemorySlurm {
-    /// A controller without jobs. Has to be called inside of a tokio run time, whose clock it uses.
+    /// A controller without jobs; must be called in a tokio runtime, whose clock it uses.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self(Arc::new(Mutex::new(World::new(settings, Instant::now()))))
     }
 
-    /// Queues a job.
+    /// Submits a job.
     #[must_use]
     pub fn submit_job(&self, spec: JobSpec) -> JobId {
         self.with(|world, now| world.queue(spec, now))
     }
 
-    /// Does what is due now, and says which programs slurmctld would start.
-    ///
-    /// There is one pass of scheduler and power saving a second, and a tick in between does nothing.
+    /// Runs the scheduler and power saving, at most once a second, and returns the programs that slurmctld starts.
     #[must_use]
     pub fn tick(&self) -> Vec<Call> {
         self.with(World::pass)
     }
 
-    /// When the next tick that does anything is due, as things are; `None` if nothing will happen by itself.
+    /// When the next tick that does anything is due; `None` if nothing is.
     #[must_use]
     pub fn next_event(&self) -> Option<Instant> {
         self.with(|world, now| {
@@ -68,7 +67,7 @@ impl MemorySlurm {
         })
     }
 
-    /// slurmd registers from a machine with this address, booted at this time.
+    /// Registers a node from a machine with this address and boot time.
     #[must_use]
     pub fn register(&self, node: &NodeName, address: &str, booted: Instant) -> Registration {
         self.with(|world, now| {
@@ -77,12 +76,12 @@ impl MemorySlurm {
         })
     }
 
-    /// The machine of a node is gone; slurmctld notices by and by.
+    /// Removes the machine of a node; slurmctld notices after `SlurmdTimeout`.
     pub fn lost(&self, node: &NodeName) {
         self.with(|world, now| world.lose(node, now));
     }
 
-    /// From now on slurmctld does not answer, or answers again.
+    /// Makes slurmctld unreachable, or reachable again.
     pub fn set_unreachable(&self, unreachable: bool) {
         self.with(|world, _| {
             world.unreachable = unreachable;
@@ -90,33 +89,29 @@ impl MemorySlurm {
         });
     }
 
-    /// The next calls, so many of them, are carried out, but their answers get lost: the caller does not
-    /// learn what came of them.
+    /// Loses the answers of the next calls, which are carried out all the same.
     pub fn lose_answers(&self, calls: usize) {
         self.with(|world, _| world.lost_answers = calls);
     }
 
-    /// slurm.conf has these nodes from now on; slurmctld reads it when it is reconfigured or restarted.
+    /// Writes other nodes into slurm.conf; slurmctld reads it when it is reconfigured or restarted.
     ///
-    /// Jobs on nodes that are gone then fail. Before 23.11 slurmctld dies of being reconfigured with
-    /// other nodes, and is away until it is restarted.
+    /// Jobs on removed nodes then fail. Before 23.11 a reconfigure with other nodes kills slurmctld until it is restarted.
     pub fn set_conf_nodes(&self, nodes: Vec<NodeSpec>) {
-        self.with(|world, _| world.write_conf(nodes));
+        self.with(|world, _| world.settings.nodes = nodes);
     }
 
-    /// slurmctld dies and is started again with what it last saved: it has forgotten that it asked
-    /// for the nodes that are powering up, and asks again.
+    /// Crashes slurmctld and restarts it from its saved state: it resumes nodes that were powering up once more.
     pub fn crash(&self) {
         self.with(|world, _| world.forget_resumes());
     }
 
-    /// Has every change of a node's state by a call told to this watcher from now on, at the very
-    /// moment before it is made. The watcher must not ask this controller itself.
+    /// Calls `watcher` before every change of a node's state by a call. The watcher must not use this controller.
     pub fn watch(&self, watcher: impl Fn(&StateChange<'_>) + Send + Sync + 'static) {
         self.world().watcher = Some(Watcher(Arc::new(watcher)));
     }
 
-    /// All nodes as they are now, without latency or trouble.
+    /// All nodes, without latency or faults.
     #[must_use]
     pub fn all_nodes(&self) -> Vec<Node> {
         self.with(|world, _| {
@@ -124,25 +119,24 @@ impl MemorySlurm {
         })
     }
 
-    /// One node as it is now.
+    /// One node, without latency or faults.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<Node> {
         self.all_nodes().into_iter().find(|node| node.name.as_str() == name)
     }
 
-    /// All jobs there ever were, as they are now.
+    /// All jobs, finished or not.
     #[must_use]
     pub fn all_jobs(&self) -> Vec<Job> {
-        self.with(|world, _| world.jobs.values().map(super::job::JobRecord::show).collect())
+        self.with(|world, _| world.jobs.values().map(JobRecord::show).collect())
     }
 
-    /// One job as it is now.
+    /// One job, finished or not.
     #[must_use]
     pub fn job(&self, id: JobId) -> Option<Job> {
-        self.with(|world, _| world.jobs.get(&id).map(super::job::JobRecord::show))
+        self.with(|world, _| world.jobs.get(&id).map(JobRecord::show))
     }
 
-    /// Something done to the world at this second.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut World, u64) -> T) -> T {
         let mut world = self.world();
         let now = world.seconds(Instant::now());

@@ -12,8 +12,7 @@ use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 
 impl World {
-    /// Each node in its turn. Slurm itself stops at a name that it does not know; whoever asks it for
-    /// a list asks again for the rest, and so that name changes nothing for the others.
+    /// Changes each known node, as [`Scontrol`](crate::Scontrol) does by repeating the call without unknown names.
     pub(super) fn set_state(
         &mut self,
         nodes: &Hostlist,
@@ -38,7 +37,7 @@ impl World {
             refused |= !allowed(node, to);
             if allowed(node, to) {
                 let name = node.name().clone();
-                self.tell_watcher(&name, to);
+                self.notify_watcher(&name, to);
                 self.change(&name, to, now);
             }
         }
@@ -53,7 +52,7 @@ impl World {
         Ok(())
     }
 
-    /// Each node in its turn, those that are not known left out as above.
+    /// Sets the addresses and ids of each known node.
     pub(super) fn set_addresses(&mut self, update: &Update<'_>, tried: &str) -> Result<(), Error> {
         let (batch, places, ids) = match update {
             Update::Addresses { batch, ids } => (&batch[..], true, *ids),
@@ -68,7 +67,7 @@ impl World {
             };
             if places {
                 node.address = item.address.to_string();
-                // It is found where it is, and answers.
+                // slurmctld can reach it now.
                 if node.is_reached() && node.missed.take().is_some() {
                     node.not_responding &= node.lost.is_some();
                 }
@@ -80,7 +79,6 @@ impl World {
                 node.instance_id.clone_from(&item.instance_id);
             }
         }
-        // A job may have waited for just this.
         self.dirty = true;
         if unknown { Err(unknown_node(tried)) } else { Ok(()) }
     }
@@ -108,7 +106,7 @@ impl World {
             }
             NodeAction::Drain => {
                 node.drain = true;
-                // A job that only waits for the node has nothing to lose.
+                // A job that waits for the node to boot is requeued.
                 matches!(node.power, Power::ComingUp { .. } | Power::Down)
             }
             NodeAction::Undrain | NodeAction::Resume => {
@@ -126,7 +124,7 @@ impl World {
     }
 }
 
-/// Slurm refuses to resume what is neither down nor drained, nor on its way down.
+/// False for a resume of a node that is neither down, drained nor powering down, which Slurm refuses.
 fn allowed(node: &NodeRecord, to: NodeAction) -> bool {
     let going = matches!(node.power, Power::GoingDown { .. });
     to != NodeAction::Resume
@@ -136,7 +134,7 @@ fn allowed(node: &NodeRecord, to: NodeAction) -> bool {
         || node.reboot == Some(Reboot::Requested)
 }
 
-/// True if jobs have to go.
+/// Requests a power-down; true if jobs are requeued.
 fn power_down(node: &mut NodeRecord, force: bool) -> bool {
     if node.reboot.take().is_some() {
         node.down = false;
@@ -144,7 +142,7 @@ fn power_down(node: &mut NodeRecord, force: bool) -> bool {
     }
     match node.power {
         Power::GoingDown { .. } => return false,
-        // The request is repeated: the suspend program runs again.
+        // `SuspendProgram` runs again.
         Power::Down if node.jobs.is_empty() || force => node.power = Power::Up,
         Power::ComingUp { .. } if force || node.down => node.power = Power::Up,
         Power::ComingUp { .. } | Power::Down | Power::Up => {}
@@ -155,7 +153,7 @@ fn power_down(node: &mut NodeRecord, force: bool) -> bool {
 
 fn power_up(node: &mut NodeRecord) {
     match node.power {
-        // The request is repeated: the resume program runs again.
+        // `ResumeProgram` runs again.
         Power::ComingUp { .. } => {
             node.power = Power::Down;
             node.wants_up = true;
@@ -165,12 +163,12 @@ fn power_up(node: &mut NodeRecord) {
     }
 }
 
-/// What is left of a node's bad times, version by version.
+/// Clears what a return to service clears in this release.
 fn return_to_service(node: &mut NodeRecord, keeps_reason: bool, asks_again: bool) {
     if !keeps_reason && !node.down && !node.drain {
         node.reason = None;
     }
-    // It has to register again; a machine that is there does so at once.
+    // The node has to register again.
     node.not_responding |= asks_again && node.power != Power::Up;
 }
 

@@ -1,23 +1,22 @@
-//! Who is told of what is done to nodes.
+//! Observing state changes.
 
-use super::world::World;
+use super::{job::JobRecord, world::World};
 use crate::{Job, JobState, Node, NodeAction};
 use hostlist::NodeName;
 use std::{fmt, sync::Arc};
 
-/// A node at the very moment before its state is changed by a call.
+/// A node just before a call changes its state.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct StateChange<'a> {
-    /// The node, as it is before.
+    /// The node before the change.
     pub node: &'a Node,
-    /// What is done to it.
+    /// The change.
     pub action: NodeAction,
     /// The jobs that run on it.
     pub running: &'a [Job],
 }
 
-/// Who is told.
 #[derive(Clone)]
 pub(super) struct Watcher(pub(super) Arc<dyn Fn(&StateChange<'_>) + Send + Sync>);
 
@@ -28,7 +27,7 @@ impl fmt::Debug for Watcher {
 }
 
 impl World {
-    pub(super) fn tell_watcher(&self, name: &NodeName, action: NodeAction) {
+    pub(super) fn notify_watcher(&self, name: &NodeName, action: NodeAction) {
         let known = self.nodes.iter().find(|node| node.name() == name);
         let (Some(Watcher(watcher)), Some(node)) = (&self.watcher, known) else {
             return;
@@ -37,7 +36,7 @@ impl World {
             .jobs
             .values()
             .filter(|job| job.state == JobState::Running && job.nodes.contains(name))
-            .map(super::job::JobRecord::show)
+            .map(JobRecord::show)
             .collect();
         let node = &node.show(self.settings.epoch);
         watcher(&StateChange { node, action, running: &running });

@@ -1,4 +1,4 @@
-//! Everything that a controller in memory knows.
+//! The state of [`MemorySlurm`](super::MemorySlurm).
 
 use super::{
     job::JobRecord,
@@ -11,32 +11,32 @@ use hostlist::NodeName;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
-/// The controller's state; it changes by passes, one a second at most, and by what it is told.
+/// The controller's state, which changes by passes (at most one a second) and by calls.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) start: Instant,
-    /// In the order of slurm.conf, which is the order that Slurm prefers nodes in.
+    /// In the order of slurm.conf, in which Slurm allocates nodes.
     pub(super) nodes: Vec<NodeRecord>,
     pub(super) jobs: BTreeMap<JobId, JobRecord>,
     /// The second of the last pass.
     last_pass: Option<Seconds>,
-    /// Something was told since.
+    /// True if something has changed since.
     pub(super) dirty: bool,
     pub(super) unreachable: bool,
-    /// slurmctld has died, and waits for somebody to start it.
+    /// True if slurmctld has died and was not restarted.
     pub(super) dead: bool,
-    /// How many answers will get lost.
+    /// How many more answers are lost.
     pub(super) lost_answers: usize,
-    /// Until when slurmctld is away for a restart.
+    /// When a restart ends.
     pub(super) restarting: Option<Instant>,
     next_job: u32,
-    /// Programs for jobs that want a reboot, found while scheduling.
+    /// The programs to start at the end of the pass.
     pub(super) calls: Vec<Call>,
     pub(super) watcher: Option<Watcher>,
 }
 
-/// What Slurm says to a name that it does not know.
+/// Slurm's error for an unknown node.
 pub(super) fn unknown_node(tried: &str) -> Error {
     Error::new(ErrorKind::NotFound, tried).because("Invalid node name specified")
 }
@@ -66,8 +66,15 @@ impl World {
     }
 
     /// True while slurmctld does not answer.
-    pub(super) fn is_away(&self, now: Instant) -> bool {
+    pub(super) fn is_unreachable(&self, now: Instant) -> bool {
         self.unreachable || self.dead || self.restarting.is_some_and(|back| now < back)
+    }
+
+    /// True if the answer of this call is lost.
+    pub(super) fn loses_answer(&mut self) -> bool {
+        let lost = self.lost_answers > 0;
+        self.lost_answers = self.lost_answers.saturating_sub(1);
+        lost
     }
 
     pub(super) fn node(&mut self, name: &str) -> Option<&mut NodeRecord> {
@@ -82,16 +89,16 @@ impl World {
         id
     }
 
-    /// Does what is due at this second, once, and says which programs to start.
+    /// Does what is due at this second and returns the programs to start.
     pub(super) fn pass(&mut self, now: Seconds) -> Vec<Call> {
         let done = self.last_pass.is_some_and(|last| last >= now);
-        if done || self.is_away(Instant::now()) {
+        if done || self.is_unreachable(Instant::now()) {
             return Vec::new();
         }
         self.last_pass = Some(now);
         self.dirty = false;
         self.end_jobs(now);
-        self.miss_nodes(now);
+        self.check_nodes(now);
         self.schedule(now);
         self.power_work(now);
         self.start_jobs(now);
@@ -100,7 +107,7 @@ impl World {
         calls
     }
 
-    /// The second of the next pass that would change anything, if nothing else happens.
+    /// The second of the next pass that changes anything, if nothing else happens.
     pub(super) fn next(&self, now: Seconds) -> Option<Seconds> {
         if self.unreachable || self.dead {
             return None;
@@ -110,26 +117,13 @@ impl World {
             return Some(soon);
         }
         let nodes = self.nodes.iter().flat_map(|node| self.due(node)).flatten();
-        let jobs = self.jobs.values().filter_map(|job| match job.state {
-            JobState::Pending if job.begin > 0 => Some(job.begin),
-            JobState::Running => job.end,
-            JobState::Pending
-            | JobState::Configuring
-            | JobState::Completing
-            | JobState::Completed
-            | JobState::Failed
-            | JobState::Cancelled
-            | JobState::Timeout
-            | JobState::NodeFail
-            | JobState::BootFail
-            | JobState::Preempted
-            | JobState::OutOfMemory
-            | JobState::Deadline
-            | JobState::Revoked
-            | JobState::Suspended
-            | JobState::Requeued
-            | JobState::RequeueHold
-            | JobState::Other(_) => None,
+        let jobs = self.jobs.values().filter_map(|job| {
+            let pending = job.state == JobState::Pending && job.begin > 0;
+            if pending {
+                Some(job.begin)
+            } else {
+                job.end.filter(|_| job.state == JobState::Running)
+            }
         });
         nodes
             .chain(jobs)
@@ -138,9 +132,9 @@ impl World {
             .map(|due| due.max(soon))
     }
 
-    /// When a node's timers run out.
+    /// When the timers of a node expire.
     fn due(&self, node: &NodeRecord) -> [Option<Seconds>; 4] {
-        // Slurm's comparisons are strict: a second more than the setting says.
+        // Slurm's comparisons are strict: one second more than the setting.
         let after = |since: Seconds, time: Duration| since + time.as_secs() + 1;
         let settings = &self.settings;
         let power = match node.power {
@@ -164,8 +158,8 @@ impl World {
         ]
     }
 
-    /// Nodes that fell silent, and reboots that took too long.
-    fn miss_nodes(&mut self, now: Seconds) {
+    /// Sets nodes down that do not respond or whose reboot takes too long.
+    fn check_nodes(&mut self, now: Seconds) {
         let timeout = self.settings.slurmd_timeout.as_secs();
         let patience = self.settings.resume_timeout.as_secs();
         let appends = self.settings.appends_reasons();
@@ -196,7 +190,7 @@ impl World {
         }
     }
 
-    /// The machine of a node is gone; slurmctld will notice.
+    /// Removes the machine of a node.
     pub(super) fn lose(&mut self, name: &NodeName, now: Seconds) {
         if let Some(node) = self.node(name.as_str()) {
             node.lost.get_or_insert(now);
@@ -204,7 +198,7 @@ impl World {
         }
     }
 
-    /// slurmctld died and starts with what it had saved: nodes that were asked for are asked for again.
+    /// Restarts slurmctld from its saved state: nodes that were powering up are resumed again.
     pub(super) fn forget_resumes(&mut self) {
         for node in &mut self.nodes {
             if matches!(node.power, Power::ComingUp { .. }) {
