@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md names exists, and every test file is compiled.
+//! What the documents name exists, and every test file is compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,15 @@ fn every_function_of_the_walk_is_in_its_file() {
         let found = ["(", "<"].iter().any(|next| file.contains(&format!("fn {function}{next}")));
         assert!(found, "{path} has no function {function}");
     }
+}
+
+#[test]
+fn every_file_that_holds_a_behaviour_exists() {
+    let text = fs::read_to_string(root().join("docs/behaviour.md")).unwrap();
+    let files: Vec<&str> = quoted(&text).filter(|part| part.ends_with(".rs")).collect();
+    assert!(files.len() > 10, "the files were not read: {files:?}");
+    let missing: Vec<&&str> = files.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(missing.is_empty(), "docs/behaviour.md names what is not there: {missing:?}");
 }
 
 /// Cargo compiles what `tests/main.rs` names, and says nothing of the rest.
