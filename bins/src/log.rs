@@ -212,7 +212,7 @@ impl Visit for Text {
         if field.name() == "message" {
             self.message = format!("{value:?}");
         } else {
-            self.fields.push_str(&format!(" {field}={value:?}"));
+            let _ = fmt::Write::write_fmt(&mut self.fields, format_args!(" {field}={value:?}"));
         }
     }
 }

@@ -168,7 +168,7 @@ impl Wait<'_> {
             match response {
                 Ok(instance) => shown.push(instance),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    self.end(&id, WaitOutcome::Gone)
+                    self.end(&id, WaitOutcome::Gone);
                 }
                 Err(error) => {
                     let transient = error.kind().is_transient();
