@@ -7,7 +7,7 @@ use cloud_core::{
     Flex, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken,
     Provider as _, ShapeName, SubnetId, Tags, Zone, http,
 };
-use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, Site, Sources};
+use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, Site};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -182,13 +182,13 @@ fn signature(config: &Path) -> f64 {
 
 /// As a program does it: from the configuration file.
 async fn connect(speed: Speed, endpoint: &str, config: &str) -> Oci {
-    let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
+    let sources = cloud_core::Sources::of_system(None, BTreeMap::new());
     let overrides = Overrides {
         file: Some(config.into()),
         endpoint: Some(endpoint.to_owned()),
         ..Overrides::default()
     };
-    let config = Config::load(&sources, &overrides).expect("a configuration");
+    let config = Config::load(&sources, &overrides, SystemTime::now()).expect("a configuration");
     let mut site = Site::new("ocid1.compartment.oc1..aaaacomp");
     site.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));
     site.zone = Some(Zone::new("Uocm:PHX-AD-1"));

@@ -6,10 +6,9 @@ use crate::config::{OpenStack, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use cloud_core::{ConfigError, ErrorKind};
+use cloud_core::{ConfigError, ErrorKind, Sources};
 use cloud_openstack::{
-    BootVolume, Config, InstanceResource, LaunchOptions, LaunchResource, LegacyTag, Nic, Sources,
-    read_file,
+    BootVolume, Config, InstanceResource, LaunchOptions, LaunchResource, LegacyTag, Nic, Search,
 };
 use std::error::Error as _;
 
@@ -23,11 +22,12 @@ pub(super) async fn connect(
     (purpose, slurm): (Purpose, &slurmconf::Config),
 ) -> Result<Connected, Diagnostic> {
     let variables = environment.variables.clone();
-    let mut sources = Sources::usual(environment.home.as_deref(), variables, &read_file);
-    sources.cloud.clone_from(&openstack.cloud);
+    let sources = Sources::of_system(environment.home.clone(), variables);
+    let mut search = Search::usual(&sources);
+    search.cloud.clone_from(&openstack.cloud);
     // What lies in an operator's current directory would be his alone: slurmctld's programs are called elsewhere.
-    sources.directories.retain(|directory| directory.is_absolute());
-    let config = Config::load(&sources).map_err(|error| unusable(&error, settings))?;
+    search.directories.retain(|directory| directory.is_absolute());
+    let config = Config::load(&sources, &search).map_err(|error| unusable(&error, settings))?;
     let mut options = cloud_openstack::Settings::default();
     options.http = http(settings, environment, purpose);
     options.launch = launch(openstack);

@@ -6,8 +6,8 @@ use crate::config::{Auth, Oracle, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use cloud_core::{ConfigError, Secret, SubnetId, Tags};
-use cloud_oci::{Clock, Config, Mode, Oci, Overrides, Site, Sources, Subnet};
+use cloud_core::{ConfigError, Secret, Sources, SubnetId, Tags};
+use cloud_oci::{Clock, Config, Mode, Oci, Overrides, Site, Subnet};
 use serde_json::{Map, Value, json};
 use std::time::SystemTime;
 
@@ -65,7 +65,7 @@ fn credentials(
     environment: &Environment,
 ) -> Result<Config, Diagnostic> {
     let (home, variables) = (environment.home.clone(), environment.variables.clone());
-    let sources = Sources::of_system(home, variables, SystemTime::now());
+    let sources = Sources::of_system(home, variables);
     let overrides = Overrides {
         file: oracle.config_file.as_deref().map(|file| environment.expand(file)),
         profile: oracle.profile.clone(),
@@ -79,7 +79,8 @@ fn credentials(
         endpoint: settings.endpoint.clone(),
         written_in: Some(settings.file.clone().into()),
     };
-    Config::load(&sources, &overrides).map_err(|error| unusable(&error, settings))
+    Config::load(&sources, &overrides, SystemTime::now())
+        .map_err(|error| unusable(&error, settings))
 }
 
 /// What is wrong with the credentials; slurmctld passes its programs no variables.

@@ -3,21 +3,20 @@
 mod error;
 mod ini;
 mod lookup;
-mod sources;
 
 pub use error::Origin;
-pub use sources::{File, Sources};
 
 use crate::Region;
 use crate::instance_principal::METADATA;
 use crate::key::PrivateKey;
 use cloud_core::http::Url;
-use cloud_core::{ConfigError, Secret};
+use cloud_core::{ConfigError, File, Secret, Sources};
 use error::{malformed, no_certificate, no_named_file, unreadable};
 use lookup::{Found, Lookup};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What a program was told, which goes before environment and file.
 #[derive(Clone, Debug, Default)]
@@ -91,18 +90,32 @@ pub enum Credentials {
 impl Config {
     /// Reads the configuration; every error says where and what to do, and nothing is sent.
     ///
+    /// ```no_run
+    /// use cloud_core::Sources;
+    /// use cloud_oci::{Config, Overrides};
+    /// use std::time::SystemTime;
+    ///
+    /// let sources = Sources::of_system(Some("/home/slurm".into()), std::env::vars().collect());
+    /// let config = Config::load(&sources, &Overrides::default(), SystemTime::now())?;
+    /// # Ok::<(), cloud_core::ConfigError>(())
+    /// ```
+    ///
     /// The file is `wish.file`, `OCI_CLI_CONFIG_FILE`, `~/.oci/config`, `OCI_CONFIG_FILE` (as in
     /// the SDK, only if that is not there) or `~/.oraclebmc/config`. Without any file the
     /// variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`, `_KEY_FILE` and `_REGION` are enough,
     /// with `_PASSPHRASE` for an encrypted key; with one they go before it. `OCI_CLI_CERT_BUNDLE`
     /// names the certificate authorities to trust.
-    pub fn load(sources: &Sources, overrides: &Overrides) -> Result<Self, ConfigError> {
+    pub fn load(
+        sources: &Sources<'_>,
+        overrides: &Overrides,
+        now: SystemTime,
+    ) -> Result<Self, ConfigError> {
         let endpoint = endpoint(sources, overrides)?;
         let mode = mode(sources, overrides)?;
         if mode == Some(Mode::InstancePrincipal) {
             return instance_principal(sources, overrides, endpoint);
         }
-        let lookup = Lookup::open(sources, overrides)?;
+        let lookup = Lookup::open(sources, overrides, now)?;
         let overridden =
             overrides.region.clone().map(|value| Found { value, place: overrides.place() });
         let region = match overridden {
@@ -121,7 +134,7 @@ impl Config {
     }
 }
 
-fn mode(sources: &Sources, overrides: &Overrides) -> Result<Option<Mode>, ConfigError> {
+fn mode(sources: &Sources<'_>, overrides: &Overrides) -> Result<Option<Mode>, ConfigError> {
     let variable = "OCI_CLI_AUTH";
     match (overrides.mode, sources.variable(variable)) {
         (Some(mode), _) => Ok(Some(mode)),
@@ -137,15 +150,15 @@ fn mode(sources: &Sources, overrides: &Overrides) -> Result<Option<Mode>, Config
 }
 
 /// The certificate authorities that the CLI trusts, too.
-fn roots(sources: &Sources) -> Result<Option<Vec<u8>>, ConfigError> {
+fn roots(sources: &Sources<'_>) -> Result<Option<Vec<u8>>, ConfigError> {
     let variable = "OCI_CLI_CERT_BUNDLE";
     let Some(path) = sources.variable(variable).map(|path| sources.expand(path)) else {
         return Ok(None);
     };
     let place = Origin::Variable(variable);
-    match sources.read(&path) {
-        Ok(file) if has_certificate(&file.text) => Ok(Some(file.text.into_bytes())),
-        Ok(_file) => Err(no_certificate(&place, &path)),
+    match sources.read(&path).and_then(File::into_text) {
+        Ok(text) if has_certificate(&text) => Ok(Some(text.into_bytes())),
+        Ok(_text) => Err(no_certificate(&place, &path)),
         Err(source) => match source.kind() {
             ErrorKind::NotFound => {
                 let key = "the bundle of certificates";
@@ -163,7 +176,7 @@ fn has_certificate(text: &str) -> bool {
     blocks.iter().any(|block| block.tag() == "CERTIFICATE")
 }
 
-fn endpoint(sources: &Sources, overrides: &Overrides) -> Result<Option<Url>, ConfigError> {
+fn endpoint(sources: &Sources<'_>, overrides: &Overrides) -> Result<Option<Url>, ConfigError> {
     let variable = "OCI_CLI_ENDPOINT";
     match (&overrides.endpoint, sources.variable(variable)) {
         (Some(url), _) => host_only(url, &overrides.place()).map(Some),
@@ -191,7 +204,7 @@ fn parse_url(text: &str, place: &Origin, key: &'static str) -> Result<Url, Confi
 }
 
 fn instance_principal(
-    sources: &Sources,
+    sources: &Sources<'_>,
     overrides: &Overrides,
     endpoint: Option<Url>,
 ) -> Result<Config, ConfigError> {
@@ -213,7 +226,7 @@ fn instance_principal(
 
 /// The region of this name; one that nobody knows is taken where no host is made of it.
 fn known(
-    (sources, overrides): (&Sources, &Overrides),
+    (sources, overrides): (&Sources<'_>, &Overrides),
     found: &Found,
     has_endpoint: bool,
 ) -> Result<Region, ConfigError> {

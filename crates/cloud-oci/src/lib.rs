@@ -27,7 +27,7 @@ mod work_request;
 pub use action::Power;
 pub use catalog::Subnet;
 pub use clock::Clock;
-pub use config::{Config, Credentials, File, Mode, Origin, Overrides, Sources};
+pub use config::{Config, Credentials, Mode, Origin, Overrides};
 pub use key::{KeyError, PrivateKey};
 pub use launch::is_host_name;
 pub use limits::{CapacityStatus, ShapeCapacity};

@@ -187,7 +187,8 @@ fn known(catalog: &[CatalogEntry], service: Service) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{FileContent, Sources};
+    use crate::config::Search;
+    use cloud_core::{File, Sources};
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
     use std::io;
@@ -199,11 +200,15 @@ mod tests {
         let text = json!({"clouds": {"blue": entry}}).to_string();
         let read = |path: &Path| match path.to_str() {
             Some("/etc/openstack/clouds.yaml") => {
-                Ok(FileContent { bytes: text.clone().into_bytes(), open_to_others: false })
+                Ok(File { bytes: text.clone().into_bytes(), mode: Some(0o640) })
             }
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
-        Config::load(&Sources::usual(None, BTreeMap::new(), &read)).unwrap()
+        {
+            let sources = Sources::new(None, BTreeMap::new(), read);
+            Config::load(&sources, &Search::usual(&sources))
+        }
+        .unwrap()
     }
 
     /// A catalog with these endpoints, each a service, an interface, a region and an address.

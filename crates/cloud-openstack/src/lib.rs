@@ -22,10 +22,7 @@ mod version;
 mod wire;
 
 pub use catalog::{Interface, Service};
-pub use config::{
-    Account, ApplicationCredential, Config, Credentials, Domain, FileContent, Origin, Sources,
-    read_file,
-};
+pub use config::{Account, ApplicationCredential, Config, Credentials, Domain, Origin, Search};
 pub use connect::Settings;
 pub use create::{BootVolume, LaunchOptions, Nic};
 pub use launch_resource::{InstanceResource, LaunchResource};

@@ -2,9 +2,10 @@
 
 use cloud_core::http::{Retry, Roots};
 use cloud_core::pace::{Pace, Pacer};
+use cloud_core::{File, Sources};
 use cloud_openstack::{
-    Account, ApplicationCredential, Config, Credentials, Domain, FileContent, Interface, OpenStack,
-    Service, Settings, Sources,
+    Account, ApplicationCredential, Config, Credentials, Domain, Interface, OpenStack, Search,
+    Service, Settings,
 };
 use proptest::prelude::*;
 use rcgen::{CertificateParams, KeyPair};
@@ -20,7 +21,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 /// A machine's files and variables.
 #[derive(Default)]
 struct Machine {
-    files: BTreeMap<PathBuf, FileContent>,
+    files: BTreeMap<PathBuf, File>,
     closed: Option<&'static str>,
     variables: BTreeMap<String, String>,
     cloud: Option<String>,
@@ -28,7 +29,7 @@ struct Machine {
 
 impl Machine {
     fn file(mut self, path: &str, text: &str) -> Self {
-        let content = FileContent { bytes: text.as_bytes().to_vec(), open_to_others: false };
+        let content = File { bytes: text.as_bytes().to_vec(), mode: Some(0o640) };
         self.files.insert(PathBuf::from(path), content);
         self
     }
@@ -45,10 +46,11 @@ impl Machine {
             }
             self.files.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
         };
-        let home = Path::new("/home/slurm");
-        let mut sources = Sources::usual(Some(home), self.variables.clone(), &read);
-        sources.cloud.clone_from(&self.cloud);
-        Config::load(&sources)
+        let home = Some(PathBuf::from("/home/slurm"));
+        let sources = Sources::new(home, self.variables.clone(), read);
+        let mut search = Search::usual(&sources);
+        search.cloud.clone_from(&self.cloud);
+        Config::load(&sources, &search)
     }
 
     fn complaint(&self) -> String {
@@ -188,7 +190,7 @@ fn secrets_may_stand_in_a_file_of_their_own() {
     assert_eq!(identity, ApplicationCredential::Id("c1".to_owned()));
     assert_eq!(secret.expose(), "12345");
     for content in machine.files.values_mut() {
-        content.open_to_others = true;
+        content.mode = Some(0o644);
     }
     let warnings = machine.load().expect("a configuration").warnings;
     let expected = "/etc/openstack/secure.yaml: others can read the secrets in it: chmod o-r /etc/openstack/secure.yaml";
@@ -316,7 +318,7 @@ fn a_secure_file_that_is_not_there_was_left_out_without_a_word() {
 
 #[test]
 fn the_bytes_of_a_file_were_printed() {
-    let content = FileContent { bytes: b"hunter2".to_vec(), open_to_others: false };
+    let content = File { bytes: b"hunter2".to_vec(), mode: Some(0o640) };
     let printed = format!("{content:?}");
     assert!(printed.contains('7') && !printed.contains("104"), "{printed}");
 }

@@ -2,13 +2,14 @@
 
 use super::error::{bad_key, malformed, no_file, no_named_file, unreadable};
 use super::ini::Ini;
-use super::{Credentials, Origin, Overrides, Sources};
+use super::{Credentials, Origin, Overrides};
 use crate::jwt;
 use crate::key::{KeyError, PrivateKey};
-use cloud_core::{ConfigError, Secret};
+use cloud_core::{ConfigError, File, Secret, Sources};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A value and where it comes from.
 pub(super) struct Found {
@@ -18,14 +19,19 @@ pub(super) struct Found {
 
 /// Reads values for one profile: environment first, then file.
 pub(super) struct Lookup<'a> {
-    sources: &'a Sources,
+    sources: &'a Sources<'a>,
+    now: SystemTime,
     path: PathBuf,
     ini: Option<Ini>,
     profile: String,
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn open(sources: &'a Sources, overrides: &Overrides) -> Result<Self, ConfigError> {
+    pub(super) fn open(
+        sources: &'a Sources<'a>,
+        overrides: &Overrides,
+        now: SystemTime,
+    ) -> Result<Self, ConfigError> {
         let overridden =
             overrides.profile.as_deref().or_else(|| sources.variable("OCI_CLI_PROFILE"));
         let profile = overridden.unwrap_or("DEFAULT").to_owned();
@@ -43,7 +49,7 @@ impl<'a> Lookup<'a> {
                 "{path}: no profile [{profile}]: choose one of {have}"
             )));
         }
-        let lookup = Self { sources, path, ini, profile };
+        let lookup = Self { sources, now, path, ini, profile };
         let told = ["user", "security_token_file"].iter().any(|key| lookup.get(key).is_some());
         if lookup.ini.is_none() && !told {
             return Err(no_file(&lookup.path));
@@ -126,7 +132,7 @@ impl<'a> Lookup<'a> {
         if token.is_empty() {
             return Err(no_token(&self.need("security_token_file")?.place, &path));
         }
-        let now = self.sources.now();
+        let now = self.now;
         if let Some(end) = jwt::expiry(token).filter(|end| *end <= now) {
             let [end, now] = [end, now].map(httpdate::fmt_http_date);
             return Err(ConfigError::new(format!(
@@ -152,8 +158,10 @@ impl<'a> Lookup<'a> {
     fn file_of(&self, key: &'static str) -> Result<(PathBuf, String), ConfigError> {
         let Found { value, place } = self.need(key)?;
         let path = self.sources.expand(&value);
-        let file = match self.sources.read(&path) {
-            Ok(file) => file,
+        let read = self.sources.read(&path);
+        let read = read.and_then(|file| Ok((file.mode, file.into_text()?)));
+        let (mode, text) = match read {
+            Ok(read) => read,
             Err(source) if source.kind() == ErrorKind::NotFound => {
                 return Err(no_named_file(&place, key, &path, source));
             }
@@ -169,7 +177,7 @@ impl<'a> Lookup<'a> {
                 .caused_by(source));
             }
         };
-        match file.mode {
+        match mode {
             Some(mode) if mode & 0o027 != 0 => {
                 let path = path.display();
                 Err(ConfigError::new(format!(
@@ -177,7 +185,7 @@ impl<'a> Lookup<'a> {
                      program its owner, and run `chmod 600 {path}`"
                 )))
             }
-            _ => Ok((path, file.text)),
+            _ => Ok((path, text)),
         }
     }
 }
@@ -208,7 +216,7 @@ const VARIABLES: &[(&str, &str)] = &[
 
 /// The configuration file that is to be read, if there is one.
 fn config_file(
-    sources: &Sources,
+    sources: &Sources<'_>,
     overrides: &Overrides,
 ) -> Result<(PathBuf, Option<Ini>), ConfigError> {
     let named = overrides
@@ -233,9 +241,9 @@ fn config_file(
     Ok((first.unwrap_or_else(|| PathBuf::from("~/.oci/config")), None))
 }
 
-fn read_ini(sources: &Sources, path: &Path) -> Result<Option<Ini>, ConfigError> {
-    match sources.read(path) {
-        Ok(file) => Ini::parse(&file.text).map(Some).map_err(|wrong| {
+fn read_ini(sources: &Sources<'_>, path: &Path) -> Result<Option<Ini>, ConfigError> {
+    match sources.read(path).and_then(File::into_text) {
+        Ok(text) => Ini::parse(&text).map(Some).map_err(|wrong| {
             ConfigError::new(format!("{} line {}: {}", path.display(), wrong.line, wrong.what))
         }),
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),

@@ -3,7 +3,8 @@
 mod world;
 mod wrong;
 
-use cloud_oci::{File, Mode, Overrides};
+use cloud_core::File;
+use cloud_oci::{Mode, Overrides};
 use serde_json::Value;
 use world::{FINGERPRINT, TENANCY, TOKEN, USER, World, key_id, profile};
 
@@ -62,7 +63,7 @@ fn nothing_secret_is_shown() {
 
 #[test]
 fn a_key_was_shown_with_the_file_that_it_stands_in() {
-    let file = File { text: "-----BEGIN PRIVATE KEY-----".to_owned(), mode: Some(0o600) };
+    let file = File { bytes: b"-----BEGIN PRIVATE KEY-----".to_vec(), mode: Some(0o600) };
     assert_eq!(format!("{file:?}"), "File { bytes: 27, mode: Some(384) }");
 }
 

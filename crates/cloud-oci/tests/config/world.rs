@@ -1,7 +1,7 @@
 //! Files and variables of a test.
 
-use cloud_core::ConfigError;
-use cloud_oci::{Config, Credentials, File, Overrides, Sources};
+use cloud_core::{ConfigError, File, Sources};
+use cloud_oci::{Config, Credentials, Overrides};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -73,10 +73,11 @@ impl World {
         let read = move |path: &Path| {
             let found = files.get(path.to_str().expect("text"));
             let (text, mode) = found.ok_or(io::Error::from(io::ErrorKind::NotFound))?.clone();
-            Ok(File { text, mode: Some(mode) })
+            Ok(File { bytes: text.into_bytes(), mode: Some(mode) })
         };
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
-        Config::load(&Sources::new(Some("/h".into()), self.variables.clone(), read, now), overrides)
+        let sources = Sources::new(Some("/h".into()), self.variables.clone(), read);
+        Config::load(&sources, overrides, now)
     }
 
     /// The whole chain of the error, as a program prints it.

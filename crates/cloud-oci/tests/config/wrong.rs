@@ -1,7 +1,8 @@
 //! What is wrong is told in one sentence with place and remedy.
 
 use crate::config::world::{FINGERPRINT, TENANCY, USER, World, profile};
-use cloud_oci::{Config, File, Overrides, Sources};
+use cloud_core::{File, Sources};
+use cloud_oci::{Config, Overrides};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -128,11 +129,11 @@ fn a_bundle_without_a_certificate_was_not_named() {
 fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
     let closed = |path: &Path| match path.to_str() {
         Some("/h/.oci/key.pem") => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
-        _config => Ok(File { text: World::good().config(), mode: Some(0o640) }),
+        _config => Ok(File { bytes: World::good().config().into_bytes(), mode: Some(0o640) }),
     };
     let now = SystemTime::UNIX_EPOCH;
-    let sources = Sources::new(Some("/h".into()), BTreeMap::new(), closed, now);
-    let refused = Config::load(&sources, &Overrides::default()).expect_err("not for us");
+    let sources = Sources::new(Some("/h".into()), BTreeMap::new(), closed);
+    let refused = Config::load(&sources, &Overrides::default(), now).expect_err("not for us");
     assert_eq!(
         refused.to_string(),
         "/h/.oci/key.pem: key_file cannot be read: make the user of this program its owner, and \
@@ -163,13 +164,12 @@ fn files_of_the_system_are_read_with_their_permissions() {
         std::fs::write(&path, text).expect("written");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
     }
-    let sources =
-        || Sources::of_system(Some(home.path().into()), BTreeMap::new(), SystemTime::UNIX_EPOCH);
-    assert!(Config::load(&sources(), &Overrides::default()).is_ok());
+    let sources = || Sources::of_system(Some(home.path().into()), BTreeMap::new());
+    assert!(Config::load(&sources(), &Overrides::default(), SystemTime::UNIX_EPOCH).is_ok());
     let key = home.path().join(".oci/key.pem");
     let load_with = |mode| {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).expect("set");
-        Config::load(&sources(), &Overrides::default())
+        Config::load(&sources(), &Overrides::default(), SystemTime::UNIX_EPOCH)
     };
     assert!(load_with(0o640).is_ok(), "root's, for the group slurm to read");
     for mode in [0o644, 0o604, 0o660] {
@@ -178,7 +178,8 @@ fn files_of_the_system_are_read_with_their_permissions() {
     }
     // A key in DER.
     std::fs::write(&key, [0x30, 0x82, 0x04, 0xa4]).expect("written");
-    let refused = Config::load(&sources(), &Overrides::default()).expect_err("not PEM");
+    let refused = Config::load(&sources(), &Overrides::default(), SystemTime::UNIX_EPOCH)
+        .expect_err("not PEM");
     let why = std::error::Error::source(&refused).expect("a cause").to_string();
     assert!(refused.to_string().ends_with("this private key cannot be used"), "{refused}");
     assert!(why.contains("openssl pkey -inform DER"), "{why}");

@@ -1,8 +1,9 @@
 //! A launch by one process that is killed, and the same launch by another.
 
 use crate::sim::fixture::{SimStage, http, pacer, spec};
+use cloud_core::Sources;
 use cloud_core::{LaunchToken, Provider as _, SubnetId};
-use cloud_oci::{Clock, Config, Oci, Overrides, Site, Sources};
+use cloud_oci::{Clock, Config, Oci, Overrides, Site};
 use cloud_sim::{Fault, Rule, Settings};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,10 +33,10 @@ async fn launches() {
     let (Some(file), Some(endpoint)) = (variable(CONFIG), variable(ENDPOINT)) else {
         return;
     };
-    let sources = Sources::of_system(None, BTreeMap::new(), SystemTime::now());
+    let sources = Sources::of_system(None, BTreeMap::new());
     let overrides =
         Overrides { file: Some(file.into()), endpoint: Some(endpoint), ..Overrides::default() };
-    let config = Config::load(&sources, &overrides).expect("good");
+    let config = Config::load(&sources, &overrides, SystemTime::now()).expect("good");
     let settings = Settings::default();
     let mut site = Site::new(settings.compartments.first().expect("one").clone());
     site.subnet = settings.subnets.first().map(|subnet| SubnetId::new(subnet.id.clone()));

@@ -1,11 +1,10 @@
 //! One cloud's entry of a clouds.yaml, made into a [`Config`].
 
-use super::{Account, ApplicationCredential, Config, Credentials, Domain, Origin, Sources};
+use super::{Account, ApplicationCredential, Config, Credentials, Domain, Origin};
 use crate::catalog::{Interface, Service};
 use cloud_core::http::{Roots, Url};
-use cloud_core::{ConfigError, Secret};
+use cloud_core::{ConfigError, Secret, Sources};
 use serde_json::Value;
-use std::path::Path;
 
 /// An entry, and where it stands for errors.
 struct Entry<'a> {
@@ -148,8 +147,9 @@ impl Entry<'_> {
         let Some(file) = self.text("cacert").or(verify) else {
             return Ok(Roots::System);
         };
-        let file = expanded(sources, file);
-        let content = (sources.read)(Path::new(&file)).map_err(|error| {
+        let file = sources.expand(&file);
+        let content = sources.read(&file).map_err(|error| {
+            let file = file.display();
             let problem = format!("is the file {file}, which cannot be read ({error})");
             self.bad("cacert", &problem, "correct its path or its permissions")
         })?;
@@ -226,14 +226,6 @@ impl Entry<'_> {
             .or_else(|| by_id.iter().find_map(|key| self.auth(key)).map(Domain::Id))
             .unwrap_or_else(|| Domain::Id("default".to_owned()));
         Ok(Account::Name { name, domain })
-    }
-}
-
-/// A path that may begin with `~/`.
-fn expanded(sources: &Sources<'_>, file: String) -> String {
-    match (file.strip_prefix("~/"), &sources.home) {
-        (Some(rest), Some(home)) => home.join(rest).display().to_string(),
-        (Some(_), None) | (None, _) => file,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finding and reading clouds.yaml and secure.yaml.
 
-use super::{Sources, names};
-use cloud_core::ConfigError;
+use super::names;
+use cloud_core::{ConfigError, Sources};
 use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,22 @@ struct Document {
 /// Reads the first clouds.yaml there is, with what the first secure.yaml adds to it.
 ///
 /// The cloud is for the error if there is none.
-pub(super) fn find(sources: &Sources<'_>, cloud: Option<&str>) -> Result<Found, ConfigError> {
-    let places = places(sources, "OS_CLIENT_CONFIG_FILE", "clouds");
+pub(super) fn find(
+    sources: &Sources<'_>,
+    directories: &[PathBuf],
+    cloud: Option<&str>,
+) -> Result<Found, ConfigError> {
+    let places = |variable, stem| places(sources.variable(variable), directories, stem);
+    let secure = places("OS_CLIENT_SECURE_FILE", "secure");
+    let places = places("OS_CLIENT_CONFIG_FILE", "clouds");
     let (public, closed) = first(sources, &places)?;
     let Some(public) = public else {
         return Err(closed.unwrap_or_else(|| no_file(cloud, &places)));
     };
-    let (secure, secure_closed) =
-        first(sources, &self::places(sources, "OS_CLIENT_SECURE_FILE", "secure"))?;
+    let (secure, secure_closed) = first(sources, &secure)?;
     if let (None, Some(file)) = (&secure, sources.variable("OS_CLIENT_SECURE_FILE")) {
         let source = io::Error::from(io::ErrorKind::NotFound);
-        let none = || unreadable(Path::new(&file), source);
+        let none = || unreadable(Path::new(file), source);
         return Err(secure_closed.unwrap_or_else(none));
     }
     let closed = closed.into_iter().chain(secure_closed);
@@ -85,13 +90,13 @@ pub(super) fn choose(found: &Found, named: Option<String>) -> Result<String, Con
 }
 
 /// The file that a variable names, and no other; else those in the directories.
-fn places(sources: &Sources<'_>, variable: &str, stem: &str) -> Vec<PathBuf> {
-    if let Some(file) = sources.variable(variable) {
+fn places(named: Option<&str>, directories: &[PathBuf], stem: &str) -> Vec<PathBuf> {
+    if let Some(file) = named {
         return vec![PathBuf::from(file)];
     }
     let endings = ["yaml", "yml", "json"];
     let in_each = |directory: &PathBuf| endings.map(|end| directory.join(format!("{stem}.{end}")));
-    sources.directories.iter().flat_map(in_each).collect()
+    directories.iter().flat_map(in_each).collect()
 }
 
 /// The first that there is, and the first before it that we may not read: that one is passed over,
@@ -102,9 +107,9 @@ fn first(
 ) -> Result<(Option<Document>, Option<ConfigError>), ConfigError> {
     let mut closed = None;
     for file in places {
-        match (sources.read)(file) {
+        match sources.read(file) {
             Ok(content) => {
-                let open_to_others = content.open_to_others;
+                let open_to_others = content.mode.is_some_and(|mode| mode & 0o004 != 0);
                 let value = parse(file, &content.bytes)?;
                 let document = Document { file: file.clone(), value, open_to_others };
                 return Ok((Some(document), closed));

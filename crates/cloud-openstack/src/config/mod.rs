@@ -2,20 +2,37 @@
 
 mod entry;
 mod file;
-mod sources;
 mod variables;
 
 pub(crate) use entry::bad_setting;
 
-pub use sources::{FileContent, Sources, read_file};
-
 use crate::catalog::{Interface, Service};
 use cloud_core::http::{Roots, Url};
-use cloud_core::{ConfigError, Secret};
+use cloud_core::{ConfigError, Secret, Sources};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
+
+/// Which cloud to look for, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The cloud asked for, if any.
+    pub cloud: Option<String>,
+    /// Directories that may have a clouds.yaml, best first.
+    pub directories: Vec<PathBuf>,
+}
+
+impl Search {
+    /// The usual places: the current directory, that of the user, that of the machine.
+    #[must_use]
+    pub fn usual(sources: &Sources<'_>) -> Self {
+        let user = sources.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        let user = user.or_else(|| sources.at_home(".config")).map(|it| it.join("openstack"));
+        let places = [Some(PathBuf::from(".")), user, Some(PathBuf::from("/etc/openstack"))];
+        Self { cloud: None, directories: places.into_iter().flatten().collect() }
+    }
+}
 
 /// How to get into one cloud.
 #[derive(Clone, Debug)]
@@ -143,12 +160,13 @@ impl Config {
     /// Reads what the sources say, in the order that OpenStack's own client has: the cloud asked
     /// for, else the one that `OS_CLOUD` names, else the `OS_*` variables if there is an
     /// `OS_AUTH_URL`, else the file's cloud `openstack`, else its only one.
-    pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
-        let named = sources.cloud.clone().or_else(|| sources.variable("OS_CLOUD"));
+    pub fn load(sources: &Sources<'_>, search: &Search) -> Result<Self, ConfigError> {
+        let variable = || sources.variable("OS_CLOUD").map(str::to_owned);
+        let named = search.cloud.clone().or_else(variable);
         if named.is_none() && sources.variable("OS_AUTH_URL").is_some() {
             return entry::config(Origin::Variables, &variables::entry(sources), sources);
         }
-        let mut found = file::find(sources, named.as_deref())?;
+        let mut found = file::find(sources, &search.directories, named.as_deref())?;
         let cloud = file::choose(&found, named)?;
         let entry = found.clouds.remove(&cloud).unwrap_or(Value::Null);
         let origin = Origin::File { file: found.file, cloud };

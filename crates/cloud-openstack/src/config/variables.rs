@@ -1,6 +1,6 @@
 //! The `OS_*` variables in the form of a cloud's entry in a clouds.yaml.
 
-use super::Sources;
+use cloud_core::Sources;
 use serde_json::{Map, Value};
 
 /// Variables that stand beside `auth`, and what they are called there; all others stand in it.

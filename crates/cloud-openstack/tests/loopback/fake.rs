@@ -3,7 +3,8 @@
 use cloud_core::InstanceId;
 use cloud_core::http::Retry;
 use cloud_core::pace::{Pace, Pacer};
-use cloud_openstack::{Config, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources};
+use cloud_core::{File, Sources};
+use cloud_openstack::{Config, LaunchOptions, Nic, OpenStack, Search, Settings};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -64,11 +65,14 @@ impl Fake {
         let text = json!({"clouds": {"test": {"auth": auth}}}).to_string();
         let read = move |path: &Path| match path.to_str() {
             Some("/etc/openstack/clouds.yaml") => {
-                Ok(FileContent { bytes: text.clone().into_bytes(), open_to_others: false })
+                Ok(File { bytes: text.clone().into_bytes(), mode: Some(0o640) })
             }
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
-        let config = Config::load(&Sources::usual(None, BTreeMap::new(), &read))?;
+        let config = {
+            let sources = Sources::new(None, BTreeMap::new(), read);
+            Config::load(&sources, &Search::usual(&sources))
+        }?;
         let mut settings = Settings::default();
         settings.http.retry = Retry::never();
         settings.launch = launch;

@@ -2,7 +2,8 @@
 
 use crate::real::proxy::Proxy;
 use cloud_core::pace::{Pace, Pacer};
-use cloud_openstack::{Config, FileContent, LaunchOptions, Nic, OpenStack, Settings, Sources};
+use cloud_core::{File, Sources};
+use cloud_openstack::{Config, LaunchOptions, Nic, OpenStack, Search, Settings};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader};
@@ -109,11 +110,14 @@ pub(crate) fn config(entry: &Value) -> Result<Config, cloud_core::ConfigError> {
     let text = json!({"clouds": {"test": entry}}).to_string();
     let read = move |path: &Path| match path.to_str() {
         Some("/etc/openstack/clouds.yaml") => {
-            Ok(FileContent { bytes: text.clone().into_bytes(), open_to_others: false })
+            Ok(File { bytes: text.clone().into_bytes(), mode: Some(0o640) })
         }
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    Config::load(&Sources::usual(None, BTreeMap::new(), &read))
+    {
+        let sources = Sources::new(None, BTreeMap::new(), read);
+        Config::load(&sources, &Search::usual(&sources))
+    }
 }
 
 /// The entry with every service behind the proxy.
