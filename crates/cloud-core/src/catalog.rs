@@ -145,7 +145,7 @@ impl Capabilities {
         self.0.contains(&capability)
     }
 
-    /// The same without one.
+    /// Removes one capability.
     #[must_use]
     pub fn without(mut self, capability: Capability) -> Self {
         self.0.remove(&capability);

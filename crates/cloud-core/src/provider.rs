@@ -114,7 +114,7 @@ impl InstanceFilter {
         Self { tags, name: None }
     }
 
-    /// The same, but only with this name.
+    /// Restricts the filter to instances with this name.
     #[must_use]
     pub fn named(mut self, name: InstanceName) -> Self {
         self.name = Some(name);
@@ -130,8 +130,8 @@ impl InstanceFilter {
 
     /// Checks the filter again on what a cloud answered.
     #[must_use]
-    pub fn keep(&self, mut responses: Vec<Instance>) -> Vec<Instance> {
-        responses.retain(|instance| self.matches(instance));
-        responses
+    pub fn keep(&self, mut listed: Vec<Instance>) -> Vec<Instance> {
+        listed.retain(|instance| self.matches(instance));
+        listed
     }
 }

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_credential_was_tried_again_by_every_later_request() {
+    async fn a_refused_credential_is_not_tried_again_for_a_while() {
         for kind in [ErrorKind::Unauthenticated, ErrorKind::Forbidden, ErrorKind::Unavailable] {
             let (cache, calls) = (cache(), AtomicU32::new(0));
             for _ in 0..3 {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_that_was_still_good_was_thrown_away_when_it_could_not_be_renewed() {
+    async fn a_good_token_stays_in_use_when_it_cannot_be_renewed() {
         let (cache, issuer) = (cache(), Issuer::default());
         assert_eq!(*cache.get(|| issuer.issue(100)).await.unwrap().value, 1);
         advance(Duration::from_secs(50)).await;
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_renewal_that_hung_used_up_a_token_that_was_still_good() {
+    async fn a_renewal_that_hangs_leaves_a_good_token_in_use() {
         let (cache, issuer) = (cache(), Issuer::default());
         assert_eq!(*cache.get(|| issuer.issue(100)).await.unwrap().value, 1);
         advance(Duration::from_secs(50)).await;

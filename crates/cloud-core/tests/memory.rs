@@ -163,7 +163,7 @@ async fn capacity_is_of_a_shape_in_a_zone_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_launch_without_a_zone_succeeded_though_every_zone_was_full() {
+async fn a_launch_without_a_zone_fails_when_every_zone_is_full() {
     let cloud = MemoryCloud::new(exact());
     let small = ShapeName::new("small");
     for zone in ["zone-1", "zone-3"] {

@@ -90,7 +90,7 @@ async fn finds_a_limit_of_20_per_second_and_stays_there() {
 /// An operator who knows a fast cloud starts fast; a cloud that turns out slow refuses few all the
 /// same.
 #[tokio::test(start_paused = true)]
-async fn a_start_at_ten_times_the_limit_was_refused_too_often() {
+async fn a_start_at_ten_times_the_limit_is_rarely_refused() {
     let pace = Pace { start: 200.0, most: 200.0, burst: 8, concurrency: 8, ..Pace::default() };
     for burst in [2.0, 5.0, 20.0] {
         let latency = Duration::from_millis(50);
@@ -173,7 +173,7 @@ async fn burst(pacer: &Pacer) -> u32 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_burst_was_halved_for_good() {
+async fn the_burst_recovers() {
     let pacer = Pacer::new(Pace { burst: 8, ..Pace::default() });
     assert_eq!(burst(&pacer).await, 8);
     pacer.acquire(Lane::Read).await.throttled(None);

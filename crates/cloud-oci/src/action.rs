@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_image_was_taken_for_a_machine_that_cannot_be_rebuilt() {
+    fn a_mistyped_image_is_not_taken_for_a_machine_that_cannot_be_rebuilt() {
         let table = [
             ("RelatedResourceNotAuthorizedOrNotFound", "image img not found", Some(false)),
             ("RelatedResourceNotAuthorizedOrNotFound", "image is not supported", Some(false)),

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_none_was_asked_about_again_and_again() {
+    fn a_malformed_id_is_a_permanent_error() {
         assert!(!said(404, "InvalidParameter", "Invalid instanceId").kind.is_transient());
     }
 

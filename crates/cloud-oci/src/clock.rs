@@ -29,7 +29,7 @@ impl Clock {
         (self.0)()
     }
 
-    /// The same as the header `Date` has it.
+    /// The time as the header `Date` has it.
     #[must_use]
     pub fn http_date(&self) -> String {
         httpdate::fmt_http_date(self.now())

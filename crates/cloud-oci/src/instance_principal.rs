@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_elsewhere_waited_more_than_a_minute_for_its_metadata() {
+    fn the_metadata_service_has_a_short_connect_timeout() {
         let mut http = Config::default();
         assert_eq!(nearby(&http).connect_timeout, Duration::from_secs(2));
         http.connect_timeout = Duration::from_secs(1);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_ipv4_never_got_to_its_metadata() {
+    fn an_instance_without_ipv4_uses_the_metadata_service_by_ipv6() {
         let elsewhere = "http://127.0.0.1:1/opc/v2";
         for (base, ways, chosen) in [
             (METADATA, &[METADATA][..], METADATA),

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_compartment_was_not_found_and_not_named() {
+    fn a_wrong_compartment_is_forbidden_and_named() {
         let policy = "the policy of who asks";
         let table = [
             (

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_machine_asked_another_region_than_its_own_who_it_is() {
+    async fn an_instance_principal_authenticates_in_the_region_of_its_instance() {
         let places = places(Settings::quick(), Region::find("iad")).await;
         let expected = ["iaas.us-ashburn-1.oraclecloud.com", "auth.us-phoenix-1.oraclecloud.com"];
         assert_eq!(places, expected);

@@ -65,7 +65,7 @@ impl Signed<'_> {
         Ok(self.signed_as(key_id, &signature))
     }
 
-    /// The same with a signature of the text that is there already.
+    /// The value of the header `Authorization`, with this signature of the text.
     pub(crate) fn signed_as(&self, key_id: &str, signature: &str) -> String {
         let names: Vec<&str> = self.lines().into_iter().map(|(name, _)| name).collect();
         let names = names.join(" ");

@@ -95,7 +95,7 @@ fn keys_are_opened_with_every_cipher_and_hash_that_we_read() {
 }
 
 #[test]
-fn an_encrypted_key_of_another_kind_was_called_a_wrong_passphrase() {
+fn an_encrypted_key_of_another_kind_is_not_called_a_wrong_passphrase() {
     let pem = include_str!("data/key-encrypted-pkcs8-ec.pem");
     for (pass, expected) in
         [("throwaway-pass", KeyError::NotRsa), ("another", KeyError::WrongPassphrase)]

@@ -27,7 +27,7 @@ impl Api {
         self.compute_at(operation, method, url)
     }
 
-    /// The same to a URL that is already whole.
+    /// A request to Nova at a URL that is already whole.
     pub(crate) fn compute_at(&self, operation: Operation, method: Method, url: Url) -> Request {
         let version = self.versions.pinned.header();
         Request::new(operation, method, url).with_header(VERSION, version)
@@ -39,7 +39,7 @@ impl Api {
         self.compute(operation, Method::POST, &path).on(id).with_json(action)
     }
 
-    /// The same action at the microversion that can rebuild what boots from a volume.
+    /// A rebuild, at the microversion that can rebuild a server that boots from a volume.
     pub(crate) fn rebuild(&self, id: &str, action: &Value) -> Result<Request> {
         let request = self.action(Operation::Rebuild, id, action)?;
         Ok(request.with_header(VERSION, self.versions.rebuild.header()))
@@ -80,7 +80,7 @@ pub(crate) fn join(base: &Url, path: &[&str]) -> Url {
     url
 }
 
-/// The same with a query.
+/// A URL with these pairs added to its query.
 pub(crate) fn with_query(mut url: Url, query: &[(&str, &str)]) -> Url {
     if !query.is_empty() {
         url.query_pairs_mut().extend_pairs(query);

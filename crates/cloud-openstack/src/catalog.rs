@@ -39,7 +39,7 @@ impl Service {
         }
     }
 
-    /// That key and the older ones.
+    /// The keys of a clouds.yaml that say where it is, the preferred one first.
     pub(crate) fn keys(self) -> [&'static str; 2] {
         let older = match self {
             Self::Compute => "compute_endpoint",
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_regions_was_taken_service_by_service() {
+    fn several_regions_are_refused() {
         let expected = "cloud 'blue' in /etc/openstack/clouds.yaml: which region of 'R1', 'R2': \
                         set region_name to one of these";
         let apart = catalog(&[

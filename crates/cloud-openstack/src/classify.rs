@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_that_nobody_has_made_was_a_state_that_passes() {
+    fn an_ambiguous_name_is_invalid() {
         for words in [
             "Multiple possible networks found, use a Network ID to be more specific.",
             "Multiple security_group matches found for name 'x', use an ID to be more specific.",

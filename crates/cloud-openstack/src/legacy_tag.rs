@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_asks_for_the_mark_where_that_is_meant() {
+    fn a_listing_asks_for_the_legacy_tag_where_it_stands_for_the_wanted_tag() {
         let legacy_tag = legacy_tag();
         let ours = Tags::from([("cluster", "blue"), ("type", "compute")]);
         let cluster = Tags::from([("cluster", "blue")]);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_cluster_in_the_cloud_were_not_ours() {
+    fn servers_of_cluster_in_the_cloud_are_ours() {
         let read = |tags: Tags| {
             let (id, name) = (InstanceId::new("i"), InstanceName::new("n"));
             let mut instance = Instance::new(id, name, InstanceState::Running);

@@ -137,7 +137,7 @@ enum Next {
     End,
     /// The page behind this id.
     After(String),
-    /// The same page once more, and so on for ever.
+    /// A page that shows nothing new: the listing would never end.
     Again,
 }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_that_does_not_advance_passed_for_a_whole_one() {
+    fn a_listing_that_does_not_advance_is_an_error() {
         let after = |id: &str| Next::After(id.to_owned());
         let table = [
             (vec![page(&["a"], false)], vec![Next::End]),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_nova_cut_short_while_servers_got_their_hosts_passed_for_the_last() {
+    fn a_page_that_nova_cut_short_is_not_taken_for_the_last() {
         let page = |count: usize, task: Option<&str>| -> ServersBody {
             let server = |n| json!({"id": format!("{count}-{n}"), "OS-EXT-STS:task_state": task});
             let servers: Vec<_> = (0..count).map(server).collect();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_of_glances_that_is_gone_was_not_known_for_one() {
+    fn a_deleted_marker_of_glance_is_recognized() {
         let table = [
             (ErrorKind::Invalid, "marker [x] not found", true),
             (ErrorKind::Invalid, "No image found with ID x", true),

@@ -176,8 +176,8 @@ impl OpenStack {
 
     /// The network whose address counts.
     ///
-    /// That it cannot be found out is no error: what else there is to say about servers does not
-    /// depend on Neutron. Only who asks for addresses is told why.
+    /// A failed lookup is no error: nothing else about servers depends on Neutron. Only a request for
+    /// addresses returns it.
     async fn primary(&self) -> Primary {
         let told = self.address_network.as_ref().map(Nic::network);
         let first = match (told.as_ref(), &self.launch.nics[..]) {

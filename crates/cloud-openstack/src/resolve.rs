@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_was_refused_since_other_projects_have_one_of_its_name() {
+    fn a_security_group_of_the_project_goes_before_those_of_others() {
         let group = |id: &str, project: &str| Named {
             id: id.to_owned(),
             name: "default".to_owned(),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_in_another_form_was_never_the_one_that_is_shown() {
+    fn an_id_is_brought_into_the_form_that_nova_shows() {
         let shown = "5daf5e54-d33d-447f-adb5-aad5c885401b";
         for text in
             [shown, "5DAF5E54-D33D-447F-ADB5-AAD5C885401B", "5daf5e54d33d447fadb5aad5c885401b"]
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lookup_that_failed_was_repeated_by_each_who_waited() {
+    async fn one_failed_lookup_serves_all_who_wait_for_it() {
         let (name, lookups) = (Name::default(), AtomicU64::new(0));
         let look = |found: bool| {
             let lookups = &lookups;

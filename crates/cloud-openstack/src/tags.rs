@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clusters_tag_was_cut_off_behind_fifty_others() {
+    fn more_than_fifty_tags_are_refused() {
         let extra = |count: usize| (0..count).map(|n| format!("a{n}")).collect::<Vec<_>>();
         let tags = Tags::from([("cluster", "blue")]);
         assert_eq!(nova_tags(&tags, &extra(49)).unwrap().len(), 50);

@@ -259,7 +259,7 @@ fn an_old_name_of_a_project_won_over_the_new_one() {
 }
 
 #[test]
-fn what_we_cannot_do_as_the_client_does_was_left_out_without_a_word() {
+fn unsupported_settings_are_refused() {
     let entry = |more: &str| {
         let auth = "auth: {auth_url: 'http://x', username: u, password: p, project_name: p}";
         Machine::default().file(ETC, &format!("clouds: {{blue: {{{auth}, {more}}}}}"))
@@ -289,7 +289,7 @@ fn what_we_cannot_do_as_the_client_does_was_left_out_without_a_word() {
 }
 
 #[test]
-fn a_file_in_a_closed_directory_ended_the_search() {
+fn a_file_in_a_closed_directory_does_not_end_the_search() {
     let mut machine = Machine::default().file(ETC, &application("http://etc"));
     machine.closed = Some("/home/slurm");
     let config = machine.load().expect("a configuration");
@@ -308,7 +308,7 @@ fn a_file_in_a_closed_directory_ended_the_search() {
 }
 
 #[test]
-fn a_secure_file_that_is_not_there_was_left_out_without_a_word() {
+fn a_missing_secure_file_is_an_error_if_it_is_named() {
     let machine = Machine::default()
         .file(ETC, &application("http://x"))
         .variable("OS_CLIENT_SECURE_FILE", "/no/secure.yaml");
@@ -317,7 +317,7 @@ fn a_secure_file_that_is_not_there_was_left_out_without_a_word() {
 }
 
 #[test]
-fn the_bytes_of_a_file_were_printed() {
+fn debug_output_does_not_show_the_bytes_of_a_file() {
     let content = File { bytes: b"hunter2".to_vec(), mode: Some(0o640) };
     let printed = format!("{content:?}");
     assert!(printed.contains('7') && !printed.contains("104"), "{printed}");

@@ -52,7 +52,7 @@ pub(super) fn ensure_kind<T: fmt::Debug>(result: Result<T>, kind: ErrorKind) -> 
     }
 }
 
-/// What a case works with: its own cluster on the stage's cloud.
+/// What a case works with: a cluster of its own on the fixture's cloud.
 pub(super) struct Context<'a> {
     pub(super) provider: &'a dyn Provider,
     pub(super) fixture: &'a dyn Fixture,
@@ -86,7 +86,7 @@ impl<'a> Context<'a> {
         spec
     }
 
-    /// The same launch with a token, new for each tag.
+    /// Gives a launch a token, a new one for each tag.
     pub(super) fn with_token(&self, mut spec: InstanceSpec, tag: &str) -> InstanceSpec {
         let text = format!("{tag}-{}-{}", self.fixture.run(), self.case);
         spec.token =

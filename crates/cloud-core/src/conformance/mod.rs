@@ -44,7 +44,7 @@ use async_trait::async_trait;
 use std::future::Future;
 use std::pin::Pin;
 
-/// What a cloud's tests tell the suite about the cloud, and do to it.
+/// What the suite knows of a cloud, and can do to it.
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// A launch that succeeds, with this name. The suite adds tags and a token.
@@ -121,7 +121,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Runs it from an ordinary scene and back to one.
+    /// Runs the case under normal conditions, and terminates what it leaves behind.
     pub async fn run(&self, provider: &dyn Provider, fixture: &dyn Fixture) -> Verdict {
         fixture.set(Condition::Normal).await;
         let result = (self.run)(&Context::new(provider, fixture, self.name)).await;

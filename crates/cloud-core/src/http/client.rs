@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_script_were_cut_out_of_what_the_cloud_said() {
+    fn words_of_a_script_stay_in_what_the_cloud_says() {
         let script = "#!/bin/sh\n# no capacity left\nexport TOKEN=hunter2hunter2\n";
         let secrets = [
             Secret::new(script.to_owned()),

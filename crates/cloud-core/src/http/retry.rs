@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_without_an_answer_was_forgotten_when_its_repeat_was_refused_for_good() {
+    fn a_launch_stays_ambiguous_when_its_repeat_is_refused() {
         use ErrorKind::{Capacity, Conflict, Forbidden, Invalid, NotFound, Quota};
         let after_loss = |operation, kind| {
             let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_without_an_answer_got_a_second_token_when_its_repeat_found_a_lock() {
+    fn a_launch_stays_ambiguous_when_its_repeat_finds_a_lock() {
         let refusal = |code| Error::new(ErrorKind::Conflict, Operation::Launch).with_code(code);
         for (code, expected) in [
             ("LockConflict", ErrorKind::Ambiguous),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_without_an_answer_was_forgotten_when_the_next_got_no_credential() {
+    fn an_attempt_stays_ambiguous_when_the_next_gets_no_credential() {
         for kind in ErrorKind::ALL {
             let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
             let lost = failure(Fate::Unknown, ErrorKind::Unavailable, None);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_ended_with_a_renewal_was_not_counted() {
+    fn an_attempt_that_ends_with_a_renewal_counts() {
         let retry = Retry { attempts: 2, ..Retry::default() };
         let mut attempts = Attempts::new(retry, Effect::None, 1);
         assert!(attempts.renew(Duration::from_secs(1)));

@@ -48,7 +48,7 @@ impl Transport {
                 .request(request.method.clone(), request.url.clone())
                 .headers(headers)
                 .body(request.body.clone());
-            let mut response = outgoing.send().await.map_err(Trouble::Broken)?;
+            let mut response = outgoing.send().await.map_err(TransportError::Broken)?;
             let body = self.read(&mut response).await?;
             let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
             let theirs = self
@@ -60,22 +60,23 @@ impl Transport {
             let request_id = theirs.map(str::to_owned).or_else(|| id.clone());
             Ok(Response { status, headers, body, request_id })
         };
-        let result = timeout(self.config.timeout, exchange).await.unwrap_or(Err(Trouble::TooSlow));
-        result.map_err(|trouble| {
-            let Failure { fate, error } = self.explain(request, trouble);
+        let result =
+            timeout(self.config.timeout, exchange).await.unwrap_or(Err(TransportError::TooSlow));
+        result.map_err(|failure| {
+            let Failure { fate, error } = self.explain(request, failure);
             let error = if let Some(id) = id { error.with_request_id(id) } else { error };
             Failure { fate, error }
         })
     }
 
     /// Reads the body. Of an error's it is enough to have the beginning.
-    async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, Trouble> {
+    async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, TransportError> {
         let mut body = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(Trouble::Broken)? {
+        while let Some(chunk) = response.chunk().await.map_err(TransportError::Broken)? {
             let room = self.config.largest_body.saturating_sub(body.len());
             body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if chunk.len() > room && response.status().is_success() {
-                return Err(Trouble::TooLarge);
+                return Err(TransportError::TooLarge);
             }
             if chunk.len() > room {
                 break;
@@ -84,35 +85,37 @@ impl Transport {
         Ok(body.freeze())
     }
 
-    fn explain(&self, request: &Request, trouble: Trouble) -> Failure {
+    fn explain(&self, request: &Request, failure: TransportError) -> Failure {
         let host = request.url.host_str().unwrap_or("nowhere");
-        let (fate, kind, why) = match &trouble {
-            Trouble::Broken(cause) if cause.is_builder() => {
+        let (fate, kind, why) = match &failure {
+            TransportError::Broken(cause) if cause.is_builder() => {
                 (Fate::Refused, ErrorKind::Invalid, format!("{host} cannot be asked like this"))
             }
             // Neither trust nor a protocol comes by waiting.
-            Trouble::Broken(cause) if cause.is_connect() && is_bad_handshake(cause) => {
+            TransportError::Broken(cause) if cause.is_connect() && is_bad_handshake(cause) => {
                 (Fate::Refused, ErrorKind::Protocol, format!("no secure connection to {host}"))
             }
-            Trouble::Broken(cause) if cause.is_connect() => {
+            TransportError::Broken(cause) if cause.is_connect() => {
                 (Fate::NotSent, ErrorKind::Unavailable, format!("no connection to {host}"))
             }
-            Trouble::Broken(_) => {
+            TransportError::Broken(_) => {
                 (Fate::Unknown, ErrorKind::Unavailable, format!("no whole answer from {host}"))
             }
-            Trouble::TooSlow => {
+            TransportError::TooSlow => {
                 let why = format!("no whole answer from {host} in {:?}", self.config.timeout);
                 (Fate::Unknown, ErrorKind::Unavailable, why)
             }
-            Trouble::TooLarge => {
+            TransportError::TooLarge => {
                 let why = format!("body over {} bytes from {host}", self.config.largest_body);
                 (Fate::Unknown, ErrorKind::Protocol, why)
             }
         };
         let error = request.error(kind).because(why);
-        match trouble {
-            Trouble::Broken(cause) => Failure { fate, error: error.caused_by(cause.without_url()) },
-            Trouble::TooSlow | Trouble::TooLarge => Failure { fate, error },
+        match failure {
+            TransportError::Broken(cause) => {
+                Failure { fate, error: error.caused_by(cause.without_url()) }
+            }
+            TransportError::TooSlow | TransportError::TooLarge => Failure { fate, error },
         }
     }
 }
@@ -134,7 +137,7 @@ fn is_bad_handshake(cause: &reqwest::Error) -> bool {
     false
 }
 
-enum Trouble {
+enum TransportError {
     Broken(reqwest::Error),
     TooSlow,
     TooLarge,

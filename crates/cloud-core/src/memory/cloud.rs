@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 
 /// A cloud in memory; clones are the same cloud.
 ///
-/// Besides [`Provider`](crate::Provider) it has what a test needs: trouble by script or by chance,
-/// capacity, quota and throttling that change on the way, and a full history.
+/// Besides [`Provider`](crate::Provider) it has what a test needs: injected faults, capacity, quota
+/// and throttling that change on the way, and a full history.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
@@ -63,14 +63,12 @@ impl MemoryCloud {
         Self(Arc::new(Mutex::new(World::new(settings, Instant::now()))))
     }
 
-    /// The next request of this operation gets into this trouble; more than one are taken in
-    /// their order.
+    /// Injects a fault into the next request of this operation; several are taken in their order.
     pub fn inject(&self, operation: Operation, fault: InjectedFault) {
         self.world().faults.script(operation, fault);
     }
 
-    /// From now on each request, or each of this operation, gets into this trouble with this
-    /// probability.
+    /// Injects a fault into each request, or each of this operation, with this probability.
     pub fn inject_randomly(
         &self,
         operation: Option<Operation>,
@@ -80,7 +78,7 @@ impl MemoryCloud {
         self.world().faults.chance(operation, fault, probability);
     }
 
-    /// No more trouble, scripted or random.
+    /// Injects no more faults, scripted or random.
     pub fn clear_faults(&self) {
         self.world().faults.clear();
     }
@@ -115,7 +113,7 @@ impl MemoryCloud {
         machine.map(|machine| machine.goes(now, [(now, state)])).is_some()
     }
 
-    /// Everything as it is now, without lag, latency or trouble.
+    /// Everything as it is now, without lag, latency or faults.
     #[must_use]
     pub fn instances(&self) -> Vec<Instance> {
         self.world().all(Instant::now())
@@ -150,7 +148,7 @@ impl MemoryCloud {
         latency.draw(&mut world.random)
     }
 
-    /// Carries out one request with its latency and its trouble.
+    /// Carries out one request with its latency and its fault.
     pub(super) async fn ask<T>(
         &self,
         ask: Ask<'_>,

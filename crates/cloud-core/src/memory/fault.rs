@@ -57,7 +57,7 @@ impl InjectedFaults {
         *self = Self::default();
     }
 
-    /// The trouble of the next request: what the script has for it, or else what chance has.
+    /// The fault of the next request: what the script has for it, or else what chance has.
     pub(super) fn next(
         &mut self,
         operation: Operation,

@@ -55,7 +55,7 @@ impl<'a> Moment<'a> {
         Self { event, before, world, now }
     }
 
-    /// Everything as it is afterwards, without lag, latency or trouble.
+    /// Everything as it is afterwards, without lag, latency or faults.
     #[must_use]
     pub fn instances(&self) -> Vec<Instance> {
         self.world.all(self.now)

@@ -42,7 +42,7 @@ impl Default for Pace {
 pub enum Lane {
     /// Requests that change something.
     Write,
-    /// Requests that only look.
+    /// Requests that change nothing.
     Read,
 }
 
@@ -64,8 +64,8 @@ pub struct Pacer(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    changes: Queue<()>,
-    looks: Queue<()>,
+    writes: Queue<()>,
+    reads: Queue<()>,
     /// The heads of the two queues meet here. It is first come, first served, so that a head
     /// that has passed stands behind the other one's.
     gate: Queue<()>,
@@ -79,8 +79,8 @@ impl Pacer {
     pub fn new(pace: Pace) -> Self {
         let slots = usize::try_from(pace.concurrency.max(1)).unwrap_or(1);
         Self(Arc::new(Shared {
-            changes: Queue::new(()),
-            looks: Queue::new(()),
+            writes: Queue::new(()),
+            reads: Queue::new(()),
             gate: Queue::new(()),
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             bucket: Mutex::new(Bucket::new(pace, Instant::now())),
@@ -90,8 +90,8 @@ impl Pacer {
     /// Waits for its turn. Whoever stops waiting loses nothing but its place.
     pub async fn acquire(&self, lane: Lane) -> Permit {
         let queue = match lane {
-            Lane::Write => &self.0.changes,
-            Lane::Read => &self.0.looks,
+            Lane::Write => &self.0.writes,
+            Lane::Read => &self.0.reads,
         };
         let _head = queue.lock().await;
         let _turn = self.0.gate.lock().await;

@@ -14,7 +14,7 @@ const FASTEST: f64 = 10_000.0;
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// A second cut within this time of the last is a deep one: the first was not enough.
-const SAME_TROUBLE: Duration = Duration::from_secs(1);
+const SAME_EPISODE: Duration = Duration::from_secs(1);
 
 /// What is left of the rate after a refusal: in the first second, later, and soon after another.
 const EARLY_CUT: f64 = 0.5;
@@ -118,7 +118,7 @@ impl Bucket {
         }
     }
 
-    /// Slows down; a second refusal in the same trouble also closes the gate as long as asked, up to
+    /// Slows down; a second refusal soon after also closes the gate as long as asked, up to
     /// a minute.
     ///
     /// One refusal alone does not close it: clouds can only ask for whole seconds, and a full
@@ -132,7 +132,7 @@ impl Bucket {
         self.tokens = self.tokens.min(0.0);
         self.burst = (self.burst / 2.0).max(1.0);
         self.burst_changed = Some(now);
-        let again = self.cut.is_some_and(|cut| now.saturating_duration_since(cut) < SAME_TROUBLE);
+        let again = self.cut.is_some_and(|cut| now.saturating_duration_since(cut) < SAME_EPISODE);
         self.cut = Some(now);
         let first = *self.first_answer.get_or_insert(now);
         if now.saturating_duration_since(first) < WINDOW {

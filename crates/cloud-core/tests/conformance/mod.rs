@@ -151,7 +151,7 @@ async fn the_wrapping_alone_breaks_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_runs_at_a_time_shared_a_cluster() {
+async fn each_run_has_a_cluster_of_its_own() {
     for case in CASES {
         let cloud = MemoryCloud::new(like_oci(1));
         case.run(&cloud, &MemoryStage(cloud.clone())).await;

@@ -138,7 +138,7 @@ async fn attempts_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_reset_before_the_request_was_read() {
+async fn a_reset_is_ambiguous_even_before_the_request_is_read() {
     let server = Server::start([Step::ResetUnread, Step::ok("done")]).await;
     assert_eq!(send(&server, Method::GET).await.expect("success"), "done");
     assert_eq!(server.steps_left(), 0);
@@ -149,7 +149,7 @@ async fn a_reset_before_the_request_was_read() {
 }
 
 #[tokio::test]
-async fn a_reset_after_the_request_was_read() {
+async fn a_reset_after_the_request_is_read_is_ambiguous() {
     let server = Server::start([Step::ResetRead, Step::ok("done")]).await;
     assert_eq!(send(&server, Method::PUT).await.expect("success"), "done");
 
@@ -304,7 +304,7 @@ async fn a_code_that_repeats_a_token_is_cut_as_well() {
 }
 
 #[tokio::test]
-async fn a_secret_that_begins_with_another_was_cut_only_in_part() {
+async fn a_secret_that_begins_with_another_is_cut_out_whole() {
     let echo = "bad abc12345SECRET".to_owned();
     let server = Server::start([Step::Response(400, &[], echo)]).await;
     let request = request(&server, Method::POST)
@@ -315,7 +315,7 @@ async fn a_secret_that_begins_with_another_was_cut_only_in_part() {
 }
 
 #[tokio::test]
-async fn a_post_without_a_body_had_no_length() {
+async fn a_post_without_a_body_has_a_length() {
     let client = client(config());
     for (method, expected) in
         [(Method::POST, Some("0")), (Method::PUT, Some("0")), (Method::DELETE, None)]

@@ -145,7 +145,7 @@ impl Authorize for Fails {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_found_was_taken_for_an_instance_that_is_not_found() {
+async fn a_missing_token_is_not_taken_for_a_missing_instance() {
     for (kind, expected) in [
         (ErrorKind::NotFound, ErrorKind::Unauthenticated),
         (ErrorKind::Conflict, ErrorKind::Unauthenticated),
@@ -167,7 +167,7 @@ async fn a_token_that_is_not_found_was_taken_for_an_instance_that_is_not_found()
 }
 
 #[tokio::test]
-async fn a_launch_that_may_be_done_was_forgotten_when_the_next_attempt_got_no_credential() {
+async fn a_launch_stays_ambiguous_when_the_next_attempt_gets_no_credential() {
     for kind in [ErrorKind::Forbidden, ErrorKind::NotFound, ErrorKind::Invalid] {
         let server = Server::start([Step::status(503), Step::ok("never")]).await;
         let signer = Fails::after(1, kind);
@@ -180,7 +180,7 @@ async fn a_launch_that_may_be_done_was_forgotten_when_the_next_attempt_got_no_cr
 }
 
 #[tokio::test]
-async fn a_token_service_that_is_not_well_for_a_moment_was_not_asked_again() {
+async fn a_token_service_is_asked_again_after_a_transient_error() {
     let server = Server::start([Step::status(503), Step::ok("token")]).await;
     let url = format!("http://{}/v3/auth/tokens", server.address).parse().expect("a URL");
     let request = Request::new(Operation::Authenticate, Method::POST, url);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_behind_a_profile_was_refused() {
+    fn a_comment_behind_a_profile_is_ignored() {
         // As Python 3 reads them.
         let table = [
             ("[DEFAULT] # ours", "DEFAULT"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passphrase_was_shown() {
+    fn debug_output_does_not_show_a_passphrase() {
         let shown = format!("{:?}", Ini::parse("[DEFAULT]\npass_phrase=hunter2\n"));
         assert!(shown.contains("pass_phrase") && !shown.contains("hunter2"), "{shown}");
     }

@@ -37,7 +37,7 @@ async fn a_token_that_the_cloud_repeats_is_not_shown() {
 
 /// It was good when the program began.
 #[tokio::test]
-async fn a_session_that_ended_on_the_way_did_not_say_how_to_begin_another() {
+async fn an_expired_session_says_how_to_start_another() {
     let ended = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjF9.c2ln";
     let good = "eyJhbGciOiJSUzI1NiJ9.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln";
     let refused = "{\"code\": \"NotAuthenticated\", \"message\": \"not you\"}";
@@ -125,7 +125,7 @@ pub(crate) async fn with<T>(responses: Vec<Response>, ask: impl AsyncFnOnce(&Fix
 }
 
 #[tokio::test]
-async fn addresses_that_we_may_not_see_were_taken_for_none() {
+async fn addresses_that_we_may_not_see_are_forbidden() {
     let table = [
         (vec![hidden(), hidden()], Ok(0)),
         (vec![hidden(), found(&instance("RUNNING"))], Err(ErrorKind::Forbidden)),
@@ -162,7 +162,7 @@ async fn addresses_that_we_may_not_see_were_taken_for_none() {
 }
 
 #[tokio::test]
-async fn a_stop_that_was_refused_was_called_a_reboot() {
+async fn a_refused_stop_is_called_a_stop() {
     let table = [
         (Power::Start, "start i: "),
         (Power::Stop, "stop i: "),
@@ -180,7 +180,7 @@ async fn a_stop_that_was_refused_was_called_a_reboot() {
 }
 
 #[tokio::test]
-async fn a_compartment_that_is_another_was_not_named() {
+async fn the_error_names_a_compartment_that_is_not_found() {
     let of = format!("check compartment_id, which is {COMPARTMENT}, and the policy of who asks");
     let fixture = Fixture::new(bare_site()).await;
     let ids: Vec<InstanceId> = (0..3).map(|n| InstanceId::new(format!("i{n}"))).collect();
@@ -204,7 +204,7 @@ async fn a_compartment_that_is_another_was_not_named() {
 }
 
 #[tokio::test]
-async fn an_end_that_we_may_not_ask_for_was_taken_for_done() {
+async fn a_forbidden_terminate_is_not_taken_for_done() {
     let table = [
         (json!([]), Ok(())),
         (json!([instance("TERMINATED")]), Ok(())),
@@ -247,7 +247,7 @@ fn spec() -> InstanceSpec {
 
 /// OCI may answer as it did then, as long as it shows what the token has made.
 #[tokio::test]
-async fn an_instance_that_was_gone_was_taken_for_a_launch() {
+async fn an_instance_that_is_gone_is_not_taken_for_a_launch() {
     for state in ["TERMINATING", "TERMINATED"] {
         let told = with(vec![found(&instance(state))], async |fixture: &Fixture| {
             let mut spec = spec();
@@ -279,7 +279,7 @@ async fn launched_and_seen(responses: Vec<Response>) -> Vec<Instance> {
 
 /// Why it ends is said a moment after it does.
 #[tokio::test]
-async fn a_launch_that_fails_was_taken_for_one_that_somebody_removed() {
+async fn a_launch_that_fails_is_not_taken_for_one_that_somebody_removed() {
     let full = json!([{"code": "InternalError", "message": "Out of host capacity.",
         "timestamp": "2026-01-01T00:00:00Z"}]);
     let seen = launched_and_seen(vec![
@@ -296,7 +296,7 @@ async fn a_launch_that_fails_was_taken_for_one_that_somebody_removed() {
 }
 
 #[tokio::test]
-async fn a_work_request_that_could_not_be_read_for_a_moment_was_the_end_of_the_node() {
+async fn a_work_request_that_cannot_be_read_for_a_moment_is_read_later() {
     let full = json!([{"code": "InternalError", "message": "Out of host capacity."}]);
     let seen = launched_and_seen(vec![
         found(&instance("TERMINATED")),
@@ -314,7 +314,7 @@ async fn a_work_request_that_could_not_be_read_for_a_moment_was_the_end_of_the_n
 }
 
 #[tokio::test]
-async fn why_an_accepted_rebuild_failed_was_never_said() {
+async fn an_accepted_rebuild_that_fails_has_a_fault() {
     let mut accepted = found(&instance("RUNNING"));
     accepted.headers.push(("opc-work-request-id".to_owned(), "w".to_owned()));
     let shown = |image: &str| {

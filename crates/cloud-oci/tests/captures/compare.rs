@@ -12,7 +12,7 @@ pub(crate) struct Differences {
     /// Parameters of the query, and top-level fields of the body, that only we send. They have to be
     /// there: nobody else would miss them.
     pub(crate) ours: &'static [&'static str],
-    /// The same that only they send.
+    /// Headers that only they send.
     pub(crate) theirs: &'static [&'static str],
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn page(items: Vec<Value>, next: Option<&str>) -> Response {
 }
 
 #[tokio::test]
-async fn a_page_that_is_null_was_no_page() {
+async fn a_page_that_is_null_is_empty() {
     let null = || Response::new(200, "null");
     with(vec![null(), null()], async |fixture: &Fixture| {
         let listed = fixture.oci.list(&InstanceFilter::default()).await.expect("an empty list");
@@ -40,7 +40,7 @@ async fn pages_that_go_round_in_circles_end() {
 }
 
 #[tokio::test]
-async fn what_moved_to_the_next_page_was_there_twice() {
+async fn an_instance_that_moves_to_the_next_page_is_listed_once() {
     let pages =
         || vec![page(vec![instance("RUNNING")], Some("a")), page(vec![instance("RUNNING")], None)];
     with(pages(), async |fixture: &Fixture| {

@@ -62,7 +62,7 @@ fn nothing_secret_is_shown() {
 }
 
 #[test]
-fn a_key_was_shown_with_the_file_that_it_stands_in() {
+fn debug_output_does_not_show_a_key() {
     let file = File { bytes: b"-----BEGIN PRIVATE KEY-----".to_vec(), mode: Some(0o600) };
     assert_eq!(format!("{file:?}"), "File { bytes: 27, mode: Some(384) }");
 }
@@ -85,7 +85,7 @@ fn profiles_inherit_and_an_encrypted_key_takes_its_passphrase() {
 }
 
 #[test]
-fn a_passphrase_in_the_environment_was_not_read() {
+fn a_passphrase_is_read_from_the_environment() {
     let sealed = include_str!("../data/key-encrypted-pkcs8-aes256-pbkdf2.pem");
     let world = World::good().file("/h/.oci/key.pem", sealed);
     assert!(
@@ -162,7 +162,7 @@ fn a_session_signs_with_its_token() {
 }
 
 #[test]
-fn a_session_of_variables_alone_was_no_configuration() {
+fn a_session_can_be_configured_by_variables_alone() {
     let mut world = World::of_variables();
     world.variables.retain(|name, _| name != "OCI_CLI_USER" && name != "OCI_CLI_FINGERPRINT");
     let world = world.variable("OCI_CLI_SECURITY_TOKEN_FILE", "/h/token").file("/h/token", TOKEN);
@@ -182,7 +182,7 @@ fn a_session_is_taken_for_who_has_a_key_too_if_the_environment_says_so() {
 
 /// `oci session authenticate` writes a profile of its own, beside the key that `oci setup config` made.
 #[test]
-fn a_session_was_taken_for_a_key_because_all_profiles_inherit_a_user() {
+fn a_session_profile_may_inherit_a_user() {
     let session = "[session]\nsecurity_token_file=/h/token\n";
     let world = World::good()
         .with("region=uk-london-1\n", &format!("region=uk-london-1\n{session}"))
@@ -197,7 +197,7 @@ fn a_session_was_taken_for_a_key_because_all_profiles_inherit_a_user() {
 }
 
 #[test]
-fn ids_of_the_first_years_were_refused() {
+fn ids_of_the_first_years_are_accepted() {
     let old = "ocidv1:tenancy:oc1:phx:1460406592660:aaaaaaaa";
     let config = World::good().with(TENANCY, old).load(&Overrides::default()).expect("good");
     assert_eq!(config.tenancy.as_deref(), Some(old));

@@ -56,7 +56,7 @@ impl World {
         self.files.get("/h/.oci/config").expect("there").0.clone()
     }
 
-    /// The same with something replaced in the configuration file.
+    /// Replaces something in the configuration file.
     pub(crate) fn with(self, from: &str, to: &str) -> Self {
         let text = self.config();
         assert!(text.contains(from), "{from} is not there");

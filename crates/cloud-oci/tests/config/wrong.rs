@@ -88,7 +88,7 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
 
 /// Requests went to the host alone, without a word about the rest.
 #[test]
-fn the_path_of_an_endpoint_was_left_out() {
+fn the_path_of_an_endpoint_is_refused() {
     for more in ["/oci", "/20160918", "?x=1", "/#part"] {
         let url = format!("https://gw.example:8443{more}");
         assert_eq!(
@@ -110,7 +110,7 @@ fn the_path_of_an_endpoint_was_left_out() {
 }
 
 #[test]
-fn a_bundle_without_a_certificate_was_not_named() {
+fn a_bundle_without_a_certificate_is_named() {
     let key = "-----BEGIN PRIVATE KEY-----\nAQID\n-----END PRIVATE KEY-----\n";
     let cut = "-----BEGIN CERTIFICATE-----\nAQID\n";
     for text in ["", "pem", key, cut] {
@@ -126,7 +126,7 @@ fn a_bundle_without_a_certificate_was_not_named() {
 
 /// A key of root's alone: with 600 by itself we could not read it either.
 #[test]
-fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
+fn the_remedy_for_a_key_of_another_user_names_owner_and_mode() {
     let closed = |path: &Path| match path.to_str() {
         Some("/h/.oci/key.pem") => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
         _config => Ok(File { bytes: World::good().config().into_bytes(), mode: Some(0o640) }),
@@ -142,7 +142,7 @@ fn permissions_alone_were_the_remedy_for_a_key_of_another_user() {
 }
 
 #[test]
-fn a_session_without_a_token_was_sent() {
+fn a_session_without_a_token_is_refused() {
     let world = World::good().with(&format!("user={USER}"), "security_token_file=/h/token");
     assert_eq!(
         world.file("/h/token", " \n").refused(&Overrides::default()),

@@ -148,7 +148,7 @@ async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
 
 /// The process that launched it is gone, or its answer was lost: another adopts what it sees.
 #[tokio::test]
-async fn a_launch_of_another_process_that_failed_later_was_taken_for_removed() {
+async fn a_launch_of_another_process_that_fails_later_has_a_fault() {
     // The clock stands: it fails when we say so.
     let fixture = SimStage::start(Settings { speed: 0.0, ..Settings::default() }).await;
     let (first, second, third) =

@@ -160,7 +160,7 @@ async fn a_region_newer_than_our_table_is_asked_for_with_its_realm() {
 }
 
 #[tokio::test]
-async fn a_machine_that_is_no_instance_was_not_told_so() {
+async fn a_machine_without_a_metadata_service_is_told_to_use_a_config_file() {
     let fixture = SimStage::start(Settings::quick()).await;
     // A port that is held, so that nobody else can have it, and on which nobody listens.
     let held = tokio::net::TcpSocket::new_v4().expect("a socket");
@@ -197,7 +197,7 @@ async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
 
 /// Certificate and key are two reads, between which there may be new ones.
 #[tokio::test]
-async fn a_certificate_that_changed_while_it_was_read_ended_the_run() {
+async fn a_certificate_that_changes_while_it_is_read_is_read_again() {
     let fixture = SimStage::start(Settings::quick()).await;
     let refuse = Fault::answer(401, "NotAuthenticated", "not the key of the certificate");
     fixture.cloud.admin().add_fault(Rule::once("X509", refuse)).expect("it can happen");

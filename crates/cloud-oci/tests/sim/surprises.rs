@@ -147,7 +147,7 @@ async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
 
 /// A thousand launches that fail together kept the look at all others waiting for as many answers.
 #[tokio::test]
-async fn a_look_asked_why_of_every_launch_that_failed() {
+async fn a_listing_looks_up_a_bounded_number_of_failed_launches() {
     let fixture = SimStage::start(Settings::quick()).await;
     let provider = fixture.provider().await;
     let message = "Out of host capacity.".to_owned();
@@ -168,7 +168,7 @@ async fn a_look_asked_why_of_every_launch_that_failed() {
 
 /// Others are up, and wait for Slurm to be told.
 #[tokio::test]
-async fn a_look_waited_for_the_reasons_of_the_lost_as_long_as_they_took() {
+async fn a_listing_waits_only_so_long_for_work_requests() {
     let fixture = SimStage::start(Settings::quick()).await;
     let mut site = fixture.site();
     site.longest_explanation = Duration::from_secs(1);
@@ -202,7 +202,7 @@ async fn a_look_waited_for_the_reasons_of_the_lost_as_long_as_they_took() {
 }
 
 #[tokio::test]
-async fn a_look_asked_at_once_why_all_launches_of_others_failed() {
+async fn a_listing_looks_up_few_launches_of_other_processes() {
     let frozen = Settings { speed: 0.0, ..Settings::quick() };
     let fixture = SimStage::start(frozen).await;
     let (ours, other) = (fixture.provider().await, fixture.provider().await);

@@ -31,7 +31,7 @@ async fn half_down() -> Fake {
 }
 
 #[tokio::test]
-async fn a_server_in_a_cell_that_is_down_was_somebody_elses() {
+async fn a_server_in_a_cell_that_is_down_is_unavailable() {
     let fake = half_down().await;
     let provider = fake.provider(&[]).await;
     let error = provider.get(&id()).await.expect_err("nobody knows whose it is");

@@ -14,7 +14,7 @@ use fake::{Fake, IMAGE, PORT, SERVER, by_token, id, no_such_server, nothing, ser
 use serde_json::json;
 
 #[tokio::test]
-async fn a_404_that_is_not_novas_word_made_a_server_gone() {
+async fn a_404_that_is_not_novas_does_not_make_a_server_gone() {
     let fake = Fake::new("2.95", |_| (404, "<html>no such page</html>".to_owned())).await;
     let provider = fake.provider(&[]).await;
     let error = provider.get(&id()).await.expect_err("no server");
@@ -106,7 +106,7 @@ async fn a_rebuild_by_name_never_looked_finished() {
 
 /// A reboot without a word about an image wrote the volume anew, and a rebuild that was lost was called done.
 #[tokio::test]
-async fn nobody_knew_the_image_on_a_volume() {
+async fn the_image_on_a_volume_is_known() {
     let fake = Fake::new("2.95", |asked| {
         let mut volume = server();
         volume["image"] = json!("");
@@ -147,7 +147,7 @@ async fn an_old_nova_is_asked_in_its_own_version_and_not_for_volumes() {
 }
 
 #[tokio::test]
-async fn an_image_that_was_replaced_under_its_name_was_not_looked_up_again() {
+async fn an_image_replaced_under_its_name_is_looked_up_again() {
     let fake = Fake::new("2.95", |asked| match asked.line.as_str() {
         line if line.contains("/flavors/detail") => {
             (200, json!({"flavors": [{"id": "1", "name": "tiny"}]}).to_string())
@@ -208,7 +208,7 @@ async fn every_way_to_log_in_is_sent_as_keystone_takes_it() {
 }
 
 #[tokio::test]
-async fn what_keystone_cannot_use_was_told_as_a_wrong_address() {
+async fn credentials_that_keystone_cannot_use_are_not_called_a_wrong_address() {
     let keystone = json!({"error": {"code": 400, "title": "Bad Request", "message": "Malformed."}});
     let table = [
         (

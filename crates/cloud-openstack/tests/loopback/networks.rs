@@ -9,7 +9,7 @@ use tokio::time::{Instant, pause, timeout};
 const NETWORK_ROW: &str = "networks/33333333-3333-4333-8333-333333333333";
 
 #[tokio::test]
-async fn a_network_that_is_gone_made_servers_gone() {
+async fn a_network_that_is_gone_does_not_make_servers_gone() {
     let fake = with_networks(&[]).await;
     let provider = fake.provider(&[Nic::network(NETWORK), Nic::network("alpha")]).await;
     let seen = provider.get(&id()).await.expect("the server is there");
@@ -20,7 +20,7 @@ async fn a_network_that_is_gone_made_servers_gone() {
 }
 
 #[tokio::test]
-async fn the_address_of_another_network_counted_where_the_first_interface_is_a_port() {
+async fn the_address_on_the_network_of_the_first_port_counts() {
     const NEUTRON: &[(&str, u16, &str)] = &[
         (
             "ports/44444444-4444-4444-8444-444444444444",
@@ -53,7 +53,7 @@ async fn a_neutron_that_hangs_blinded_every_look_at_nova() {
 }
 
 #[tokio::test]
-async fn a_look_that_was_given_up_was_begun_again_at_once() {
+async fn an_abandoned_lookup_is_not_repeated_at_once() {
     let fake = with_networks(&[(NETWORK_ROW, SILENCE, "")]).await;
     let provider = fake.provider(&[Nic::network(NETWORK), Nic::network("alpha")]).await;
     pause();
@@ -66,7 +66,7 @@ async fn a_look_that_was_given_up_was_begun_again_at_once() {
 }
 
 #[tokio::test]
-async fn why_the_address_is_not_known_was_never_said() {
+async fn an_unknown_address_is_explained() {
     const REFUSED: &str = r#"{"NeutronError": {"type": "NetworkNotFound", "message": "gone"}}"#;
     let fake = with_networks(&[(NETWORK_ROW, 404, REFUSED)]).await;
     let provider = fake.provider(&[Nic::network(NETWORK), Nic::network("alpha")]).await;
@@ -75,7 +75,7 @@ async fn why_the_address_is_not_known_was_never_said() {
 }
 
 #[tokio::test]
-async fn each_name_was_asked_of_a_neutron_that_does_not_answer() {
+async fn a_neutron_that_does_not_answer_is_asked_once() {
     let fake = Fake::new("2.95", |asked| match asked.line.as_str() {
         line if line.starts_with("GET /network/") => (SILENCE, String::new()),
         _ => nothing(),

@@ -21,7 +21,7 @@ async fn looked_for(
     provider.check_launch_resources(own).await.into_iter().map(told).collect()
 }
 
-pub(crate) async fn what_launches_mention_is_looked_for(harness: &Harness<'_>) {
+pub(crate) async fn resources_of_launches_are_looked_up(harness: &Harness<'_>) {
     let group = harness.cloud.fact("/security_group");
     let mut there = LaunchOptions::default();
     there.nics = vec![Nic::network("net-1"), Nic::network(harness.cloud.fact("/networks/net-1"))];

@@ -5,7 +5,7 @@ use crate::real::scenarios::Harness;
 use cloud_core::{InstanceFilter, Provider as _, Tags};
 use cloud_openstack::LegacyTag;
 
-pub(crate) async fn servers_with_the_mark_alone_are_listed(harness: &Harness<'_>) {
+pub(crate) async fn servers_with_the_legacy_tag_alone_are_listed(harness: &Harness<'_>) {
     let mut options = settings().launch;
     options.extra_tags = vec!["compute".to_owned()];
     let mut spec = harness.spec("older", "vm-1");

@@ -158,7 +158,7 @@ async fn read(socket: &mut TcpStream) -> std::io::Result<Option<(String, Vec<u8>
     }
 }
 
-/// The same head, for a connection of its own.
+/// A head for a connection of its own.
 fn alone(head: &str) -> String {
     let keeps = |line: &&str| !line.to_lowercase().starts_with("connection:");
     let mut lines: Vec<&str> = head.trim_end().lines().filter(keeps).collect();

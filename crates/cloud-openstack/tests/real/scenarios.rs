@@ -3,8 +3,8 @@
 pub(crate) use crate::real::addresses::addresses_of_many_are_looked_for_among_ours;
 use crate::real::cloud::{Caller, Cloud, PATIENCE, connect, settings, through, until};
 use crate::real::fixture::poll;
-pub(crate) use crate::real::launch_resources::what_launches_mention_is_looked_for;
-pub(crate) use crate::real::legacy_tag::servers_with_the_mark_alone_are_listed;
+pub(crate) use crate::real::launch_resources::resources_of_launches_are_looked_up;
+pub(crate) use crate::real::legacy_tag::servers_with_the_legacy_tag_alone_are_listed;
 use crate::real::proxy::{Proxy, Seen};
 use cloud_core::{
     ErrorKind, Fault, Goal, ImageFilter, ImageId, ImageName, Instance, InstanceFilter, InstanceId,
