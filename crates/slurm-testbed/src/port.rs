@@ -50,7 +50,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_port_that_was_free_a_moment_ago_was_another_s() {
+    fn every_port_is_reserved_for_this_process() {
         let ports: BTreeSet<u16> = (0..50).map(|_| own_port()).collect();
         assert_eq!(ports.len(), 50);
         assert!(ports.iter().all(|port| (FIRST..LAST).contains(port)), "{ports:?}");

@@ -1,4 +1,4 @@
-//! Slurm's versions, and what differs between them for a configuration.
+//! Releases of Slurm, and how they differ.
 
 use crate::error::{Error, Problem};
 use std::{fmt, str::FromStr};
@@ -33,17 +33,14 @@ impl SlurmVersion {
         Self { patch, ..self }
     }
 
-    /// True if `scontrol reconfigure` may change the set of nodes.
-    ///
-    /// Before 23.11 slurmctld dies of it and loses what it had not saved.
+    /// True if `scontrol reconfigure` may change the set of nodes; before 23.11 that kills slurmctld.
     #[must_use]
     pub fn reconfigures_nodes(self) -> bool {
         self >= Self::new(23, 11)
     }
 
-    /// True if `SlurmctldParameters=cloud_reg_addrs` and `PrivateData=cloud` must be said.
-    ///
-    /// Since 23.11 both are what happens anyway, and the first is called defunct in the log.
+    /// True if `SlurmctldParameters=cloud_reg_addrs` and `PrivateData=cloud` must be set; since 23.11 both are the
+    /// default.
     #[must_use]
     pub fn needs_cloud_parameters(self) -> bool {
         self < Self::new(23, 11)
@@ -55,48 +52,39 @@ impl SlurmVersion {
         self >= Self::new(26, 5)
     }
 
-    /// True if a node can be told its instance id and type.
-    ///
-    /// 22.05 refuses the whole request; the releases between it and 23.11 were not tried.
+    /// True if an instance id can be set for a node; 22.05 refuses the whole request.
     #[must_use]
     pub fn knows_instance_ids(self) -> bool {
         self >= Self::new(23, 11)
     }
 
-    /// True if a list of instance ids is given to a list of nodes in pairs.
-    ///
-    /// Before 25.11.6 every node gets the whole list as its id.
+    /// True if a list of instance ids is paired with a list of nodes; before 25.11.6 every node gets the whole list.
     #[must_use]
     pub fn pairs_instance_ids(self) -> bool {
         self >= Self::new(25, 11).patch(6)
     }
 
-    /// True if a job with `--reboot` has the resume program called for an elastic node that is up.
-    ///
-    /// Since 23.02 such a job runs, and nobody is called.
+    /// True if a job with `--reboot` calls `ResumeProgram` for an elastic node that is up; since 23.02 nothing is called.
     #[must_use]
     pub fn reboots_elastic_nodes(self) -> bool {
         self < Self::new(23, 2)
     }
 
-    /// True if the address of a cloud node goes back to its name when the node is powered down.
+    /// True if a power-down resets the address of a cloud node to its name.
     #[must_use]
     pub fn resets_addresses(self) -> bool {
         self >= Self::new(23, 11)
     }
 
-    /// True if each item of `SuspendExcNodes` stands for itself, and may be a node set or `ALL`.
-    ///
-    /// Before 23.11 a count is one of all the items before it, and only nodes are known there.
+    /// True if each item of `SuspendExcNodes` has its own count, and may be a node set or `ALL`. Before 23.11 a count
+    /// covers all items before it, and items are nodes.
     #[must_use]
     pub fn excludes_item_by_item(self) -> bool {
         self >= Self::new(23, 11)
     }
 
-    /// True if a relative `Include` inside an included file starts from that file's directory.
-    ///
-    /// 22.05 does that; 24.11 and 26.05 start from slurm.conf's. 23.11, which rewrote the reading of
-    /// configurations, is taken for the change.
+    /// True if a relative `Include` in an included file is relative to that file, and not to slurm.conf. Observed on
+    /// 22.05, but not on 24.11 and 26.05; 23.11 rewrote the parser.
     #[must_use]
     pub fn includes_from_including_file(self) -> bool {
         self < Self::new(23, 11)
@@ -106,7 +94,7 @@ impl SlurmVersion {
 impl FromStr for SlurmVersion {
     type Err = Error;
 
-    /// Reads `24.11`, `24.11.5`, or what `slurmctld -V` prints.
+    /// Reads `24.11`, `24.11.5`, or the output of `slurmctld -V`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let bad = || Error::from(Problem::BadVersion(text.to_owned()));
         let word = text.split_whitespace().last().ok_or_else(bad)?;
@@ -131,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_patch_brought_is_told_from_the_series() {
+    fn patch_releases_are_compared() {
         assert!(!SlurmVersion::new(25, 11).patch(5).pairs_instance_ids());
         assert!(SlurmVersion::new(25, 11).patch(6).pairs_instance_ids());
         assert!(!SlurmVersion::new(22, 5).patch(8).knows_instance_ids());

@@ -71,7 +71,7 @@ fn every_valid_fixture_means_the_same_when_printed_by_its_types() {
 }
 
 #[test]
-fn a_reason_that_is_not_utf8_stopped_every_program() {
+fn a_reason_that_is_not_utf8_is_read_lossily() {
     let load = |bytes: &[u8]| {
         let version = SlurmVersion::new(24, 11);
         Config::load(Path::new("slurm.conf"), version, |_| Ok(bytes.to_vec()))

@@ -112,7 +112,7 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_told_with_line_and_column() {
+fn every_error_has_line_and_column() {
     for (text, message) in WRONG {
         let error = Limits::read("limits.yaml", text).unwrap_err();
         assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
@@ -121,7 +121,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
 }
 
 #[test]
-fn what_cannot_become_nodes_is_told_at_its_entry() {
+fn an_entry_that_cannot_become_nodes_is_reported_where_it_is() {
     let cases = [
         (
             "VM.Standard2.1: {1: 1}\ng: {shape: VM.Standard2.3, max: 1}\n",
@@ -160,7 +160,7 @@ fn what_cannot_become_nodes_is_told_at_its_entry() {
 }
 
 #[test]
-fn unknown_shapes_were_told_one_at_a_time() {
+fn all_unknown_shapes_are_reported_together() {
     let text = "VM.Standrd2.1: {1: 1, 2: 1}\nVM.Standard2.1: 2\nVM.Nowhere: 1\n";
     let limits = Limits::read("limits.yaml", text).unwrap();
     let errors = generate_all(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
@@ -228,7 +228,7 @@ fn the_management_node_counts_in_its_own_shape_and_domain_only() {
 }
 
 #[test]
-fn shapes_yaml_lacks_nothing_unnoticed() {
+fn a_missing_key_in_shapes_yaml_is_an_error() {
     let bad = |text: &str| first_line(&Shapes::new().read("shapes.yaml", text).unwrap_err());
     assert_eq!(
         bad("t3.2xlarge: {2xlarge: 1, cores_per_socket: 4}\n"),
@@ -243,7 +243,7 @@ fn shapes_yaml_lacks_nothing_unnoticed() {
 }
 
 #[test]
-fn a_group_could_have_no_image_of_its_own() {
+fn a_group_has_an_image_of_its_own() {
     let image = "ocid1.image.oc1.phx.aaaa";
     let text = format!(
         "g: {{shape: BM.GPU4.8, max: 2, image: {image}}}\nc: {{shape: VM.Standard2.1, max: 1}}\n"
@@ -265,7 +265,7 @@ fn a_group_could_have_no_image_of_its_own() {
 }
 
 #[test]
-fn cards_were_lost_to_a_file_that_says_nothing_of_them() {
+fn a_file_without_gres_keeps_the_known_gpus() {
     let file = "VM.GPU3.2: {memory: 176000, cores_per_socket: 12}\nVM.GPU3.4: {memory: 1, cores_per_socket: 24, gres: ''}\n";
     let gres =
         |shapes: &Shapes| ["VM.GPU3.2", "VM.GPU3.4"].map(|name| shapes.get(name).unwrap().gres);
@@ -279,7 +279,7 @@ fn cards_were_lost_to_a_file_that_says_nothing_of_them() {
 }
 
 #[test]
-fn a_group_was_to_call_its_domain_otherwise_than_the_fallback_does() {
+fn ad_is_another_word_for_zone() {
     let zone = |key: &str| {
         let text = format!("g: {{shape: VM.Standard2.1, max: 1, {key}: 2}}\n");
         Limits::read("limits.yaml", &text).unwrap().groups[0].zone.clone()

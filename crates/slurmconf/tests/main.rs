@@ -18,4 +18,4 @@ mod limits;
 mod model;
 mod real_reading;
 mod real_slurm;
-mod stoppable;
+mod suspendable;

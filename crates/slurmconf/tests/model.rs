@@ -137,7 +137,7 @@ fn power_settings_are_read_with_slurms_defaults() {
 }
 
 #[test]
-fn a_suspend_time_that_slurmctld_runs_with_stopped_every_program() {
+fn a_suspend_time_is_read_as_slurmctld_reads_it() {
     use SuspendTime::{Never, Seconds};
     // As 22.05, 24.11 and 26.05 show them, for the cluster and for a partition; only a partition's NONE is 0 before 26.05.
     let cases = [
@@ -172,7 +172,7 @@ fn a_suspend_time_that_slurmctld_runs_with_stopped_every_program() {
 }
 
 #[test]
-fn power_saving_that_only_a_partition_asks_for_counted_as_off() {
+fn a_suspend_time_of_a_partition_enables_power_saving() {
     let programs = "SuspendProgram=/s\nResumeProgram=/r\n";
     let cases = [
         ("SuspendTime=600\n", true),

@@ -133,7 +133,7 @@ async fn a_controller_that_does_not_answer_is_not_asked_for_the_rest() {
 }
 
 #[tokio::test]
-async fn a_slow_controller_was_not_waited_for_as_long_as_slurm_conf_says() {
+async fn a_command_may_take_twice_the_message_timeout() {
     let (_dir, config) = programs("sleep 1");
     let usual = connect(config.clone()).await;
     let seconds = Duration::from_secs;
@@ -279,7 +279,7 @@ async fn a_restart_command_that_does_not_work_is_no_unknown_node() {
 
 /// Its reservations and scrontab then ran by another clock.
 #[tokio::test]
-async fn a_slurmctld_that_a_script_starts_ran_with_the_time_zone_of_what_we_read() {
+async fn a_slurmctld_that_a_script_starts_has_no_time_zone_of_ours() {
     let (dir, mut config) = programs("echo a = b");
     let (restart, seen) = (dir.path().join("restart"), dir.path().join("seen"));
     fs::write(&restart, format!("#!/bin/sh\nenv > {}\n", seen.display())).unwrap();
@@ -339,7 +339,7 @@ async fn a_daemon_is_not_killed_when_the_caller_goes_away_after_its_starter_has_
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_or_understood_is_said() {
+async fn a_program_that_cannot_be_started_or_understood_is_an_error() {
     let (_dir, mut config) =
         programs("echo NodeName=n1 State=IDLE; echo 'scontrol: error: halfway' >&2; exit 1");
     let slurm = connect(config.clone()).await;

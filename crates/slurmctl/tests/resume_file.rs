@@ -69,7 +69,7 @@ fn all_versions_say_the_same_in_their_own_words() {
 }
 
 #[test]
-fn the_argument_is_the_truth() {
+fn the_argument_is_authoritative() {
     let file = r#"{"jobs":[
         {"job_id":1,"nodes_resume":"n[1-3]","nodes_alloc":"n[0-3]","new":{"a":[1]}},
         {"job_id":2,"nodes_resume":"n[7-9]"},
@@ -86,7 +86,7 @@ fn the_argument_is_the_truth() {
 }
 
 #[test]
-fn what_a_file_has_too_little_of_is_a_warning() {
+fn a_missing_field_is_a_warning() {
     let argument = list("n[1-2]");
     let table: [(&str, &str); 4] = [
         ("", "the resume file is empty"),
@@ -107,7 +107,7 @@ fn what_a_file_has_too_little_of_is_a_warning() {
 }
 
 #[test]
-fn garbage_is_no_request() {
+fn an_invalid_file_is_an_error() {
     let table: [(&str, &str); 5] = [
         ("{", "the resume file is not JSON"),
         ("\u{0}\u{1}", "the resume file is not JSON"),

@@ -1,10 +1,10 @@
-//! Partitions, node sets and all other lines of attributes that are not nodes.
+//! Comparing partitions, node sets and other lines with attributes.
 
 use super::{Change, Values, compare};
 use crate::model::{Config, OtherDefinition, PartitionDef};
 use std::collections::HashSet;
 
-/// The lines that do not mean the same, as they are written.
+/// The lines that differ in meaning, as written.
 pub(super) fn changes(old: &Config, new: &Config) -> Vec<Change> {
     let meant = compare(&lines(old, &Text::MEANT), &lines(new, &Text::MEANT));
     let changed: HashSet<String> = meant.into_iter().map(|change| change.key).collect();
@@ -12,7 +12,7 @@ pub(super) fn changes(old: &Config, new: &Config) -> Vec<Change> {
     written.into_iter().filter(|change| changed.contains(&change.key)).collect()
 }
 
-/// How lines are made text of.
+/// How lines are converted to text.
 struct Text {
     partition: fn(&PartitionDef) -> String,
     other: fn(&OtherDefinition) -> String,
@@ -23,7 +23,7 @@ impl Text {
     const MEANT: Self = Self { partition: whole, other: in_order };
 }
 
-/// Unlike keys, names are told apart by case: `gpu` and `GPU` are two partitions.
+/// Lines by name. Unlike keys, names are case sensitive: `gpu` and `GPU` are two partitions.
 fn lines(config: &Config, text: &Text) -> Values {
     let partitions = config.partitions.iter().map(|partition| {
         (format!("PartitionName={}", partition.name), (text.partition)(partition))
@@ -38,7 +38,7 @@ fn lines(config: &Config, text: &Text) -> Values {
     let mut values = Values::new();
     for (key, value) in all {
         match values.get_mut(&key) {
-            // Of two lines of one name a change in either counts.
+            // A change in either of two lines with one name counts.
             Some((_, first)) => *first = format!("{first}\n{value}"),
             None => drop(values.insert(key.clone(), (key, value))),
         }
@@ -46,7 +46,7 @@ fn lines(config: &Config, text: &Text) -> Values {
     values
 }
 
-/// The line with what Slurm takes for what is not said.
+/// The line with Slurm's defaults for missing attributes.
 fn whole(partition: &PartitionDef) -> String {
     let mut whole = partition.clone();
     for truth in [
@@ -63,7 +63,7 @@ fn whole(partition: &PartitionDef) -> String {
     whole.to_string()
 }
 
-/// The line with its attributes in an order that does not depend on how it was written.
+/// The line with sorted attributes.
 fn in_order(other: &OtherDefinition) -> String {
     let lower = |(key, value): &(String, String)| (key.to_ascii_lowercase(), value.clone());
     let mut ordered = other.clone();

@@ -1,4 +1,4 @@
-//! What changes from one configuration to another, and what slurmctld needs to take it up.
+//! The differences between two configurations, and what slurmctld needs to apply them.
 
 mod lines;
 mod nodes;
@@ -8,53 +8,53 @@ use hostlist::Hostlist;
 use nodes::{Altered, Node, Side};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What changes from one configuration to another.
+/// The differences between two configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Nodes that only the new one has.
+    /// Nodes that only the new configuration has.
     pub added: Hostlist,
-    /// Nodes that only the old one has.
+    /// Nodes that only the old configuration has.
     pub removed: Hostlist,
-    /// Nodes that both have, with an attribute that is not the same.
+    /// Changed attributes of nodes that both have.
     pub altered: Vec<NodeChange>,
-    /// Parameters.
+    /// Changed parameters.
     pub parameters: Vec<Change>,
-    /// Partitions, node sets, power actions and their like, each by its name, with its whole line as value.
+    /// Changed partitions, node sets, power actions and similar lines; the value is the whole line.
     pub partitions: Vec<Change>,
 }
 
-/// A value that was, is, or both.
+/// A changed value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Change {
     /// The key.
     pub key: String,
-    /// `None` if it was not said.
+    /// The old value, if any.
     pub old: Option<String>,
-    /// `None` if it is not said any more.
+    /// The new value, if any.
     pub new: Option<String>,
 }
 
-/// One attribute of some nodes.
+/// A changed attribute of some nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeChange {
-    /// The nodes that it changes alike for.
+    /// The nodes with this change.
     pub nodes: Hostlist,
-    /// The attribute, and what it was and is.
+    /// The change of the attribute.
     pub change: Change,
 }
 
-/// What slurmctld needs to take up a change.
+/// What slurmctld needs to apply a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// Nothing changed.
     Nothing,
     /// `scontrol reconfigure`
     Reconfigure,
-    /// A stop and a start.
+    /// A restart.
     Restart,
 }
 
-/// Parameters that scontrol's manual says a reconfigure does not take up.
+/// Parameters that a reconfigure does not apply, according to scontrol's manual.
 const RESTART: [&str; 13] = [
     "authtype",
     // The old names of SlurmctldHost, which Slurm still reads.
@@ -72,7 +72,7 @@ const RESTART: [&str; 13] = [
     "statesavelocation",
 ];
 
-/// Attributes of a node that 22.05 takes up by a reconfigure; all others need a restart there.
+/// Node attributes that 22.05 applies at a reconfigure; all others need a restart there.
 const LIVE: [&str; 3] = ["features", "weight", "reason"];
 
 impl Changes {
@@ -82,9 +82,8 @@ impl Changes {
         *self == Self::default()
     }
 
-    /// What this version of slurmctld needs to take the changes up.
-    ///
-    /// Before 23.11 a reconfigure with another set of nodes kills it.
+    /// What a slurmctld of this version needs to apply the changes. Before 23.11 a reconfigure with another set of nodes
+    /// kills it.
     #[must_use]
     pub fn action(&self, version: SlurmVersion) -> Action {
         if self.is_empty() {
@@ -102,7 +101,7 @@ impl Changes {
     }
 }
 
-/// Compares two configurations by what they mean: order, folding and spelling do not count.
+/// Compares the meaning of two configurations: order, folding and spelling make no difference.
 ///
 /// ```
 /// use slurmconf::{Action, Config, SlurmVersion, diff};
@@ -140,7 +139,7 @@ pub fn diff(old: &Config, new: &Config) -> Changes {
     }
 }
 
-/// By the key that two are compared under: the key as written, and the value.
+/// The key as written and the value, by the key to compare.
 type Values = BTreeMap<String, (String, String)>;
 
 fn entry(key: &str, value: String) -> (String, (String, String)) {
@@ -152,7 +151,7 @@ fn parameters(config: &Config) -> Values {
     for parameter in &config.parameters {
         let (lower, value) = entry(&parameter.key, parameter.value.clone());
         match all.get_mut(&lower) {
-            // The one parameter that may be said again to mean more: the backup controllers.
+            // The one parameter that may be repeated: backup controllers.
             Some(first) if lower == "slurmctldhost" => first.1 = format!("{},{}", first.1, value.1),
             Some(_) | None => {
                 all.insert(lower, value);

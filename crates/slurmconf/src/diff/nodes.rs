@@ -1,15 +1,15 @@
-//! Node by node, without comparing the same two lines twice.
+//! Comparing nodes one by one. Each pair of lines is compared only once.
 
 use super::{Change, NodeChange, Values, compare, entry};
 use crate::model::{Config, NodeDef};
 use std::collections::HashMap;
 
-/// One node, and where its attributes stand.
+/// A node and the position of its attributes.
 pub(super) struct Node {
     pub(super) name: String,
-    /// The number of its line among those of its side.
+    /// The index of its line.
     line: usize,
-    /// Its number among the names of its definition.
+    /// Its index among the names of the line.
     position: usize,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct Node {
 #[derive(Default)]
 pub(super) struct Side {
     pub(super) nodes: Vec<Node>,
-    /// Each once, however many nodes are written the same.
+    /// Lines without duplicates.
     lines: Vec<Line>,
 }
 
@@ -40,7 +40,7 @@ impl Side {
     }
 }
 
-/// Attributes that are not compared as written: a node's own, and those that together make the topology.
+/// Attributes that are not compared as written: those with a value for each node, and the topology.
 const APART: [&str; 9] = [
     "NodeAddr",
     "NodeHostname",
@@ -53,7 +53,7 @@ const APART: [&str; 9] = [
     "ThreadsPerCore",
 ];
 
-/// The attributes of a line: those of all its nodes, and those that each has its own of.
+/// The attributes of a line: those of all nodes, and those with a value for each node.
 struct Line {
     shared: Values,
     own: Vec<(&'static str, Vec<String>)>,
@@ -65,7 +65,7 @@ pub(super) struct Altered<'a> {
     by_change: HashMap<Change, usize>,
     old: &'a [Line],
     new: &'a [Line],
-    /// In what two lines differ, found once for each two.
+    /// The differences between two lines.
     shared: HashMap<(usize, usize), Vec<Change>>,
 }
 
@@ -101,7 +101,7 @@ impl Line {
     fn new(node: &NodeDef) -> Self {
         let own = node.own();
         let mut shared = Values::new();
-        // An empty value says nothing.
+        // An empty value is like none.
         let said = node.attributes().into_iter().filter(|(_, value)| !value.is_empty());
         shared.extend(
             said.filter(|(key, _)| !APART.contains(key)).map(|(key, value)| entry(key, value)),
@@ -114,7 +114,7 @@ impl Line {
             entry("ThreadsPerCore", topology.threads_per_core.to_string()),
             entry("CPUs", topology.cpus.to_string()),
         ]);
-        // What Slurm takes for what is not said.
+        // Slurm's defaults.
         for (key, value) in [("State", "UNKNOWN"), ("Weight", "1"), ("RealMemory", "1")] {
             let (lower, value) = entry(key, value.to_owned());
             shared.entry(lower).or_insert(value);
@@ -122,7 +122,7 @@ impl Line {
         Self { shared, own }
     }
 
-    /// The node's own of what is listed one by one; a list of one is everyone's.
+    /// The values of one node; a list of one value is for all nodes.
     fn own(&self, node: &Node) -> Values {
         let value = |values: &Vec<String>| values.get(node.position).or(values.first()).cloned();
         let known = self.own.iter().filter_map(|(key, values)| Some(entry(key, value(values)?)));

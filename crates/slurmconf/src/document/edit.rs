@@ -1,10 +1,10 @@
-//! Edits that leave every other byte alone.
+//! Edits that keep every other byte.
 
 use super::{Document, Statement, lex, statement::DefinitionKind};
 use crate::error::{Problem, Result};
 use std::{borrow::Cow, ops::Range};
 
-/// The two comment lines that a generated section stands between.
+/// The two comment lines around a generated section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Markers<'a> {
     /// The line before the section.
@@ -14,16 +14,15 @@ pub struct Markers<'a> {
 }
 
 impl Markers<'static> {
-    /// The section that Cluster in the Cloud keeps its nodes in.
+    /// The node section of Cluster in the Cloud.
     pub const NODES: Self = Self { start: "# STARTNODES", end: "# ENDNODES" };
 }
 
 impl Document {
-    /// Sets a parameter: in the line that gives it its value now, or else in a new line at the end.
+    /// Sets a parameter in the line that sets it now, or else in a new line at the end.
     ///
-    /// A value that this syntax cannot carry, such as one with both blanks and quotes, is refused; so is a
-    /// `SlurmctldHost` that is there more than once, as each is another controller. A comment inside a value that is
-    /// continued on the next line goes with the value.
+    /// A value that slurm.conf cannot hold, such as one with both blanks and quotes, is an error; so is a repeated
+    /// `SlurmctldHost`. A comment inside a continued value is removed with the value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let mut ranges: Vec<_> = self.ranges(key).map(|(_, range)| range).collect();
         if ranges.len() > 1 && key.eq_ignore_ascii_case("SlurmctldHost") {
@@ -37,11 +36,11 @@ impl Document {
         Ok(())
     }
 
-    /// Adds a line `key=value` at the end, whether or not the key is there already.
+    /// Adds a line `key=value` at the end.
     pub fn append(&mut self, key: &str, value: &str) -> Result<()> {
         let newline = self.newline();
         let unended = self.bytes.last().is_some_and(|&byte| byte != b'\n');
-        // A last line that asks for a continuation would take the new one in.
+        // A continuation in the last line must not join the new one.
         let open = lex::goes_on(&self.bytes);
         let before = newline.repeat(usize::from(unended) + usize::from(open));
         let line = format!("{before}{key}={}{newline}", written(key, value)?);
@@ -57,10 +56,9 @@ impl Document {
         Ok(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Puts `text` between two markers, in place of what is there.
+    /// Replaces the text between two markers, each of which must be on exactly one line.
     ///
-    /// Each marker must stand on exactly one line. The text gets a final newline if it lacks one, and the line
-    /// ends that the line of the first marker has.
+    /// The new text gets a final newline, and the line ends of the first marker's line.
     pub fn replace_section(&mut self, markers: Markers<'_>, text: &str) -> Result<()> {
         let range = self.section_range(markers)?;
         let inside = |marker: &str| text.lines().any(|line| line.trim_end() == marker);
@@ -87,7 +85,7 @@ impl Document {
         Ok(start.end..end.start)
     }
 
-    /// The one physical line that is this marker.
+    /// The physical line with a marker.
     fn marker(&self, marker: &str) -> Result<Range<usize>> {
         let mut found = None;
         let mut offset = 0;
@@ -107,18 +105,18 @@ impl Document {
         })
     }
 
-    /// How this document ends its lines, by the first of them.
+    /// The line end of the first line.
     fn newline(&self) -> &'static str {
         newline(self.bytes.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default())
     }
 }
 
-/// How the last line of a text ends.
+/// The line end of the last line.
 fn newline(text: &[u8]) -> &'static str {
     if text.ends_with(b"\r\n") { "\r\n" } else { "\n" }
 }
 
-/// The value as it must be written to be read back.
+/// The value in slurm.conf's syntax; an error if it would not read back.
 pub(crate) fn written<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>> {
     let unwritable = || Problem::Unwritable { key: key.to_owned(), value: value.to_owned() };
     if DefinitionKind::of(key).is_some() {
@@ -136,7 +134,7 @@ pub(crate) fn written<'a>(key: &str, value: &'a str) -> Result<Cow<'a, str>> {
     Err(unwritable().into())
 }
 
-/// The value with the quotes and escapes it needs.
+/// The value with quotes and escapes.
 pub(crate) fn encoded(value: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte > b' ' && !matches!(byte, b'#' | b'\\' | b'"');
     if !value.is_empty() && value.bytes().all(plain) {

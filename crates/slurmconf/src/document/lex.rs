@@ -1,12 +1,12 @@
-//! Slurm's reading order: cut the comment, look for a continuation, join, resolve escapes, split into pairs.
+//! Lexing in Slurm's order: cut the comment, join continuations, resolve escapes, split into pairs.
 //!
-//! Each step was watched on slurmctld 22.05, 24.11 and 26.05, which agree: `#` cuts even inside quotes unless an
-//! odd number of backslashes stands before it; an odd number of backslashes at the end, blanks after them or not,
-//! joins the next line with nothing between; `\x` is then `x` everywhere, so that `\"` is a quote like any other.
+//! Observed on slurmctld 22.05, 24.11 and 26.05, which agree. `#` starts a comment even inside quotes, unless an odd
+//! number of backslashes comes before it. An odd number of backslashes at the end, before optional blanks, joins the next
+//! line. `\x` is then `x` everywhere, so that `\"` is an ordinary quote.
 
 use std::{borrow::Cow, ops::Range};
 
-/// Length in bytes of the first logical line, and how many physical lines it takes.
+/// The length in bytes of the first logical line, and its number of physical lines.
 pub(super) fn logical_line(bytes: &[u8]) -> (usize, usize) {
     let (mut end, mut count) = (0, 0);
     for physical in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -19,7 +19,7 @@ pub(super) fn logical_line(bytes: &[u8]) -> (usize, usize) {
     (end, count)
 }
 
-/// True if the last line of the text asks for another one.
+/// True if the last line of the text is continued.
 pub(super) fn goes_on(bytes: &[u8]) -> bool {
     let last = bytes.split_inclusive(|&byte| byte == b'\n').next_back();
     last.is_some_and(|physical| continuation(physical).is_some())
@@ -37,9 +37,9 @@ fn uncommented(physical: &[u8]) -> &[u8] {
     physical
 }
 
-/// The line without comment and final backslash, if it goes on in the next.
+/// The line without comment and final backslash, if it is continued.
 fn continuation(physical: &[u8]) -> Option<&[u8]> {
-    // The common case, found at the speed of a memory scan.
+    // The common case, as fast as a memory scan.
     if !physical.contains(&b'\\') {
         return None;
     }
@@ -50,11 +50,11 @@ fn continuation(physical: &[u8]) -> Option<&[u8]> {
     (text.get(last) == Some(&b'\\') && before % 2 == 0).then_some(rest)
 }
 
-/// A logical line as Slurm's parser sees it, and where each of its bytes stands in the document.
+/// A logical line as Slurm's parser sees it, and the position of each byte in the document.
 pub(super) struct Cooked<'a> {
     pub(super) text: Cow<'a, [u8]>,
     start: usize,
-    /// Only where text and document run apart: with an escape or a continuation.
+    /// Only for lines with an escape or a continuation.
     origins: Option<Vec<Range<usize>>>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Cooked<'a> {
         Self { text: Cow::Owned(text), start, origins: Some(origins) }
     }
 
-    /// Where byte `index` of the text stands in the document, an escaped one with its backslash.
+    /// The position of byte `index` in the document; an escaped byte includes its backslash.
     pub(super) fn origin(&self, index: usize) -> Range<usize> {
         let plain = self.start + index;
         match &self.origins {
@@ -117,7 +117,7 @@ pub(super) struct Span {
     pub(super) end: usize,
 }
 
-/// The pair that begins at or after `from`; `None` at the end of the line, `Err` where something else stands.
+/// The pair at or after `from`; `None` at the end of the line, `Err` with the position of anything else.
 pub(super) fn pair(text: &[u8], from: usize) -> Option<Result<Span, usize>> {
     let start = from + run(text, from, is_space);
     (start < text.len()).then(|| key_value(text, start).ok_or(start))
@@ -143,9 +143,9 @@ fn key_value(text: &[u8], start: usize) -> Option<Span> {
     (quoted || !value.is_empty()).then_some(Span { key, value, quoted, end })
 }
 
-/// What stands between two quotes, if a blank or the end follows the second.
+/// The text between two quotes, if a blank or the end follows the second.
 fn quoted(text: &[u8], at: usize) -> Option<Range<usize>> {
-    // First, or each of a line's unquoted values would look through all the rest for a quote.
+    // Otherwise each unquoted value would search the rest of the line for a quote.
     if text.get(at) != Some(&b'"') {
         return None;
     }
@@ -162,7 +162,7 @@ fn is_key(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
 }
 
-/// C's `isspace`, which counts the vertical tab that Rust's `is_ascii_whitespace` leaves out.
+/// C's `isspace`, which includes the vertical tab.
 pub(super) fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'\x0b'
 }

@@ -1,4 +1,4 @@
-//! slurm.conf as text that is given back byte for byte.
+//! slurm.conf as a lossless document.
 
 mod edit;
 mod lex;
@@ -13,11 +13,10 @@ pub use statement::{Definition, DefinitionKind, Pair, Statement};
 use crate::error::{Error, Location, Problem, Result};
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
-/// A slurm.conf, read without losing a byte.
+/// A slurm.conf as a lossless document.
 ///
-/// Parsing cannot fail: it only finds where Slurm's lines begin and end (a line ends where the newline is not
-/// escaped). What a line means is asked line by line with [`Line::read`], which can fail. Any bytes will do, but
-/// values are only given out when they are UTF-8.
+/// Parsing cannot fail: it only splits the text into Slurm's lines, which end at a newline that is not escaped.
+/// [`Line::read`] parses a line and can fail. Any bytes are accepted; values are returned only if they are UTF-8.
 ///
 /// ```
 /// use slurmconf::Document;
@@ -37,7 +36,7 @@ pub struct Document {
     lines: Vec<Start>,
 }
 
-/// Where a logical line begins: its first byte, and its number among the physical lines.
+/// The start of a logical line: its first byte, and the number of its first physical line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Start {
     offset: usize,
@@ -45,7 +44,7 @@ struct Start {
 }
 
 impl Document {
-    /// Reads any text.
+    /// Parses any text.
     #[must_use]
     pub fn parse(text: impl Into<Vec<u8>>) -> Self {
         let bytes = text.into();
@@ -53,14 +52,14 @@ impl Document {
         Self { name: Arc::from("slurm.conf"), bytes, lines }
     }
 
-    /// Gives the document the name that errors call it by; without, it is `slurm.conf`.
+    /// Sets the name that errors call the document by, `slurm.conf` by default.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = Arc::from(name);
         self
     }
 
-    /// The name errors call it by.
+    /// The name that errors call the document by.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -72,7 +71,7 @@ impl Document {
         &self.bytes
     }
 
-    /// The lines as Slurm counts them: with their continuations, comments and blank ones included.
+    /// All lines with their continuations, comments and blank lines included.
     #[must_use]
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line<'_>> {
         self.lines.iter().enumerate().map(|(index, start)| {
@@ -81,22 +80,21 @@ impl Document {
         })
     }
 
-    /// The value of a parameter; given twice, the later counts, as in Slurm. `SlurmctldHost` means more when given
-    /// twice: see [`get_all`](Document::get_all).
+    /// The value of a parameter, the last one if it is repeated. `SlurmctldHost` may be repeated: see
+    /// [`get_all`](Document::get_all).
     ///
-    /// Lines that do not parse are passed over, and files that this one includes are not looked into:
-    /// [`Config`](crate::Config) does both.
+    /// Invalid lines and includes are ignored; [`Config`](crate::Config) handles both.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
         self.ranges(key).last().and_then(|(line, range)| line.parameter(range))
     }
 
-    /// All values of a parameter in the order given, such as the controllers of `SlurmctldHost`.
+    /// All values of a repeated parameter, such as `SlurmctldHost`, in order.
     pub fn get_all(&self, key: &str) -> impl Iterator<Item = String> {
         self.ranges(key).filter_map(|(line, range)| line.parameter(range))
     }
 
-    /// The lines that give a parameter its value, and where that stands.
+    /// The lines that set a parameter, and the ranges of its values.
     fn ranges(&self, key: &str) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
         self.lines().filter_map(move |line| {
             let range = statement::value_range(&line, key)?;
@@ -111,7 +109,7 @@ impl Document {
         Error::new(Location::at(&self.name, &self.bytes, offset, from), problem)
     }
 
-    /// Puts `text` in the place of `range`, and looks for the lines anew.
+    /// Replaces a range by `text`.
     fn replace(&mut self, range: Range<usize>, text: &str) {
         self.bytes.splice(range, text.bytes());
         self.lines = starts(&self.bytes);
@@ -131,8 +129,7 @@ fn starts(bytes: &[u8]) -> Vec<Start> {
 }
 
 impl fmt::Display for Document {
-    /// Writes every byte; what is not UTF-8 cannot pass through here and becomes `�`: see
-    /// [`as_bytes`](Document::as_bytes).
+    /// Writes the text; bytes that are not UTF-8 become `�`, unlike in [`as_bytes`](Document::as_bytes).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.bytes))
     }
@@ -153,23 +150,23 @@ impl<'a> Line<'a> {
         self.number
     }
 
-    /// The text with comment, continuations and newline.
+    /// The text with comments, continuations and newline.
     #[must_use]
     pub fn text(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.raw())
     }
 
-    /// What the line says.
+    /// Parses the line.
     pub fn read(&self) -> Result<Statement<'a>> {
         statement::read(self)
     }
 
-    /// The document that it is a line of.
+    /// The document of the line.
     pub(crate) fn document(&self) -> &'a Document {
         self.document
     }
 
-    /// The value in this range, if it is that of a parameter, and UTF-8.
+    /// The value of a parameter in this range, if it is UTF-8.
     fn parameter(&self, range: Range<usize>) -> Option<String> {
         std::str::from_utf8(self.document.bytes.get(range)?).ok()?;
         match self.read() {

@@ -1,4 +1,4 @@
-//! What a line says.
+//! Parsing a line.
 
 use super::{
     Line,
@@ -7,10 +7,10 @@ use super::{
 use crate::error::{Error, Problem, Result};
 use std::{borrow::Cow, fmt, ops::Range};
 
-/// What a line says.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement<'a> {
-    /// Nothing: blank, or only a comment.
+    /// Blank, or only a comment.
     Blank,
     /// `Include FILE`.
     Include(Cow<'a, str>),
@@ -20,18 +20,18 @@ pub enum Statement<'a> {
     Definition(Definition<'a>),
 }
 
-/// A line that defines a thing with attributes.
+/// A line with attributes, such as `NodeName=…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition<'a> {
-    /// Of what.
+    /// The kind of line.
     pub kind: DefinitionKind,
-    /// The first pair, which names the thing.
+    /// The first pair.
     pub name: Pair<'a>,
-    /// The other pairs, in the order written.
+    /// The other pairs, in order.
     pub attributes: Vec<Pair<'a>>,
 }
 
-/// The things that take a line of attributes.
+/// The kind of a line with attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionKind {
     /// `NodeName=`
@@ -74,7 +74,7 @@ impl DefinitionKind {
 }
 
 impl fmt::Display for DefinitionKind {
-    /// Writes the key that begins such a line.
+    /// Writes the first key of such a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.key())
     }
@@ -85,9 +85,9 @@ impl fmt::Display for DefinitionKind {
 pub struct Pair<'a> {
     /// The key as written; Slurm ignores its case.
     pub key: Cow<'a, str>,
-    /// The value without quotes and escapes; what is not UTF-8 in it, as it may be in a `Reason`, is `�`.
+    /// The value without quotes and escapes; bytes that are not UTF-8, as in a `Reason`, are `�`.
     pub value: Cow<'a, str>,
-    /// Where the value with its quotes stands in the document.
+    /// The range of the value with its quotes in the document.
     pub(super) range: Range<usize>,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn read<'a>(line: &Line<'a>) -> Result<Statement<'a>> {
     Ok(Statement::Definition(Definition { kind, name, attributes }))
 }
 
-/// Where the value stands, if the line is this parameter: by its bytes, as the value need not be UTF-8.
+/// The range of the value, if the line sets this parameter; the value need not be UTF-8.
 pub(super) fn value_range(line: &Line<'_>, key: &str) -> Option<Range<usize>> {
     let cooked = Cooked::new(line.raw(), line.range.start);
     let span = lex::pair(&cooked.text, 0)?.ok()?;
@@ -135,14 +135,14 @@ pub(super) fn value_range(line: &Line<'_>, key: &str) -> Option<Range<usize>> {
     is_it.then(|| place(&cooked, &span))
 }
 
-/// Where the value with its quotes stands in the document.
+/// The range of a value with its quotes in the document.
 fn place(cooked: &Cooked<'_>, span: &Span) -> Range<usize> {
     let first = cooked.origin(span.value.start - usize::from(span.quoted));
     let last = cooked.origin(span.end - 1);
     first.start..last.end
 }
 
-/// The word after `include` at the very start of a line: with a blank before it Slurm does not know it.
+/// The word after `include` at the start of a line, without a blank before it.
 fn include(cooked: &Cooked<'_>) -> Option<Range<usize>> {
     let word = b"include";
     let (head, tail) = cooked.text.split_at_checked(word.len())?;
@@ -183,13 +183,13 @@ fn pair<'a>(line: &Line<'a>, cooked: &Cooked<'a>, span: &Span) -> Result<Pair<'a
     Ok(Pair { key, value, range: place(cooked, span) })
 }
 
-/// True if the value names nodes, or what other lines name: two such names must not become one.
+/// True if the value consists of names, which must not be changed.
 fn names_things(key: &str) -> bool {
     let lists = ["Nodes", "NodeAddr", "NodeHostname", "SuspendExcNodes", "SuspendExcParts"];
     DefinitionKind::of(key).is_some() || lists.iter().any(|list| list.eq_ignore_ascii_case(key))
 }
 
-/// The text without what is not UTF-8 in it, which Slurm does not ask for.
+/// The text with `�` for bytes that are not UTF-8.
 fn lossy<'a>(cooked: &Cooked<'a>, range: &Range<usize>) -> Cow<'a, str> {
     let bytes = cooked.text.get(range.clone()).unwrap_or_default();
     Cow::Owned(String::from_utf8_lossy(bytes).into_owned())

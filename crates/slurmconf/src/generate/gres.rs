@@ -12,7 +12,7 @@ use std::{
 };
 
 impl Cluster {
-    /// What `GresTypes` must be for these nodes; empty if they have no generic resources.
+    /// The value of `GresTypes` for these nodes; empty without generic resources.
     #[must_use]
     pub fn gres_types(&self) -> String {
         let lists = self.nodes.iter().filter_map(|node| node.gres.as_ref());
@@ -20,9 +20,8 @@ impl Cluster {
         names.into_iter().collect::<Vec<_>>().join(",")
     }
 
-    /// The gres.conf that goes with the nodes; empty if they have no generic resources.
-    ///
-    /// NVIDIA's and AMD's devices are named, so that jobs are kept to theirs.
+    /// The gres.conf for these nodes; empty without generic resources. It names the devices of GPUs, so that jobs are
+    /// confined to theirs.
     #[must_use]
     pub fn gres_conf(&self) -> String {
         let mut text = String::new();
@@ -36,7 +35,7 @@ impl Cluster {
     }
 }
 
-/// `used` counts the devices of each kind that earlier lines have taken.
+/// Writes a line; `used` counts the devices of earlier lines.
 fn line<'a>(
     text: &mut String,
     names: &Hostlist,
@@ -51,7 +50,7 @@ fn line<'a>(
         let _ = writeln!(text, " Count={}", gres.count);
         return;
     }
-    // AMD's first render node is number 128.
+    // The first render node is number 128.
     let (device, number) = match gres.kind {
         Some(kind) if kind.starts_with("mi") => ("/dev/dri/renderD", 128),
         Some(_) | None => ("/dev/nvidia", 0),
@@ -65,10 +64,10 @@ fn line<'a>(
     };
 }
 
-/// Slurm's `MAX_GRES_BITMAP`: more devices with `File` on one node it resets to this many, with an error in the log.
+/// Slurm's `MAX_GRES_BITMAP`, the most devices with `File` on one node.
 const MAX_DEVICES: u32 = 1024;
 
-/// Refuses what would not be one value of a node line, or more GPUs than can be.
+/// Refuses an invalid value, and more GPUs than Slurm takes.
 pub(super) fn check(gres: &str) -> Result<(), Problem> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:,()".contains(&byte);
     if !gres.bytes().all(part) {

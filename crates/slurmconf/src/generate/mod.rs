@@ -1,4 +1,4 @@
-//! Node and partition lines from limits and shapes.
+//! Generating node and partition lines from limits and shapes.
 
 mod elastic;
 mod gres;
@@ -18,20 +18,20 @@ use hostlist::Hostlist;
 use name::Names;
 use std::collections::HashMap;
 
-/// What is the same for all nodes of a cluster.
+/// Options of [`generate`] for all nodes of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GenerateOptions {
-    /// The first part of node names without an availability domain, as CitC has it since version 5.
+    /// The prefix of node names without an availability domain, as in CitC since version 5.
     pub cluster_id: Option<String>,
-    /// How lines are written.
+    /// The style of the lines.
     pub style: Style,
-    /// How `RealMemory` is worked out.
+    /// How `RealMemory` is computed.
     pub memory: MemoryPolicy,
-    /// The partition that gets `Default=YES`; without it, none that is generated does.
+    /// The generated partition with `Default=YES`, if any.
     pub default_partition: Option<String>,
 }
 
-/// The nodes and partitions of a cluster.
+/// Generated nodes and partitions, which print as lines of slurm.conf.
 ///
 /// ```
 /// use slurmconf::{Limits, Shapes, GenerateOptions, generate};
@@ -49,29 +49,26 @@ pub struct GenerateOptions {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// The nodes; those of a group with the same state in one.
+    /// The nodes: one line for the nodes of a group with the same state.
     pub nodes: Vec<NodeDef>,
-    /// One for each group, in [`Style::NodeGroups`] only.
+    /// One node set for each group, in [`Style::NodeGroups`] only.
     pub node_sets: Vec<NodeSet>,
-    /// Those that groups name.
+    /// The partitions of the groups.
     pub partitions: Vec<PartitionDef>,
     style: Style,
 }
 
-/// Works out the nodes and partitions that limits allow.
+/// Generates the nodes and partitions that limits allow, or returns the first error.
 ///
-/// Names are CitC's to the byte: `vm-standard2-1-ad1-0001` by availability domain, `<cluster id>-t3a-small-0001`
-/// without, and `<cluster id>-<group>-0001` for a group with a name of its own; without a cluster id, its part is
-/// left out. Numbers have four digits, and more from 10000 on. Two entries that would share names are an error.
-///
-/// An unknown shape is an error: one mistyped would otherwise mean no nodes, and the end of those that run. The first error
-/// is told; [`generate_all`] has all of them.
+/// Names are exactly CitC's: `vm-standard2-1-ad1-0001` with an availability domain, `<cluster id>-t3a-small-0001`
+/// without one, and `<cluster id>-<group>-0001` for a group. Without a cluster id its part is omitted. Numbers have at
+/// least four digits. Two entries with the same node names are an error, and so is an unknown shape.
 pub fn generate(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> Result<Cluster> {
     let (cluster, errors) = try_all(limits, shapes, site);
     errors.into_iter().next().map_or(Ok(cluster), Err)
 }
 
-/// The same, with an error for each group that is none.
+/// Generates the nodes and partitions that limits allow, or returns an error for each invalid group.
 pub fn generate_all(
     limits: &Limits,
     shapes: &Shapes,
@@ -81,7 +78,7 @@ pub fn generate_all(
     if errors.is_empty() { Ok(cluster) } else { Err(errors) }
 }
 
-/// What there is of the cluster if there are errors is nobody's: nodes of others are missing in it.
+/// Returns all errors; with any, the cluster is incomplete.
 fn try_all(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> (Cluster, Vec<Error>) {
     let mut builder = Builder::new(site);
     let mut errors: Vec<Error> = Vec::new();
@@ -92,23 +89,23 @@ fn try_all(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> (Cluster
         });
         errors.extend(shape.and_then(|shape| builder.add(group, &shape)).err());
     }
-    // An entry with several availability domains is as many groups.
+    // An entry has one group for each availability domain.
     errors.dedup_by_key(|error| error.to_string());
     let mut cluster = builder.cluster;
     if cluster.nodes.is_empty() && site.style != Style::Citc {
-        cluster.nodes.push(nonesuch());
+        cluster.nodes.push(placeholder());
     }
     (cluster, errors)
 }
 
-/// The node that never is: with no node at all slurmctld 22.05 does not start.
-fn nonesuch() -> NodeDef {
+/// A placeholder, because slurmctld 22.05 does not start without nodes.
+fn placeholder() -> NodeDef {
     let names = ["nonesuch"].into_iter().collect();
     NodeDef { names, state: Some(NodeState::Future), ..NodeDef::default() }
 }
 
 impl Cluster {
-    /// The nodes that are always there, for `SuspendExcNodes`.
+    /// The persistent nodes, for `SuspendExcNodes`.
     #[must_use]
     pub fn persistent_nodes(&self) -> Hostlist {
         let mut all = Hostlist::new();
@@ -119,13 +116,13 @@ impl Cluster {
     }
 }
 
-/// A cluster half made, and what is taken already.
+/// A cluster while it is generated, and the names in use.
 struct Builder<'a> {
     site: &'a GenerateOptions,
     cluster: Cluster,
     stems: HashMap<String, &'a Group>,
     labels: HashMap<String, &'a Group>,
-    /// Where among the partitions each stands.
+    /// The index of each partition.
     partitions: HashMap<String, usize>,
 }
 
@@ -163,7 +160,7 @@ impl<'a> Builder<'a> {
             members = [&name].into_iter().collect();
             let feature = Some(name.clone());
             self.cluster.node_sets.push(NodeSet { name, feature, nodes: None });
-            // As in StackHPC's role, a group without a partition has one of its own name.
+            // As in StackHPC's role, a group without a partition gets one with its name.
             if partitions.is_empty() {
                 partitions.push(label);
             }
@@ -175,7 +172,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The group's names, which no other may have.
+    /// The names of a group, which must be unique.
     fn names(&mut self, group: &'a Group) -> Result<Names> {
         let names = name::of(group, self.site.cluster_id.as_deref())?;
         let second = group.name.clone();
@@ -210,7 +207,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A group's nodes, without their names and state.
+/// The nodes of a group, without names and state.
 fn describe(
     group: &Group,
     shape: &Shape,
@@ -219,7 +216,7 @@ fn describe(
 ) -> Result<NodeDef> {
     let gres = group.gres.as_ref().unwrap_or(&shape.gres);
     gres::check(gres).map_err(|problem| group.error(problem))?;
-    // CitC writes an empty one, and StackHPC counts sockets on all boards.
+    // CitC writes an empty value, and StackHPC counts sockets on all boards.
     let gres =
         (!gres.is_empty() || site.style == Style::Citc).then(|| GresList::from(gres.as_str()));
     let on_board = site.style != Style::NodeGroups;
@@ -253,7 +250,7 @@ fn features(
     features.push(format!("shape={}", group.shape));
     match &group.zone {
         Some(zone) => features.push(format!("ad={zone}")),
-        // Python's word for nothing; CitC's own tools look for it.
+        // CitC's tools expect Python's None.
         None if site.style == Style::Citc => features.push("ad=None"),
         None => {}
     }

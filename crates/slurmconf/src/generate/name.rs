@@ -1,4 +1,4 @@
-//! Node names, byte for byte those of Cluster in the Cloud.
+//! Node names of Cluster in the Cloud.
 
 use crate::{
     error::{Problem, Result},
@@ -6,16 +6,15 @@ use crate::{
 };
 use hostlist::{Hostlist, NodeName};
 
-/// What a group's nodes are called.
+/// The names of a group.
 pub(super) struct Names {
-    /// All of their names up to the number: `vm-standard2-1-ad1-`, `cheerful-macaw-t3a-small-`.
+    /// The node names up to the number: `vm-standard2-1-ad1-`, `cheerful-macaw-t3a-small-`.
     pub(super) stem: String,
-    /// The name of the node group in StackHPC's style: the same without the cluster's id and the last dash.
+    /// The name of the node group in StackHPC's style: the stem without cluster id and last dash.
     pub(super) label: String,
 }
 
-/// Only names without an availability domain carry the cluster's id. A group of the third form has its own name
-/// where the others have the shape's.
+/// The names of a group. Only names without an availability domain have the cluster id.
 pub(super) fn of(group: &Group, cluster_id: Option<&str>) -> Result<Names> {
     let fail = |problem| group.error(problem);
     check(&group.name).map_err(fail)?;
@@ -35,7 +34,7 @@ fn slug(name: &str) -> String {
     name.to_lowercase().replace('.', "-")
 }
 
-/// The names with numbers from `first` to `last`: four digits, more from 10000 on.
+/// The names with numbers from `first` to `last`, of at least four digits.
 pub(super) fn list(group: &Group, stem: &str, first: u32, last: u32) -> Result<Hostlist> {
     let longest = format!("{stem}{last:04}");
     if NodeName::new(&longest).is_err() {
@@ -46,7 +45,7 @@ pub(super) fn list(group: &Group, stem: &str, first: u32, last: u32) -> Result<H
     range.parse().map_err(|source| group.error(Problem::BadHostlist { key, source }))
 }
 
-/// Refuses what would not be one word of a name, a feature or a partition.
+/// Refuses an invalid part of a node name, a feature or a partition name.
 pub(super) fn check(name: &str) -> std::result::Result<(), Problem> {
     let reserved = ["DEFAULT", "ALL"].iter().any(|word| word.eq_ignore_ascii_case(name));
     if is_word(name) && !reserved {

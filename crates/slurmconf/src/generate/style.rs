@@ -1,4 +1,4 @@
-//! How generated lines look.
+//! Styles of generated lines.
 
 use super::Cluster;
 use crate::{
@@ -10,21 +10,21 @@ use std::{
     fmt::{self, Write as _},
 };
 
-/// How lines are written.
+/// The style of generated lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// One line for all nodes that are alike, which slurmctld reads far faster.
+    /// One line for all identical nodes, which slurmctld reads far faster.
     #[default]
     Folded,
-    /// One line a node, to the byte as Cluster in the Cloud writes it, with `ad=None` where there is no domain.
+    /// One line per node, exactly as Cluster in the Cloud writes it, with `ad=None` without a domain.
     Citc,
-    /// As StackHPC's Ansible role: each group with a feature `nodegroup_…`, and a node set of that name, which
-    /// partitions are made of.
+    /// StackHPC's Ansible role: each group has a feature `nodegroup_…` and a node set of that name, of which partitions
+    /// consist.
     NodeGroups,
 }
 
 impl fmt::Display for Cluster {
-    /// Writes all lines, each with its newline.
+    /// Writes all lines, each with a newline.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.style {
             Style::Citc => self.nodes.iter().try_for_each(|node| citc(f, node))?,
@@ -36,7 +36,7 @@ impl fmt::Display for Cluster {
 }
 
 impl Cluster {
-    /// Each group's nodes, and then its set.
+    /// Writes the nodes of each group, then its node set.
     fn node_groups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sets = self.node_sets.iter().map(|set| (set.name.as_str(), set)).collect();
         let mut written = None;
@@ -77,7 +77,7 @@ const COLUMNS: [&str; 7] = [
     "Features",
 ];
 
-/// One line a node, in CitC's columns; what CitC never writes follows them.
+/// Writes one line per node in CitC's columns, followed by other attributes.
 fn citc(f: &mut fmt::Formatter<'_>, node: &NodeDef) -> fmt::Result {
     let attributes = node.attributes();
     let column = |key: &str| {

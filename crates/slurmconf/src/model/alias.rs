@@ -1,9 +1,9 @@
-//! Keys with two spellings, of which Slurm prefers one wherever it stands.
+//! Keys with two spellings, one of which takes precedence.
 
 use super::{features::Features, node::NodeDef, value::number};
 use crate::{document::Pair, error::Problem};
 
-/// What a line, or all `DEFAULT` lines so far, say under keys that have two spellings.
+/// The values of such keys in a line, or in all `DEFAULT` lines so far.
 #[derive(Clone, Default)]
 pub(super) struct Aliases {
     procs: Option<u32>,
@@ -12,7 +12,7 @@ pub(super) struct Aliases {
 }
 
 impl Aliases {
-    /// Takes an attribute; false if it is none of these.
+    /// Takes an attribute; false if it is another key.
     pub(super) fn take(&mut self, pair: &Pair<'_>) -> Result<bool, Problem> {
         let features = || Some(Features::from(&*pair.value));
         match pair.key.to_ascii_lowercase().as_str() {
@@ -24,17 +24,16 @@ impl Aliases {
         Ok(true)
     }
 
-    /// Adds what a later `DEFAULT` line says.
+    /// Adds the values of a later `DEFAULT` line.
     pub(super) fn update(&mut self, later: Self) {
         self.procs = later.procs.or(self.procs);
         self.feature = later.feature.or(self.feature.take());
         self.features = later.features.or(self.features.take());
     }
 
-    /// Gives a node what its line says, or else the defaults.
-    ///
-    /// `CPUs` even of a default goes before `Procs`, `Feature` before `Features` of the same line.
-    pub(super) fn settle(self, defaults: &Self, node: &mut NodeDef) {
+    /// Applies these values, or else the defaults, to a node. `CPUs` takes precedence over `Procs`, even as a default;
+    /// `Feature` takes precedence over `Features` of the same line.
+    pub(super) fn apply(self, defaults: &Self, node: &mut NodeDef) {
         node.cpus = node.cpus.or(self.procs).or(defaults.procs);
         let own = self.feature.or(self.features);
         let default = || defaults.feature.as_ref().or(defaults.features.as_ref()).cloned();

@@ -4,7 +4,7 @@ use super::{
     NodeDef, NodeSet, OtherDefinition, PartitionDef, PowerSettings, SuspendTime,
     alias::Aliases,
     include::Walk,
-    value::{remember, settle, whole},
+    value::{deduplicate, remember, whole},
 };
 use crate::{
     document::{Definition, DefinitionKind, Document, Pair, Statement},
@@ -287,7 +287,7 @@ impl Reading {
             | DefinitionKind::PowerAction) => {
                 let mut attributes = Vec::new();
                 definition.attributes.iter().for_each(|pair| remember(&mut attributes, pair));
-                settle(&mut attributes);
+                deduplicate(&mut attributes);
                 self.config.others.push(OtherDefinition { kind, name: name(), attributes });
             }
         }
@@ -303,13 +303,13 @@ impl Reading {
                 if own.take(pair)? { Ok(()) } else { node.apply(pair) }
             },
         )?;
-        settle(&mut node.other);
+        deduplicate(&mut node.other);
         if is_default(definition) {
             self.node = node;
             self.aliases.update(own);
             return Ok(());
         }
-        own.settle(&self.aliases, &mut node);
+        own.apply(&self.aliases, &mut node);
         let name = &definition.name;
         node.names = name.value.parse().map_err(|source| {
             let key = name.key.to_string();
@@ -322,7 +322,7 @@ impl Reading {
     fn define_partition(&mut self, document: &Document, definition: &Definition<'_>) -> Result<()> {
         let mut partition = self.partition.clone();
         apply(document, definition, |pair| partition.apply(pair))?;
-        settle(&mut partition.other);
+        deduplicate(&mut partition.other);
         if is_default(definition) {
             self.partition = partition;
             return Ok(());

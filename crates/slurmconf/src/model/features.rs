@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The words that jobs select nodes by, some of them `key=value`.
+/// The features of a node, some of them `key=value`.
 ///
 /// ```
 /// use slurmconf::Features;
@@ -15,30 +15,30 @@ use std::fmt;
 pub struct Features(Vec<String>);
 
 impl Features {
-    /// True if there are none.
+    /// True if there are no features.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if this very word is among them.
+    /// True if this word is a feature.
     #[must_use]
     pub fn has(&self, word: &str) -> bool {
         self.iter().any(|known| known == word)
     }
 
-    /// What follows `key=`.
+    /// The value of the feature `key=value`.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {
         self.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
     }
 
-    /// The words in order.
+    /// The features in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Adds a word at the end.
+    /// Adds a feature.
     pub fn push(&mut self, word: impl Into<String>) {
         self.0.push(word.into());
     }

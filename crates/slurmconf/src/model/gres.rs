@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A node's generic resources, as written.
+/// The generic resources of a node.
 ///
 /// ```
 /// use slurmconf::GresList;
@@ -18,11 +18,11 @@ pub struct GresList(String);
 /// One generic resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gres<'a> {
-    /// Such as `gpu`.
+    /// The name, such as `gpu`.
     pub name: &'a str,
-    /// Such as `a100`.
+    /// The type, such as `a100`.
     pub kind: Option<&'a str>,
-    /// How many of them the node has.
+    /// The count.
     pub count: u64,
 }
 
@@ -33,7 +33,7 @@ impl GresList {
         &self.0
     }
 
-    /// The resources one by one. A count left out is 1; what stands in parentheses is left out.
+    /// Each resource; the default count is 1, and text in parentheses is ignored.
     pub fn iter(&self) -> impl Iterator<Item = Gres<'_>> {
         let mut depth = 0_usize;
         let items = self.0.split(move |c| {
@@ -48,7 +48,7 @@ impl GresList {
     }
 }
 
-/// By position: between a name and a count even a number is a type, such as that of a 4090.
+/// By position: between a name and a count even a number is a type, such as `4090`.
 fn one(item: &str) -> Gres<'_> {
     let item = item.split_once('(').map_or(item, |(item, _)| item);
     let mut parts = item.split(':').filter(|part| *part != "no_consume");
@@ -64,7 +64,7 @@ fn one(item: &str) -> Gres<'_> {
     Gres { name, kind, count: count.unwrap_or(1) }
 }
 
-/// A count with an optional suffix, each step of which is 1024.
+/// A count with an optional suffix: K, M, G, T or P.
 fn scaled(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let power = match text.get(digits.len()..)?.to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! Files that include files.
+//! Following includes.
 
 use crate::{
     document::{Document, Line, Statement},
@@ -10,21 +10,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Deeper than anyone nests on purpose.
+/// The deepest nesting of includes.
 const MAX_DEPTH: usize = 16;
 
-/// More than anyone includes on purpose; two lines in each of 16 files would otherwise be 65,536.
+/// The most included files: two lines in each of 16 files could otherwise include 65,536.
 const MAX_FILES: usize = 1000;
 
-/// Reads a file and those it includes, and hands each line on in the order slurmctld reads them.
+/// Reads a file and its includes line by line, in slurmctld's order.
 pub(super) struct Walk<'a> {
     pub(super) version: SlurmVersion,
     pub(super) read: &'a mut dyn FnMut(&Path) -> io::Result<Vec<u8>>,
-    /// How many files have been read.
+    /// The number of files read.
     pub(super) files: usize,
-    /// The files being read, the outermost first.
+    /// The stack of open files, the outermost first.
     pub(super) open: Vec<PathBuf>,
-    /// What `%c` in a file name stands for: the `ClusterName` read so far, in lower case as Slurm keeps it.
+    /// The value of `%c` in a file name: the `ClusterName` so far, in lower case.
     pub(super) cluster: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl Walk<'_> {
             Statement::Include(file) => {
                 let path = self.resolve(&file).map_err(|problem| line.problem(problem))?;
                 match self.file(&path, visit) {
-                    // A file that cannot be read is the fault of the line that names it.
+                    // An unreadable file is reported at the line that includes it.
                     Err(error) if error.location().is_none() => {
                         Err(line.problem(error.into_problem()))
                     }

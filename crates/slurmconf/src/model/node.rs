@@ -15,7 +15,7 @@ use std::fmt;
 
 /// A `NodeName` line: one or many nodes with the same attributes.
 ///
-/// Fields that are `None` were not said, here or in a `NodeName=DEFAULT` line.
+/// A field is `None` if neither the line nor a `NodeName=DEFAULT` line sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeDef {
     /// The nodes.
@@ -34,7 +34,7 @@ pub struct NodeDef {
     pub boards: Option<u32>,
     /// `SocketsPerBoard`
     pub sockets_per_board: Option<u32>,
-    /// `Sockets`, on all boards together; `SocketsPerBoard` goes before it
+    /// `Sockets` on all boards; `SocketsPerBoard` takes precedence
     pub sockets: Option<u32>,
     /// `CoresPerSocket`
     pub cores_per_socket: Option<u32>,
@@ -48,27 +48,27 @@ pub struct NodeDef {
     pub gres: Option<GresList>,
     /// `Features`
     pub features: Option<Features>,
-    /// `SuspendTime`, since 26.05; goes before those of partitions and cluster
+    /// `SuspendTime`, since 26.05; takes precedence over partitions and cluster
     pub suspend_time: Option<SuspendTime>,
-    /// All else, in order.
+    /// Other attributes, in order.
     pub other: Vec<(String, String)>,
 }
 
-/// The state a node starts in.
+/// The initial state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeState {
-    /// Started on demand.
+    /// Elastic: started on demand.
     Cloud,
     /// Defined, and not in use.
     Future,
-    /// Found out when the node registers: the default.
+    /// Determined when the node registers; the default.
     Unknown,
-    /// Any other word; slurmctld takes even those it does not know.
+    /// Any other word.
     Other(String),
 }
 
-/// The processors of a node, as slurmctld works them out.
+/// The processors of a node, as slurmctld computes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Boards.
@@ -84,29 +84,29 @@ pub struct Topology {
 }
 
 impl NodeDef {
-    /// True if the nodes are started on demand.
+    /// True if the nodes are elastic.
     #[must_use]
     pub fn is_cloud(&self) -> bool {
         self.state == Some(NodeState::Cloud)
     }
 
-    /// The machine type, if a feature `shape=` names it.
+    /// The value of the feature `shape=`.
     #[must_use]
     pub fn shape(&self) -> Option<&str> {
         self.features.as_ref()?.value("shape")
     }
 
-    /// Where the machine is to be, if a feature `ad=` says so; `ad=None`, which CitC writes, says nothing.
+    /// The value of the feature `ad=`, unless it is CitC's `None`.
     #[must_use]
     pub fn zone(&self) -> Option<&str> {
         self.features.as_ref()?.value("ad").filter(|zone| *zone != "None")
     }
 
-    /// The processors, with Slurm's rules for what is not said.
+    /// The processors, with Slurm's rules for missing values.
     ///
-    /// `SocketsPerBoard` goes before `Sockets`; with neither, sockets follow from `CPUs` if it is a multiple of what
-    /// one has. More boards than sockets are one board. A `CPUs` that is the number of neither sockets, cores nor
-    /// threads is set right.
+    /// `SocketsPerBoard` takes precedence over `Sockets`. Without both, sockets follow from `CPUs` if the division is
+    /// exact. More boards than sockets are one board. A `CPUs` that is neither the number of sockets, cores nor threads
+    /// is corrected.
     #[must_use]
     pub fn topology(&self) -> Topology {
         let boards = self.boards.unwrap_or(1).max(1);
@@ -132,7 +132,7 @@ impl NodeDef {
         }
     }
 
-    /// Takes one attribute that has one spelling only; said twice, the later counts.
+    /// Takes an attribute with one spelling; the last value counts.
     pub(super) fn apply(&mut self, pair: &Pair<'_>) -> Result<(), Problem> {
         match pair.key.to_ascii_lowercase().as_str() {
             "nodeaddr" => self.addr = Some(hostlist(pair)?),
@@ -154,7 +154,7 @@ impl NodeDef {
         Ok(())
     }
 
-    /// Attributes that each node may have its own of: as lists of one for all, or of one for each.
+    /// Attributes with a value for each node, or one for all.
     pub(crate) fn own(&self) -> Vec<(&'static str, Vec<String>)> {
         let port = self.port.as_ref().map(|port| {
             port.parse::<Hostlist>().map_or_else(|_| vec![port.clone()], |list| list.to_vec())
@@ -165,7 +165,7 @@ impl NodeDef {
         all.into_iter().filter_map(|(key, values)| Some((key, values?))).collect()
     }
 
-    /// Every attribute that is said, as key and text; what two nodes must share to be alike.
+    /// Every attribute that is set, as key and text.
     pub(crate) fn attributes(&self) -> Vec<(&str, String)> {
         let mut all = Vec::new();
         let mut add = |key, value: Option<String>| all.extend(value.map(|value| (key, value)));
@@ -190,9 +190,7 @@ impl NodeDef {
 }
 
 impl fmt::Display for NodeDef {
-    /// Writes the line, names folded.
-    ///
-    /// A value with both a blank and a quote, which this syntax cannot carry, does not read back.
+    /// Writes the line with folded names. A value with both a blank and a quote does not read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NodeName={}", encoded(&self.names.to_string()))?;
         let mut out = Attributes(f);

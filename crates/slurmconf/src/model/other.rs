@@ -1,15 +1,15 @@
-//! Lines of attributes that have no type of their own.
+//! Other lines with attributes.
 
 use super::value::Attributes;
 use crate::document::{DefinitionKind, encoded};
 use std::fmt;
 
-/// A line of attributes that is kept as it is: `PowerAction`, `DownNodes` or `FrontendName`.
+/// A `PowerAction`, `DownNodes` or `FrontendName` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherDefinition {
-    /// Of what.
+    /// The kind of line.
     pub kind: DefinitionKind,
-    /// What it is called; of `DownNodes`, the nodes as written.
+    /// The value of the first key.
     pub name: String,
     /// The attributes, in order.
     pub attributes: Vec<(String, String)>,

@@ -11,12 +11,12 @@ use std::fmt;
 
 /// A `PartitionName` line.
 ///
-/// Fields that are `None` were not said, here or in a `PartitionName=DEFAULT` line.
+/// A field is `None` if neither the line nor a `PartitionName=DEFAULT` line sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionDef {
-    /// The partition.
+    /// The name.
     pub name: String,
-    /// Its nodes and node sets, or the word `ALL`.
+    /// `Nodes`: nodes, node sets or `ALL`
     pub nodes: Option<Hostlist>,
     /// `Default`
     pub default: Option<bool>,
@@ -44,12 +44,12 @@ pub struct PartitionDef {
     pub resume_timeout: Option<u32>,
     /// `PowerDownOnIdle`, since 23.02
     pub power_down_on_idle: Option<bool>,
-    /// All else, in order.
+    /// Other attributes, in order.
     pub other: Vec<(String, String)>,
 }
 
 impl PartitionDef {
-    /// A partition with a name and nothing else.
+    /// A partition without attributes.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
@@ -103,11 +103,11 @@ impl fmt::Display for PartitionDef {
 /// A `NodeSet` line: a name for the nodes with a feature, or for a list of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSet {
-    /// The set.
+    /// The name.
     pub name: String,
-    /// All nodes with this feature are in it.
+    /// `Feature`: all nodes with this feature
     pub feature: Option<String>,
-    /// And these.
+    /// `Nodes`: further nodes
     pub nodes: Option<Hostlist>,
 }
 

@@ -1,21 +1,20 @@
-//! When and how nodes are stopped and started.
+//! Power saving parameters.
 
 use super::value::number;
 use crate::{document::Pair, error::Problem};
 use std::{fmt, time::Duration};
 
-/// How long a node is idle before it is stopped.
+/// How long a node is idle before it is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspendTime {
-    /// It never is: `INFINITE`, `NONE` or −1.
+    /// `INFINITE`, `NONE` or −1.
     Never,
-    /// This many seconds.
+    /// A number of seconds.
     Seconds(u32),
 }
 
 impl SuspendTime {
-    /// Slurm reads this one with `atoi`, and not as it reads other numbers: `0600` is 600, `10m` is 10, and what begins
-    /// with no digit, such as `UNLIMITED`, is 0.
+    /// Slurm reads this value with `atoi`: `0600` is 600, `10m` is 10, and `UNLIMITED` is 0.
     pub(super) fn read(pair: &Pair<'_>) -> Result<Self, Problem> {
         let never = ["INFINITE", "NONE", "-1"];
         if never.iter().any(|word| word.eq_ignore_ascii_case(&pair.value)) {
@@ -29,7 +28,7 @@ impl SuspendTime {
     }
 }
 
-/// The digits that a text begins with, none being 0; nothing if they are below 0 or too many, which Slurm refuses.
+/// The number at the start of a text, 0 without one; `None` for a negative or too large number, which Slurm refuses.
 fn leading_number(text: &str) -> Option<u32> {
     let text = text.trim_ascii_start();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -48,7 +47,7 @@ impl fmt::Display for SuspendTime {
     }
 }
 
-/// The `Suspend…`, `Resume…` and `Reboot…` parameters, with Slurm's values where nothing is said.
+/// The `Suspend…`, `Resume…` and `Reboot…` parameters, with Slurm's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerSettings {
     /// `SuspendProgram`
@@ -61,21 +60,21 @@ pub struct PowerSettings {
     pub reboot_program: Option<String>,
     /// `SuspendTime`
     pub suspend_time: SuspendTime,
-    /// `SuspendTimeout`: how long a node takes to go
+    /// `SuspendTimeout`
     pub suspend_timeout: Duration,
-    /// `ResumeTimeout`: how long a node may take to come
+    /// `ResumeTimeout`
     pub resume_timeout: Duration,
-    /// `SuspendRate` in nodes a minute; 0 is no limit
+    /// `SuspendRate` in nodes per minute; 0 is no limit
     pub suspend_rate: u32,
-    /// `ResumeRate` in nodes a minute; 0 is no limit
+    /// `ResumeRate` in nodes per minute; 0 is no limit
     pub resume_rate: u32,
-    /// `SuspendExcNodes`, as written: a list may hold counts after a colon
+    /// `SuspendExcNodes`, which may have counts after a colon
     pub suspend_exc_nodes: Option<String>,
     /// `SuspendExcParts`
     pub suspend_exc_parts: Vec<String>,
     /// `SuspendExcStates`, since 23.02
     pub suspend_exc_states: Vec<String>,
-    /// `SlurmctldParameters`, word by word
+    /// The words of `SlurmctldParameters`
     pub slurmctld_parameters: Vec<String>,
 }
 
@@ -107,7 +106,7 @@ impl PowerSettings {
 }
 
 impl Default for PowerSettings {
-    /// What Slurm does when nothing is said.
+    /// Slurm's defaults.
     fn default() -> Self {
         Self {
             suspend_program: None,

@@ -1,4 +1,4 @@
-//! Values, read and written as Slurm does.
+//! Values in Slurm's syntax.
 
 use crate::{
     document::{Pair, encoded},
@@ -7,7 +7,7 @@ use crate::{
 use hostlist::Hostlist;
 use std::{collections::HashMap, fmt};
 
-/// A whole number as C reads it: `0x` is hexadecimal, a leading `0` octal. `INFINITE` is the largest there is.
+/// A number in C's syntax (`0x` is hexadecimal, a leading `0` octal); `INFINITE` is the largest one.
 pub(super) fn number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
     let bad = || Problem::BadNumber { key: pair.key.to_string(), value: pair.value.to_string() };
     if ["INFINITE", "UNLIMITED"].iter().any(|word| word.eq_ignore_ascii_case(&pair.value)) {
@@ -17,7 +17,7 @@ pub(super) fn number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
     whole(&pair.value).and_then(|number| T::try_from(number).ok()).ok_or_else(bad)
 }
 
-/// The same, with the suffix `K` for 1024, which Slurm knows for its longer numbers, and no other.
+/// A number that may have the suffix `K` for 1024, as Slurm's longer numbers may.
 pub(super) fn long_number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem> {
     let Some(digits) = pair.value.strip_suffix(['k', 'K']) else {
         return number(pair);
@@ -29,7 +29,7 @@ pub(super) fn long_number<T: TryFrom<u64>>(pair: &Pair<'_>) -> Result<T, Problem
     })
 }
 
-/// Digits as C reads them, and nothing else.
+/// A number in C's syntax, without other text.
 pub(super) fn whole(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text);
     let (digits, base) = match text.as_bytes() {
@@ -56,31 +56,31 @@ pub(super) fn hostlist(pair: &Pair<'_>) -> Result<Hostlist, Problem> {
     pair.value.parse().map_err(|source| Problem::BadHostlist { key: pair.key.to_string(), source })
 }
 
-/// Remembers a pair that has no field of its own; [`settle`] when the line is read.
+/// Keeps a pair that has no field; call [`deduplicate`] at the end of the line.
 pub(super) fn remember(other: &mut Vec<(String, String)>, pair: &Pair<'_>) {
     other.push((pair.key.to_string(), pair.value.to_string()));
 }
 
-/// Of pairs with the same key keeps the first one's place and the last one's value.
+/// Of pairs with the same key keeps the position of the first and the value of the last.
 ///
-/// Once for a line, as a search for each pair would take minutes on a line of very many.
-pub(super) fn settle(other: &mut Vec<(String, String)>) {
+/// Once for a line, because a search for each pair takes minutes on a very long line.
+pub(super) fn deduplicate(other: &mut Vec<(String, String)>) {
     if other.len() < 2 {
         return;
     }
     let mut places = HashMap::with_capacity(other.len());
-    let mut settled: Vec<(String, String)> = Vec::with_capacity(other.len());
+    let mut unique: Vec<(String, String)> = Vec::with_capacity(other.len());
     for (key, value) in other.drain(..) {
-        let place = *places.entry(key.to_ascii_lowercase()).or_insert(settled.len());
-        match settled.get_mut(place) {
+        let place = *places.entry(key.to_ascii_lowercase()).or_insert(unique.len());
+        match unique.get_mut(place) {
             Some(known) => known.1 = value,
-            None => settled.push((key, value)),
+            None => unique.push((key, value)),
         }
     }
-    *other = settled;
+    *other = unique;
 }
 
-/// Writes ` key=value` for values that are there.
+/// Writes ` key=value` for each value.
 pub(super) struct Attributes<'a, 'b>(pub(super) &'a mut fmt::Formatter<'b>);
 
 impl Attributes<'_, '_> {

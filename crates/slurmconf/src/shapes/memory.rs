@@ -1,18 +1,16 @@
-//! How much of a machine's memory Slurm may count on.
+//! Estimating `RealMemory`.
 
 use super::{Memory, Shape, citc};
 
-/// How `RealMemory` is worked out from the memory a cloud sells.
+/// How `RealMemory` is computed from the memory that a cloud advertises.
 ///
-/// A node whose slurmd finds less than `RealMemory` is drained ("Low `RealMemory`"), so an estimate must never be
-/// above what the operating system sees; memory below it is merely not used. Numbers that an operator wrote
-/// ([`Memory::Real`]) are taken as they are, whatever the policy.
+/// Slurm drains a node with less memory than `RealMemory`, so an estimate must not exceed what the operating system sees.
+/// [`Memory::Real`] is taken as it is, whatever the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryPolicy {
-    /// What slurmd will see at least: all, less 5 % (page tables, firmware, hypervisor), less the crash kernel
-    /// that Enterprise Linux sets aside (192 MiB from 1 GiB, 256 MiB from 4 GiB, 512 MiB from 64 GiB), less
-    /// 64 MiB for the kernel itself.
+    /// The least that slurmd sees: 5 % less for page tables, firmware and hypervisor, less the crash kernel of
+    /// Enterprise Linux (192 MiB from 1 GiB, 256 MiB from 4 GiB, 512 MiB from 64 GiB), less 64 MiB for the kernel.
     #[default]
     Seen,
     /// CitC's table for OCI since July 2023; a shape it lacks is [`Seen`](MemoryPolicy::Seen).
@@ -21,18 +19,18 @@ pub enum MemoryPolicy {
     CitcOracleBefore2023,
     /// CitC's formula for AWS: less 0.9·size^0.7 + 500 MiB.
     CitcAws,
-    /// CitC's formula for Google as it was shipped: the discount itself, by mistake.
+    /// CitC's formula for Google, which by mistake is the discount itself.
     CitcGoogle,
     /// CitC's formula for OpenStack: 80 %.
     CitcOpenstack,
-    /// StackHPC's appliance: 95 %, of what the first host reports; here of what the cloud sells.
+    /// StackHPC's appliance: 95 %.
     StackHpc,
     /// Any other percentage; above 100 counts as 100.
     Percent(u8),
 }
 
 impl MemoryPolicy {
-    /// `RealMemory` in MiB for a machine of this shape; at least 1, the least Slurm takes.
+    /// `RealMemory` in MiB for a machine of this shape, at least 1.
     #[must_use]
     pub fn real_memory(self, name: &str, shape: &Shape) -> u64 {
         let size = match shape.memory {

@@ -1,4 +1,4 @@
-//! What machine a shape's name stands for.
+//! Shapes: machine types by name.
 
 mod citc;
 mod memory;
@@ -30,16 +30,16 @@ pub struct Shape {
 /// A machine's memory in MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// What the cloud sells. The operating system sees less; a [`MemoryPolicy`] says how much less.
+    /// The memory that the cloud advertises; the operating system sees less, as a [`MemoryPolicy`] estimates.
     Nominal(u64),
-    /// `RealMemory` as an operator has written it, taken as it is.
+    /// `RealMemory` as an operator has set it.
     Real(u64),
 }
 
 /// A flavor that a cloud's API reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flavor {
-    /// Virtual processors; each becomes one core with one thread, as Slurm sees a machine without topology.
+    /// Virtual processors, each of which is a core with one thread to Slurm.
     pub vcpus: u32,
     /// Memory in MiB.
     pub memory: u64,
@@ -62,10 +62,10 @@ impl From<Flavor> for Shape {
     }
 }
 
-/// All shapes that limits may name.
+/// All known shapes by name.
 ///
-/// What is [inserted](Shapes::insert) or [read](Shapes::read) later wins over what was there, so an operator's
-/// file corrects the built-in table.
+/// A shape that is [inserted](Shapes::insert) or [read](Shapes::read) replaces a known one, so that an operator's file
+/// corrects the built-in table.
 ///
 /// ```
 /// use slurmconf::{MemoryPolicy, Shapes};
@@ -96,19 +96,19 @@ impl Shapes {
         Self { by_name, oci: true }
     }
 
-    /// Adds a shape or changes one.
+    /// Adds or replaces a shape.
     pub fn insert(&mut self, name: impl Into<String>, shape: impl Into<Shape>) {
         self.by_name.insert(name.into(), shape.into());
     }
 
-    /// The shape of that name.
+    /// The shape with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Shape> {
         let flexible = || if self.oci { oci::flexible(name) } else { None };
         self.by_name.get(name).cloned().or_else(flexible)
     }
 
-    /// The known name that looks most like `name`.
+    /// The known name that is most like `name`.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<String> {
         let near = nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned);
@@ -116,7 +116,7 @@ impl Shapes {
         flexible.or(near)
     }
 
-    /// All names with their shapes, in alphabetical order; flexible shapes are not among them.
+    /// All names and shapes in alphabetical order, without flexible shapes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Shape)> {
         self.by_name.iter().map(|(name, shape)| (name.as_str(), shape))
     }

@@ -1,4 +1,4 @@
-//! OCI's shapes, from Oracle's page "Compute Shapes": one row a shape, as sold.
+//! OCI's shapes, from Oracle's page "Compute Shapes".
 
 use super::{Memory, Shape};
 use crate::near::nearest;
@@ -104,10 +104,10 @@ pub(super) fn table() -> impl Iterator<Item = (&'static str, Shape)> {
     })
 }
 
-/// The most GB for each OCPU. The least is one, as Oracle's page has it; a launch with less or more is refused.
+/// The most GB per OCPU; the least is one. OCI refuses a launch outside these bounds.
 const GIGABYTES_AN_OCPU: u64 = 64;
 
-/// How many GB go with so many OCPUs, in a family with at most `most`.
+/// The GB that OCI allows for a number of OCPUs, in a family with at most `most`.
 fn memory(ocpus: u32, most: u64) -> RangeInclusive<u64> {
     let ocpus = u64::from(ocpus);
     ocpus..=most.min(ocpus * GIGABYTES_AN_OCPU)
@@ -131,7 +131,7 @@ pub(super) fn flexible(name: &str) -> Option<Shape> {
     })
 }
 
-/// A flexible name with a family that exists, or with numbers when they are missing.
+/// A valid flexible shape that is most like `name`.
 pub(super) fn nearest_flexible(name: &str) -> Option<String> {
     let families = FLEXIBLE.iter().map(|row| row.0);
     match split_flexible(name) {
@@ -154,7 +154,7 @@ fn split_flexible(name: &str) -> Option<(&str, u32, u64)> {
     let (rest, gigabytes) = name.rsplit_once('.')?;
     let (family, ocpus) = rest.rsplit_once('.')?;
     let flexible = family.to_ascii_lowercase().ends_with(".flex");
-    // One spelling a shape: Rust would read a sign and leading zeros, and OCI knows no shape of that name.
+    // Rust would accept a sign and leading zeros, and OCI has no shape of that name.
     let plain = |number: &str| !number.starts_with(['0', '+']) || number == "0";
     let flexible = flexible && plain(ocpus) && plain(gigabytes);
     Some((family, ocpus.parse().ok()?, gigabytes.parse().ok()?)).filter(|_| flexible)
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn flexible_shapes_that_oci_never_launches_were_accepted() {
+    fn a_flexible_shape_outside_ocis_limits_is_unknown() {
         let cases = [
             ("VM.Standard.E4.Flex.16.15", false),
             ("VM.Standard.E4.Flex.16.16", true),

@@ -128,7 +128,7 @@ fn addresses_are_told_as_the_version_takes_them() {
 }
 
 #[test]
-fn a_thousand_ids_were_a_thousand_commands() {
+fn single_ids_are_limited_in_number() {
     let item = |number: usize| {
         let mut item = address(&format!("n{number}"), "10.0.0.1");
         item.instance_id = Some(format!("i-{number}"));

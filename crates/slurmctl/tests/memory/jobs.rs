@@ -55,7 +55,7 @@ async fn drained_nodes_get_no_jobs_and_a_job_that_waits_for_one_is_requeued() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_about_a_job_stays_with_it() {
+async fn a_comment_stays_with_its_job() {
     let slurm = slurm();
     let id = slurm.submit_job(job(9));
     slurm.comment(id, "cloud: quota exceeded").await.unwrap();
@@ -113,7 +113,7 @@ async fn the_next_event_is_when_something_happens_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_22_05_a_job_does_not_start_where_no_address_was_told() {
+async fn on_22_05_a_job_does_not_start_without_an_address() {
     for (version, needs, waits) in [(OLD, true, true), (OLD, false, false), (NEW, true, false)] {
         let mut settings = settings(version);
         settings.needs_addresses = needs;

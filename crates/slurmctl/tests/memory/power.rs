@@ -10,7 +10,7 @@ use slurmctl::{Controller as _, ErrorKind, JobState, NodeAction, NodeAddress, Re
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
-async fn power_down_force_gives_a_node_back_with_its_reason() {
+async fn power_down_force_returns_a_node_with_its_reason() {
     for version in [OLD, NEW] {
         let slurm = MemorySlurm::new(settings(version));
         let id = slurm.submit_job(job(2));
@@ -79,7 +79,7 @@ async fn down_keeps_powering_up_until_the_timeout_and_then_changes_the_reason() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn down_and_then_power_down_gives_a_node_back_too() {
+async fn down_and_then_power_down_returns_a_node() {
     let slurm = slurm();
     let _ = slurm.submit_job(job(1));
     assert_eq!(resumed(&slurm.tick()), "n1");

@@ -52,7 +52,7 @@ fn with_rule(rule: ReturnToService) -> Settings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_vanishes_is_noticed_by_and_by() {
+async fn a_lost_machine_sets_its_node_down() {
     let slurm = slurm();
     let id = slurm.submit_job(JobSpec { run_time: Duration::from_hours(9), ..job(1) });
     assert_eq!(resumed(&slurm.tick()), "n1");
@@ -135,7 +135,7 @@ async fn what_a_reboot_job_brings_about_depends_on_version_and_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_keeps_all_and_a_crash_asks_again() {
+async fn a_restart_keeps_state_and_a_crash_resumes_again() {
     let slurm = slurm();
     let id = slurm.submit_job(job(1));
     assert_eq!(resumed(&slurm.tick()), "n1");
@@ -148,7 +148,7 @@ async fn a_restart_keeps_all_and_a_crash_asks_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_it_is_away_nothing_is_answered_and_nothing_happens() {
+async fn an_unreachable_controller_does_nothing() {
     let slurm = slurm();
     let id = slurm.submit_job(job(1));
     slurm.set_unreachable(true);
@@ -170,7 +170,7 @@ async fn while_it_is_away_nothing_is_answered_and_nothing_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_answer_is_lost_was_carried_out_all_the_same() {
+async fn a_call_whose_answer_is_lost_is_carried_out() {
     let slurm = slurm();
     let id = slurm.submit_job(job(1));
     slurm.lose_answers(2);

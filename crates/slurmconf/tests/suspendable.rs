@@ -4,7 +4,7 @@ use hostlist::Hostlist;
 use slurmconf::{Config, NodeDef, SlurmVersion, SuspendTime};
 
 #[test]
-fn nodes_before_a_count_were_spared_where_slurm_counts_them_too() {
+fn before_23_11_a_count_covers_all_items_before_it() {
     let nodes = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\nNodeName=nid[1-30]\n";
     // What 22.05 surely spares, and what 23.11 does.
     let cases = [
@@ -26,7 +26,7 @@ fn nodes_before_a_count_were_spared_where_slurm_counts_them_too() {
 }
 
 #[test]
-fn nodes_that_a_node_set_spares_counted_as_stopped() {
+fn node_sets_exclude_their_nodes_from_suspension() {
     let nodes = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\nNodeName=n[1-2] Features=big\n\
                  NodeName=n[3-4]\nNodeSet=large Feature=big\nNodeSet=few Nodes=n4\n";
     // What is stopped nevertheless; before 23.11 these are nodes that nobody knows.
@@ -43,7 +43,7 @@ fn nodes_that_a_node_set_spares_counted_as_stopped() {
 }
 
 #[test]
-fn the_time_that_a_node_itself_has_counted_for_nothing() {
+fn a_nodes_own_suspend_time_comes_first() {
     let programs = "SuspendProgram=/s\nResumeProgram=/r\n";
     // As 26.05 reads them: the node's, its partitions', the cluster's.
     let cases = [
