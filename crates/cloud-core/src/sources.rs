@@ -34,8 +34,10 @@ pub struct Sources<'a> {
     pub home: Option<PathBuf>,
     /// The environment's variables.
     pub variables: BTreeMap<String, String>,
-    read: Box<dyn Fn(&Path) -> io::Result<File> + 'a>,
+    read: Box<Read<'a>>,
 }
+
+type Read<'a> = dyn Fn(&Path) -> io::Result<File> + 'a;
 
 impl<'a> Sources<'a> {
     /// Sources with a file reader of their own.

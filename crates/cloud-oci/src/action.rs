@@ -1,6 +1,7 @@
 //! What is done to an instance that is there: power, a new image, its end.
 
 use crate::api::{Service, with_token};
+use crate::launch::overlay;
 use crate::provider::Oci;
 use crate::wire;
 use crate::work_request::Goal;
@@ -63,9 +64,7 @@ impl Oci {
             "isPreserveBootVolumeEnabled": false,
             "imageId": image.as_str(),
         });
-        if let Some(size) = template.and_then(|source| source.get(SIZE)) {
-            source[SIZE] = size.clone();
-        }
+        overlay(&mut source, json!({SIZE: template.and_then(|source| source.get(SIZE))}));
         let details =
             json!({"sourceDetails": source, "updateOperationConstraint": "ALLOW_DOWNTIME"});
         let request = self.instance_request(Operation::Rebuild, Method::PUT, id, &[])?;

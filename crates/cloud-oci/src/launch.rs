@@ -65,42 +65,16 @@ fn explain(error: Error, site: &Site) -> Error {
 /// The body of a launch: the site's template, overlaid with what the spec says.
 pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<Value, String> {
     let mut body = Value::Object(site.template.expose().clone());
-    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    let zone = spec.zone.as_ref().or(site.zone.as_ref()).map(|zone| zone.as_str().to_owned());
-    let Some(zone) = zone.or_else(|| text("/availabilityDomain")) else {
-        return Err(
-            "no availability domain: the launch names none, and neither does the site; give the node's group `zone` in \
-             limits.yaml, or the node the feature ad="
-                .into(),
-        );
-    };
-    let subnet = spec.subnet.as_ref().or(site.subnet.as_ref());
-    let subnet = subnet.map(|subnet| subnet.as_str().to_owned());
-    let Some(subnet) = subnet.or_else(|| text("/createVnicDetails/subnetId")) else {
-        return Err("no subnet: the launch names none, and neither does the site".into());
-    };
-    let keeps_cluster = text("/computeClusterId").is_some();
-    overlay(
-        &mut body,
-        json!({
-            "availabilityDomain": zone,
-            "compartmentId": site.compartment,
-            "computeClusterId": compute_cluster(site, spec).filter(|_| !keeps_cluster),
-            "createVnicDetails": {"hostnameLabel": hostname(site, spec)?, "subnetId": subnet},
-            "displayName": spec.name.as_str(),
-            "faultDomain": spec.fault_domain.as_ref().map(fault_domain),
-            "freeformTags": spec.tags.iter().collect::<Tagged>(),
-            "metadata": metadata(spec),
-            "shape": spec.shape.as_str(),
-            "sourceDetails": {"sourceType": "image", "imageId": spec.image.as_str()},
-        }),
-    );
+    let said = said(site, spec, &body)?;
+    overlay(&mut body, said);
     let Value::Object(mut body) = body else {
         return Err("the template is not an object".into());
     };
-    body.retain(|key, value| {
-        !(["metadata", "freeformTags"].contains(&key.as_str()) && *value == json!({}))
-    });
+    for key in ["metadata", "freeformTags"] {
+        if body.get(key) == Some(&json!({})) {
+            body.remove(key);
+        }
+    }
     body.entry("instanceOptions")
         .or_insert_with(|| json!({"areLegacyImdsEndpointsDisabled": true}));
     if spec.preemptible {
@@ -120,13 +94,44 @@ pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<Value, String>
     Ok(Value::Object(body))
 }
 
+/// What the spec and the site say of a launch; the template has the last word where both are silent.
+fn said(site: &Site, spec: &InstanceSpec, template: &Value) -> Result<Value, String> {
+    let text = |pointer: &str| template.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let zone = spec.zone.as_ref().or(site.zone.as_ref()).map(|zone| zone.as_str().to_owned());
+    let Some(zone) = zone.or_else(|| text("/availabilityDomain")) else {
+        return Err(
+            "no availability domain: the launch names none, and neither does the site; give the node's group `zone` in \
+             limits.yaml, or the node the feature ad="
+                .into(),
+        );
+    };
+    let subnet = spec.subnet.as_ref().or(site.subnet.as_ref());
+    let subnet = subnet.map(|subnet| subnet.as_str().to_owned());
+    let Some(subnet) = subnet.or_else(|| text("/createVnicDetails/subnetId")) else {
+        return Err("no subnet: the launch names none, and neither does the site".into());
+    };
+    let cluster = text("/computeClusterId").or_else(|| compute_cluster(site, spec));
+    Ok(json!({
+        "availabilityDomain": zone,
+        "compartmentId": site.compartment,
+        "computeClusterId": cluster,
+        "createVnicDetails": {"hostnameLabel": hostname(site, spec)?, "subnetId": subnet},
+        "displayName": spec.name.as_str(),
+        "faultDomain": spec.fault_domain.as_ref().map(fault_domain),
+        "freeformTags": spec.tags.iter().collect::<Tagged>(),
+        "metadata": metadata(spec),
+        "shape": spec.shape.as_str(),
+        "sourceDetails": {"sourceType": "image", "imageId": spec.image.as_str()},
+    }))
+}
+
 type Tagged<'a> = std::collections::BTreeMap<&'a str, &'a str>;
 
 /// How much of a core is promised; only a template can say so.
 const BASELINE: &str = "baselineOcpuUtilization";
 
 /// Lays one tree over another; a null leaves what is there.
-fn overlay(under: &mut Value, over: Value) {
+pub(crate) fn overlay(under: &mut Value, over: Value) {
     match (under, over) {
         (_, Value::Null) => {}
         (Value::Object(under), Value::Object(over)) => {

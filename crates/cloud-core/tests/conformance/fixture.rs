@@ -93,7 +93,7 @@ impl Fixture for MemoryStage {
             Condition::NoQuota => cloud.set_quota(Some(0)),
             Condition::Throttled => cloud.set_throttle(Some(Throttle { rate: 0.1, burst: 0.5 })),
             Condition::ResponseLost(operation) => {
-                cloud.inject(operation, InjectedFault::LoseResponse)
+                cloud.inject(operation, InjectedFault::LoseResponse);
             }
             Condition::Stopped(id) => return cloud.force(&id, InstanceState::Stopped),
         }
