@@ -169,10 +169,11 @@ impl Context {
         let stops = matches!(report.operation, Operation::Stop | Operation::StopAll);
         let problem = if stops { "problem while stopping: " } else { "" };
         for (nodes, why) in failures(report) {
-            let message = format!("{problem}{why}");
-            let node = Some(nodes.as_str());
+            let (node, message) = (Some(nodes.as_str()), format!("{problem}{why}"));
             self.log.write(Entry { level: Level::Error, node, message: &message });
-            let line = format!("{nodes}: {message}");
+            // What is refused is no problem of the cloud's, and the phrase is for searches of the log.
+            let refused = why.strip_prefix(REFUSED);
+            let line = format!("{nodes}: {}", refused.unwrap_or(&message));
             self.output.complain(self.output.paint(Colour::Red, line));
         }
         if common.json {
@@ -182,7 +183,10 @@ impl Context {
     }
 }
 
-/// Most nodes with one and the same diagnostic that have a line each.
+/// What the reason of a refusal follows.
+const REFUSED: &str = "refused: ";
+
+/// Most nodes with one and the same failure that have a line each.
 const MOST_LINES: usize = 64;
 
 /// Every node that failed, and why; very many with the same diagnostic are one list.

@@ -28,12 +28,12 @@ fn cluster(up: u32) -> Cluster {
 /// is seen a second time, and what Slurm believes in only when Slurm doubts, too.
 fn mends(cluster: &Cluster, finding: &str, node: &str, mut look: impl FnMut() -> bool) {
     let mut said = String::new();
-    cluster.until(&format!("{finding} of {node} is mended"), || {
+    cluster.until(&format!("{finding} of {node} is repaired"), || {
         said.push_str(&cluster.well("reconcile", &["--apply"]));
         look()
     });
-    let mended = |line: &str| line.contains(&format!("{finding} (mended) {node}"));
-    assert!(said.lines().any(mended), "{said}\n{}", cluster.story());
+    let repaired = |line: &str| line.contains(&format!("{finding} (repaired) {node}"));
+    assert!(said.lines().any(repaired), "{said}\n{}", cluster.story());
 }
 
 #[test]

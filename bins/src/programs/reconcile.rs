@@ -116,7 +116,7 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
 /// That there is more to compare than slurmctld tells.
 fn hidden(context: &Context) -> Option<Finding> {
     let text = context.hidden()?;
-    let (kind, handling) = (FindingKind::Blind, Handling::Told);
+    let (kind, handling) = (FindingKind::Blind, Handling::Reported);
     Some(Finding { kind, node: None, instances: Vec::new(), text, handling })
 }
 
@@ -129,7 +129,7 @@ fn tell(context: &Context, findings: &[Finding]) {
 /// Logs what is only reported: a timer shows nobody what we say. What was there the last time is not logged again.
 fn note(context: &Context, findings: &[Finding]) {
     let before = context.state.load(Document::Reported).ok().flatten().unwrap_or_default();
-    let told = findings.iter().filter(|finding| finding.handling == Handling::Told);
+    let told = findings.iter().filter(|finding| finding.handling == Handling::Reported);
     let now: Vec<String> = told.map(|finding| finding.to_string().replace('\n', " ")).collect();
     for message in new(&before, &now) {
         context.log.write(Entry { level: Level::Warning, node: None, message });

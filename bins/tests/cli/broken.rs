@@ -190,7 +190,7 @@ fn sixty_thousand_names_that_no_node_has_made_as_many_files() {
     let stage = Stage::new().running();
     for name in ["startnode", "stopnode", "rebuild"] {
         let ended = unchanged(&stage, name, &["n[1-60000]"]).with_code(1);
-        let ended = ended.saying(&["n[1-60000]: ", "not in slurm.conf"]);
+        let ended = ended.saying(&["n[1-60000]: ", "no such node in slurm.conf"]);
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
     let locks = fs::read_dir(stage.path("state/nodes")).map_or(0, Iterator::count);

@@ -276,7 +276,7 @@ fn a_stop_that_fails_is_logged_as_ever_and_the_others_go_on() {
 
 /// CitC's terraform ends the nodes that sinfo lists by hand, and took what was left for done.
 #[test]
-fn that_machines_were_left_looked_like_success() {
+fn machines_that_are_left_are_no_success() {
     let stage = cluster();
     stage.run("startnode", &[NODE]).with_code(0);
     stage.slurm.ask("scontrol", &["update", &format!("nodename={NODE}"), "state=power_up"]);
@@ -295,7 +295,7 @@ fn that_machines_were_left_looked_like_success() {
             command.env(variable, value);
         }
         let ended = Ended::of(&command.output().unwrap(), stage.dir.path());
-        let _ = ended.with_code(code).saying(&["left alone"]);
+        let _ = ended.with_code(code).saying(&["is in use; not stopped"]);
     }
     assert_eq!(stage.live(), [NODE]);
     stage.run("stopnode", &["--all", "--force"]).with_code(0);
@@ -311,7 +311,7 @@ fn by_hand_a_node_in_service_is_left_alone_and_the_way_is_said() {
     let power = || stage.slurm.node(NODE, "State");
     wait("node that powers up", || power().contains("POWERING_UP").then_some(()), power);
     stage.run("stopnode", &[NODE]).with_code(1).saying(&[
-        "left alone",
+        "is in use; not stopped",
         &format!("stopnode --now {NODE}"),
         "stopnode --all --force",
     ]);

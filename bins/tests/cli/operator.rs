@@ -88,9 +88,9 @@ fn what_was_printed_for_machines_was_for_people() {
 #[test]
 fn a_node_that_slurm_conf_does_not_have_was_listed_and_rehearsed_as_if_it_had() {
     let stage = Stage::new().running();
-    let unknown = ["nosuch: ", "not in slurm.conf"];
+    let unknown = ["nosuch: ", "no such node in slurm.conf"];
     let ended = stage.run("listnodes", &["nosuch"]).with_code(1).saying(&unknown);
-    assert!(ended.stdout.contains("not in slurm.conf"), "{ended:?}");
+    assert!(ended.stdout.contains("no such node in slurm.conf"), "{ended:?}");
     let both = format!("nosuch,{NODE}");
     let ended = stage.run("rebuild", &["status", &both]).with_code(1).saying(&unknown);
     assert!(ended.stdout.contains(NODE) && !ended.stdout.contains("nosuch"), "{ended:?}");
@@ -101,7 +101,7 @@ fn a_node_that_slurm_conf_does_not_have_was_listed_and_rehearsed_as_if_it_had() 
         ("rebuild", &["--dry-run", "nosuch"]),
     ] {
         let ended = stage.run(name, arguments).with_code(1);
-        assert!(ended.stdout.contains("not in slurm.conf"), "{name}: {ended:?}");
+        assert!(ended.stdout.contains("no such node in slurm.conf"), "{name}: {ended:?}");
     }
 }
 
@@ -223,7 +223,7 @@ fn a_machine_whose_node_slurm_conf_does_not_have_was_listed_nowhere() {
     let rows: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     let row = rows.as_array().unwrap().iter().find(|row| row["node"] == node);
     let row = row.unwrap_or_else(|| panic!("{listed:#?}"));
-    assert_eq!(row["why"], "not in slurm.conf", "{listed:#?}");
+    assert_eq!(row["why"], "no such node in slurm.conf", "{listed:#?}");
     assert_eq!(row["instance"], stage.machine(node).id.as_str());
     let some = stage.run("listnodes", &["--partition", "compute"]).with_code(0);
     assert!(!some.stdout.contains(node), "it is in no partition: {some:#?}");
@@ -253,7 +253,7 @@ fn a_mistyped_command_was_a_node_that_slurm_conf_lacks() {
     let _ = ended.saying(&["slurm.conf has no node submitt; is `rebuild submit` meant?"]);
     // A word that is like no command is a node.
     let ended = stage.run("rebuild", &["n77"]).with_code(1);
-    let _ = ended.saying(&["n77", "not in slurm.conf"]);
+    let _ = ended.saying(&["n77", "no such node in slurm.conf"]);
 }
 
 /// After `sudo listnodes` slurmctld's programs had no locks, and two of them could work on one node.

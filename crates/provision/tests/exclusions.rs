@@ -32,7 +32,7 @@ fn a_count_behind_nodes_left_them_to_be_stopped() {
     let others = "NodeName=login[1-2]\nSuspendExcNodes=n[1-3],login[1-2]:1\n";
     assert!(section(others, SlurmVersion::new(24, 11)).is_ok());
     let refused = section(others, SlurmVersion::new(22, 5)).unwrap_err().to_string();
-    assert!(refused.contains("n[1-3],login[1-2]:1,n[1-3] in its place"), "{refused}");
+    assert!(refused.contains("n[1-3],login[1-2]:1,n[1-3] instead"), "{refused}");
     let mended = "NodeName=login[1-2]\nSuspendExcNodes=n[1-3],login[1-2]:1,n[1-3]\n";
     assert!(section(mended, SlurmVersion::new(22, 5)).is_ok());
 }

@@ -342,7 +342,7 @@ async fn nodes_that_are_always_there_were_switched_off_for_a_line_about_others()
     let resized = site.bed.run(async |run| run::resize_to(run, &request).await).await;
     for error in [finished.unwrap_err(), resized.unwrap_err()] {
         let said = error.to_string();
-        assert!(said.contains("SuspendExcNodes=login1,n1,n[2-3] in its place"), "{said}");
+        assert!(said.contains("SuspendExcNodes=login1,n1,n[2-3] instead"), "{said}");
     }
     assert_eq!((site.written(), site.bed.live().len()), (site.text.clone(), 0));
     site.text = site.text.replace("login1,n1", "login1,n[1-3]");

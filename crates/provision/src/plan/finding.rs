@@ -113,12 +113,12 @@ impl fmt::Display for FindingKind {
 /// What is done about a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Handling {
-    /// A step of the plan puts it right.
-    Mended,
+    /// A step of the plan repairs it.
+    Repaired,
     /// It is left until it is seen again, or is older.
     Watched,
-    /// It is only told.
-    Told,
+    /// It is only reported.
+    Reported,
 }
 
 impl Handling {
@@ -126,9 +126,9 @@ impl Handling {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Mended => "mended",
+            Self::Repaired => "repaired",
             Self::Watched => "watched",
-            Self::Told => "told",
+            Self::Reported => "reported",
         }
     }
 }

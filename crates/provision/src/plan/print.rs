@@ -1,6 +1,8 @@
 //! Plans for people, a line a step, and for machines.
 
-use super::{Begin, Clear, File, Finding, Plan, Return, Stage, Step, TellSlurm};
+use super::{
+    Begin, Clear, File, Finding, FindingKind, Handling, Plan, Return, Stage, Step, TellSlurm,
+};
 use crate::site::{Place, Wanted};
 use crate::time::Utc;
 use cloud_core::{InstanceId, Reboot};
@@ -265,12 +267,28 @@ impl fmt::Display for Stage {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.kind, self.handling)?;
+        // What keeps a comparison from being made is said as it is.
+        if self.kind == FindingKind::Blind {
+            return f.write_str(&self.text);
+        }
+        write!(f, "{}", self.kind)?;
+        if self.handling == Handling::Repaired {
+            write!(f, " ({})", self.handling)?;
+        }
         self.node.as_ref().map_or(Ok(()), |node| write!(f, " {node}"))?;
         if !self.instances.is_empty() {
             write!(f, " {}", joined(&self.instances))?;
         }
-        if self.text.is_empty() { Ok(()) } else { write!(f, ": {}", self.text) }
+        if !self.text.is_empty() {
+            write!(f, ": {}", self.text)?;
+        }
+        match (self.handling, self.kind) {
+            (Handling::Watched, FindingKind::Orphan | FindingKind::Broken) => {
+                f.write_str("; terminated if still there on the next run")
+            }
+            (Handling::Watched, _) => f.write_str("; repaired if still so on the next run"),
+            (Handling::Repaired | Handling::Reported, _) => Ok(()),
+        }
     }
 }
 

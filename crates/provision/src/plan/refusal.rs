@@ -13,7 +13,7 @@ use std::time::SystemTime;
 #[non_exhaustive]
 pub enum Refusal {
     /// slurm.conf does not know it.
-    #[error("not in slurm.conf")]
+    #[error("no such node in slurm.conf")]
     NotInSlurmConf,
     /// Its features do not say what machine it is.
     #[error("no feature shape= or flavor= in slurm.conf")]

@@ -49,7 +49,7 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
     let mut plan = Plan::new(Operation::Reconcile);
     if let Some(text) = blind(world) {
         let text = text.to_owned();
-        let (kind, handling) = (FindingKind::Blind, Handling::Told);
+        let (kind, handling) = (FindingKind::Blind, Handling::Reported);
         plan.findings.push(Finding { kind, node: None, instances: Vec::new(), text, handling });
         return (plan, before.clone());
     }
@@ -75,15 +75,15 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
     look.drain_full();
     plan.findings = look.findings;
     let ends = look.steps.iter().any(|step| !step.instances().is_empty());
-    let plan = plan.stage(Stage::new("mend", look.steps));
+    let plan = plan.stage(Stage::new("repair", look.steps));
     (if ends { with_files(plan, world) } else { plan }, look.seen)
 }
 
 fn blind(world: World<'_>) -> Option<&'static str> {
     if !world.fleet.is_complete() {
-        return Some("the listing of instances is not complete");
+        return Some("cannot list cloud machines; no repairs attempted");
     }
-    world.slurm.is_none().then_some("slurmctld does not answer")
+    world.slurm.is_none().then_some("slurmctld does not answer; no repairs attempted")
 }
 
 /// A comparison half done.
@@ -109,18 +109,18 @@ struct Found<'a> {
 
 impl Look<'_> {
     /// Writes down what is only told.
-    fn tell(&mut self, found: Found<'_>) {
-        self.note(found, Handling::Told);
+    fn report(&mut self, found: Found<'_>) {
+        self.note(found, Handling::Reported);
     }
 
     /// Does the step now.
-    fn mend(&mut self, found: Found<'_>, step: Step) {
+    fn repair(&mut self, found: Found<'_>, step: Step) {
         self.steps.push(step);
-        self.note(found, Handling::Mended);
+        self.note(found, Handling::Repaired);
     }
 
     /// Does the step if all this was seen before, long enough ago, and no instance is too young.
-    fn mend_if_seen(&mut self, found: Found<'_>, patience: Duration, step: Step) {
+    fn repair_if_seen(&mut self, found: Found<'_>, patience: Duration, step: Step) {
         let subject = found
             .instances
             .iter()
@@ -131,7 +131,7 @@ impl Look<'_> {
         if age.is_zero() || age < patience || young {
             self.note(found, Handling::Watched);
         } else {
-            self.mend(found, step);
+            self.repair(found, step);
         }
     }
 
@@ -176,10 +176,10 @@ impl Look<'_> {
             let first = self.sight(kind, subject);
             let age = world.now.duration_since(first).unwrap_or_default();
             let handling = if is_theirs(instance) {
-                Handling::Told
+                Handling::Reported
             } else if first < world.now && !self.is_young(instance, age) {
                 ended.insert(instance.id.clone());
-                Handling::Mended
+                Handling::Repaired
             } else {
                 Handling::Watched
             };

@@ -39,7 +39,7 @@ impl<'a> Look<'a> {
         };
         if is_misfit(known) {
             let text = format!("{MISFIT}: {}", known.reason_text());
-            self.tell(Found { kind: FindingKind::Stuck, node, instances: here, text });
+            self.report(Found { kind: FindingKind::Stuck, node, instances: here, text });
             return;
         }
         // Slurm waits for it, and says so itself if it does not come back.
@@ -47,7 +47,7 @@ impl<'a> Look<'a> {
             return;
         }
         if let Some(reason) = held(known) {
-            self.tell(Found { kind: FindingKind::Held, node, instances: here, text: reason });
+            self.report(Found { kind: FindingKind::Held, node, instances: here, text: reason });
             return;
         }
         if is_full(known) {
@@ -60,7 +60,7 @@ impl<'a> Look<'a> {
         }
         if let Some(reason) = covered(known) {
             let (instances, text) = (here.clone(), reason.to_owned());
-            self.tell(Found { kind: FindingKind::Held, node, instances, text });
+            self.report(Found { kind: FindingKind::Held, node, instances, text });
         }
         if def.is_cloud() {
             self.elastic(known, node, here);
@@ -85,7 +85,7 @@ impl<'a> Look<'a> {
         match (state.is_powered_down(), state.is_powering_up()) {
             (_, true) => self.powering_up(known, node, here),
             (true, false) if here.is_empty() => self.asleep(known, node),
-            (true, false) => self.orphan(node, here, "powered down in Slurm"),
+            (true, false) => self.orphan(node, here, "running, but powered down in Slurm"),
             (false, false) => self.up(known, node, here),
         }
     }
@@ -98,10 +98,10 @@ impl<'a> Look<'a> {
         if here.iter().any(|instance| is_theirs(instance)) {
             self.in_hand(node, here);
         } else if asleep && !self.world.is_busy(node) && !here.is_empty() {
-            self.orphan(node, here, "not in slurm.conf");
+            self.orphan(node, here, "running, but not in slurm.conf");
         } else {
             let text = "not in slurm.conf, and slurmctld has it".to_owned();
-            self.tell(Found { kind: FindingKind::Untold, node, instances: here, text });
+            self.report(Found { kind: FindingKind::Untold, node, instances: here, text });
         }
     }
 
@@ -109,14 +109,14 @@ impl<'a> Look<'a> {
     /// it, until it is in a state that we know.
     fn in_hand(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
         let text = in_hand(&here).unwrap_or_default();
-        self.tell(Found { kind: FindingKind::Held, node, instances: here, text });
+        self.report(Found { kind: FindingKind::Held, node, instances: here, text });
     }
 
     /// A node that slurmctld has yet to take up.
     pub(super) fn missing(&mut self, node: &'a NodeName) {
         let instances = self.world.fleet.standing(node).here;
         let text = "in slurm.conf, and slurmctld does not have it".to_owned();
-        self.tell(Found { kind: FindingKind::Untold, node, instances, text });
+        self.report(Found { kind: FindingKind::Untold, node, instances, text });
     }
 
     /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
@@ -134,9 +134,9 @@ impl<'a> Look<'a> {
         let text = known.reason_text().to_owned();
         let found = Found { kind: FindingKind::Drained, node, instances: here, text };
         if well {
-            self.mend_if_seen(found, Duration::ZERO, step);
+            self.repair_if_seen(found, Duration::ZERO, step);
         } else {
-            self.tell(found);
+            self.report(found);
         }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Look<'a> {
         let step = Step::Terminate { node: node.clone(), ids: ids(&here) };
         let text = text.to_owned();
         let found = Found { kind: FindingKind::Orphan, node, instances: here, text };
-        self.mend_if_seen(found, Duration::ZERO, step);
+        self.repair_if_seen(found, Duration::ZERO, step);
     }
 
     /// Powered down and without an instance: well, unless it is also down.
@@ -166,15 +166,15 @@ impl<'a> Look<'a> {
         match self.world.cooldowns.resting(node).filter(is_of_now) {
             Some(rest) if rest.lasts(now) => {
                 let text = format!("until {}", Utc(rest.until));
-                self.tell(found(FindingKind::Resting, text));
+                self.report(found(FindingKind::Resting, text));
             }
             Some(rest) => {
-                self.mend(found(FindingKind::Rested, rest.cause.words().to_owned()), step);
+                self.repair(found(FindingKind::Rested, rest.cause.words().to_owned()), step);
             }
             // Whoever is called for it may not have come to it yet.
             None => {
                 let text = known.reason_text().to_owned();
-                self.mend_if_seen(found(FindingKind::Down, text), Duration::ZERO, step);
+                self.repair_if_seen(found(FindingKind::Down, text), Duration::ZERO, step);
             }
         }
     }
@@ -189,7 +189,7 @@ impl<'a> Look<'a> {
         }
         self.drains.entry(reason).or_default().push(node.clone());
         let found = Found { kind: FindingKind::Full, node, instances: Vec::new(), text };
-        self.note(found, Handling::Mended);
+        self.note(found, Handling::Repaired);
     }
 
     /// Drained because it could not be had: until it can, or until there is no other either.
@@ -197,11 +197,11 @@ impl<'a> Look<'a> {
         let may_be_had = here.iter().any(|instance| !is_theirs(instance));
         if let Some(shut) = self.full.get(node).filter(|_| !may_be_had) {
             let text = shut.text.clone();
-            self.tell(Found { kind: FindingKind::Resting, node, instances: here, text });
+            self.report(Found { kind: FindingKind::Resting, node, instances: here, text });
         } else {
             let text = "may be had again".to_owned();
             let step = Step::Undrain { nodes: vec![node.clone()] };
-            self.mend(Found { kind: FindingKind::Rested, node, instances: here, text }, step);
+            self.repair(Found { kind: FindingKind::Rested, node, instances: here, text }, step);
         }
     }
 
@@ -221,7 +221,7 @@ impl<'a> Look<'a> {
             // Whoever answers is there, whatever became of its tags.
             0 if known.state.is_up() => {
                 let text = "answers, and has no instance that works".to_owned();
-                self.tell(Found { kind: FindingKind::Ghost, node, instances: here, text });
+                self.report(Found { kind: FindingKind::Ghost, node, instances: here, text });
             }
             0 => self.lost(FindingKind::Ghost, node, here),
             1 => {
@@ -257,7 +257,7 @@ impl<'a> Look<'a> {
             reason: our_reason(&text),
             how: Return::PowerDown,
         };
-        self.mend_if_seen(Found { kind, node, instances: here, text }, patience, step);
+        self.repair_if_seen(Found { kind, node, instances: here, text }, patience, step);
     }
 
     /// How long a start may be at work on a node: what is to go before a launch takes its time, and after the deadline
@@ -280,7 +280,7 @@ impl<'a> Look<'a> {
             reason: our_reason(&found.text),
             how: Return::PowerDown,
         };
-        self.mend_if_seen(found, patience, step);
+        self.repair_if_seen(found, patience, step);
     }
 
     fn broken(&mut self, node: &'a NodeName, broken: Vec<&'a Instance>) {
@@ -289,15 +289,15 @@ impl<'a> Look<'a> {
         let text = "beside one that works".to_owned();
         let found = Found { kind: FindingKind::Broken, node, instances: broken, text };
         if failed {
-            self.mend_if_seen(found, Duration::ZERO, step);
+            self.repair_if_seen(found, Duration::ZERO, step);
         } else {
-            self.tell(Found { kind: FindingKind::Duplicate, ..found });
+            self.report(Found { kind: FindingKind::Duplicate, ..found });
         }
     }
 
     fn duplicate(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
         let text = format!("{} instances", here.len());
-        self.tell(Found { kind: FindingKind::Duplicate, node, instances: here, text });
+        self.report(Found { kind: FindingKind::Duplicate, node, instances: here, text });
     }
 
     /// A node that is always there: what is wrong with it is told, and its address set right.
@@ -308,14 +308,24 @@ impl<'a> Look<'a> {
             [one] if is_usable(one) => {
                 if known.state.is_down() {
                     let text = down(known);
-                    self.tell(Found { kind: FindingKind::Stuck, node, instances: vec![one], text });
+                    self.report(Found {
+                        kind: FindingKind::Stuck,
+                        node,
+                        instances: vec![one],
+                        text,
+                    });
                 }
                 self.address(known, node, one);
                 self.image(node, one);
             }
             [] | [_] => {
                 let text = "no instance that works".to_owned();
-                self.tell(Found { kind: FindingKind::Ghost, node, instances: here.to_vec(), text });
+                self.report(Found {
+                    kind: FindingKind::Ghost,
+                    node,
+                    instances: here.to_vec(),
+                    text,
+                });
             }
             _ => self.duplicate(node, here.to_vec()),
         }
@@ -332,7 +342,7 @@ impl<'a> Look<'a> {
         }
         let text = format!("{} in Slurm, {address} in the cloud", known.address);
         let found = Found { kind: FindingKind::WrongAddress, node, instances: vec![one], text };
-        self.mend(found, Step::SetAddress { node: node.clone(), address });
+        self.repair(found, Step::SetAddress { node: node.clone(), address });
     }
 
     /// A node keeps its image until somebody rolls another out.
@@ -342,7 +352,7 @@ impl<'a> Look<'a> {
         };
         if *image != configured {
             let text = format!("{image}, configured is {configured}");
-            self.tell(Found { kind: FindingKind::WrongImage, node, instances: vec![one], text });
+            self.report(Found { kind: FindingKind::WrongImage, node, instances: vec![one], text });
         }
     }
 }
