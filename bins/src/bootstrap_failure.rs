@@ -3,7 +3,7 @@
 use crate::bootstrap::Bootstrap;
 use crate::diagnostic::Diagnostic;
 use crate::log::Level;
-use crate::wiring::{self, Slurm, Unreachable};
+use crate::wiring::{self, Slurm};
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, Files, Tools};
 use provision::plan::{self, Operation};
@@ -73,8 +73,7 @@ async fn not_rebuilt(
     why: &Diagnostic,
 ) -> Result<Vec<String>, Diagnostic> {
     let slurm = slurm(bootstrap).await?;
-    let (cloud, state, files) =
-        (Unreachable::new(why.clone()), MemoryState::new(), Files::default());
+    let (cloud, state, files) = (wiring::unreachable(why), MemoryState::new(), Files::default());
     let (site, roster) = (Site::new(Identity::by_name()), Roster::new(&slurm.config));
     let run = Run {
         tools: Tools {

@@ -4,18 +4,16 @@ mod openstack;
 mod oracle;
 mod site;
 mod slurm;
-mod unreachable;
 
 pub use site::{before_timeout, deadline, image_rules, keypairs, launch_rules, site, unhurried};
 pub use slurm::{Slurm, fill, no_slurm, nobody, slurm, slurm_user};
-pub(crate) use unreachable::Unreachable;
 
 use crate::config::{Cloud, Elastic, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use cloud_core::http::{self, Proxies};
 use cloud_core::pace::{Pace, Pacer};
-use cloud_core::{Provider, SubnetId};
+use cloud_core::{ErrorKind, Provider, SubnetId, Unreachable};
 use std::path::Path;
 
 /// A cloud, and what an operator should know about how it is set up.
@@ -94,7 +92,7 @@ pub async fn cloud(
     };
     match connected {
         Err(diagnostic) if goes_on(&diagnostic) => Ok(Connected {
-            cloud: Box::new(Unreachable::new(diagnostic.clone())),
+            cloud: Box::new(unreachable(&diagnostic)),
             subnet: None,
             named: Vec::new(),
             warnings: Vec::new(),
@@ -102,6 +100,12 @@ pub async fn cloud(
         }),
         connected => connected,
     }
+}
+
+/// What stands for a cloud that cannot be asked; what has to be repaired is not asked for again and again.
+pub(crate) fn unreachable(why: &Diagnostic) -> Unreachable {
+    let kind = if why.is_transient() { ErrorKind::Unavailable } else { ErrorKind::Invalid };
+    Unreachable::new(kind, why.to_string())
 }
 
 fn pacer(elastic: &Elastic) -> Pacer {

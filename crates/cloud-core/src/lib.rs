@@ -20,6 +20,7 @@ mod sources;
 mod state;
 mod tags;
 mod token;
+mod unreachable;
 mod wait;
 
 pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Shape};
@@ -37,4 +38,5 @@ pub use sources::{File, Sources};
 pub use state::InstanceState;
 pub use tags::Tags;
 pub use token::{Held, Stamp, Token, TokenCache};
+pub use unreachable::Unreachable;
 pub use wait::{Goal, Poll, WaitOutcome, Waited, wait_until};

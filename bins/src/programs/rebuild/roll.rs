@@ -1,6 +1,6 @@
 //! A new image for many nodes, a few at a time.
 
-use super::submit::{Asked, Submit, refused, request};
+use super::submit::{Submit, request};
 use crate::args::Common;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
@@ -8,10 +8,10 @@ use crate::output::chain;
 use crate::process::SOME_FAILED;
 use crate::progress::bar;
 use hostlist::Hostlist;
-use provision::plan::{self, Rollout, RolloutHow, RolloutProgress};
+use provision::plan::{self, Refusal, Rollout, RolloutHow, RolloutProgress};
 use provision::run::{self, Run};
 use provision::state::RolloutMemory;
-use provision::{Cause, Outcome, Report};
+use provision::{Cause, Outcome, Report, ResolvedRollout};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,11 @@ pub(super) async fn submit(
 ) -> Result<u8, Diagnostic> {
     context
         .with_run(common, async |run: &Run<'_>| {
-            let Asked { mut request, memory, failed } = request(context, submit, run).await?;
+            let ResolvedRollout { mut request, memory, failed, warnings } =
+                request(context, submit, run).await?;
+            for text in &warnings {
+                context.warn(text);
+            }
             for (node, why) in &failed {
                 context.warn(&format!("{node}: {why}"));
             }
@@ -44,7 +48,7 @@ pub(super) async fn submit(
             }
             let code = if common.dry_run {
                 let look = run.observe_rollout(&request).await;
-                let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
+                let plan = plan::rollout(&request, look.world(run)).map_err(refused)?;
                 context.preview(common, &plan, &look)
             } else {
                 let once = submit.once;
@@ -58,6 +62,10 @@ pub(super) async fn submit(
             Ok(if failed.is_empty() { code } else { SOME_FAILED })
         })
         .await
+}
+
+fn refused(why: Refusal) -> Diagnostic {
+    Diagnostic::new(why.to_string())
 }
 
 /// When to give up; a time that cannot be reckoned never comes.
@@ -78,7 +86,7 @@ struct Drive<'a> {
 impl Drive<'_> {
     /// Submits the jobs; when they run is for Slurm to say.
     async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
-        let report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
+        let report = run::rollout(run, request).await.map_err(refused)?;
         let submitted = report.with(Outcome::Done).count();
         if !self.common.json {
             self.context.output.say(format_args!("{submitted} jobs submitted"));
@@ -96,7 +104,7 @@ impl Drive<'_> {
     async fn roll(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let (mut before, mut was_blind) = (None, false);
         // What cannot even begin is wrong usage; what is refused later, as slurm.conf has changed, is a failure.
-        let mut report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
+        let mut report = run::rollout(run, request).await.map_err(refused)?;
         loop {
             self.keep(request);
             let look = run.observe_rollout(request).await;

@@ -4,19 +4,14 @@ use super::target_files;
 use crate::args::{count, nodes, time};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use crate::programs::no_partition;
 use crate::wiring;
 use clap::Args;
 use cloud_core::ImageId;
-use hostlist::{Hostlist, NodeName};
-use provision::World;
+use hostlist::Hostlist;
 use provision::images::{self, ImageRules};
-use provision::plan::{ImageWish, JobForm, Refusal, Rollout, RolloutHow, Target};
+use provision::plan::{ImageWish, JobForm, Rollout, RolloutHow};
 use provision::run::Run;
-use provision::state::RolloutMemory;
-use provision::targets::{TargetFiles, Targets};
-use slurmconf::NodeDef;
-use std::collections::BTreeMap;
+use provision::{ResolvedRollout, RolloutSources};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -120,19 +115,12 @@ impl JobOptions {
     }
 }
 
-/// A request, what remembers it, and the nodes about which nothing can be known.
-pub(super) struct Asked {
-    pub(super) request: Rollout,
-    pub(super) memory: RolloutMemory,
-    pub(super) failed: BTreeMap<NodeName, String>,
-}
-
 /// What the options ask for.
 pub(super) async fn request(
     context: &Context,
     submit: &Submit,
     run: &Run<'_>,
-) -> Result<Asked, Diagnostic> {
+) -> Result<ResolvedRollout, Diagnostic> {
     let named = submit.nodes.as_ref().map(Hostlist::node_names).transpose();
     let mut request = Rollout::new(ImageId::new(""));
     request.nodes = named.map_err(|error| Diagnostic::from_error(&error))?.unwrap_or_default();
@@ -167,11 +155,9 @@ pub(super) async fn request(
         request.how =
             RolloutHow::Jobs(JobForm { elastic: version.reboots_elastic_nodes(), ..form });
     }
-    with_targets(context, request, wanted, run).await
-}
-
-fn no_image() -> Diagnostic {
-    Diagnostic::new("no image: name one with --image, or in the configuration as image_id")
+    let (files, state) = (&target_files(context), context.state_path.as_path());
+    let sources = RolloutSources { files, rules, state };
+    sources.resolve(run, request, wanted).await.map_err(Diagnostic::new)
 }
 
 /// The image of a name or an id.
@@ -188,153 +174,6 @@ pub(super) async fn image(
             .await
             .map_or_else(|error| Diagnostic::from_cloud(&error), Diagnostic::new)),
     }
-}
-
-pub(super) fn refused(why: &Refusal) -> Diagnostic {
-    if let Refusal::UnknownPartition(name) = why {
-        return no_partition(name);
-    }
-    Diagnostic::new(why.to_string())
-}
-
-/// The request with the image of each node: that of its own file, else the one that is wanted or that the configuration names.
-async fn with_targets(
-    context: &Context,
-    mut request: Rollout,
-    wanted: Option<ImageId>,
-    run: &Run<'_>,
-) -> Result<Asked, Diagnostic> {
-    let names = request.scope(run.conf).map_err(|why| refused(&why))?;
-    let jobs = matches!(request.how, RolloutHow::Jobs(_));
-    if jobs {
-        elastic(&names, run)?;
-    }
-    let files = target_files(context);
-    let Targets { known, failed } = match &wanted {
-        // Slurm gives it to our reboot program as the reason; a job has none.
-        Some(image) if !jobs => files.targets_of(&names, image),
-        _ => {
-            let rules = wiring::image_rules(&context.settings);
-            files.targets(run, rules, &names, &BTreeMap::new()).await
-        }
-    };
-    let look = run.observe().await;
-    let mut images = Images { failed, ..Images::default() };
-    for target in known {
-        images.add(target, look.world(run));
-    }
-    if let Some(wanted) = &wanted {
-        images.none_but(wanted, jobs, &files)?;
-        for text in started_otherwise(wanted, &names, look.world(run)) {
-            context.warn(&text);
-        }
-    }
-    let Images { chosen, failed, lacking, .. } = images;
-    if chosen.is_empty() && lacking > 0 && lacking == failed.len() {
-        return Err(no_image());
-    }
-    let memory = RolloutMemory::new(&context.state_path, wanted.as_ref(), &request);
-    request.image =
-        wanted.or_else(|| chosen.values().next().map(|it| it.0.clone())).unwrap_or(request.image);
-    for (node, (image, target)) in chosen {
-        request.named.extend(target.named().map(|id| (node.clone(), id.clone())));
-        request.images.insert(node, image);
-    }
-    if !failed.is_empty() {
-        request.nodes = request.images.keys().cloned().collect();
-        request.partitions.clear();
-    }
-    Ok(Asked { request, memory, failed })
-}
-
-/// The images of nodes, as far as they are known.
-#[derive(Default)]
-struct Images {
-    chosen: BTreeMap<NodeName, (ImageId, Target)>,
-    /// The others, and why.
-    failed: BTreeMap<NodeName, String>,
-    /// How many of them only lack somebody who names an image.
-    lacking: usize,
-}
-
-impl Images {
-    fn add(&mut self, target: Target, world: World<'_>) {
-        match target.image(world) {
-            Ok(image) => {
-                self.chosen.insert(target.node.clone(), (image, target));
-            }
-            Err(why) => {
-                self.lacking += usize::from(why == Refusal::NoImage);
-                self.failed.insert(target.node, why.to_string());
-            }
-        }
-    }
-
-    /// Refuses an image that some of the nodes would not get.
-    fn none_but(
-        &self,
-        wanted: &ImageId,
-        jobs: bool,
-        files: &TargetFiles,
-    ) -> Result<(), Diagnostic> {
-        let others = self.chosen.iter().filter(|(_, (image, _))| image != wanted);
-        let others: Vec<String> = others
-            .map(|(node, (image, target))| match files.of(target) {
-                Some(file) => format!("{node} ({image}, by {})", file.display()),
-                None => format!("{node} ({image})"),
-            })
-            .collect();
-        if others.is_empty() { Ok(()) } else { Err(told_otherwise(&others, wanted, jobs)) }
-    }
-}
-
-/// Why an image is refused that nodes would not get.
-fn told_otherwise(others: &[String], wanted: &ImageId, jobs: bool) -> Diagnostic {
-    let others = others.join(", ");
-    Diagnostic::new(if jobs {
-        format!(
-            "with --jobs a node gets the image that its own file or the configuration names, and for these that is not \
-             {wanted}: {others}; write it there (reboot_vars, hostvars or image_id), or leave --jobs out"
-        )
-    } else {
-        format!(
-            "a node's own file goes before --image, and for these it does not name {wanted}: {others}; write it there, or \
-             leave --image out, so that each node gets its own"
-        )
-    })
-}
-
-/// What to say of elastic nodes that have another image when they are next started.
-fn started_otherwise(wanted: &ImageId, names: &[NodeName], world: World<'_>) -> Vec<String> {
-    let mut others: BTreeMap<String, Hostlist> = BTreeMap::new();
-    for node in names.iter().filter(|node| world.conf.get(node).is_some_and(NodeDef::is_cloud)) {
-        // Neither files nor reasons have a say in a start.
-        let image = Target::new(node.clone()).image(world).ok();
-        if let Some(image) = image.filter(|image| image != wanted) {
-            others.entry(image.to_string()).or_default().push(node.as_str());
-        }
-    }
-    let say = |(image, nodes)| {
-        format!(
-            "{nodes}: new machines still boot {image}; set `image_id: {wanted}` to change that, or the feature image= in \
-             slurm.conf where nodes have one"
-        )
-    };
-    others.into_iter().map(say).collect()
-}
-
-/// Refuses jobs for nodes on which they do nothing.
-fn elastic(names: &[NodeName], run: &Run<'_>) -> Result<(), Diagnostic> {
-    let version = run.tools.slurm.version();
-    let cloud = |node: &NodeName| run.conf.get(node).is_some_and(NodeDef::is_cloud);
-    let elastic: Hostlist = names.iter().filter(|node| cloud(node)).collect();
-    if elastic.is_empty() || version.reboots_elastic_nodes() {
-        return Ok(());
-    }
-    Err(Diagnostic::new(format!(
-        "--jobs is for nodes that are not elastic, and these are State=CLOUD: {elastic}; Slurm {version} calls no \
-         RebootProgram for a job with --reboot there: leave --jobs out, or name other nodes"
-    )))
 }
 
 #[cfg(test)]

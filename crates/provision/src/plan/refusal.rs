@@ -27,7 +27,7 @@ pub enum Refusal {
     #[error("unknown key pair {0}")]
     UnknownKeypair(String),
     /// slurm.conf has no such partition.
-    #[error("unknown partition {0}")]
+    #[error("slurm.conf has no partition {0}")]
     UnknownPartition(String),
     /// The image it is to get is not in the cloud.
     #[error("unknown image {0}")]

@@ -1,27 +1,29 @@
-//! What stands for a cloud that does not let us in: it answers everything with the reason.
+//! What stands for a cloud that lets nobody in: it answers everything with the reason.
 
-use crate::diagnostic::Diagnostic;
-use async_trait::async_trait;
-use cloud_core::{
+use crate::{
     Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter, InstanceId, InstanceSpec,
     Limit, Operation, Provider, Reboot, Result, Shape,
 };
+use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A cloud that does not let us in.
-#[derive(Debug)]
-pub(crate) struct Unreachable(Diagnostic);
+/// A cloud that lets nobody in.
+#[derive(Clone, Debug)]
+pub struct Unreachable {
+    kind: ErrorKind,
+    why: String,
+}
 
 impl Unreachable {
-    pub(crate) fn new(why: Diagnostic) -> Self {
-        Self(why)
+    /// A cloud that answers every request with an error of this kind.
+    #[must_use]
+    pub fn new(kind: ErrorKind, why: impl Into<String>) -> Self {
+        Self { kind, why: why.into() }
     }
 
     fn answer<T>(&self, operation: Operation) -> Result<T> {
-        // What has to be mended is not asked for again and again.
-        let kind = if self.0.is_transient() { ErrorKind::Unavailable } else { ErrorKind::Invalid };
-        Err(Error::new(kind, operation).because(self.0.to_string()))
+        Err(Error::new(self.kind, operation).because(&self.why))
     }
 }
 
