@@ -48,7 +48,7 @@ pub(super) async fn submit(
             }
             let code = if common.dry_run {
                 let look = run.observe_rollout(&request).await;
-                let plan = plan::rollout(&request, look.world(run)).map_err(refused)?;
+                let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
                 context.preview(common, &plan, &look)
             } else {
                 let once = submit.once;
@@ -64,7 +64,7 @@ pub(super) async fn submit(
         .await
 }
 
-fn refused(why: Refusal) -> Diagnostic {
+fn refused(why: &Refusal) -> Diagnostic {
     Diagnostic::new(why.to_string())
 }
 
@@ -86,7 +86,7 @@ struct Drive<'a> {
 impl Drive<'_> {
     /// Submits the jobs; when they run is for Slurm to say.
     async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
-        let report = run::rollout(run, request).await.map_err(refused)?;
+        let report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
         let submitted = report.with(Outcome::Done).count();
         if !self.common.json {
             self.context.output.say(format_args!("{submitted} jobs submitted"));
@@ -104,7 +104,7 @@ impl Drive<'_> {
     async fn roll(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let (mut before, mut was_blind) = (None, false);
         // What cannot even begin is wrong usage; what is refused later, as slurm.conf has changed, is a failure.
-        let mut report = run::rollout(run, request).await.map_err(refused)?;
+        let mut report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
         loop {
             self.keep(request);
             let look = run.observe_rollout(request).await;
