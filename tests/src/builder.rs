@@ -1,7 +1,7 @@
 //! What a cluster is to be.
 
 use crate::cluster::{Cluster, TOLD};
-use crate::conf::{Addresses, Wishes, slurm_conf};
+use crate::conf::{Addresses, Choices, slurm_conf};
 use crate::loopback::Loopback;
 use crate::model::{Home, Model};
 use crate::network;
@@ -21,7 +21,7 @@ pub struct Builder {
     /// How many nodes there are, if that is all that the limits say.
     nodes: usize,
     limits: String,
-    wishes: Wishes,
+    choices: Choices,
     settings: Settings,
     extra: String,
     elastic: String,
@@ -49,7 +49,7 @@ impl Cluster {
             model: Model::Netns,
             nodes: 0,
             limits: String::new(),
-            wishes: Wishes::default(),
+            choices: Choices::default(),
             settings,
             extra: String::new(),
             elastic: "cooldown: 3s".to_owned(),
@@ -85,56 +85,56 @@ impl Builder {
     /// How many seconds a node is idle before it goes.
     #[must_use]
     pub fn suspend_time(mut self, seconds: u32) -> Self {
-        self.wishes.suspend = seconds;
+        self.choices.suspend = seconds;
         self
     }
 
     /// How many seconds a node may take to come. Our programs have half of them: with 20, ten on a busy machine.
     #[must_use]
     pub fn resume_timeout(mut self, seconds: u32) -> Self {
-        self.wishes.resume_timeout = seconds;
+        self.choices.resume_timeout = seconds;
         self
     }
 
     /// How many seconds a node may be silent.
     #[must_use]
     pub fn slurmd_timeout(mut self, seconds: u32) -> Self {
-        self.wishes.slurmd_timeout = seconds;
+        self.choices.slurmd_timeout = seconds;
         self
     }
 
     /// For how many seconds clients try to reach slurmctld.
     #[must_use]
     pub fn slurmctld_timeout(mut self, seconds: u32) -> Self {
-        self.wishes.slurmctld_timeout = seconds;
+        self.choices.slurmctld_timeout = seconds;
         self
     }
 
     /// For how many seconds the credential of a job is good.
     #[must_use]
     pub fn credential(mut self, seconds: u32) -> Self {
-        self.wishes.credential = seconds;
+        self.choices.credential = seconds;
         self
     }
 
     /// How Slurm learns where nodes are.
     #[must_use]
     pub fn addresses(mut self, addresses: Addresses) -> Self {
-        self.wishes.addresses = addresses;
+        self.choices.addresses = addresses;
         self
     }
 
     /// Has Slurm run our reboot program on the node itself instead of the controller.
     #[must_use]
     pub fn reboot_on_the_node(mut self) -> Self {
-        self.wishes.reboot_on_the_node = true;
+        self.choices.reboot_on_the_node = true;
         self
     }
 
     /// The lines of slurm.conf behind the nodes.
     #[must_use]
     pub fn partitions(mut self, lines: &str) -> Self {
-        lines.clone_into(&mut self.wishes.partitions);
+        lines.clone_into(&mut self.choices.partitions);
         self
     }
 
@@ -213,7 +213,7 @@ impl Builder {
         self.write(&home, yaml);
         let node_words = home.node_words();
         let cluster = Cluster::new(self.release, cloud, munged, home);
-        if self.wishes.addresses == Addresses::Told {
+        if self.choices.addresses == Addresses::FromStartnode {
             cluster.fate(TOLD, "");
         }
         // Not by its own hand: it asks slurmctld, which is not there yet, and asks for half a minute.
@@ -232,7 +232,7 @@ impl Builder {
         };
         let at = format!("{}({})", hostname(), self.model.controller());
         let controller = format!("SlurmctldHost={at}\n{}", home.controller_port());
-        write("etc/slurm.conf", controller + &slurm_conf(&self.release, dir, &self.wishes));
+        write("etc/slurm.conf", controller + &slurm_conf(&self.release, dir, &self.choices));
         write("etc/cgroup.conf", cgroup(&self.release));
         write("limits.yaml", self.limits.clone());
         write("etc/startnode.yaml", self.startnode_yaml(dir, cloud));

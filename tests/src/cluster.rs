@@ -2,9 +2,9 @@
 
 use crate::loopback::Loopback;
 use crate::model::Home;
-use crate::patience::{wait, wait_for};
 use crate::release::Release;
 use crate::site::{Machine, Site};
+use crate::wait::{wait, wait_for};
 use cloud_sim::{Instance, State};
 use serde_json::Value;
 use slurm_testbed::{Guard, answer};
@@ -133,7 +133,7 @@ impl<C: Site> Cluster<C> {
         self.command(program, arguments).output().expect("our own script")
     }
 
-    /// The same, and it has to succeed; what it prints.
+    /// Runs one of our programs, which has to succeed, and returns what it prints.
     #[must_use]
     pub fn well(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.run(program, arguments);
@@ -193,8 +193,8 @@ impl<C: Site> Cluster<C> {
     }
 
     /// Waits until something is so; tells what went on if it never is.
-    pub fn until(&self, what: &str, mut look: impl FnMut() -> bool) {
-        let found = wait_for(self.site().patience(), || look().then_some(()));
+    pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let found = wait_for(self.site().patience(), || condition().then_some(()));
         assert!(found.is_some(), "never seen: {what}\n{}", self.story());
     }
 

@@ -7,15 +7,15 @@ use std::process::Command;
 /// How Slurm learns where nodes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// We tell it.
-    Told,
+    /// From startnode, which sets them with scontrol.
+    FromStartnode,
     /// Nodes say it themselves when they register; from 23.11 on they always do.
     Registered,
 }
 
 /// What a test chooses of slurm.conf.
 #[derive(Clone, Debug)]
-pub(crate) struct Wishes {
+pub(crate) struct Choices {
     /// Seconds until an idle node goes.
     pub(crate) suspend: u32,
     /// Seconds that a node may take to come: longer than tests are patient, so that what is seen before is our work.
@@ -34,7 +34,7 @@ pub(crate) struct Wishes {
     pub(crate) partitions: String,
 }
 
-impl Default for Wishes {
+impl Default for Choices {
     fn default() -> Self {
         Self {
             suspend: 2,
@@ -51,16 +51,16 @@ impl Default for Wishes {
 }
 
 /// What slurm.conf says besides the nodes.
-pub(crate) fn slurm_conf(release: &Release, dir: &Path, wishes: &Wishes) -> String {
+pub(crate) fn slurm_conf(release: &Release, dir: &Path, choices: &Choices) -> String {
     let mut parameters = vec!["idle_on_node_suspend", "power_save_interval=1"];
-    if !wishes.reboot_on_the_node {
+    if !choices.reboot_on_the_node {
         parameters.push("reboot_from_controller");
     }
-    if release.is_old() && wishes.addresses == Addresses::Registered {
+    if release.is_old() && choices.addresses == Addresses::Registered {
         parameters.push("cloud_reg_addrs");
     }
     let private = if release.is_old() { "PrivateData=cloud\n" } else { "" };
-    let (daemons, times) = (daemons(release, dir, wishes.credential), times(wishes));
+    let (daemons, times) = (daemons(release, dir, choices.credential), times(choices));
     let (at, parameters) = (dir.display(), parameters.join(","));
     format!(
         "{daemons}{times}SlurmctldParameters={parameters}
@@ -72,12 +72,12 @@ RebootProgram={at}/bin/rebuild
 # STARTNODES
 # ENDNODES
 {}",
-        wishes.partitions
+        choices.partitions
     )
 }
 
-fn times(wishes: &Wishes) -> String {
-    let Wishes { suspend, resume_timeout, slurmd_timeout, slurmctld_timeout, .. } = wishes;
+fn times(choices: &Choices) -> String {
+    let Choices { suspend, resume_timeout, slurmd_timeout, slurmctld_timeout, .. } = choices;
     format!(
         "SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0
 SlurmctldTimeout={slurmctld_timeout}

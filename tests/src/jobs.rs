@@ -1,8 +1,8 @@
 //! Jobs of a test's cluster.
 
 use crate::cluster::{Cluster, value};
-use crate::patience::{wait, wait_for};
 use crate::site::Site;
+use crate::wait::{wait, wait_for};
 use slurm_testbed::is_busy;
 use std::collections::BTreeSet;
 use std::fs;

@@ -7,7 +7,6 @@
     reason = "helpers of tests, whose way to say what is wrong is a panic"
 )]
 
-mod alone;
 mod builder;
 mod cluster;
 mod conf;
@@ -16,23 +15,24 @@ mod http;
 mod jobs;
 mod loopback;
 mod model;
+mod namespaces;
 mod network;
 mod openstack;
-mod patience;
 mod programs;
 mod queue;
 mod release;
 mod site;
+mod wait;
 
-pub use alone::{alone, alone_as_user, directory, enter, inside};
 pub use builder::Builder;
 pub use cluster::Cluster;
 pub use conf::Addresses;
 pub use loopback::Loopback;
 pub use model::Model;
+pub use namespaces::{directory, enter, in_namespaces, in_namespaces_as_user, inside};
 pub use openstack::OpenStack;
-pub use patience::{PATIENCE, wait, wait_for};
 pub use queue::RebuildJobs;
 pub use release::{Release, USUAL};
 pub use site::{Machine, Site};
 pub use slurm_testbed::Guard;
+pub use wait::{PATIENCE, wait, wait_for};

@@ -1,9 +1,9 @@
 //! The loopback cloud: the program, as a child, and what can be said to it that clients cannot say.
 
 use crate::http;
-use crate::patience::{wait, wait_for};
 use crate::programs::program;
 use crate::site::{Machine, Site};
+use crate::wait::{wait, wait_for};
 use cloud_sim::{Capacity, Instance, Limit, Recorded, Rule, Settings, State, Throttle};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -1,7 +1,7 @@
 //! What the machines of a cluster are, and where it lives.
 
-use crate::alone::directory;
 use crate::folder::Folder;
+use crate::namespaces::directory;
 use crate::network;
 use cloud_sim::Settings;
 use slurm_testbed::{hostname, own_port};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// A slurmd with network, process, host-name, mount and time namespaces of its own. The cluster is made in a scenario
-    /// that has such, too: see [`alone`](crate::alone()).
+    /// that has such, too: see [`in_namespaces`](crate::in_namespaces()).
     Netns,
     /// A slurmd on a port of its own of this machine, which needs no rights. All of them have this machine's name.
     Local,
@@ -50,7 +50,8 @@ impl Model {
     pub(crate) fn home(self, nodes: usize) -> Home {
         match self {
             Self::Netns => {
-                let dir = directory().expect("a cluster is made in a scenario: see alone()");
+                let dir =
+                    directory().expect("a cluster is made in a scenario: see in_namespaces()");
                 Home { dir, ports: Vec::new(), _folder: None }
             }
             Self::Local => {

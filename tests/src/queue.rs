@@ -29,13 +29,13 @@ impl<C: Site> Cluster<C> {
 
     /// Submits three jobs, and rebuild jobs with these options, and sees them come and go in their order.
     ///
-    /// Rebuild jobs run until there is a file of their node's name. Each time that the queue is as it should be, `look`
+    /// Rebuild jobs run until there is a file of their node's name. Each time that the queue is as it should be, `check`
     /// is told how they stand.
-    pub fn see_rebuild_jobs_in_order(&self, options: &[&str], look: impl Fn(RebuildJobs)) {
+    pub fn see_rebuild_jobs_in_order(&self, options: &[&str], check: impl Fn(RebuildJobs)) {
         let see = |jobs, rebuilds: [&str; 2]| {
             self.wait_queue(jobs, rebuilds);
             let [standard, extra] = rebuilds.map(|state| state != WAITS);
-            look(RebuildJobs { standard, extra });
+            check(RebuildJobs { standard, extra });
         };
         let a = self.pair("JobA", "standard");
         self.wait_job(a, RUNS);

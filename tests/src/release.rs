@@ -13,17 +13,17 @@ macro_rules! on_each_release {
 
             #[test]
             fn on_22_05() {
-                $crate::alone(|| ($scenario)("22.05"));
+                $crate::in_namespaces(|| ($scenario)("22.05"));
             }
 
             #[test]
             fn on_24_11() {
-                $crate::alone(|| ($scenario)("24.11"));
+                $crate::in_namespaces(|| ($scenario)("24.11"));
             }
 
             #[test]
             fn on_26_05() {
-                $crate::alone(|| ($scenario)("26.05"));
+                $crate::in_namespaces(|| ($scenario)("26.05"));
             }
         }
     )*};

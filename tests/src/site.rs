@@ -1,6 +1,6 @@
 //! The clouds that a cluster can be in, as far as all of them are alike.
 
-use crate::patience::PATIENCE;
+use crate::wait::PATIENCE;
 use std::time::Duration;
 
 /// A cloud.

@@ -1,7 +1,7 @@
 //! The main job: sbatch, nodes come, the job runs on all of them, nodes go.
 
 use cloud_sim::{Fault, Rule};
-use e2e::{Addresses, Cluster, Model, USUAL, alone_as_user, on_each_release};
+use e2e::{Addresses, Cluster, Model, USUAL, in_namespaces_as_user, on_each_release};
 use std::collections::BTreeSet;
 
 fn names(nodes: usize) -> BTreeSet<String> {
@@ -20,7 +20,7 @@ fn comes_and_goes(series: &str, nodes: usize, addresses: Addresses) {
 
 #[test]
 fn four_nodes_as_an_ordinary_user() {
-    alone_as_user(|| comes_and_goes(USUAL, 4, Addresses::Registered));
+    in_namespaces_as_user(|| comes_and_goes(USUAL, 4, Addresses::Registered));
 }
 
 /// Nodes say where they are when they register, and nobody else can: the cloud keeps their addresses to itself.
@@ -42,11 +42,11 @@ fn addresses_of_their_own(series: &str) {
 
 on_each_release! {
     one_node: |series| comes_and_goes(series, 1, Addresses::Registered);
-    one_node_told: |series| comes_and_goes(series, 1, Addresses::Told);
+    one_node_with_its_address_from_startnode: |series| comes_and_goes(series, 1, Addresses::FromStartnode);
     four_nodes: |series| comes_and_goes(series, 4, Addresses::Registered);
-    four_nodes_told: |series| comes_and_goes(series, 4, Addresses::Told);
+    four_nodes_with_addresses_from_startnode: |series| comes_and_goes(series, 4, Addresses::FromStartnode);
     many_nodes: |series| comes_and_goes(series, 32, Addresses::Registered);
-    many_nodes_told: |series| comes_and_goes(series, 32, Addresses::Told);
+    many_nodes_with_addresses_from_startnode: |series| comes_and_goes(series, 32, Addresses::FromStartnode);
     two_nodes_that_say_where_they_are: addresses_of_their_own;
 }
 

@@ -1,7 +1,7 @@
 //! A job of four nodes of which one cannot be had.
 
 use cloud_sim::Capacity;
-use e2e::{Cluster, USUAL, alone};
+use e2e::{Cluster, USUAL, in_namespaces};
 use std::time::{Duration, Instant};
 
 /// A small part of ResumeTimeout, until which they would be there without us; how long it takes is printed.
@@ -17,8 +17,8 @@ fn cluster(config: &str, instances: u64) -> Cluster {
 }
 
 #[test]
-fn three_of_four_are_released() {
-    alone(|| {
+fn a_job_that_gets_three_of_four_nodes_releases_them() {
+    in_namespaces(|| {
         let cluster = cluster("", 3);
         let job = cluster.submit(&["--nodes=4"], "srun hostname");
         let refused = || {
@@ -43,12 +43,12 @@ fn three_of_four_are_released() {
 
 #[test]
 fn the_fourth_comes_from_another_zone() {
-    alone(|| come_from(3));
+    in_namespaces(|| come_from(3));
 }
 
 #[test]
 fn all_four_come_from_another_zone_if_theirs_is_full() {
-    alone(|| come_from(0));
+    in_namespaces(|| come_from(0));
 }
 
 /// Runs a job of four with room for so many in the first zone.

@@ -1,7 +1,7 @@
 //! Programs and slurmctld that die at bad moments: no machine left over, none twice, all jobs complete.
 
 use cloud_sim::{Fault, Rule};
-use e2e::{Cluster, USUAL, alone};
+use e2e::{Cluster, USUAL, in_namespaces};
 
 /// All jobs complete, no machine is left, and no node has two at any moment in between.
 fn ends_clean(cluster: &Cluster, jobs: &[u32]) {
@@ -33,8 +33,8 @@ fn asked(cluster: &Cluster, operation: &str) -> bool {
 }
 
 #[test]
-fn startnode_killed_at_five_points() {
-    alone(|| {
+fn a_startnode_killed_at_any_of_five_points_leaves_one_machine_each() {
+    in_namespaces(|| {
         let cluster = Cluster::builder(USUAL).nodes(5).resume_timeout(60).start();
         let mut jobs = Vec::new();
         let mut submit =
@@ -55,8 +55,8 @@ fn startnode_killed_at_five_points() {
 }
 
 #[test]
-fn slurmctld_killed_during_a_resume() {
-    alone(|| {
+fn a_slurmctld_killed_during_a_resume_finds_its_nodes() {
+    in_namespaces(|| {
         let cluster = Cluster::builder(USUAL)
             .nodes(2)
             .resume_timeout(60)
@@ -83,8 +83,8 @@ fn slurmctld_killed_during_a_resume() {
 }
 
 #[test]
-fn startnode_called_twice() {
-    alone(|| {
+fn a_startnode_called_twice_launches_once() {
+    in_namespaces(|| {
         let cluster = Cluster::builder(USUAL).nodes(2).start();
         hold(&cluster, "LaunchInstance");
         let job = cluster.submit(&["--nodes=2"], "srun hostname");
@@ -100,8 +100,8 @@ fn startnode_called_twice() {
 }
 
 #[test]
-fn stop_during_start() {
-    alone(|| {
+fn a_stop_during_a_start_leaves_no_machine() {
+    in_namespaces(|| {
         let cluster = Cluster::builder(USUAL).nodes(2).start();
         cluster.cloud().add_fault(&Rule::once("LaunchInstance", Fault::Delay { millis: 3000 }));
         let job = cluster.submit(&["--nodes=2"], "srun hostname");

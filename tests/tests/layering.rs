@@ -54,7 +54,7 @@ fn architecture() -> String {
 }
 
 #[test]
-fn no_edge_that_the_diagram_does_not_have() {
+fn every_dependency_is_in_the_diagram() {
     let (drawn, found) = (diagram(&architecture(), "## Who may depend on whom"), edges(false));
     assert!(drawn.contains_key("provision"), "the diagram was not read: {drawn:?}");
     assert_eq!(beyond(&found, &drawn), Vec::<String>::new());
@@ -62,7 +62,7 @@ fn no_edge_that_the_diagram_does_not_have() {
 }
 
 #[test]
-fn no_test_edge_that_the_diagram_does_not_have() {
+fn every_test_dependency_is_in_the_diagram() {
     let text = architecture();
     let (drawn, found) = (diagram(&text, "In tests also:"), edges(true));
     let mut allowed = drawn.clone();
@@ -74,7 +74,7 @@ fn no_test_edge_that_the_diagram_does_not_have() {
 }
 
 #[test]
-fn every_member_stands_in_the_diagram() {
+fn every_member_is_in_the_diagram() {
     let text = architecture();
     let allowed = diagram(&text, "## Who may depend on whom");
     let missing: Vec<_> =
@@ -83,7 +83,7 @@ fn every_member_stands_in_the_diagram() {
 }
 
 #[test]
-fn an_edge_too_many_is_reported() {
+fn an_extra_edge_is_reported() {
     let graph = |line: &str| diagram(&format!("# h\n```text\n{line}\n```\n"), "# h");
     let extra = beyond(&graph("a → b, c"), &graph("a → b"));
     assert_eq!(extra, ["a → c"]);

@@ -1,12 +1,12 @@
 //! The lines that `finish --print-power` prints for 26.05: our programs as they are installed, with their arguments.
 
-use e2e::{Cluster, alone};
+use e2e::{Cluster, in_namespaces};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 #[test]
 fn nodes_come_reboot_fail_and_go_by_power_actions() {
-    alone(|| {
+    in_namespaces(|| {
         let cluster =
             Cluster::builder("26.05").nodes(1).suspend_time(600).printed_programs().start();
         let conf = std::fs::read_to_string(cluster.dir().join("etc/slurm.conf")).unwrap();

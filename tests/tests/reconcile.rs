@@ -1,7 +1,7 @@
 //! `reconcile` finds what does not fit, and puts right what it may.
 
 use cloud_sim::State;
-use e2e::{Cluster, USUAL, alone};
+use e2e::{Cluster, USUAL, in_namespaces};
 
 fn node(number: u32) -> String {
     format!("vm-standard2-1-ad1-{number:04}")
@@ -26,19 +26,19 @@ fn cluster(up: u32) -> Cluster {
 
 /// Runs it until something is so, which it has to have said that it mends: what ends a machine or a job is done only when it
 /// is seen a second time, and what Slurm believes in only when Slurm doubts, too.
-fn mends(cluster: &Cluster, finding: &str, node: &str, mut look: impl FnMut() -> bool) {
+fn repairs(cluster: &Cluster, finding: &str, node: &str, mut condition: impl FnMut() -> bool) {
     let mut said = String::new();
     cluster.until(&format!("{finding} of {node} is repaired"), || {
         said.push_str(&cluster.well("reconcile", &["--apply"]));
-        look()
+        condition()
     });
     let repaired = |line: &str| line.contains(&format!("{finding} (repaired) {node}"));
     assert!(said.lines().any(repaired), "{said}\n{}", cluster.story());
 }
 
 #[test]
-fn an_orphan_machine_is_ended() {
-    alone(|| {
+fn an_orphan_machine_is_terminated() {
+    in_namespaces(|| {
         let cluster = cluster(1);
         // Started by hand, it never boots: Slurm knows nothing of it.
         let orphan = node(4);
@@ -48,14 +48,14 @@ fn an_orphan_machine_is_ended() {
         let seen = cluster.well("reconcile", &[]);
         assert!(seen.contains(&orphan), "{seen}");
         assert!(cluster.live().contains(&orphan), "a preview changes nothing");
-        mends(&cluster, "orphan", &orphan, || !cluster.live().contains(&orphan));
+        repairs(&cluster, "orphan", &orphan, || !cluster.live().contains(&orphan));
         assert_eq!(cluster.live(), [node(1)], "the others stay");
     });
 }
 
 #[test]
-fn a_machine_that_vanished_under_a_job_is_given_back() {
-    alone(|| {
+fn a_node_whose_machine_vanished_returns_to_slurm() {
+    in_namespaces(|| {
         // Slurm doubts a node some seconds before it gives it up.
         let cluster = cluster_with(1, 60);
         let end = cluster.dir().join("end");
@@ -68,7 +68,7 @@ fn a_machine_that_vanished_under_a_job_is_given_back() {
         assert!(seen.contains(&node(1)), "{seen}");
         assert_eq!(cluster.job(job, "Restarts"), "0", "a preview changes nothing");
         std::fs::write(end, "").unwrap();
-        mends(&cluster, "ghost", &node(1), || cluster.job(job, "Restarts") != "0");
+        repairs(&cluster, "ghost", &node(1), || cluster.job(job, "Restarts") != "0");
         cluster.wait_job(job, "COMPLETED");
         let now: Vec<_> = cluster.machines().into_iter().map(|machine| machine.id).collect();
         assert!(!now.is_empty() && !now.contains(&lost.id), "it ran on another machine: {now:?}");
@@ -76,8 +76,8 @@ fn a_machine_that_vanished_under_a_job_is_given_back() {
 }
 
 #[test]
-fn a_duplicate_is_told_and_not_ended() {
-    alone(|| {
+fn a_duplicate_is_reported_and_not_terminated() {
+    in_namespaces(|| {
         let cluster = cluster(1);
         let twin = cluster.twin(&node(1));
         for _ in 0..3 {
@@ -90,7 +90,7 @@ fn a_duplicate_is_told_and_not_ended() {
 
 #[test]
 fn a_node_down_and_powered_down_is_returned() {
-    alone(|| {
+    in_namespaces(|| {
         let cluster = cluster(1);
         let down = node(3);
         // What slurmctld says of a node that never came.
@@ -100,13 +100,13 @@ fn a_node_down_and_powered_down_is_returned() {
         let states =
             |word: &str| cluster.nodes().get(&down).is_some_and(|state| state.contains(word));
         cluster.until("it is down", || states("DOWN+CLOUD"));
-        mends(&cluster, "down", &down, || states("IDLE+CLOUD"));
+        repairs(&cluster, "down", &down, || states("IDLE+CLOUD"));
     });
 }
 
 #[test]
-fn a_wrong_address_is_set_right() {
-    alone(|| {
+fn a_wrong_address_is_corrected() {
+    in_namespaces(|| {
         // Not so soon down that Slurm is first: what it does then is another scenario's.
         let cluster = cluster_with(1, 90);
         let (name, right) = (node(1), cluster.machines().remove(0));
@@ -114,7 +114,7 @@ fn a_wrong_address_is_set_right() {
         cluster.scontrol(&format!("update nodename={name} nodeaddr=10.77.99.99"));
         let address = || cluster.node_fields("NodeAddr").remove(&name).unwrap_or_default();
         assert_eq!(address(), "10.77.99.99");
-        mends(&cluster, "wrong_address", &name, || address() == right);
+        repairs(&cluster, "wrong_address", &name, || address() == right);
         let job = cluster.submit(&["--nodes=1"], "srun hostname");
         cluster.wait_job(job, "COMPLETED");
     });

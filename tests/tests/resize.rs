@@ -1,6 +1,6 @@
 //! `resize`: more and fewer persistent nodes, beside elastic ones, in two partitions.
 
-use e2e::{Cluster, USUAL, alone};
+use e2e::{Cluster, USUAL, in_namespaces};
 use std::fs;
 
 const LIMITS: &str = "general: {shape: VM.Standard2.1, zone: 1, min: 2, max: 4, partition: compute}
@@ -8,8 +8,8 @@ big: {shape: VM.Standard2.4, zone: 1, max: 2, partition: large}
 ";
 
 #[test]
-fn up_and_down_with_elastic_nodes_beside() {
-    alone(|| {
+fn persistent_nodes_grow_and_shrink_beside_elastic_ones() {
+    in_namespaces(|| {
         let cluster = Cluster::builder(USUAL)
             .limits(LIMITS)
             .persistent(&["c1-general"])

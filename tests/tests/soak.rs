@@ -1,7 +1,7 @@
 //! Two hundred jobs over sixteen nodes, with a cloud that answers one request in seven wrongly.
 
 use cloud_sim::{Fault, Rule};
-use e2e::{Cluster, PATIENCE, USUAL, alone, wait_for};
+use e2e::{Cluster, PATIENCE, USUAL, in_namespaces, wait_for};
 use std::collections::BTreeMap;
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
@@ -47,8 +47,8 @@ fn is_over(states: &BTreeMap<String, usize>, due: usize) -> bool {
 }
 
 #[test]
-fn two_hundred_jobs_on_a_faulty_cloud() {
-    alone(|| {
+fn two_hundred_jobs_complete_on_a_faulty_cloud() {
+    in_namespaces(|| {
         let cluster = Cluster::builder(USUAL)
             .nodes(16)
             .suspend_time(1)

@@ -1,13 +1,13 @@
 //! The end of a cluster: nothing of ours is left, Slurm up or not, and nothing of others is touched.
 
-use e2e::{Cluster, USUAL, alone};
+use e2e::{Cluster, USUAL, in_namespaces};
 use std::fs;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 #[test]
-fn all_of_ours_and_nothing_else_with_slurmctld_down() {
-    alone(|| {
+fn all_machines_of_the_cluster_and_no_others_are_terminated() {
+    in_namespaces(|| {
         let cluster = Cluster::builder(USUAL)
             .nodes(3)
             .suspend_time(600)

@@ -1,6 +1,6 @@
 //! What the scenarios rely on.
 
-use e2e::alone;
+use e2e::in_namespaces;
 use std::process::Command;
 
 fn ip(words: &str) -> String {
@@ -12,7 +12,7 @@ fn ip(words: &str) -> String {
 /// Machines that had not heard of it reached nobody for half a minute, and their jobs failed.
 #[test]
 fn the_controller_keeps_its_hardware_address() {
-    alone(|| {
+    in_namespaces(|| {
         let bridge = || {
             let shown = ip("-oneline link show br0");
             let mut words = shown.split_whitespace();

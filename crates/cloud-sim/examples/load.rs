@@ -46,7 +46,7 @@ impl Wire {
         Self { bytes: text.into_bytes(), token }
     }
 
-    /// The same as the request of this number.
+    /// The bytes of this request, with the token of this number.
     fn numbered(&mut self, number: u64) -> &[u8] {
         if let Some(start) = self.token {
             let digits = format!("{number:020}");

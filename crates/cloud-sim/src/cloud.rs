@@ -126,7 +126,7 @@ enum Machines {
     None,
     /// Those that an earlier run left in this directory are ended.
     Left(PathBuf),
-    /// The same, and orders are carried out.
+    /// Those that an earlier run left are ended, and orders are carried out.
     Kept(mpsc::UnboundedReceiver<Order>, Programs),
 }
 

@@ -38,7 +38,7 @@ impl Path {
         Self { first, then: then.into(), failure: None }
     }
 
-    /// The same way; if it is to fail, the instance ends in the state that it was in.
+    /// Lets the path fail, if there is a failure: the instance then ends in the state that it was in.
     pub(crate) fn failing(mut self, failure: Option<Failure>, was: State) -> Self {
         if let (Some(_), Some((last, _))) = (&failure, self.then.back_mut()) {
             *last = was;

@@ -18,7 +18,7 @@ impl World {
         self.instances.get(id).ok_or_else(|| Refusal::not_found("instance", id))
     }
 
-    /// The same, if the caller's `if-match` allows a change.
+    /// The instance that the path names, if the caller's `if-match` allows a change.
     fn instance_to_change(&self, call: &Call<'_>) -> Result<Record, Refusal> {
         let record = self.instance(call)?;
         call.check_match(&record.etag)?;

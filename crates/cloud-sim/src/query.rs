@@ -25,7 +25,7 @@ impl Query {
         Self { pairs: pairs.collect(), operation: "" }
     }
 
-    /// The same, as an operation's.
+    /// Names the operation whose query this is.
     pub(crate) fn of(self, operation: &'static str) -> Self {
         Self { operation, ..self }
     }
@@ -67,7 +67,7 @@ pub(crate) struct Call<'a> {
     pub(crate) target: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
-    /// The same, read before anybody has to wait for it.
+    /// The body as JSON, read before anybody has to wait for it.
     pub(crate) object: Result<Map<String, Value>, Refusal>,
     /// Who calls: the id of a user or of an instance.
     pub(crate) caller: &'a str,

@@ -76,7 +76,7 @@ fn gave(answer: &Answer) -> Gave {
     }
 }
 
-/// The same again, or a refusal.
+/// Answers a request whose token was used before: as then, or with a refusal if the request differs.
 fn repeat(world: &mut World, used: TokenUse, call: &Call<'_>) -> Outcome {
     if used.digest != digest(call) {
         world.token_mismatches += 1;

@@ -1,9 +1,10 @@
 //! Machines that outlive what started them.
 
+use crate::program::{Running, launch};
 use crate::support::{Scene, eventually, script};
 use cloud_sim::Settings;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use tempfile::TempDir;
 
 /// The processes that machines wrote down, in the order in which they started.
@@ -31,7 +32,7 @@ impl Drop for Other {
 }
 
 #[tokio::test]
-async fn machines_of_a_killed_cloud_are_ended_before_they_start_again() {
+async fn machines_of_a_killed_cloud_are_ended_before_others_start() {
     let work = TempDir::new().unwrap();
     let (state, log) = (work.path().join("state"), work.path().join("log"));
     // The second process leaves the group, as a daemon does.
@@ -44,22 +45,16 @@ async fn machines_of_a_killed_cloud_are_ended_before_they_start_again() {
         machine_up: vec![script(work.path(), "up", &up)],
         ..Settings::quick()
     };
-    // Something to switch on is in the state before the program that will be killed.
-    let scene = Scene::new(Settings { machine_up: Vec::new(), ..settings.clone() }).await;
-    let id = scene.launch("n1").await;
-    scene.advance(10);
-    assert_eq!(scene.state(&id).await, "RUNNING");
-    drop(scene);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
-    command.arg("--state").arg(&state).args(["--machine-up", &settings.machine_up.concat()]);
-    let killed = Other(command.stdout(Stdio::null()).spawn().unwrap());
+    let killed = Running::start(&state, &["--machine-up", &settings.machine_up.concat()]);
+    launch(&killed, &state, "n1", "t1").await;
     eventually("the machine starts", || processes(&log).len() == 2).await;
     drop(killed);
     let old = processes(&log);
     let still: Vec<bool> = old.iter().map(|process| runs(process)).collect();
     assert_eq!(still, [true, true], "they outlive the program");
     let scene = Scene::new(settings).await;
-    eventually("it starts again", || processes(&log).len() == 4).await;
+    scene.launch("n1").await;
+    eventually("another starts", || processes(&log).len() == 4).await;
     assert!(!old.iter().any(|process| runs(process)), "the old ones have ended first");
     drop(scene);
     let new = processes(&log).pop().unwrap();
@@ -156,18 +151,13 @@ async fn files_of_machines_without_a_state_were_left_in_the_temporary_directory(
 }
 
 #[tokio::test]
-async fn machines_of_a_killed_cloud_outlived_a_start_without_programs() {
+async fn machines_of_a_killed_cloud_are_ended_at_a_start_without_programs() {
     let work = TempDir::new().unwrap();
     let (state, log) = (work.path().join("state"), work.path().join("log"));
     let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
     let settings = Settings { state: Some(state.clone()), ..Settings::quick() };
-    let scene = Scene::new(settings.clone()).await;
-    scene.launch("n1").await;
-    scene.advance(10);
-    drop(scene);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
-    command.arg("--state").arg(&state).args(["--machine-up", &up]);
-    let killed = Other(command.stdout(Stdio::null()).spawn().unwrap());
+    let killed = Running::start(&state, &["--machine-up", &up]);
+    launch(&killed, &state, "n1", "t1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
     drop(killed);
     let left = processes(&log).concat();
@@ -234,7 +224,7 @@ async fn machines_of_a_killed_cloud_without_a_state_were_never_ended() {
 }
 
 #[tokio::test]
-async fn machines_were_left_behind_when_the_state_was_spelled_another_way() {
+async fn machines_of_a_killed_cloud_are_ended_however_the_state_is_spelled() {
     let work = TempDir::new().unwrap();
     let (state, link) = (work.path().join("state"), work.path().join("link"));
     std::fs::create_dir(&state).unwrap();
@@ -242,13 +232,8 @@ async fn machines_were_left_behind_when_the_state_was_spelled_another_way() {
     let log = work.path().join("log");
     let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
     let settings = Settings { state: Some(state.join("../state")), ..Settings::quick() };
-    let scene = Scene::new(settings.clone()).await;
-    scene.launch("n1").await;
-    scene.advance(10);
-    drop(scene);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cloud-sim"));
-    command.arg("--state").arg(&link).args(["--machine-up", &up]);
-    let killed = Other(command.stdout(Stdio::null()).spawn().unwrap());
+    let killed = Running::start(&link, &["--machine-up", &up]);
+    launch(&killed, &link, "n1", "t1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
     drop(killed);
     let left = processes(&log).concat();

@@ -24,7 +24,7 @@ async fn exchange(scene: &mut Scene, session: &RsaKeyPair) -> Answered {
     exchange_for(scene, public.as_ref()).await
 }
 
-/// The same with a public key in any form.
+/// Exchanges the instance's certificate for a session token, with a public key in any form.
 async fn exchange_for(scene: &mut Scene, public: &[u8]) -> Answered {
     let certificate = pem(&metadata(scene, "identity/cert.pem").await);
     let key = metadata(scene, "identity/key.pem").await;

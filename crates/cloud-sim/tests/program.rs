@@ -1,4 +1,4 @@
-//! The program: its files, machines that are processes, and state that outlives it.
+//! The program: its files, and machines that are processes.
 
 use crate::support::{Scene, eventually, launch_body, script};
 use cloud_sim::{Settings, Subnet};
@@ -11,13 +11,13 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// The program while it runs.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     endpoint: String,
 }
 
 impl Running {
-    fn start(state: &Path, more: &[&str]) -> Self {
+    pub(crate) fn start(state: &Path, more: &[&str]) -> Self {
         Self::start_by(Command::new(env!("CARGO_BIN_EXE_cloud-sim")), state, more)
     }
 
@@ -63,7 +63,12 @@ async fn instances(running: &Running) -> serde_json::Value {
 }
 
 /// Launches through the program, signed with the key that it wrote.
-async fn launch(running: &Running, state: &Path, name: &str, token: &str) -> serde_json::Value {
+pub(crate) async fn launch(
+    running: &Running,
+    state: &Path,
+    name: &str,
+    token: &str,
+) -> serde_json::Value {
     let scene = Scene::frozen().await;
     let mut credentials = scene.cloud.credentials().clone();
     credentials.private_key_pem = std::fs::read_to_string(state.join("oci/key.pem")).unwrap();
@@ -131,7 +136,8 @@ async fn machines_are_processes() {
     running.end();
     assert_eq!(text(&log), format!("{first}down n1\nended n1\n"), "ended with the cloud");
     let running = Running::start(state.path(), &arguments);
-    eventually("the machine starts again", || text(&log).ends_with(first)).await;
+    launch(&running, state.path(), "n1", "t1").await;
+    eventually("a machine starts again", || text(&log).ends_with(first)).await;
     running.end();
 }
 

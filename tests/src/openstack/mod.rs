@@ -5,8 +5,8 @@ mod start;
 mod watch;
 
 use crate::network;
-use crate::patience::wait;
 use crate::site::{Machine, Site};
+use crate::wait::wait;
 use client::Client;
 use serde_json::{Value, json};
 use std::fs;

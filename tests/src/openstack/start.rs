@@ -3,9 +3,9 @@
 use super::OpenStack;
 use super::client::Client;
 use super::watch::Watcher;
-use crate::alone::directory;
 use crate::builder::Builder;
 use crate::cluster::Cluster;
+use crate::namespaces::directory;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -13,10 +13,10 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two looks, at least; shorter, and Nova is kept busy with nothing else.
+/// Between two observations, at least; shorter, and Nova is kept busy with nothing else.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How many times as long as a look the pause behind it is: with many servers, one keeps Nova busy for long.
+/// How many times as long as an observation the pause after it is: with many servers, one keeps Nova busy for long.
 const REST: u32 = 3;
 
 /// Watches until it is dropped; the machines end with it.
@@ -36,7 +36,7 @@ impl Watcher {
             let mut pause = PAUSE;
             while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(pause) {
                 let begun = Instant::now();
-                keeper.look();
+                keeper.observe();
                 pause = PAUSE.max(begun.elapsed() * REST);
             }
         });
@@ -67,7 +67,7 @@ struct Keeper {
 
 impl Keeper {
     /// Compares what is on with what Nova says.
-    fn look(&mut self) {
+    fn observe(&mut self) {
         let servers = match self.client.servers() {
             Ok(servers) => servers,
             Err(error) => return self.log("nova", &error),

@@ -1,7 +1,7 @@
 //! sbatch, nodes come, the job runs on all of them, nodes go.
 
 use crate::openstack_loop::steps::{part, runs_on};
-use e2e::{Addresses, Cluster, OpenStack, alone};
+use e2e::{Addresses, Cluster, OpenStack, in_namespaces};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -61,10 +61,10 @@ fn knows_where_nodes_are(cluster: &Cluster<OpenStack>) {
 /// The only release where nodes say where they are because `cloud_reg_addrs` asks them to.
 #[test]
 fn nodes_register_their_addresses_on_22_05() {
-    alone(|| come_and_go("22.05", Addresses::Registered));
+    in_namespaces(|| come_and_go("22.05", Addresses::Registered));
 }
 
 #[test]
 fn slurm_is_told_addresses_on_26_05() {
-    alone(|| come_and_go("26.05", Addresses::Told));
+    in_namespaces(|| come_and_go("26.05", Addresses::FromStartnode));
 }

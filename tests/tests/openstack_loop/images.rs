@@ -3,13 +3,13 @@
 use crate::openstack_loop::steps::{
     ask_reboot, back, booted, completes, configure, expect, name, part, reboot, runs_on,
 };
-use e2e::{Cluster, Machine, OpenStack, USUAL, alone};
+use e2e::{Cluster, Machine, OpenStack, USUAL, in_namespaces};
 
 const NODES: u32 = 8;
 
 #[test]
 fn nodes_come_are_rebuilt_and_rebooted_and_go() {
-    alone(|| {
+    in_namespaces(|| {
         let cluster = part("an OpenStack and a Slurm", || {
             Cluster::builder(USUAL)
                 .limits(&format!("m1.tiny: {NODES}\n"))

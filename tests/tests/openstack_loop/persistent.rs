@@ -1,7 +1,7 @@
 //! Nodes that are always there, and nodes that reboot themselves.
 
 use crate::openstack_loop::steps::{completes, configure, expect, part, reboot};
-use e2e::{Cluster, OpenStack, RebuildJobs, USUAL, alone};
+use e2e::{Cluster, OpenStack, RebuildJobs, USUAL, in_namespaces};
 
 const LIMITS: &str = "standard: {shape: m1.tiny, min: 2, max: 2, partition: standard}
 extra: {shape: m1.tiny, min: 2, max: 2, partition: extra}
@@ -15,7 +15,7 @@ PartitionName=rebuild Nodes=c1-standard-[0001-0002],c1-extra-[0001-0002] Hidden=
 
 #[test]
 fn rebuild_jobs_and_nodes_that_reboot_themselves() {
-    alone(|| {
+    in_namespaces(|| {
         let cluster = part("an OpenStack and a Slurm", || {
             Cluster::builder(USUAL)
                 .limits(LIMITS)

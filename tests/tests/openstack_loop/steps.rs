@@ -65,7 +65,7 @@ pub(crate) fn ask_reboot(cluster: &Cluster<OpenStack>, nodes: &[String]) {
     cluster.scontrol(&format!("reboot ASAP nextstate=RESUME {}", nodes.join(",")));
 }
 
-/// The same, and waits until they are back.
+/// Has Slurm reboot nodes as soon as they are free, and waits until they are back.
 pub(crate) fn reboot(cluster: &Cluster<OpenStack>, nodes: &[String]) {
     let booted = booted(cluster, nodes);
     ask_reboot(cluster, nodes);

@@ -25,11 +25,11 @@ impl<C: Site> Show<C> {
     }
 
     /// Shows the table until something is so.
-    pub(crate) fn watch(&mut self, mut look: impl FnMut(&Cluster<C>) -> bool) {
+    pub(crate) fn watch(&mut self, mut condition: impl FnMut(&Cluster<C>) -> bool) {
         let (cluster, screen) = (&self.cluster, &mut self.screen);
         let seen = wait_for(cluster.site().patience(), || {
             screen.show(cluster);
-            look(cluster).then_some(())
+            condition(cluster).then_some(())
         });
         screen.settle(cluster);
         assert!(seen.is_some(), "this took too long\n{}", cluster.story());

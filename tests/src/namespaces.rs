@@ -21,7 +21,7 @@ const FAILURE: &str = "failure";
 /// The test runs itself again there. When either ends, also by a kill, the kernel ends everything that the scenario has
 /// started, and nothing else: process numbers and ports are the scenario's own. Needs root, or a kernel that lets ordinary
 /// users make user namespaces.
-pub fn alone<F: FnOnce()>(scenario: F) {
+pub fn in_namespaces<F: FnOnce()>(scenario: F) {
     if let Some(dir) = directory() {
         enter();
         note_failure(dir.join(FAILURE));
@@ -31,10 +31,10 @@ pub fn alone<F: FnOnce()>(scenario: F) {
     well(name, inside(&[name, "--exact", "--nocapture", "--include-ignored"]));
 }
 
-/// The same, and never as root: root runs the test again as the user `daemon`.
-pub fn alone_as_user<F: FnOnce()>(scenario: F) {
+/// Runs a test's scenario in namespaces of its own, never as root: root runs the test again as the user `daemon`.
+pub fn in_namespaces_as_user<F: FnOnce()>(scenario: F) {
     if !is_root() {
-        return alone(scenario);
+        return in_namespaces(scenario);
     }
     let name = test_name(std::any::type_name::<F>());
     well(name, as_user(&[name, "--exact", "--nocapture", "--include-ignored"]));
