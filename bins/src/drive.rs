@@ -21,7 +21,7 @@ const INTERRUPTED: i32 = 130;
 
 /// Logs what happens, in the words that operators' searches know, and shows it if asked to.
 #[derive(Debug)]
-pub struct Told<'a> {
+pub struct EventPrinter<'a> {
     /// Where to write for later.
     pub log: &'a Log,
     /// Where to write for people.
@@ -32,7 +32,7 @@ pub struct Told<'a> {
     pub json: bool,
 }
 
-impl Progress for Told<'_> {
+impl Progress for EventPrinter<'_> {
     fn event(&self, event: &Event) {
         let (level, words) = phrase(event);
         self.log.write(Entry { level, node: event.node.as_deref(), message: &words });
@@ -76,7 +76,7 @@ impl Context {
     pub async fn with_run<T>(&self, common: &Common, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         let (stop, cancel) = Cancel::new();
         let (log, output, progress) = (&*self.log, self.output, &self.progress);
-        let told = Told { log, output, progress, json: common.json };
+        let told = EventPrinter { log, output, progress, json: common.json };
         let roster = Roster::new(&self.slurm.config);
         let run = Run {
             tools: Tools {
@@ -131,7 +131,7 @@ impl Context {
         SUCCESS
     }
 
-    /// The same for a plan made by a look, with what the look did not see; the exit code is that of a run that does it.
+    /// Prints a plan that is not carried out, with what could not be observed; the exit code is that of a run that does it.
     pub fn preview(&self, common: &Common, plan: &Plan, look: &Observation) -> u8 {
         let shown = self.show(common, plan);
         let unseen = self.blind(look);
@@ -156,8 +156,8 @@ impl Context {
         unknown
     }
 
-    /// Tells what became of a run: on standard output, and what failed also in the log.
-    pub fn tell(&self, common: &Common, report: &Report) -> u8 {
+    /// Prints what became of a run, and logs what failed. Gives the exit code.
+    pub fn report(&self, common: &Common, report: &Report) -> u8 {
         self.progress.clear(self.output);
         let diagnostics = report.warnings.iter().map(|text| (Level::Warning, text));
         let diagnostics =
@@ -215,7 +215,7 @@ fn why(report: &NodeReport) -> String {
 }
 
 /// Returns when we are told to end.
-pub async fn told_to_end() {
+pub async fn until_interrupted() {
     let (stop, _cancel) = Cancel::new();
     watch(stop).await;
 }
@@ -253,7 +253,7 @@ fn ignores(kind: SignalKind) -> bool {
     is_ignored(&status, kind.as_raw_value())
 }
 
-/// The same, by what `/proc/self/status` says.
+/// True if `/proc/self/status` says that the signal is ignored.
 fn is_ignored(status: &str, number: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::args::Common;
 use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use crate::drive::told_to_end;
+use crate::drive::until_interrupted;
 use crate::output::chain;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::Purpose;
@@ -169,7 +169,7 @@ async fn check(arguments: &Arguments, context: Context) -> u8 {
     let output = context.output;
     tokio::select! {
         code = run_checks(arguments, context) => code,
-        () = told_to_end() => {
+        () = until_interrupted() => {
             output.complain("interrupted; not everything was checked");
             SOME_FAILED
         }

@@ -20,7 +20,7 @@ pub struct Program {
     pub subcommand: &'static str,
     /// What it takes, with its help: also for manual pages and completions.
     pub command: fn() -> Command,
-    /// Runs it with what it was given.
+    /// Runs the program with its parsed arguments.
     pub(crate) run: fn(&ArgMatches) -> Result<u8, Error>,
 }
 

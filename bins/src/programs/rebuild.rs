@@ -215,7 +215,7 @@ pub(super) async fn nodes(
                 report.nodes.extend(theirs);
             }
             untried(run, failed, &mut report).await;
-            Ok(context.tell(common, &report))
+            Ok(context.report(common, &report))
         })
         .await
 }

@@ -4,7 +4,7 @@ use crate::args::{Common, time};
 use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use crate::drive::told_to_end;
+use crate::drive::until_interrupted;
 use crate::log::{Entry, Level};
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::Purpose;
@@ -47,7 +47,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     // One for all rounds: what is told while nobody listens is lost.
     let told = async {
         match arguments.watch {
-            Some(_) => told_to_end().await,
+            Some(_) => until_interrupted().await,
             None => std::future::pending().await,
         }
     };
@@ -99,7 +99,7 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
             tell(context, &report.findings);
         }
         let blind = report.findings.iter().any(|finding| finding.kind == FindingKind::Blind);
-        let code = context.tell(common, &report);
+        let code = context.report(common, &report);
         // Who forgets what it has seen never sees anything twice, and puts little right.
         return if blind || context.forgets { SOME_FAILED } else { code };
     }

@@ -152,7 +152,7 @@ async fn begin(
                 return context.preview(common, &plan, &look);
             }
             context.begin(&names, "Starting");
-            context.tell(common, &run::start(run, &names, &jobs).await)
+            context.report(common, &run::start(run, &names, &jobs).await)
         })
         .await;
     Ok(code)
@@ -191,7 +191,7 @@ async fn failed(context: &Context, common: &Common, names: &[NodeName]) -> u8 {
                 let look = run.observe().await;
                 return context.preview(common, &plan::failed(names, look.world(run)), &look);
             }
-            context.tell(common, &run::failed(run, names).await)
+            context.report(common, &run::failed(run, names).await)
         })
         .await
 }

@@ -102,7 +102,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
                     run::stop(run, &names).await
                 };
                 let left = left_alone(&context, &report);
-                context.tell(common, &report).max(code_of_left(&context, left))
+                context.report(common, &report).max(code_of_left(&context, left))
             }
             None => everything(&context, arguments, run).await,
         })
@@ -153,7 +153,7 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
             if !common.json {
                 context.output.say("no machines");
             }
-            return context.tell(common, &Report::new(Operation::StopAll));
+            return context.report(common, &Report::new(Operation::StopAll));
         }
         let plan = plan.to_string();
         if common.json {
@@ -167,7 +167,7 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
             return SOME_FAILED;
         }
     }
-    context.tell(common, &run::stop_all(run).await)
+    context.report(common, &run::stop_all(run).await)
 }
 
 /// Asks on a terminal; elsewhere nobody can answer, and that is a no, as is Ctrl-C.

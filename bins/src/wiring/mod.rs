@@ -36,7 +36,7 @@ pub struct Connected {
 pub enum Purpose {
     /// It may launch machines, and has to know where.
     Launch,
-    /// The same, and finds out whether what is named is there.
+    /// It checks whether what launches name is there.
     Check,
     /// It may have to launch one, and has mostly other things to do.
     Perhaps,

@@ -107,7 +107,7 @@ impl NodeReport {
         }
     }
 
-    /// The same with a reason.
+    /// Sets the cause and the reason.
     #[must_use]
     pub fn because(mut self, cause: Cause, reason: impl Into<String>) -> Self {
         self.cause = Some(cause);

@@ -164,7 +164,7 @@ impl Fleet {
         fleet
     }
 
-    /// The same with instances that do not carry our tags, but that a node's file names by id.
+    /// Adds instances that do not carry our tags, but that a node's file names by id.
     ///
     /// They may be rebuilt and rebooted, and nothing else: they are not ours to end. What is ours by
     /// its tags, or another cluster's, is left out.
@@ -187,7 +187,7 @@ impl Fleet {
         self
     }
 
-    /// The same, knowing of instances whose image the cloud has refused to replace in place.
+    /// Marks instances whose image the cloud has refused to replace in place.
     #[must_use]
     pub fn with_fixed(mut self, fixed: impl IntoIterator<Item = InstanceId>) -> Self {
         self.fixed.extend(fixed);
@@ -212,7 +212,7 @@ impl Fleet {
         self.complete
     }
 
-    /// The same listing, of which something could not be seen after all.
+    /// Marks the listing as incomplete.
     pub(crate) fn set_incomplete(&mut self) {
         self.complete = false;
     }

@@ -97,7 +97,7 @@ impl Change<'_> {
     fn idle(&self, context: &Context, plan: &Plan) -> u8 {
         match (self.common.json, self.common.dry_run) {
             (true, true) => context.show(self.common, plan),
-            (true, false) => context.tell(self.common, &Report::new(plan.operation)),
+            (true, false) => context.report(self.common, &Report::new(plan.operation)),
             (false, _) => {
                 context.output.say("nothing to change");
                 SUCCESS
@@ -137,7 +137,7 @@ impl Change<'_> {
         verdict.warning.iter().for_each(|warning| context.warn(warning));
         let taken = report.slurm_told && verdict.rolled_back.is_empty();
         report.failures.extend(verdict.rolled_back);
-        let code = context.tell(common, &report);
+        let code = context.report(common, &report);
         if taken {
             applied.remember(&*context.state);
         }

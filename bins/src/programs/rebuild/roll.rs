@@ -91,7 +91,7 @@ impl Drive<'_> {
         if !self.common.json {
             self.context.output.say(format_args!("{submitted} jobs submitted"));
         }
-        Ok(self.context.tell(self.common, &report))
+        Ok(self.context.report(self.common, &report))
     }
 
     fn keep(&self, request: &Rollout) {
@@ -110,7 +110,7 @@ impl Drive<'_> {
             let look = run.observe_rollout(request).await;
             let blind = is_blind(look.slurm.is_some(), look.fleet.is_complete());
             let Ok(progress) = plan::rollout_progress(request, look.world(run)) else {
-                return Ok(self.context.tell(self.common, &report).max(SOME_FAILED));
+                return Ok(self.context.report(self.common, &report).max(SOME_FAILED));
             };
             if blind && !was_blind {
                 self.context.blind(&look);
@@ -158,7 +158,7 @@ impl Drive<'_> {
             return None;
         }
         self.context.progress.clear(self.context.output);
-        let code = self.context.tell(self.common, report);
+        let code = self.context.report(self.common, report);
         Some(if progress.failed > 0 || blind || !leave { SOME_FAILED } else { code })
     }
 

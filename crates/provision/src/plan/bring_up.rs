@@ -24,7 +24,7 @@ pub(super) fn bring_up(node: &NodeName, world: World<'_>) -> Result<Step, Refusa
     bring_up_as(node, def, world)
 }
 
-/// The same for a node that slurm.conf is yet to have, by this definition.
+/// Plans a node that slurm.conf is yet to have, by its definition.
 pub(super) fn bring_up_as(
     node: &NodeName,
     def: &NodeDef,

@@ -72,7 +72,7 @@ fn names<'a>(members: &[&'a Machine]) -> Vec<&'a str> {
     members.iter().map(|machine| machine.node.as_str()).collect()
 }
 
-/// The same as Ansible reads it from a program.
+/// The inventory as Ansible reads it from a program.
 #[must_use]
 pub fn inventory_json(machines: &[Machine], conf: &Roster<'_>) -> Value {
     let mut variables = Map::new();

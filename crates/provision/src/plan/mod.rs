@@ -167,14 +167,14 @@ impl Stage {
         Self { what, begin: Begin::WithTheRest, steps, undo: Vec::new() }
     }
 
-    /// The same stage, begun otherwise.
+    /// Sets what becomes of the stage if one before it failed.
     #[must_use]
     pub fn begun(mut self, begin: Begin) -> Self {
         self.begin = begin;
         self
     }
 
-    /// The same stage, with what undoes it.
+    /// Sets what undoes the stage.
     #[must_use]
     pub fn or_undo(mut self, undo: Vec<Step>) -> Self {
         self.undo = undo;

@@ -22,7 +22,7 @@ pub(super) fn full_reason(why: &str) -> Reason {
     Reason::new(&format!("{FULL}{why}"))
 }
 
-/// The same for one that is to last until the node may be tried again, which by itself could not be had.
+/// The reason of a drain that is to last until the node may be tried again, which by itself could not be had.
 const UNABLE: &str = "elastic: drained for want of a machine: ";
 
 /// The reason of such a drain.

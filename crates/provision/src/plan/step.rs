@@ -48,7 +48,7 @@ pub enum Step {
         /// Its instances.
         ids: Vec<InstanceId>,
     },
-    /// The same for instances of ours that are no node's.
+    /// Terminate instances of ours that are no node's.
     TerminateNameless {
         /// The instances.
         ids: Vec<InstanceId>,

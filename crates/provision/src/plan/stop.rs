@@ -22,7 +22,7 @@ pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
     })
 }
 
-/// The same by somebody's own decision: whatever Slurm says of the nodes.
+/// Plans the end of the instances of nodes by somebody's own decision, whatever Slurm says of the nodes.
 #[must_use]
 pub fn stop_now(nodes: &[NodeName], world: World<'_>) -> Plan {
     planned(nodes, world, |_| None)

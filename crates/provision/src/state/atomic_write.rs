@@ -26,7 +26,7 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> Result<()> {
     put(&real(path), text)
 }
 
-/// The same for a file of the state directory, which is another's: a link there is not followed, as that could lead anywhere.
+/// Replaces a file of the state directory, which another user owns: a link there could lead anywhere, and is not followed.
 pub(crate) fn replace_no_follow(path: &Path, text: &[u8]) -> Result<()> {
     match safe_open::regular_file(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {

@@ -58,7 +58,7 @@ impl Launch {
         Self { at: millis(at), id: None, token: None }
     }
 
-    /// The same with its token.
+    /// Sets the token that it is asked with.
     #[must_use]
     pub fn with_token(mut self, token: Option<&LaunchToken>) -> Self {
         self.token = token.map(|token| token.as_str().to_owned());

@@ -151,7 +151,7 @@ impl Rollout {
         self.note_but(plan, &BTreeSet::new(), now);
     }
 
-    /// The same, but for nodes that were not touched: these are not tried yet.
+    /// Writes down what a plan begins, but for nodes that were not touched: these are not tried yet.
     pub(crate) fn note_but(
         &mut self,
         plan: &Plan,
