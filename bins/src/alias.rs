@@ -1,22 +1,22 @@
-//! Names that programs are also called by, each standing for arguments.
+//! Other names of the programs, each with the arguments that it stands for.
 //!
-//! Slurm before 26.05 gives its programs no arguments of ours, and operators' scripts know the names of the tools that
-//! these programs replace; so a symbolic link says what is meant.
+//! Slurm before 26.05 passes no arguments of ours to its programs, so `startnode-failed` stands for `startnode --failed`.
+//! Operators' scripts use the names of the tools that these programs replace.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// A name, the program it stands for, and the arguments it puts first.
+/// Another name of a program.
 pub struct Alias {
-    /// The name of the link.
+    /// The name.
     pub name: &'static str,
-    /// The program that it links to.
+    /// The program.
     pub program: &'static str,
-    /// What it stands for.
+    /// The arguments that it puts first.
     pub arguments: &'static [&'static str],
 }
 
-/// All of them; `install` makes the links.
+/// All aliases; `install` makes a hard link for each.
 pub const ALL: [Alias; 8] = [
     Alias { name: "startnode-failed", program: "startnode", arguments: &["--failed"] },
     Alias { name: "slurm-openstack-resume", program: "startnode", arguments: &[] },
@@ -28,15 +28,12 @@ pub const ALL: [Alias; 8] = [
     Alias { name: "list_nodes", program: "listnodes", arguments: &[] },
 ];
 
-/// The arguments with the alias, if they begin with one, written out.
+/// Replaces an alias at the start of a command line by its program and arguments.
 ///
-/// The name is the last part of the path: 24.11 gives the whole of it, 22.05 and 26.05 the last part alone. What slurmctld
-/// says behind a host list are features, and never that it wants a rehearsal.
+/// The name is the last part of the path: Slurm 24.11 passes the whole path, 22.05 and 26.05 only the last part. A second
+/// argument of slurmctld is a list of features, never StackHPC's `debug`.
 #[must_use]
-pub fn written_out(
-    arguments: impl IntoIterator<Item = OsString>,
-    by_slurmctld: bool,
-) -> Vec<OsString> {
+pub fn expand(arguments: impl IntoIterator<Item = OsString>, by_slurmctld: bool) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
     let first = arguments.next().unwrap_or_default();
     let name = Path::new(&first).file_name().map(OsStr::to_owned).unwrap_or_default();
@@ -45,15 +42,15 @@ pub fn written_out(
         rest.insert(0, first);
         return rest;
     };
-    // `slurm-openstack-resume HOSTLIST debug` only says what it would do.
+    // `slurm-openstack-resume HOSTLIST debug` is a dry run.
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
-    let rehearsal = alias.name == "slurm-openstack-resume"
+    let dry_run = alias.name == "slurm-openstack-resume"
         && !by_slurmctld
         && matches!(&rest[..], words @ [_, _] if !words.iter().any(is_option));
-    if rehearsal {
+    if dry_run {
         rest.truncate(1);
     }
-    let words = alias.arguments.iter().copied().chain(rehearsal.then_some("--dry-run"));
+    let words = alias.arguments.iter().copied().chain(dry_run.then_some("--dry-run"));
     let program = OsString::from(alias.program);
     std::iter::once(program).chain(words.map(OsString::from)).chain(rest).collect()
 }
@@ -63,12 +60,12 @@ mod tests {
     use super::*;
 
     fn written(words: &str, by_slurmctld: bool) -> String {
-        let words = written_out(words.split(' ').map(OsString::from), by_slurmctld);
+        let words = expand(words.split(' ').map(OsString::from), by_slurmctld);
         words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn a_name_stands_for_its_arguments() {
+    fn an_alias_stands_for_a_program_and_arguments() {
         let cases = [
             ("startnode n[1-2]", "startnode n[1-2]"),
             ("/usr/local/bin/startnode n1", "/usr/local/bin/startnode n1"),
@@ -84,11 +81,11 @@ mod tests {
         for (from, to) in cases {
             assert_eq!(written(from, false), to);
         }
-        assert_eq!(written_out([], false), [OsString::new()]);
+        assert_eq!(expand([], false), [OsString::new()]);
     }
 
     #[test]
-    fn a_rebuild_job_with_features_was_only_rehearsed() {
+    fn a_rebuild_job_with_features_is_no_dry_run() {
         let call = "/opt/slurm-tools/bin/slurm-openstack-resume n[1-2] knl,flat";
         assert_eq!(written(call, true), "startnode n[1-2] knl,flat");
     }

@@ -1,7 +1,7 @@
 //! One executable for all programs, as `BusyBox`, rustup and uutils have it.
 //!
-//! The name it is called by says which program is meant: `install` makes hard links of these names beside it. Called by its
-//! own name, it takes the program as a subcommand: `slurm-elastic start n[1-4]`.
+//! The name it is called by selects the program: `install` makes a hard link for each name. Called by its own name, it takes
+//! the program as a subcommand: `slurm-elastic start n[1-4]`.
 
 use crate::alias;
 use crate::args::Common;
@@ -19,12 +19,12 @@ pub const NAME: &str = "slurm-elastic";
 
 const PAGES: &str = "pages";
 
-/// Runs the program that the first word of the command line, or the second, names.
+/// Runs the program that the name of the call, or the subcommand, selects.
 #[must_use]
 pub fn main() -> ExitCode {
     process::prepare();
     let executable = std::env::current_exe().unwrap_or_default();
-    let words = match written_out(std::env::args_os().collect(), &executable) {
+    let words = match expand(std::env::args_os().collect(), &executable) {
         Ok(words) => words,
         Err(error) => return process::refuse(command(), &[], &error),
     };
@@ -35,7 +35,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What `slurm-elastic` takes, with every program as a subcommand.
+/// The command line of `slurm-elastic`, with every program as a subcommand.
 #[must_use]
 pub fn command() -> Command {
     let command = Common::augment_args(Command::new(NAME))
@@ -71,8 +71,8 @@ fn run_subcommand(matches: &ArgMatches) -> Result<u8, Error> {
     pages::write(directory).map_err(failed).map(|()| SUCCESS)
 }
 
-/// The command line with the name of a program, or our own, as its first word, and aliases written out.
-fn written_out(mut words: Vec<OsString>, executable: &Path) -> Result<Vec<OsString>, Error> {
+/// Replaces the name of the call by that of a program, or by our own, and expands aliases.
+fn expand(mut words: Vec<OsString>, executable: &Path) -> Result<Vec<OsString>, Error> {
     let first = words.first().cloned().unwrap_or_default();
     let Some(name) = known(Path::new(&first)).or_else(|| linked(&first, executable)) else {
         let name = first.display();
@@ -82,19 +82,19 @@ fn written_out(mut words: Vec<OsString>, executable: &Path) -> Result<Vec<OsStri
     let rest = words.split_off(1.min(words.len()));
     let by_slurmctld = process::is_by_slurmctld();
     if name == NAME {
-        let rest = if rest.is_empty() { rest } else { alias::written_out(rest, by_slurmctld) };
+        let rest = if rest.is_empty() { rest } else { alias::expand(rest, by_slurmctld) };
         return Ok(std::iter::once(OsString::from(NAME)).chain(rest).collect());
     }
-    Ok(alias::written_out(std::iter::once(OsString::from(name)).chain(rest), by_slurmctld))
+    Ok(alias::expand(std::iter::once(OsString::from(name)).chain(rest), by_slurmctld))
 }
 
-/// The name of ours that is the last part of a path.
+/// The name of ours that a path ends with.
 fn known(path: &Path) -> Option<&'static str> {
     let name = path.file_name().and_then(OsStr::to_str)?;
     names().into_iter().chain([NAME]).find(|known| *known == name)
 }
 
-/// The name of the hard link that was run, for a call without a name or by a symbolic link of another name to it.
+/// The name of the hard link that runs, for a call without a name, or through a symbolic link of another name.
 fn linked(first: &OsStr, executable: &Path) -> Option<&'static str> {
     known(executable).filter(|name| *name != NAME || first.is_empty())
 }
@@ -105,7 +105,7 @@ mod tests {
 
     fn written(words: &[&str], executable: &str) -> Result<String, String> {
         let words = words.iter().map(OsString::from).collect();
-        let words = written_out(words, Path::new(executable)).map_err(|it| it.to_string())?;
+        let words = expand(words, Path::new(executable)).map_err(|it| it.to_string())?;
         Ok(words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
     }
 

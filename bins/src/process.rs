@@ -42,7 +42,7 @@ pub fn prepare() {
 /// Runs a program that is an executable of its own: reads its arguments, and goes on to its exit code.
 pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> ExitCode {
     prepare();
-    let words = alias::written_out(std::env::args_os(), is_by_slurmctld());
+    let words = alias::expand(std::env::args_os(), is_by_slurmctld());
     execute(A::command(), &words, |matches| run_matches(matches, program))
 }
 
