@@ -88,3 +88,14 @@ fn an_extra_edge_is_reported() {
     let extra = beyond(&graph("a → b, c"), &graph("a → b"));
     assert_eq!(extra, ["a → c"]);
 }
+
+#[test]
+fn slurmctl_needs_at_most_30_crates() {
+    let tree = ["tree", "--offline", "-p", "slurmctl", "-e", "normal", "--prefix", "none"];
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let output = std::process::Command::new(cargo).args(tree).current_dir(folder).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let crates: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!((2..=30).contains(&crates.len()), "{crates:?}");
+}

@@ -60,7 +60,7 @@ struct Block {
     bytes: Vec<u8>,
     /// Length of one entry.
     entry: usize,
-    /// Where in an entry the digits stand that all entries of the block share.
+    /// The digits that all entries of the block share, as a range of an entry.
     shared: std::ops::Range<usize>,
     /// Entries in the block: 1, 10 or 100.
     size: u16,

@@ -45,7 +45,7 @@ fn plain_span(text: &str) -> Option<(Result<Span, ErrorKind>, Option<&str>)> {
     (width > 0).then(|| (bounded(low, high, width), after))
 }
 
-/// What C's `strtoul` passes over.
+/// The blanks that C's `strtoul` skips.
 const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
 
 /// Reads one item: `7`, `1-3`, or `5-`, which is `5`.

@@ -1,4 +1,4 @@
-//! Slurm's delete: one copy of each host.
+//! Removing one occurrence of each host, like Slurm's delete.
 
 use crate::key::{Piece, Stems};
 use crate::list::Hostlist;
@@ -51,7 +51,7 @@ impl Hostlist {
 /// Which stem, and how many digits.
 type Set = (u32, u32);
 
-/// How often each number is still to be removed, as ranges that do not overlap.
+/// How many more occurrences of each number are removed, as ranges that do not overlap.
 #[derive(Default)]
 struct Multiset {
     /// By set and low end: the high end, and how often.

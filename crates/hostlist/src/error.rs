@@ -1,10 +1,10 @@
-//! What can be wrong with an expression, and where.
+//! Parse errors.
 
 use std::fmt;
 
-/// An expression that cannot be read: what is wrong, and at which byte.
+/// An invalid expression.
 ///
-/// Prints the reason and the place, then the expression with a caret under it:
+/// Prints the reason and the position, then the expression with a caret under it:
 ///
 /// ```
 /// let error = "n[5-1]".parse::<hostlist::Hostlist>().unwrap_err();
@@ -22,7 +22,7 @@ pub struct ParseError {
     caret: usize,
 }
 
-/// What is wrong with an expression.
+/// The reason why an expression is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -99,13 +99,13 @@ impl ParseError {
         Self { kind, position, excerpt, caret }
     }
 
-    /// What is wrong.
+    /// The reason.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The byte of the expression at which it is wrong.
+    /// The byte at which the expression is invalid.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position

@@ -1,20 +1,20 @@
-//! Looking names up.
+//! Finding names.
 
 use crate::key::{Piece, Stems};
 use crate::list::Hostlist;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Where each name stands; made once, at the first look-up.
+/// The position of each name; built at the first search.
 pub(crate) struct Index {
     stems: Stems,
     groups: Vec<Group>,
-    /// The low ends of the segments, apart from them so that a search touches little memory.
+    /// The low ends of the segments, kept apart so that a search touches little memory.
     lows: Vec<u64>,
     segments: Vec<Segment>,
 }
 
-/// Which stem and how many digits, as one number that sorts.
+/// Stem and number of digits as one sortable number.
 fn group_key(stem: u32, digits: u32) -> u64 {
     u64::from(stem) << 32 | u64::from(digits)
 }
@@ -26,13 +26,13 @@ struct Group {
     end: usize,
 }
 
-/// Numbers of one group, as they stand in the list.
+/// A range of numbers of one group.
 #[derive(Clone, Copy)]
 struct Entry {
     group: u64,
     lo: u64,
     hi: u64,
-    /// Where its first name stands.
+    /// The position of its first name.
     position: usize,
 }
 
@@ -108,7 +108,7 @@ impl Index {
     }
 }
 
-/// How far an entry's names stand behind their numbers.
+/// The difference between position and number, which is the same for all names of an entry.
 fn lead(entry: &Entry) -> i128 {
     i128::try_from(entry.position).unwrap_or(i128::MAX) - i128::from(entry.lo)
 }
@@ -116,15 +116,15 @@ fn lead(entry: &Entry) -> i128 {
 impl Hostlist {
     /// True when the name is in the list. Zeros count: `n02` is not in `n[1-3]`.
     ///
-    /// The first look-up makes an index, the others take time logarithmic in the number of ranges. An
-    /// expression with several brackets has a range for each value of all but the last, and one with text
-    /// after the last bracket a range for each host.
+    /// The first call builds an index; others take time logarithmic in the number of ranges. An expression with several
+    /// brackets has a range for each value of all but the last, and one with text after the last bracket a range for
+    /// each host.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.position(name).is_some()
     }
 
-    /// Where the name first stands in the list, counted from 0.
+    /// The index of the first occurrence of a name.
     ///
     /// ```
     /// let list: hostlist::Hostlist = "m,nid0000[2-7]".parse()?;

@@ -8,7 +8,7 @@ use crate::product::{Part, Product};
 use crate::span::Span;
 use std::str::FromStr;
 
-/// Which Slurm's grammar an expression is read by.
+/// The grammar of a Slurm release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// Slurm 23.11 to 26.05: text may follow the last bracket, `[` needs its `]`, a newline separates.
@@ -19,7 +19,7 @@ pub enum Dialect {
     V22_05,
 }
 
-/// How an expression is read: the dialect, and bounds on what it may stand for.
+/// A parser with a dialect and limits.
 ///
 /// ```
 /// use hostlist::{Dialect, ErrorKind, Parser};
@@ -46,37 +46,37 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// The modern dialect, at most 2²⁴ hosts and 1 GiB of names.
+    /// A parser of the modern dialect, with limits of 2²⁴ hosts and 1 GiB of names.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads by this dialect.
+    /// Sets the dialect.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// Also takes what Slurm takes by mistake: text after the low end of a range (`n[1a-3]`), and
-    /// errors in all but the last two of three or more brackets, which void the token in silence.
+    /// Also accepts what Slurm accepts by mistake: text after the low end of a range (`n[1a-3]`), and errors in all but
+    /// the last two of three or more brackets, which silently drop the token.
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
         self
     }
 
-    /// Refuses an expression that stands for more hosts than this.
+    /// Limits the number of hosts.
     pub fn max_hosts(mut self, hosts: u64) -> Self {
         self.max_hosts = hosts;
         self
     }
 
-    /// Refuses an expression whose names are together longer than this.
+    /// Limits the length of all names together.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Reads an expression.
+    /// Parses an expression.
     pub fn parse(&self, expression: &str) -> Result<Hostlist, ParseError> {
         let refuse = |(kind, at)| ParseError::new(kind, expression, at);
         if u32::try_from(expression.len()).is_err() {
@@ -94,7 +94,7 @@ impl Parser {
         Ok(reader.list)
     }
 
-    /// Reads an expression that may not be UTF-8, which is an error.
+    /// Parses bytes; it is an error if they are not UTF-8.
     pub fn parse_bytes(&self, expression: &[u8]) -> Result<Hostlist, ParseError> {
         match std::str::from_utf8(expression) {
             Ok(text) => self.parse(text),
@@ -108,7 +108,7 @@ impl Parser {
 }
 
 impl Hostlist {
-    /// Reads an expression by the rules of `dialect`, within the bounds of [`Parser::new`].
+    /// Parses an expression of a dialect, with the limits of [`Parser::new`].
     pub fn parse_with(expression: &str, dialect: Dialect) -> Result<Self, ParseError> {
         Parser::new().dialect(dialect).parse(expression)
     }
@@ -122,7 +122,7 @@ impl FromStr for Hostlist {
     }
 }
 
-/// What is wrong, and at which byte of the token.
+/// The reason of an error, and the byte in the token.
 pub(crate) type Refusal = (ErrorKind, usize);
 
 /// Cuts an expression at its separators, but not inside brackets.
@@ -242,7 +242,7 @@ impl Reader<'_> {
         self.list.push(name);
     }
 
-    /// What 22.05 makes of a `[` without `]`.
+    /// Reads a `[` without `]`, which 22.05 accepts.
     fn unclosed(&mut self, before: &str, after: &str) -> Result<(), Refusal> {
         match (self.parser.dialect, before, after) {
             (Dialect::Modern, ..) => Err((ErrorKind::UnclosedBracket, before.len())),

@@ -10,9 +10,9 @@ use crate::span::Span;
 pub(crate) struct Run<'a> {
     pub(crate) prefix: &'a str,
     pub(crate) span: Option<Span>,
-    /// Where it is not empty, the names do not fold.
+    /// Names with a suffix do not fold.
     pub(crate) suffix: &'a str,
-    /// The prefix is that of the run before; where this is false, it may still be.
+    /// True if the prefix is known to be that of the run before.
     pub(crate) repeats: bool,
 }
 
@@ -21,7 +21,7 @@ impl Run<'_> {
         self.write_each_name(&mut Vec::new(), action);
     }
 
-    /// The same, each name written into the buffer that is given.
+    /// Writes each name into the given buffer and calls `action` with it.
     pub(crate) fn write_each_name(self, name: &mut Vec<u8>, mut action: impl FnMut(&str)) {
         let Some(span) = self.span else { return action(self.prefix) };
         name.clear();
@@ -44,7 +44,7 @@ pub(crate) struct Runs<'a> {
     items: std::slice::Iter<'a, Item>,
     current: Option<&'a Item>,
     repeats: bool,
-    /// Where it stands within a product.
+    /// The position within a product.
     walk: Option<Walk<'a>>,
 }
 
@@ -75,7 +75,7 @@ impl Runs<'_> {
         self.current.is_some()
     }
 
-    /// The run it stands on.
+    /// The current run.
     #[inline]
     pub(crate) fn run(&self) -> Run<'_> {
         let (prefix, span, suffix) = match (self.current, &self.walk) {

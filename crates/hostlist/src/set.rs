@@ -4,7 +4,7 @@ use crate::key::Stems;
 use crate::list::Hostlist;
 use crate::span::Span;
 
-/// Where a piece of one of the two lists begins or ends.
+/// The start or the end of a piece of one of the two lists.
 #[derive(Clone, Copy)]
 struct Event {
     stem: u32,
@@ -51,7 +51,7 @@ impl Hostlist {
     }
 }
 
-/// Keeps what `keep` says of (in the first, in the second).
+/// Keeps the hosts for which `keep(in first, in second)` is true.
 fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> bool) -> Hostlist {
     let (events, stems) = events(first, second);
     let mut list = Hostlist::new();
@@ -67,7 +67,7 @@ fn combine(first: &Hostlist, second: &Hostlist, keep: impl Fn(bool, bool) -> boo
     list
 }
 
-/// Where the pieces of both lists begin and end, in order.
+/// The starts and ends of the pieces of both lists, sorted.
 fn events(first: &Hostlist, second: &Hostlist) -> (Vec<Event>, Stems) {
     let mut stems = Stems::default();
     let mut events = Vec::with_capacity(2 * (first.items().len() + second.items().len()));

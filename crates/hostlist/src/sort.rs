@@ -35,7 +35,7 @@ impl Row {
         self.width == 0
     }
 
-    /// Whether `next`, the row after this one, can share numbers with it.
+    /// True if `next`, the row after this one, can share numbers with it.
     fn meets(&self, next: &Self) -> bool {
         self.rank == next.rank
             && !self.is_name()

@@ -36,7 +36,7 @@ impl Span {
         if self.lo <= largest_with(self.width) { self.width } else { digits(self.lo) }
     }
 
-    /// Whether the two can share one range: one width pads both low ends as they are.
+    /// True if the two can share one range: one width pads both low ends as they are.
     ///
     /// Only the width of the lower one can do so: a wider one would pad the lower end anew.
     pub(crate) fn joins(self, next: Self) -> bool {

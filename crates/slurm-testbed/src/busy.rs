@@ -1,10 +1,10 @@
-//! Asking a slurmctld that is too busy to answer once more.
+//! Retrying while slurmctld is busy or restarting.
 
 use crate::{PATIENCE, wait};
 use std::process::Output;
 
-/// What Slurm's programs say of a slurmctld that is between its end and its next start, or has no time.
-const EXCUSES: [&str; 9] = [
+/// The errors of Slurm's programs while slurmctld is busy or restarting.
+const TRANSIENT: [&str; 9] = [
     "Unable to contact slurm controller",
     "Zero Bytes were transmitted",
     "Socket timed out",
@@ -16,14 +16,14 @@ const EXCUSES: [&str; 9] = [
     "Connection reset by peer",
 ];
 
-/// True if slurmctld was too busy to answer, or between its end and its next start.
+/// True if a program failed because slurmctld is busy or restarting.
 #[must_use]
 pub fn is_busy(output: &Output) -> bool {
     let words = String::from_utf8_lossy(&output.stderr);
-    !output.status.success() && EXCUSES.iter().any(|excuse| words.contains(excuse))
+    !output.status.success() && TRANSIENT.iter().any(|error| words.contains(error))
 }
 
-/// What one of Slurm's programs answers; it is run again while slurmctld is too busy.
+/// Runs one of Slurm's programs, again and again while slurmctld is busy or restarting.
 pub fn answer(mut run: impl FnMut() -> Output) -> Output {
     let mut output = run();
     let _ = wait(PATIENCE, || {

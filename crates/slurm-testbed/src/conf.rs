@@ -1,19 +1,19 @@
-//! What slurm.conf must say so that daemons live in a directory and on ports of their own.
+//! slurm.conf for daemons in a directory and on ports of their own.
 
 use crate::release::Release;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// This machine's name.
+/// The host name of this machine.
 #[must_use]
 pub fn hostname() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");
     text.trim().to_owned()
 }
 
-/// The lines for slurmctld on a port of the loopback address: host, users, paths below `dir`
-/// (`state`, `run`), the socket of [`munged`](crate::munged), and plugins that need no root.
+/// The lines for a slurmctld on a loopback port: host, users, paths below `dir` (`state`, `run`), the socket of
+/// [`munged`](crate::munged), and plugins that need no root.
 #[must_use]
 pub fn daemons(release: &Release, dir: &Path, port: u16) -> String {
     let user = Command::new("id").arg("-un").output().expect("coreutils are there").stdout;
@@ -42,7 +42,7 @@ MailProg=/bin/true
     )
 }
 
-/// The text of cgroup.conf: 22.05 knows no "disabled", and the later ones need no cgroups here.
+/// The text of cgroup.conf: without cgroups, where the release can do without.
 #[must_use]
 pub fn cgroup(release: &Release) -> String {
     let plugin = if release.is_old() { "cgroup/v1" } else { "disabled" };

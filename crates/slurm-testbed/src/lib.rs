@@ -1,8 +1,7 @@
-//! What every test on a real Slurm needs, whichever crate it is of.
+//! Real Slurm releases for tests.
 //!
-//! [`Release`] is one of those that `tests/slurm/fetch` brings, [`munged`] and [`daemons`] let its
-//! daemons run in a directory of the test's own beside any others, [`Guard`] ends them with it, and
-//! [`wait`] is the one way to wait for them. A program that is missing panics, as it must fail its test.
+//! `tests/slurm/fetch` downloads a [`Release`]. [`munged`] and [`daemons`] run it in a directory of the test, [`Guard`]
+//! ends its processes with the test, and [`wait`] waits for them. A missing program panics and so fails its test.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A munged of the test's own.
+//! A munged for one test.
 
 use crate::process::{Guard, PATIENCE, wait};
 use crate::release::Release;
@@ -8,15 +8,14 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
-/// Starts munged; its socket is `run/munge` in this directory, whose path must be short: a
-/// socket's is at most 107 bytes.
+/// Starts munged with the socket `run/munge` in this directory. The path of a socket has at most 107 bytes.
 #[must_use]
 pub fn munged(release: &Release, dir: &Path) -> Guard {
     make_directories(dir);
     let mut munged = Command::new(release.dir().join("sbin/munged"));
     munged.args(["--foreground", "--num-threads=4"]);
     if fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
-        // In a user namespace, what is root's is nobody's, which munged takes for insecure.
+        // In a user namespace root's files belong to nobody, which munged takes for insecure.
         munged.arg("--force");
     }
     for (name, file) in [
@@ -34,7 +33,7 @@ pub fn munged(release: &Release, dir: &Path) -> Guard {
     munged
 }
 
-/// Open where munged wants them open, closed where it wants them closed.
+/// Makes the directories with the modes that munged requires.
 fn make_directories(dir: &Path) {
     let mode = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own");
@@ -44,7 +43,7 @@ fn make_directories(dir: &Path) {
         fs::create_dir_all(dir.join(name)).expect("a directory of ours");
         mode(&dir.join(name), bits);
     }
-    // A key of its own, so that no other test's slurmctld on a port once ours would answer.
+    // A key of its own, so that a slurmctld of another test on the same port does not answer.
     let mut key = [0; 128];
     let mut random = fs::File::open("/dev/urandom").expect("Linux has it");
     random.read_exact(&mut key).expect("it has no end");

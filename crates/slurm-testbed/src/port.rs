@@ -1,4 +1,4 @@
-//! Ports for daemons that are told theirs before they run.
+//! Ports for daemons that need theirs in a file.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -6,19 +6,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// Below the ports that the kernel gives to connections, which may take any of those at any moment.
+/// Below the ephemeral ports of the kernel.
 const FIRST: u16 = 12_000;
 const LAST: u16 = 32_000;
 
-/// The files that say that a port is ours; the lock on each goes with this process.
-static OURS: Mutex<Vec<File>> = Mutex::new(Vec::new());
+/// The locked files of the ports of this process.
+static LOCKS: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// A port that no other test takes while this process lives.
+/// A port that no other test uses while this process lives.
 #[must_use]
 pub fn own_port() -> u16 {
-    let mut ours = OURS.lock().expect("no test panics with it");
+    let mut locks = LOCKS.lock().expect("no test panics with it");
     let folder = folder();
-    // Not all begin at the same port, where all but one would be refused.
+    // Processes begin at different ports.
     let all = u32::from(LAST - FIRST);
     let begin = std::process::id().wrapping_mul(37) % all;
     for step in 0..all {
@@ -28,14 +28,14 @@ pub fn own_port() -> u16 {
             continue;
         }
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            ours.push(file);
+            locks.push(file);
             return port;
         }
     }
     panic!("no port from {FIRST} to {LAST} is free");
 }
 
-/// Where all tests of this machine's user say which ports are theirs.
+/// The directory of the lock files of this user's tests.
 fn folder() -> PathBuf {
     let user = fs::metadata("/proc/self").map_or(0, |it| std::os::unix::fs::MetadataExt::uid(&it));
     let folder = std::env::temp_dir().join(format!("slurm-testbed-ports-{user}"));

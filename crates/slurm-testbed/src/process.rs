@@ -1,19 +1,19 @@
-//! Child processes, and the one way to wait.
+//! Child processes, and waiting.
 
 use std::cell::RefCell;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Generous: a machine busy with other tests is no reason to fail.
+/// The usual deadline, generous for a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Asks again and again, up to a deadline; none if it passed.
-#[expect(clippy::disallowed_methods, reason = "the one place that sleeps, between two looks")]
-pub fn wait<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+/// Polls until there is a result; `None` after the deadline.
+#[expect(clippy::disallowed_methods, reason = "the one place that sleeps, between two polls")]
+pub fn wait<T>(patience: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + patience;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return Some(found);
         }
         if Instant::now() >= deadline {
@@ -23,7 +23,7 @@ pub fn wait<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Optio
     }
 }
 
-/// A process group that ends with this value, and with the thread that started it.
+/// A process group that is killed when this value is dropped or its thread ends.
 #[derive(Debug)]
 pub struct Guard(RefCell<Child>);
 
@@ -48,7 +48,7 @@ impl Guard {
         Self(RefCell::new(child))
     }
 
-    /// How it ended, if it has.
+    /// The exit status, once the process has ended.
     #[must_use]
     pub fn ended(&self) -> Option<ExitStatus> {
         self.0.borrow_mut().try_wait().expect("our own child")
@@ -56,7 +56,7 @@ impl Guard {
 
     /// Sends a signal, such as `STOP`, to the process group.
     pub fn signal(&self, name: &str) {
-        // A shell has kill built in; not every machine has the program.
+        // Not every machine has the program kill; shells have it built in.
         let group = format!("kill -s {name} -- -{}", self.0.borrow().id());
         let _ = Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status();
     }

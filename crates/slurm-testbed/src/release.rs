@@ -25,7 +25,7 @@ impl Release {
         Self { dir, version }
     }
 
-    /// Where the project keeps what it has fetched.
+    /// The cache directory of the project.
     #[must_use]
     pub fn cache() -> PathBuf {
         let path =
@@ -35,37 +35,37 @@ impl Release {
         path("SLURM_ELASTIC_CACHE").unwrap_or_else(cache)
     }
 
-    /// Its version; another series than was asked for where Debian's suite has moved on.
+    /// The version, which may be of a later series if Debian's suite has moved on.
     #[must_use]
     pub fn version(&self) -> SlurmVersion {
         self.version
     }
 
-    /// True if it is older than 23.11, which has learnt to add nodes and addresses by itself.
+    /// True before 23.11, which can add nodes and addresses at a reconfigure.
     #[must_use]
     pub fn is_old(&self) -> bool {
         self.version < SlurmVersion::new(23, 11)
     }
 
-    /// Where it is.
+    /// The directory of the release.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where scontrol and the like are.
+    /// The directory of scontrol and other commands.
     #[must_use]
     pub fn bin(&self) -> PathBuf {
         self.dir.join("bin")
     }
 
-    /// What slurm.conf must name, as the release does not lie where it was built to lie.
+    /// The value of `PluginDir`.
     #[must_use]
     pub fn plugin_dir(&self) -> PathBuf {
         self.dir.join("lib/slurm")
     }
 
-    /// One of its daemons.
+    /// A command that starts a daemon.
     #[must_use]
     pub fn daemon(&self, program: &str, conf: &Path) -> Command {
         let mut command = Command::new(self.dir.join("sbin").join(program));
@@ -73,7 +73,7 @@ impl Release {
         command
     }
 
-    /// A client command; without a controller it would try for minutes.
+    /// A client command with a deadline; without a controller it would retry for minutes.
     #[must_use]
     pub fn client(&self, program: &str, conf: &Path) -> Command {
         let mut command = Command::new("timeout");
