@@ -42,7 +42,7 @@ pub(super) fn bring_up_as(
     let [one] = here[..] else {
         return Err(Refusal::Duplicates(ids(&here)));
     };
-    let old = booted_before(node, one, world);
+    let old = super::old_machine::is_too_old(node, one, world);
     if old && def.is_cloud() && world.fleet.is_complete() {
         return launch(&[one]);
     }
@@ -67,17 +67,6 @@ pub(super) fn bring_up_as(
             _,
         ) => Err(Refusal::Busy { id, state: one.state.clone() }),
     }
-}
-
-/// True for a machine that Slurm, which has just asked for the node, does not believe in: it was left
-/// over, by a stop that failed or by one that came too late.
-fn booted_before(node: &NodeName, instance: &Instance, world: World<'_>) -> bool {
-    let Some(oldest) = world.site.policies.oldest else {
-        return false;
-    };
-    let waits = world.node(node).is_some_and(|known| known.state.is_powering_up());
-    let age = instance.created.and_then(|created| world.now.duration_since(created).ok());
-    waits && instance.state == InstanceState::Running && age.is_some_and(|age| age > oldest)
 }
 
 /// A launch; never on a listing that may hide an instance.

@@ -11,6 +11,7 @@ mod finish;
 mod hosts;
 mod inventory;
 mod lint;
+mod old_machine;
 mod print;
 mod reasons;
 mod rebuild;
