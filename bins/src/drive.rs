@@ -8,7 +8,7 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use crate::progress::ProgressBar;
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
-use provision::plan::{Operation, Plan, Refusal, Step};
+use provision::plan::{Operation, Plan, Refusal, ReportStep, SlurmStep, Step};
 use provision::run::{Observation, Run};
 use provision::state::{Event, EventKind};
 use provision::{NodeReport, Report, Roster, World};
@@ -240,9 +240,11 @@ async fn watch(stop: CancelSignal) {
 /// True if a run that carries the plan out is one in which nodes failed.
 pub(crate) fn fails(plan: &Plan) -> bool {
     plan.steps().any(|step| match step {
-        Step::Refuse { .. } => true,
+        Step::Report(ReportStep::Refuse { .. }) => true,
         // Elsewhere it is what was asked for.
-        Step::GiveBack { .. } => matches!(plan.operation, Operation::Start | Operation::Rebuild),
+        Step::Slurm(SlurmStep::ReturnToSlurm { .. }) | Step::Report(ReportStep::GiveUp { .. }) => {
+            matches!(plan.operation, Operation::Start | Operation::Rebuild)
+        }
         _ => false,
     })
 }
@@ -278,7 +280,7 @@ async fn heard(signal: &mut Option<Signal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provision::plan::{Return, Stage, our_reason};
+    use provision::plan::{Stage, our_reason};
     use provision::{Cause, Outcome};
 
     #[test]
@@ -302,9 +304,9 @@ mod tests {
         let plan = |operation, step| Plan::new(operation).stage(Stage::new("", vec![step]));
         let give_back = |operation| {
             let (cause, reason) = (Cause::Capacity, our_reason("full"));
-            plan(operation, Step::GiveBack { node: node(), cause, reason, how: Return::PowerDown })
+            plan(operation, Step::Slurm(SlurmStep::ReturnToSlurm { node: node(), cause, reason }))
         };
-        let refuse = Step::Refuse { node: node(), why: Refusal::NoShape };
+        let refuse = Step::Report(ReportStep::Refuse { node: node(), why: Refusal::NoShape });
         assert!(fails(&plan(Operation::Resize, refuse)));
         assert!(fails(&give_back(Operation::Start)));
         assert!(fails(&give_back(Operation::Rebuild)));

@@ -22,7 +22,7 @@ use crate::wiring::Purpose;
 use check::{Limits, New};
 use clap::Parser;
 use provision::conf::{ConfLock, is_unapplied, missing_gres, unstarted};
-use provision::plan::{self, Finish, Step};
+use provision::plan::{self, Finish, ReportStep, SlurmStep, Step};
 use provision::run::Run;
 use slurmctl::Controller as _;
 use std::time::Duration;
@@ -204,7 +204,12 @@ async fn planned(
             let plan = plan.map_err(|error| Diagnostic::from_error(&error))?;
             let section = change::section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // Refused where what slurmctld is yet to be told would hit a job.
-            let tells = |step: &Step| matches!(step, Step::TellSlurm(_) | Step::Refuse { .. });
+            let tells = |step: &Step| {
+                matches!(
+                    step,
+                    Step::Slurm(SlurmStep::Reload(_)) | Step::Report(ReportStep::Refuse { .. })
+                )
+            };
             Ok(New { section, unapplied: plan.steps().any(tells) })
         })
         .await

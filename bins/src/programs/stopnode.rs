@@ -10,7 +10,7 @@ use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::Hostlist;
 use provision::exec::Cancel;
-use provision::plan::{self, Operation, Step, Why};
+use provision::plan::{self, Operation, ReportStep, Step, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -89,9 +89,9 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
                 let look = run.observe().await;
                 let plan = if arguments.now { plan::stop_now } else { plan::stop };
                 let plan = plan(&names, look.world(run));
-                let left = plan
-                    .steps()
-                    .any(|step| matches!(step, Step::Nothing { why: Why::WantedAgain, .. }));
+                let left = plan.steps().any(|step| {
+                    matches!(step, Step::Report(ReportStep::Nothing { why: Why::WantedAgain, .. }))
+                });
                 context.preview(common, &plan, &look).max(code_of_left(&context, left))
             }
             Some(names) => {

@@ -2,7 +2,10 @@
 
 use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;
-use provision::plan::{self, Clear, File, Operation, Plan, Return, Stage, Step, Violation, lint};
+use provision::plan::{
+    self, Clear, File, FileStep, MachineStep, Operation, Plan, SlurmStep, Stage, Step, Violation,
+    lint,
+};
 use provision::{Cause, Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
 use slurmconf::Config;
 use std::time::UNIX_EPOCH;
@@ -55,11 +58,14 @@ fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Vi
 
 fn launch(name: &str, first: Vec<Clear>, world: World<'_>) -> Step {
     let wanted = world.site.wanted(&node(name), world.conf.get(&node(name)).unwrap()).unwrap();
-    Step::Launch { wanted, first, tell: true }
+    Step::Machine(MachineStep::Launch { wanted, first, tell: true })
 }
 
 fn terminate(name: &str, ids: &[&str]) -> Step {
-    Step::Terminate { node: node(name), ids: ids.iter().map(|text| id(text)).collect() }
+    Step::Machine(MachineStep::Terminate {
+        node: node(name),
+        ids: ids.iter().map(|text| id(text)).collect(),
+    })
 }
 
 #[test]
@@ -81,7 +87,8 @@ fn a_node_twice_in_one_stage() {
 
 #[test]
 fn a_node_in_two_stages_is_no_bug() {
-    let drain = Step::Drain { nodes: vec![node("n1")], reason: plan::our_reason("x") };
+    let drain =
+        Step::Slurm(SlurmStep::Drain { nodes: vec![node("n1")], reason: plan::our_reason("x") });
     let stages =
         vec![Stage::new("drain", vec![drain]), Stage::new("end", vec![terminate("n1", &["i-1"])])];
     assert_eq!(found(true, |_| stages), []);
@@ -111,7 +118,7 @@ fn an_end_that_nobody_waits_for_does_not_clear_the_way() {
     };
     assert_eq!(found(true, stages), [Violation::LaunchWhileLive(node("n1"), id("i-1"))]);
     let waited = |world: World<'_>| {
-        let gone = Step::WaitGone { node: node("n1"), ids: vec![id("i-1")] };
+        let gone = Step::Machine(MachineStep::WaitGone { node: node("n1"), ids: vec![id("i-1")] });
         vec![
             Stage::new("stop", vec![terminate("n1", &["i-1"])]),
             Stage::new("confirm", vec![gone]),
@@ -125,7 +132,11 @@ fn an_end_that_nobody_waits_for_does_not_clear_the_way() {
 fn a_launch_with_nowhere_to_go() {
     let step = |world: World<'_>| {
         let wanted = world.wanted(&node("n3")).unwrap();
-        Step::Launch { wanted: Wanted { places: vec![], ..wanted }, first: vec![], tell: true }
+        Step::Machine(MachineStep::Launch {
+            wanted: Wanted { places: vec![], ..wanted },
+            first: vec![],
+            tell: true,
+        })
     };
     let violations = found(true, |world| vec![Stage::new("start", vec![step(world)])]);
     assert_eq!(violations, [Violation::NoPlace(node("n3"))]);
@@ -162,19 +173,25 @@ fn what_undoes_a_stage_is_looked_at_as_well() {
 #[test]
 fn what_a_file_names_may_be_rebuilt_and_rebooted_and_nothing_else() {
     let stage = |step: Step| found(true, |_| vec![Stage::new("x", vec![step])]);
-    let rebuild = |name: &str| Step::Rebuild {
-        node: node(name),
-        id: id("i-4"),
-        image: ImageId::new("img-2"),
+    let rebuild = |name: &str| {
+        Step::Machine(MachineStep::Rebuild {
+            node: node(name),
+            id: id("i-4"),
+            image: ImageId::new("img-2"),
+        })
     };
-    let reboot = Step::Reboot { node: node("n3"), id: id("i-4"), how: Reboot::Soft };
+    let reboot =
+        Step::Machine(MachineStep::Reboot { node: node("n3"), id: id("i-4"), how: Reboot::Soft });
     assert_eq!(stage(rebuild("n3")), []);
     assert_eq!(stage(reboot), []);
     let foreign = [Violation::Foreign(id("i-4"))];
     assert_eq!(stage(rebuild("n1")), foreign);
     assert_eq!(stage(terminate("n3", &["i-4"])), foreign);
     let recreate = |world: World<'_>| {
-        let step = Step::Recreate { id: id("i-4"), wanted: world.wanted(&node("n3")).unwrap() };
+        let step = Step::Machine(MachineStep::Recreate {
+            id: id("i-4"),
+            wanted: world.wanted(&node("n3")).unwrap(),
+        });
         vec![Stage::new("x", vec![step])]
     };
     assert_eq!(found(true, recreate), foreign);
@@ -190,7 +207,8 @@ fn a_node_brought_up_in_two_stages() {
         ]
     };
     assert_eq!(found(true, again), [Violation::UpTwice(node("n3"))]);
-    let adopt = Step::Adopt { node: node("n1"), id: id("i-1"), address: None };
+    let adopt =
+        Step::Machine(MachineStep::Adopt { node: node("n1"), id: id("i-1"), address: None });
     let replaced = |world: World<'_>| {
         let clear = vec![Clear::Terminate(id("i-1"))];
         vec![Stage::new("x", vec![adopt]), Stage::new("y", vec![launch("n1", clear, world)])]
@@ -202,8 +220,8 @@ fn a_node_brought_up_in_two_stages() {
 #[test]
 fn a_node_given_back_and_launched_later() {
     let reason = plan::our_reason("x");
-    let how = Return::PowerDown;
-    let back = Step::GiveBack { node: node("n3"), cause: Cause::Cooling, reason, how };
+    let back =
+        Step::Slurm(SlurmStep::ReturnToSlurm { node: node("n3"), cause: Cause::Cooling, reason });
     let stages = |world: World<'_>| {
         vec![
             Stage::new("give back", vec![back]),
@@ -223,7 +241,8 @@ fn waiting_for_an_instance_to_go_that_nobody_ends() {
 
 #[test]
 fn an_instance_ended_and_taken_in_another_stage() {
-    let adopt = Step::Adopt { node: node("n1"), id: id("i-1"), address: None };
+    let adopt =
+        Step::Machine(MachineStep::Adopt { node: node("n1"), id: id("i-1"), address: None });
     let stages =
         vec![Stage::new("x", vec![terminate("n1", &["i-1"])]), Stage::new("y", vec![adopt])];
     assert_eq!(found(true, |_| stages), [Violation::InstanceTwice(id("i-1"))]);
@@ -231,18 +250,20 @@ fn an_instance_ended_and_taken_in_another_stage() {
 
 #[test]
 fn a_node_that_leaves_slurm_conf_before_its_machine_is_gone() {
-    let write = || Step::WriteFile {
-        which: File::SlurmConf,
-        before: Vec::new(),
-        text: Vec::new(),
-        summary: String::new(),
-        drops: vec![node("n1"), node("n3")],
+    let write = || {
+        Step::File(FileStep::Write {
+            which: File::SlurmConf,
+            before: Vec::new(),
+            text: Vec::new(),
+            summary: String::new(),
+            drops: vec![node("n1"), node("n3")],
+        })
     };
     let ended = || Stage::new("terminate", vec![terminate("n1", &["i-1"])]);
     let stages = vec![ended(), Stage::new("write", vec![write()])];
     let live = [Violation::DroppedWhileLive(node("n1"), id("i-1"))];
     assert_eq!(found(true, |_| stages), live);
-    let gone = Step::WaitGone { node: node("n1"), ids: vec![id("i-1")] };
+    let gone = Step::Machine(MachineStep::WaitGone { node: node("n1"), ids: vec![id("i-1")] });
     let confirmed = Stage::new("confirm", vec![gone]);
     let stages = vec![ended(), confirmed, Stage::new("write", vec![write()])];
     assert_eq!(found(true, |_| stages), []);

@@ -4,7 +4,7 @@ use crate::random::Chance;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use proptest::prelude::*;
-use provision::plan::{self, Plan, Step, lint};
+use provision::plan::{self, MachineStep, Plan, SlurmStep, Step, lint};
 use std::collections::BTreeSet;
 
 /// Every planner's plan for this world and request.
@@ -45,7 +45,7 @@ proptest! {
                 let violations = lint(plan, world);
                 prop_assert!(violations.is_empty(), "{violations:?} in\n{plan}");
                 for step in plan.steps() {
-                    let mild = matches!(step, Step::Rebuild { .. } | Step::Reboot { .. });
+                    let mild = matches!(step, Step::Machine(MachineStep::Rebuild { .. }) | Step::Machine(MachineStep::Reboot { .. }));
                     for id in step.instances() {
                         let named = nobodys.contains(id) && mild;
                         prop_assert!(ours.contains(id) || named, "{id} in\n{plan}");
@@ -87,8 +87,8 @@ proptest! {
             };
             for step in plan.steps() {
                 let mild = match step {
-                    Step::SetAddress { .. } | Step::ReturnToService { .. } => true,
-                    Step::Drain { nodes, .. } => nodes.iter().all(asleep),
+                    Step::Slurm(SlurmStep::SetAddress { .. }) | Step::Slurm(SlurmStep::ReturnToService { .. }) => true,
+                    Step::Slurm(SlurmStep::Drain { nodes, .. }) => nodes.iter().all(asleep),
                     _ => false,
                 };
                 prop_assert!(mild, "{plan}");

@@ -12,7 +12,7 @@ use crate::wiring;
 use provision::Report;
 use provision::conf::{Applied, MarkedFile, Proof, Trial};
 use provision::exec::Files;
-use provision::plan::{self, File, Finish, Plan, Refusal, Resize, Step};
+use provision::plan::{self, File, FileStep, Finish, Plan, Refusal, ReportStep, Resize, Step};
 use provision::run::{self, Observation, Run};
 use slurmconf::{Cluster, Document, Markers};
 use std::path::Path;
@@ -163,7 +163,7 @@ impl Change<'_> {
 /// What is wrong with slurm.conf, where that is why nothing is planned: it is the configuration, and no node, that is at fault.
 fn unwritable(plan: &Plan) -> Option<Diagnostic> {
     plan.steps().find_map(|step| match step {
-        Step::Refuse { why: why @ Refusal::BadConf(_), .. } => {
+        Step::Report(ReportStep::Refuse { why: why @ Refusal::BadConf(_), .. }) => {
             Some(Diagnostic::new(why.to_string()))
         }
         _ => None,
@@ -196,7 +196,7 @@ fn show(
 /// The text of slurm.conf that the plan writes.
 fn written(plan: &Plan) -> Option<&[u8]> {
     plan.steps().find_map(|step| match step {
-        Step::WriteFile { which: File::SlurmConf, text, .. } => Some(text.as_slice()),
+        Step::File(FileStep::Write { which: File::SlurmConf, text, .. }) => Some(text.as_slice()),
         _ => None,
     })
 }
@@ -207,7 +207,7 @@ pub(super) fn section(
     cluster: Option<&Cluster>,
     plan: &Plan,
 ) -> Result<String, Diagnostic> {
-    let refuses = plan.steps().any(|step| matches!(step, Step::Refuse { .. }));
+    let refuses = plan.steps().any(|step| matches!(step, Step::Report(ReportStep::Refuse { .. })));
     let section = match (written(plan), cluster) {
         (Some(text), _) => Document::parse(text).section(Markers::NODES),
         (None, Some(cluster)) if refuses => Ok(cluster.to_string()),
@@ -265,9 +265,10 @@ async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
 /// The nodes that may not go because of their jobs, each with the reason.
 fn in_use(plan: &Plan) -> Vec<String> {
     let refusal = |step: &Step| match step {
-        Step::Refuse { node, why: why @ (Refusal::Job(_) | Refusal::InUse) } => {
-            Some(format!("{node}: {why}"))
-        }
+        Step::Report(ReportStep::Refuse {
+            node,
+            why: why @ (Refusal::Job(_) | Refusal::InUse),
+        }) => Some(format!("{node}: {why}")),
         _ => None,
     };
     plan.steps().filter_map(refusal).collect()

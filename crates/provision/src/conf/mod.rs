@@ -1,5 +1,6 @@
 //! slurm.conf as a file: which part of it is ours, who may change it, and how a change is proven and rolled back.
 
+mod expected;
 mod fit;
 mod lock;
 mod marked_file;
@@ -7,6 +8,7 @@ mod prove;
 mod rollback;
 mod trial;
 
+pub(crate) use expected::{Expected, Patience};
 pub use fit::{
     LaunchRules, default_partition, duplicate_partitions, gres_types, missing_gres, unlaunchable,
     unstarted,

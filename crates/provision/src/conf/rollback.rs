@@ -1,8 +1,9 @@
 //! After slurmctld was told of a new slurm.conf: does it run with it? If not, the previous file is put back.
 
 use super::MarkedFile;
-use crate::exec::{Expected, Patience, chain};
-use crate::plan::{File, Operation, Plan, Step, TellSlurm};
+use super::{Expected, Patience};
+use crate::exec::chain;
+use crate::plan::{File, FileStep, MachineStep, Operation, Plan, Reload, SlurmStep, Step};
 use crate::report::Report;
 use crate::state::{self, Document, State, atomic_write};
 use hostlist::{Hostlist, NodeName};
@@ -38,7 +39,7 @@ impl Applied<'_> {
     /// Makes sure that slurmctld runs: with the new file, or else with the one before.
     pub async fn verify_or_roll_back(&self, report: &Report) -> Verdict {
         let how = self.plan.steps().find_map(|step| match step {
-            Step::TellSlurm(how) => Some(*how),
+            Step::Slurm(SlurmStep::Reload(how)) => Some(*how),
             _ => None,
         });
         let Some(how) = how.filter(|_| self.is_written()) else { return Verdict::default() };
@@ -62,7 +63,9 @@ impl Applied<'_> {
     pub fn is_written(&self) -> bool {
         let now = std::fs::read(&self.marked.path).ok();
         self.plan.steps().any(|step| match step {
-            Step::WriteFile { which: File::SlurmConf, text, .. } => now.as_ref() == Some(text),
+            Step::File(FileStep::Write { which: File::SlurmConf, text, .. }) => {
+                now.as_ref() == Some(text)
+            }
             _ => false,
         })
     }
@@ -144,15 +147,15 @@ fn is_same(applied: &str, now: &str) -> bool {
 }
 
 /// What it means that slurmctld did not do as told; its own words are reported already.
-fn refused(how: TellSlurm, answers: bool, operation: Operation) -> String {
+fn refused(how: Reload, answers: bool, operation: Operation) -> String {
     let finish = operation == Operation::Finish;
     let by_hand = if finish { ", or use finish --no-restart and restart it yourself" } else { "" };
     match how {
-        TellSlurm::Reconfigure if answers => "slurmctld refuses the new file".to_owned(),
-        TellSlurm::Reconfigure => {
+        Reload::Reconfigure if answers => "slurmctld refuses the new file".to_owned(),
+        Reload::Reconfigure => {
             "slurmctld does not answer with the new file; see its log".to_owned()
         }
-        TellSlurm::Restart => format!(
+        Reload::Restart => format!(
             "slurmctld could not be restarted with the new file; see its log; if the log is clean, set restart_command to \
              what restarts it here{by_hand}"
         ),
@@ -163,7 +166,7 @@ fn refused(how: TellSlurm, answers: bool, operation: Operation) -> String {
 fn left_running(plan: &Plan, before: &Config) -> Option<String> {
     let known = before.index();
     let launched = plan.steps().filter_map(|step| match step {
-        Step::Launch { wanted, .. } => Some(wanted.node.as_str()),
+        Step::Machine(MachineStep::Launch { wanted, .. }) => Some(wanted.node.as_str()),
         _ => None,
     });
     let nodes: Hostlist = launched.filter(|node| !known.contains_key(*node)).collect();
@@ -233,11 +236,11 @@ mod tests {
 
     #[test]
     fn a_restart_command_that_fails_is_not_a_file_that_is_refused() {
-        let said = refused(TellSlurm::Restart, false, Operation::Finish);
+        let said = refused(Reload::Restart, false, Operation::Finish);
         assert!(said.contains("restart_command") && said.contains("--no-restart"), "{said}");
-        let said = refused(TellSlurm::Restart, false, Operation::Resize);
+        let said = refused(Reload::Restart, false, Operation::Resize);
         assert!(said.contains("restart_command") && !said.contains("--no-restart"), "{said}");
-        let reconfigured = |answers| refused(TellSlurm::Reconfigure, answers, Operation::Finish);
+        let reconfigured = |answers| refused(Reload::Reconfigure, answers, Operation::Finish);
         assert!(reconfigured(true).contains("refuses"));
         assert!(reconfigured(false).contains("does not answer"));
     }
@@ -248,7 +251,7 @@ mod tests {
         let path = folder.path().join("slurm.conf");
         let (which, summary, drops) = (File::SlurmConf, String::new(), Vec::new());
         let (before, text) = (b"old".to_vec(), b"new".to_vec());
-        let write = Step::WriteFile { which, before, text, summary, drops };
+        let write = Step::File(FileStep::Write { which, before, text, summary, drops });
         let plan = Plan::new(Operation::Resize).stage(Stage::new("write", vec![write]));
         for (text, ours) in [("old", false), ("somebody's", false), ("new", true)] {
             std::fs::write(&path, text).unwrap();

@@ -64,7 +64,7 @@ impl NodeWork<'_> {
     ) -> Result<Option<Instance>, Failure> {
         loop {
             let leaving = match self.search(if_not_found, asker, true).await? {
-                Searched::Found(instances) => return self.adopt_found(instances).map(Some),
+                Searched::Found(instances) => return self.adopt_found(&instances).map(Some),
                 Searched::Nothing(leaving) => leaving,
             };
             match if_not_found {
@@ -88,8 +88,8 @@ impl NodeWork<'_> {
     }
 
     /// Takes the one instance that has come to light: no other one is needed.
-    pub(super) fn adopt_found(&mut self, instances: Vec<Instance>) -> Result<Instance, Failure> {
-        let [one] = &instances[..] else {
+    pub(super) fn adopt_found(&mut self, instances: &[Instance]) -> Result<Instance, Failure> {
+        let [one] = instances else {
             let ids: Vec<&str> = instances.iter().map(|instance| instance.id.as_str()).collect();
             let text = format!("{} instances: {}", ids.len(), ids.join(", "));
             return Err(Failure::new(Cause::Refused, text));

@@ -73,6 +73,17 @@ fn is_id(word: &str) -> bool {
     word.starts_with("ocid1.") || (lengths == [8, 4, 4, 4, 12] && hexadecimal())
 }
 
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! The files that plans write.
 
 use super::LAST_ANSWERS;
+use super::chain;
 use super::stage::Executor;
-use super::steps::chain;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
 use crate::plan::{File, hosts, inventory_ini, inventory_json, machines, rewritten};

@@ -3,32 +3,30 @@
 mod ambiguous_launch;
 mod bring_up;
 mod cooldown;
-mod drained;
-mod expected;
 mod failure;
 mod files;
-mod gathered;
 mod launch;
 mod listing;
-mod machines;
+mod nameless;
 mod node;
 mod notification;
 mod outbox;
 mod pass;
+mod rebuild;
 mod shared;
+mod slurm_steps;
 mod stage;
-mod steps;
 mod take_down;
 mod terminate;
 mod tools;
 mod until_up;
+mod wait_drained;
 mod whole_jobs;
 
-pub use expected::{Expected, Patience};
 pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
 
+pub(crate) use failure::chain;
 pub(crate) use stage::Executor;
-pub(crate) use steps::chain;
 
 use std::time::Duration;
 

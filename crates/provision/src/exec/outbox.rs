@@ -1,14 +1,13 @@
 //! What is to be said to Slurm, one call at a time: whatever comes up during a call goes into the next.
 
 use super::failure::Failure;
-use super::notification::{Taken, take_back, wanted_again};
+use super::notification::{Notification, Still, Taken};
 use super::shared::Shared;
-use super::whole_jobs::how_to_release;
 use crate::cause::Cause;
 use crate::plan::our_reason;
 use crate::state::EventKind;
 use hostlist::NodeName;
-use slurmctl::{JobId, NodeAction, NodeAddress, NodeState};
+use slurmctl::{JobId, NodeAddress};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -68,7 +67,7 @@ struct Queue {
 
 /// One call.
 #[derive(Debug)]
-enum Notification {
+enum Call {
     Return(String, Waiting<Cause, Verdict>),
     Confirm(Waiting<(), Wish>),
     Addresses(Waiting<NodeAddress, bool>),
@@ -144,11 +143,11 @@ impl Outbox {
         }
     }
 
-    async fn next(&self) -> Notification {
+    async fn next(&self) -> Call {
         loop {
             let changed = self.changed.notified();
-            if let Some(notification) = self.queue.borrow_mut().next() {
-                return notification;
+            if let Some(call) = self.queue.borrow_mut().next() {
+                return call;
             }
             changed.await;
         }
@@ -157,25 +156,25 @@ impl Outbox {
 
 impl Queue {
     /// The next call: what failed first, so that its job is requeued; then what is up.
-    fn next(&mut self) -> Option<Notification> {
+    fn next(&mut self) -> Option<Call> {
         self.forget_abandoned();
         if let Some((reason, nodes)) = self.returns.pop_first() {
-            return Some(Notification::Return(reason, nodes));
+            return Some(Call::Return(reason, nodes));
         }
         if !self.confirmations.is_empty() {
-            return Some(Notification::Confirm(std::mem::take(&mut self.confirmations)));
+            return Some(Call::Confirm(std::mem::take(&mut self.confirmations)));
         }
         if let Some(single) = self.singles.pop_last() {
-            return Some(Notification::Addresses(BTreeMap::from([single])));
+            return Some(Call::Addresses(BTreeMap::from([single])));
         }
         if !self.addresses.is_empty() {
-            return Some(Notification::Addresses(std::mem::take(&mut self.addresses)));
+            return Some(Call::Addresses(std::mem::take(&mut self.addresses)));
         }
         if !self.releases.is_empty() {
-            return Some(Notification::Release(std::mem::take(&mut self.releases)));
+            return Some(Call::Release(std::mem::take(&mut self.releases)));
         }
         let (job, text) = self.comments.pop_first()?;
-        Some(Notification::Comment(job, text))
+        Some(Call::Comment(job, text))
     }
 
     fn forget_abandoned(&mut self) {
@@ -183,7 +182,7 @@ impl Queue {
             nodes.retain(|_, (_, sender)| !sender.is_closed());
         }
         self.returns.retain(|_, nodes| !nodes.is_empty());
-        self.confirmations.retain(|_, (_, sender)| !sender.is_closed());
+        self.confirmations.retain(|_, ((), sender)| !sender.is_closed());
         self.addresses.retain(|_, (_, sender)| !sender.is_closed());
         self.singles.retain(|_, (_, sender)| !sender.is_closed());
     }
@@ -199,15 +198,15 @@ impl Queue {
     }
 
     /// Puts a call back whose time will come.
-    fn put_back(&mut self, notification: Notification) {
-        match notification {
-            Notification::Return(reason, nodes) => {
+    fn put_back(&mut self, call: Call) {
+        match call {
+            Call::Return(reason, nodes) => {
                 self.returns.entry(reason).or_default().extend(nodes);
             }
-            Notification::Confirm(nodes) => self.confirmations.extend(nodes),
-            Notification::Addresses(nodes) => self.addresses.extend(nodes),
-            Notification::Release(nodes) => self.releases.extend(nodes),
-            Notification::Comment(job, text) => {
+            Call::Confirm(nodes) => self.confirmations.extend(nodes),
+            Call::Addresses(nodes) => self.addresses.extend(nodes),
+            Call::Release(nodes) => self.releases.extend(nodes),
+            Call::Comment(job, text) => {
                 self.comments.insert(job, text);
             }
         }
@@ -219,30 +218,30 @@ impl Shared<'_> {
     pub(super) async fn deliver(&self) {
         let mut tries = 0;
         loop {
-            let notification = self.outbox.next().await;
+            let call = self.outbox.next().await;
             self.outbox.sending.set(true);
-            match self.send(&notification).await {
+            match self.send(&call).await {
                 Ok(taken) => {
                     tries = 0;
-                    self.delivered(notification, &taken);
+                    self.delivered(call, &taken);
                 }
                 Err(error) if error.kind() != slurmctl::ErrorKind::Unavailable => {
                     self.warn(format!("slurm could not be told: {error}"));
-                    self.refused_by_slurm(notification);
+                    self.refused_by_slurm(call);
                 }
                 Err(_) if tries < MOST_TRIES => {
-                    self.outbox.queue.borrow_mut().put_back(notification);
+                    self.outbox.queue.borrow_mut().put_back(call);
                     sleep(Duration::from_secs(1 << tries)).await;
                     tries += 1;
                 }
                 Err(error) => {
                     tries = 0;
                     self.warn(format!("slurm could not be told: {error}"));
-                    if matches!(notification, Notification::Comment(..)) {
+                    if matches!(call, Call::Comment(..)) {
                         // Nobody else waits for them, and each would be tried as often again.
                         self.outbox.queue.borrow_mut().comments.clear();
                     }
-                    self.undelivered(notification);
+                    self.undelivered(call);
                 }
             }
             self.outbox.sending.set(false);
@@ -251,35 +250,32 @@ impl Shared<'_> {
     }
 
     /// Makes one call.
-    async fn send(&self, notification: &Notification) -> slurmctl::Result<Taken> {
-        match notification {
-            Notification::Return(reason, nodes) => {
-                let how = |state: &NodeState| {
-                    state.is_powering_up().then_some(NodeAction::PowerDownForce)
-                };
-                take_back(self.tools, nodes.keys(), &our_reason(reason), how).await
+    async fn send(&self, call: &Call) -> slurmctl::Result<Taken> {
+        let tools = self.tools;
+        match call {
+            Call::Return(reason, nodes) => {
+                let notification = Notification::Return(Still::PoweringUp, our_reason(reason));
+                notification.send(tools, nodes.keys(), &[]).await
             }
-            Notification::Confirm(nodes) => wanted_again(self.tools, nodes.keys()).await,
-            Notification::Addresses(nodes) => {
+            Call::Confirm(nodes) => Notification::Confirm.send(tools, nodes.keys(), &[]).await,
+            Call::Addresses(nodes) => {
                 let addresses: Vec<NodeAddress> =
                     nodes.values().map(|(address, _)| address.clone()).collect();
-                self.tools.slurm.set_addresses(&addresses).await?;
-                Ok(Taken::default())
+                Notification::Addresses.send(tools, nodes.keys(), &addresses).await
             }
-            Notification::Release(nodes) => {
+            Call::Release(nodes) => {
                 let reason = our_reason(Cause::JobIncomplete.words());
-                take_back(self.tools, nodes, &reason, how_to_release).await
+                Notification::Return(Still::Unused, reason).send(tools, nodes, &[]).await
             }
-            Notification::Comment(job, text) => {
-                self.tools.slurm.comment(*job, text).await?;
-                Ok(Taken::default())
+            Call::Comment(job, text) => {
+                Notification::Comment(*job, text.clone()).send(tools, [], &[]).await
             }
         }
     }
 
-    fn delivered(&self, notification: Notification, taken: &Taken) {
-        match notification {
-            Notification::Return(reason, nodes) => {
+    fn delivered(&self, call: Call, taken: &Taken) {
+        match call {
+            Call::Return(reason, nodes) => {
                 let lost: Vec<NodeName> = nodes.keys().cloned().collect();
                 let mut failed = Vec::new();
                 for (node, (cause, sender)) in nodes {
@@ -293,28 +289,28 @@ impl Shared<'_> {
                 self.rest(&failed);
                 self.release_jobs_of(&lost);
             }
-            Notification::Confirm(nodes) => {
+            Call::Confirm(nodes) => {
                 for (node, ((), sender)) in nodes {
                     let wanted = taken.nodes.contains(&node);
                     let _ = sender.send(if wanted { Wish::WantedAgain } else { Wish::None });
                 }
             }
-            Notification::Addresses(nodes) => {
+            Call::Addresses(nodes) => {
                 for (node, (address, sender)) in nodes {
                     self.tools.note_node(EventKind::Up, &node, &address.address.to_string());
                     let _ = sender.send(true);
                 }
             }
-            Notification::Release(nodes) => self.released(&nodes, taken),
-            Notification::Comment(..) => {}
+            Call::Release(nodes) => self.released(&nodes, taken),
+            Call::Comment(..) => {}
         }
     }
 
     /// Says each address of a call by itself that was refused, so that one that Slurm does not like is no matter
     /// for the others.
-    fn refused_by_slurm(&self, notification: Notification) {
-        match notification {
-            Notification::Addresses(nodes) if nodes.len() > 1 => {
+    fn refused_by_slurm(&self, call: Call) {
+        match call {
+            Call::Addresses(nodes) if nodes.len() > 1 => {
                 self.outbox.queue.borrow_mut().singles.extend(nodes);
             }
             other => self.undelivered(other),
@@ -323,9 +319,11 @@ impl Shared<'_> {
 
     /// Slurm does not answer: what can be said later is said later by Slurm's own means. Whoever waits hears that
     /// nobody answers.
-    fn undelivered(&self, notification: Notification) {
-        if let Notification::Release(nodes) = notification {
-            nodes.iter().for_each(|node| self.unhold(node));
+    fn undelivered(&self, call: Call) {
+        if let Call::Release(nodes) = call {
+            for node in &nodes {
+                self.unhold(node);
+            }
         }
     }
 }

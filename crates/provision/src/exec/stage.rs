@@ -3,17 +3,20 @@
 use super::bring_up::From;
 use super::failure::Failure;
 use super::pass::{Goal, Task, pass};
+use super::rebuild::{Renew, Renewal};
 use super::shared::{Passed, Setting};
+use super::slurm_steps::Batch;
 use super::take_down::TakeDown;
 use super::tools::Tools;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::plan::{
-    Begin, Clear, FindingKind, JobGroup, Operation, Plan, Return, Stage, Step, Why, our_reason,
+    Begin, Clear, FileStep, FindingKind, JobGroup, MachineStep, Operation, Plan, ReportStep,
+    SlurmStep, Stage, Step, Why, our_reason,
 };
 use crate::report::{NodeReport, Outcome, Report};
 use crate::site::Site;
-use crate::state::NodeLock;
+use crate::state::{NodeLock, cooldowns};
 use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
@@ -21,6 +24,7 @@ use slurmconf::Config;
 use slurmctl::{JobId, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::SystemTime;
 use tokio::time::Instant;
 
 /// Carries plans out.
@@ -90,28 +94,22 @@ impl<'a> Executor<'a> {
         let found = plan.findings.iter().filter_map(|it| Some((it.kind, it.node.clone()?)));
         self.found = found.collect();
         self.report.findings.extend(plan.findings.iter().cloned());
-        if plan.operation == Operation::Start {
-            // Launches behind a probe wait for its answer, which the engine knows, and not until
-            // its machine has booted; and nobody waits for Slurm to take nodes back.
-            let steps = plan.steps().cloned().collect();
-            self.stage(plan, steps, true).await;
-            return;
-        }
-        let last = plan.stages.len();
+        let stages = plan.stages.iter().fold(Vec::new(), Stage::join);
+        let last = stages.len();
         let mut undo: Vec<Step> = Vec::new();
         let mut stopped = false;
-        for (number, stage) in plan.stages.iter().enumerate() {
+        for (number, stage) in stages.iter().enumerate() {
             if self.tools.cancel.is_cancelled() && stopped {
                 return;
             }
             if self.tools.cancel.is_cancelled() && number > 0 && !stage.tells_slurm() {
-                self.cancelled(plan.stages.get(number..).unwrap_or_default());
-                self.steps(undo).await;
+                self.cancelled(stages.get(number..).unwrap_or_default());
+                self.undo(undo).await;
                 return;
             }
             stopped |= stage.begin == Begin::IfAllWell && !self.report.is_success();
             let steps: Vec<Step> = match stage.begin {
-                Begin::Always => stage.steps.clone(),
+                Begin::Always | Begin::Together => stage.steps.clone(),
                 Begin::IfAllWell | Begin::WithTheRest if stopped => continue,
                 Begin::IfAllWell | Begin::WithTheRest => {
                     let is_well = |node: &NodeName| !self.report.has_failed(node);
@@ -121,7 +119,7 @@ impl<'a> Executor<'a> {
             let failed = self.stage(plan, steps, number + 1 == last).await;
             undo = self.undo_of(stage);
             if failed && (self.outdated || !undo.is_empty()) {
-                self.steps(undo).await;
+                self.undo(undo).await;
                 return;
             }
             if self.outdated && !self.tools.cancel.is_cancelled() {
@@ -143,7 +141,7 @@ impl<'a> Executor<'a> {
         let again = self.drained_again.iter().filter(|node| !named.contains(node));
         let nodes: Vec<NodeName> = again.cloned().collect();
         if !nodes.is_empty() {
-            undo.push(Step::Undrain { nodes });
+            undo.push(Step::Slurm(SlurmStep::Undrain { nodes }));
         }
         undo
     }
@@ -166,39 +164,154 @@ impl<'a> Executor<'a> {
         let before: BTreeSet<NodeName> =
             self.report.nodes.keys().filter(|node| self.report.has_failed(node)).cloned().collect();
         let failures = self.report.failures.len();
-        let mut tasks = Vec::new();
-        let mut others = Vec::new();
+        let mut work = Work::default();
         for step in steps {
-            match self.task(plan.operation, &step) {
-                Some(task) => tasks.push(task),
-                None => others.push(step),
-            }
+            self.sort(plan.operation, step, &mut work);
         }
+        let tasks = std::mem::take(&mut work.tasks);
         if !tasks.is_empty() {
-            self.let_go_of_idle(plan, &mut others).await;
-            let comments = take_comments(&mut others);
+            self.let_go_of_idle(plan);
+            let comments = work.take_comments();
             self.pass(tasks, &plan.groups, comments, last).await;
         }
-        self.steps(others).await;
+        self.carry_out_rest(work).await;
         let is_new = |node: &NodeName| self.report.has_failed(node) && !before.contains(node);
         self.report.failures.len() > failures || self.report.nodes.keys().any(is_new)
     }
 
+    /// Carries out steps that undo others.
+    async fn undo(&mut self, steps: Vec<Step>) {
+        let mut work = Work::default();
+        for step in steps {
+            self.sort(self.report.operation, step, &mut work);
+        }
+        self.carry_out_rest(work).await;
+    }
+
+    /// Puts a step to whoever carries it out.
+    fn sort(&mut self, operation: Operation, step: Step, work: &mut Work) {
+        match step {
+            Step::Machine(step) => self.sort_machine(operation, step, work),
+            Step::Slurm(SlurmStep::ReturnToSlurm { node, cause, reason })
+                if operation == Operation::Start =>
+            {
+                let failure = Failure::new(cause, own_words(&reason));
+                work.tasks.push(self.task(node, up(From::Nothing(failure), true)));
+            }
+            Step::Slurm(step) => work.slurm.push(step),
+            Step::File(step) => work.files.push(step),
+            Step::Report(ReportStep::Nothing { node, why: Why::NoInstance | Why::Leaving })
+                if stops(operation) && self.has_open_launch(&node) =>
+            {
+                let confirms = self.confirms;
+                let how = TakeDown { ids: Vec::new(), sweeps: false, confirms, confirmed: None };
+                work.tasks.push(self.task(node, Goal::StaysDown(how)));
+            }
+            Step::Report(step) => self.note(step, &mut work.rests),
+        }
+    }
+
+    fn sort_machine(&mut self, operation: Operation, step: MachineStep, work: &mut Work) {
+        let (node, goal) = match step {
+            MachineStep::Launch { wanted, first, tell } => {
+                (wanted.node.clone(), up(From::Launch(wanted, first), tell))
+            }
+            MachineStep::Recreate { id, wanted } => {
+                let old = vec![Clear::Terminate(id)];
+                (wanted.node.clone(), up(From::Launch(wanted, old), true))
+            }
+            MachineStep::Adopt { node, id, address } => {
+                (node, up(From::Instance(id, address), true))
+            }
+            MachineStep::StartStopped { node, id } => (node, up(From::Stopped(id), true)),
+            MachineStep::Terminate { node, ids } => {
+                // A broken one beside one that works is of a node that Slurm may well want.
+                let confirms = self.confirms || self.has_found(FindingKind::Orphan, &node);
+                let sweeps = stops(operation);
+                (node, Goal::Down(TakeDown { ids, sweeps, confirms, confirmed: None }))
+            }
+            MachineStep::WaitGone { node, ids } => (node, Goal::Gone(ids)),
+            MachineStep::TerminateNameless { ids } => return work.nameless.extend(ids),
+            MachineStep::Rebuild { node, id, image } => {
+                return work.renewals.push(Renewal { node, id, how: Renew::Image(image) });
+            }
+            MachineStep::Reboot { node, id, how } => {
+                return work.renewals.push(Renewal { node, id, how: Renew::Boot(how) });
+            }
+        };
+        work.tasks.push(self.task(node, goal));
+    }
+
+    /// Writes down what is not done, and which nodes are to rest.
+    fn note(&mut self, step: ReportStep, rests: &mut Vec<(NodeName, Cause, SystemTime)>) {
+        let (node, report) = match step {
+            ReportStep::Refuse { node, why } => {
+                let report = NodeReport::new(Outcome::Refused);
+                (node, report.because(Cause::Refused, why.to_string()))
+            }
+            ReportStep::GiveUp { node, cause, reason } => {
+                (node, NodeReport::new(Outcome::Failed).because(cause, reason.as_str()))
+            }
+            ReportStep::Nothing { node, why } => {
+                let mut report = NodeReport::new(Outcome::Nothing);
+                report.reason = Some(why.to_string());
+                (node, report)
+            }
+            ReportStep::Rest { node, cause, until } => return rests.push((node, cause, until)),
+        };
+        self.report.note(node, report);
+    }
+
+    /// Carries out what is not the story of one node.
+    async fn carry_out_rest(&mut self, work: Work) {
+        let mut batch = Batch::default();
+        self.terminate_nameless(work.nameless).await;
+        for step in work.files {
+            match step {
+                FileStep::Write { which, before, text, drops, .. } => {
+                    self.write(which, &before, &text, drops);
+                }
+                FileStep::Refresh { which } => self.refresh(which).await,
+            }
+        }
+        // slurmctld looks up names in the hosts file when it takes up its own.
+        for step in work.slurm {
+            self.slurm_step(step, &mut batch).await;
+        }
+        self.rest(&work.rests);
+        self.rebuild(work.renewals).await;
+        self.send(batch).await;
+    }
+
     /// Lets go of nodes to which nothing is done: machines of others take minutes, and Slurm may want one of these again.
     /// Who plans anew under the same locks keeps them.
-    async fn let_go_of_idle(&mut self, plan: &Plan, steps: &mut Vec<Step>) {
-        if !stops(plan.operation) && plan.operation != Operation::Start {
+    fn let_go_of_idle(&mut self, plan: &Plan) {
+        if stops(plan.operation) || plan.operation == Operation::Start {
+            let busy = plan.steps().filter(|step| !step.is_idle()).flat_map(Step::nodes);
+            let busy: BTreeSet<&NodeName> = busy.collect();
+            let idle = plan.steps().flat_map(Step::nodes).filter(|node| !busy.contains(node));
+            for node in idle {
+                self.locks.remove(node);
+            }
+        }
+    }
+
+    /// Lets nodes rest: the file is written once for all of them, as it waits for a disk.
+    fn rest(&mut self, rests: &[(NodeName, Cause, SystemTime)]) {
+        if rests.is_empty() {
             return;
         }
-        let busy = plan.steps().filter(|step| !step.is_idle()).flat_map(Step::nodes);
-        let busy: BTreeSet<&NodeName> = busy.collect();
-        let is_over =
-            |step: &mut Step| step.is_idle() && !step.nodes().iter().any(|it| busy.contains(it));
-        let idle: Vec<Step> = steps.extract_if(.., is_over).collect();
-        for node in idle.iter().flat_map(Step::nodes) {
-            self.locks.remove(node);
+        let now = self.tools.now();
+        let rest = |all: &mut crate::Cooldowns| {
+            for (node, cause, until) in rests {
+                let pause = until.duration_since(now).unwrap_or_default();
+                all.rest(node.clone(), *cause, now, pause);
+            }
+        };
+        rest(&mut self.cooldowns);
+        if !cooldowns::change(self.tools.state, rest) {
+            self.report.warn("the cool-downs could not be stored");
         }
-        self.steps(idle).await;
     }
 
     async fn pass(
@@ -232,43 +345,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The step as the task of a pass; none if it is another's.
-    fn task(&mut self, operation: Operation, step: &Step) -> Option<Task> {
-        let (node, goal) = match step {
-            Step::Launch { wanted, first, tell } => {
-                (&wanted.node, up(From::Launch(wanted.clone(), first.clone()), *tell))
-            }
-            Step::Recreate { id, wanted } => {
-                let old = vec![Clear::Terminate(id.clone())];
-                (&wanted.node, up(From::Launch(wanted.clone(), old), true))
-            }
-            Step::Adopt { node, id, address } => {
-                (node, up(From::Instance(id.clone(), *address), true))
-            }
-            Step::StartStopped { node, id } => (node, up(From::Stopped(id.clone()), true)),
-            Step::Terminate { node, ids } => {
-                // A broken one beside one that works is of a node that Slurm may well want.
-                let confirms = self.confirms || self.has_found(FindingKind::Orphan, node);
-                let sweeps = stops(operation);
-                let how = TakeDown { ids: ids.clone(), sweeps, confirms, confirmed: None };
-                (node, Goal::Down(how))
-            }
-            Step::WaitGone { node, ids } => (node, Goal::Gone(ids.clone())),
-            Step::GiveBack { node, cause, reason, how: Return::PowerDown }
-                if operation == Operation::Start =>
-            {
-                (node, up(From::Nothing(Failure::new(*cause, own_words(reason))), true))
-            }
-            Step::Nothing { node, why: Why::NoInstance | Why::Leaving }
-                if stops(operation) && self.has_open_launch(node) =>
-            {
-                let confirms = self.confirms;
-                let how = TakeDown { ids: Vec::new(), sweeps: false, confirms, confirmed: None };
-                (node, Goal::StaysDown(how))
-            }
-            _ => return None,
-        };
-        Some(Task { node: node.clone(), lock: self.locks.remove(node), goal })
+    fn task(&mut self, node: NodeName, goal: Goal) -> Task {
+        Task { lock: self.locks.remove(&node), node, goal }
     }
 
     /// True if a launch was never answered: it may still show up.
@@ -295,11 +373,28 @@ fn stops(operation: Operation) -> bool {
     }
 }
 
-/// Removes the comments for jobs from the steps; the engine sends each once, while it works.
-fn take_comments(steps: &mut Vec<Step>) -> Vec<(JobId, String)> {
-    let comments = steps.extract_if(.., |step| matches!(step, Step::Comment { .. }));
-    let told = |step| if let Step::Comment { job, text } = step { Some((job, text)) } else { None };
-    comments.filter_map(told).collect()
+/// The steps of a stage, by who carries them out.
+#[derive(Default)]
+struct Work {
+    /// The stories of nodes.
+    tasks: Vec<Task>,
+    renewals: Vec<Renewal>,
+    nameless: Vec<InstanceId>,
+    slurm: Vec<SlurmStep>,
+    files: Vec<FileStep>,
+    rests: Vec<(NodeName, Cause, SystemTime)>,
+}
+
+impl Work {
+    /// The comments for jobs, which a pass sends while it works.
+    fn take_comments(&mut self) -> Vec<(JobId, String)> {
+        let is_comment = |step: &mut SlurmStep| matches!(step, SlurmStep::Comment { .. });
+        let comments = self.slurm.extract_if(.., is_comment);
+        let comment = |step| {
+            if let SlurmStep::Comment { job, text } = step { Some((job, text)) } else { None }
+        };
+        comments.filter_map(comment).collect()
+    }
 }
 
 /// A reason without what makes it ours, which it gets again when Slurm is told.

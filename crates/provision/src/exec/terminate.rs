@@ -84,7 +84,7 @@ impl NodeWork<'_> {
         let left = self.shared.deadline.saturating_duration_since(now);
         let left = left.min(self.shared.site.policies.deadline);
         let others = self.until_gone(leaving, now + LEAVING.max(left / 2), true).await?;
-        if others.is_empty() { Ok(None) } else { self.adopt_found(others).map(Some) }
+        if others.is_empty() { Ok(None) } else { self.adopt_found(&others).map(Some) }
     }
 
     /// Waits until instances are gone: when the cloud says so, not when it says nothing. Other instances of the node, as

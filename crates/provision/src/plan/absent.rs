@@ -1,6 +1,6 @@
 //! Nodes that are to be there always, and whose machine is not.
 
-use super::{Refusal, Step, Why, bring_up::bring_up_as, reasons::held};
+use super::{Refusal, ReportStep, Step, Why, bring_up::bring_up_as, reasons::held};
 use crate::world::{Roster, World};
 use hostlist::NodeName;
 
@@ -14,12 +14,15 @@ pub(super) fn absent(nodes: &[NodeName], conf: &Roster<'_>, world: World<'_>) ->
 }
 
 fn step(node: &NodeName, conf: &Roster<'_>, world: World<'_>) -> Option<Step> {
-    let refuse = |why| Step::Refuse { node: node.clone(), why };
+    let refuse = |why| Step::Report(ReportStep::Refuse { node: node.clone(), why });
     if world.slurm.is_none() {
         return Some(refuse(Refusal::NoSlurm));
     }
     if let Some(reason) = world.node(node).and_then(held) {
-        return Some(Step::Nothing { node: node.clone(), why: Why::Held(reason) });
+        return Some(Step::Report(ReportStep::Nothing {
+            node: node.clone(),
+            why: Why::Held(reason),
+        }));
     }
     if is_in_use(node, world) {
         return None;

@@ -1,6 +1,6 @@
 //! What a node's instances mean for its start.
 
-use super::{Clear, Refusal, Step};
+use super::{Clear, MachineStep, Refusal, Step};
 use crate::policies::Stopped;
 use crate::world::{Standing, World};
 use cloud_core::{Instance, InstanceId, InstanceState, Reboot};
@@ -49,14 +49,18 @@ pub(super) fn bring_up_as(
     let (node, id) = (node.clone(), one.id.clone());
     if old && !def.is_cloud() {
         // What is on it is to last, and Slurm believes in any machine that booted since it asked.
-        return Ok(Step::Reboot { node, id, how: Reboot::Soft });
+        return Ok(Step::Machine(MachineStep::Reboot { node, id, how: Reboot::Soft }));
     }
     match (&one.state, world.site.policies.stopped) {
         // An address before it runs says nothing: it may fail yet, as Nova's do for lack of room.
-        (InstanceState::Pending, _) => Ok(Step::Adopt { node, id, address: None }),
-        (InstanceState::Running, _) => Ok(Step::Adopt { node, id, address: one.address }),
+        (InstanceState::Pending, _) => {
+            Ok(Step::Machine(MachineStep::Adopt { node, id, address: None }))
+        }
+        (InstanceState::Running, _) => {
+            Ok(Step::Machine(MachineStep::Adopt { node, id, address: one.address }))
+        }
         (InstanceState::Stopping | InstanceState::Stopped, Stopped::Start) => {
-            Ok(Step::StartStopped { node, id })
+            Ok(Step::Machine(MachineStep::StartStopped { node, id }))
         }
         (InstanceState::Stopping | InstanceState::Stopped, Stopped::Replace) => launch(&[one]),
         (
@@ -79,7 +83,11 @@ fn launch(
     if !world.fleet.is_complete() {
         return Err(Refusal::IncompleteListing);
     }
-    Ok(Step::Launch { wanted: world.site.wanted(node, def)?, first, tell: true })
+    Ok(Step::Machine(MachineStep::Launch {
+        wanted: world.site.wanted(node, def)?,
+        first,
+        tell: true,
+    }))
 }
 
 pub(super) fn ids(instances: &[&Instance]) -> Vec<InstanceId> {

@@ -1,6 +1,8 @@
 //! Persistent nodes that are to be there.
 
-use super::{Begin, File, Operation, Plan, Refusal, Stage, Step, bring_up::bring_up};
+use super::{
+    Begin, File, FileStep, Operation, Plan, Refusal, ReportStep, Stage, Step, bring_up::bring_up,
+};
 use crate::order::by_number;
 use crate::world::{Roster, World};
 use hostlist::NodeName;
@@ -21,7 +23,7 @@ pub fn deploy(nodes: Option<&[NodeName]>, world: World<'_>) -> Plan {
         } else {
             Err(Refusal::Strangers(strangers.clone()))
         };
-        step.unwrap_or_else(|why| Step::Refuse { node, why })
+        step.unwrap_or_else(|why| Step::Report(ReportStep::Refuse { node, why }))
     });
     let plan = Plan::new(Operation::Deploy).stage(Stage::new("launch", steps.collect()));
     if plan.is_idle() {
@@ -40,7 +42,10 @@ pub(super) fn with_files(plan: Plan, world: World<'_>) -> Plan {
 
 /// The files that hold addresses, worked out anew.
 pub(super) fn refresh() -> Vec<Step> {
-    vec![Step::Refresh { which: File::Inventory }, Step::Refresh { which: File::Hosts }]
+    vec![
+        Step::File(FileStep::Refresh { which: File::Inventory }),
+        Step::File(FileStep::Refresh { which: File::Hosts }),
+    ]
 }
 
 /// The nodes that are not elastic and say what machine they are.

@@ -1,6 +1,8 @@
 //! Nodes that never came up.
 
-use super::{Operation, Plan, Refusal, Stage, Step, Why, deploy::with_files, stop};
+use super::{
+    Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, deploy::with_files, stop,
+};
 use crate::cause::Cause;
 use crate::cooldown::Cooldown;
 use crate::order::by_number;
@@ -21,20 +23,20 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
     let (mut remove, mut back, mut after) = (Vec::new(), Vec::new(), Vec::new());
     for node in by_number(nodes.iter().cloned()) {
         if world.conf.get(&node).is_none() {
-            remove.push(Step::Refuse { node, why: Refusal::NotInSlurmConf });
+            remove.push(Step::Report(ReportStep::Refuse { node, why: Refusal::NotInSlurmConf }));
             continue;
         }
         if let Some(why) = recovered(&node, world) {
-            remove.push(Step::Nothing { node, why });
+            remove.push(Step::Report(ReportStep::Nothing { node, why }));
             continue;
         }
         if is_persistent(&node, world) {
-            remove.push(Step::Refuse { node, why: Refusal::Persistent });
+            remove.push(Step::Report(ReportStep::Refuse { node, why: Refusal::Persistent }));
             continue;
         }
         remove.push(stop::end(&node, world));
         if world.site.policies.cooldown.is_zero() {
-            back.push(Step::ReturnToService { node });
+            back.push(Step::Slurm(SlurmStep::ReturnToService { node }));
         } else {
             after.extend(rest(node, world));
         }
@@ -71,5 +73,5 @@ fn rest(node: NodeName, world: World<'_>) -> Option<Step> {
         return None;
     }
     let until = world.now.checked_add(pause).unwrap_or(world.now);
-    Some(Step::Rest { node, cause: Cause::Timeout, until })
+    Some(Step::Report(ReportStep::Rest { node, cause: Cause::Timeout, until }))
 }

@@ -4,7 +4,7 @@ use super::deploy::with_files;
 use super::exclusions::node_section;
 use super::removal::removal;
 use super::resize::summary;
-use super::{Begin, File, Operation, Plan, Stage, Step, TellSlurm, untold};
+use super::{Begin, File, FileStep, Operation, Plan, Reload, SlurmStep, Stage, Step, untold};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
@@ -58,7 +58,13 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     };
     let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let summary = summary(&changes.added, &changes.removed);
-    let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: removed };
+    let write = Step::File(FileStep::Write {
+        which: File::SlurmConf,
+        before,
+        text,
+        summary,
+        drops: removed,
+    });
     let tell = if request.tell { tell(&changes, request, world) } else { Vec::new() };
     let plan = removal
         .stages(plan, Vec::new())
@@ -106,9 +112,9 @@ fn tell(changes: &Changes, request: &Finish<'_>, world: World<'_>) -> Vec<Step> 
         Action::Nothing => vec![untold::take_up(version)],
         // One that is down cannot be asked to read its file again: without a node it does not even start.
         Action::Reconfigure | Action::Restart if world.slurm.is_none() => {
-            vec![Step::TellSlurm(TellSlurm::Restart)]
+            vec![Step::Slurm(SlurmStep::Reload(Reload::Restart))]
         }
-        Action::Reconfigure => vec![Step::TellSlurm(TellSlurm::Reconfigure)],
-        Action::Restart => vec![Step::TellSlurm(TellSlurm::Restart)],
+        Action::Reconfigure => vec![Step::Slurm(SlurmStep::Reload(Reload::Reconfigure))],
+        Action::Restart => vec![Step::Slurm(SlurmStep::Reload(Reload::Restart))],
     }
 }

@@ -1,6 +1,6 @@
 //! Checks of a plan before it is carried out.
 
-use super::{Clear, Plan, Stage, Step};
+use super::{Clear, FileStep, MachineStep, Plan, ReportStep, SlurmStep, Stage, Step};
 use crate::world::World;
 use cloud_core::{Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
@@ -73,7 +73,7 @@ pub fn lint(plan: &Plan, world: World<'_>) -> Vec<Violation> {
             drops(step, &ended, world, &mut found);
         }
         for step in &stage.steps {
-            if let Step::WaitGone { ids, .. } = step {
+            if let Step::Machine(MachineStep::WaitGone { ids, .. }) = step {
                 ended.extend(ids);
             }
         }
@@ -120,7 +120,10 @@ fn owners(step: &Step, ours: &Ours<'_>, world: World<'_>, found: &mut BTreeSet<V
 /// True for the two things that may be done to an instance without our tags, where it is the one
 /// that the node's file names.
 fn is_named(step: &Step, id: &InstanceId, world: World<'_>) -> bool {
-    let mild = matches!(step, Step::Rebuild { .. } | Step::Reboot { .. });
+    let mild = matches!(
+        step,
+        Step::Machine(MachineStep::Rebuild { .. }) | Step::Machine(MachineStep::Reboot { .. })
+    );
     let names = |node| world.fleet.named(node).is_some_and(|named| named.id == *id);
     mild && step.nodes().iter().all(names)
 }
@@ -152,7 +155,7 @@ fn launches(
 /// True if the step sees to it that the instance is gone before it launches: it must end one that is
 /// not on its way out by itself.
 fn clears(step: &Step, instance: &Instance) -> bool {
-    if let Step::Launch { first, .. } = step {
+    if let Step::Machine(MachineStep::Launch { first, .. }) = step {
         return first.iter().any(|clear| match clear {
             Clear::Terminate(id) => *id == instance.id,
             Clear::AwaitGone(id) => {
@@ -172,11 +175,15 @@ fn whole(plan: &Plan, found: &mut BTreeSet<Violation>) {
             if step.brings_up() && !up.insert(node) {
                 found.insert(Violation::UpTwice(node.clone()));
             }
-            if matches!(step, Step::GiveBack { .. }) {
+            if matches!(
+                step,
+                Step::Slurm(SlurmStep::ReturnToSlurm { .. })
+                    | Step::Report(ReportStep::GiveUp { .. })
+            ) {
                 back.insert(node);
             }
         }
-        if matches!(step, Step::WaitGone { .. }) {
+        if matches!(step, Step::Machine(MachineStep::WaitGone { .. })) {
             continue;
         }
         for id in step.instances() {
@@ -195,7 +202,7 @@ fn drops(
     world: World<'_>,
     found: &mut BTreeSet<Violation>,
 ) {
-    let Step::WriteFile { drops, .. } = step else {
+    let Step::File(FileStep::Write { drops, .. }) = step else {
         return;
     };
     for node in drops {

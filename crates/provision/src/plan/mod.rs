@@ -45,7 +45,7 @@ pub use resize::{Gaps, GroupSize, Resize, resize};
 pub use resize_to::resize_to;
 pub use rollout::{JobForm, Rollout, RolloutHow, RolloutProgress, rollout, rollout_progress};
 pub use start::start;
-pub use step::{Clear, File, Return, Step, TellSlurm};
+pub use step::{Clear, File, FileStep, MachineStep, Reload, ReportStep, SlurmStep, Step};
 pub(crate) use stop::is_wanted_again;
 pub use stop::{stop, stop_all, stop_now};
 
@@ -182,9 +182,18 @@ impl Stage {
         self
     }
 
+    /// Adds the stage to the one before it, if the two are begun together.
+    pub(crate) fn join(mut stages: Vec<Self>, stage: &Self) -> Vec<Self> {
+        match stages.last_mut() {
+            Some(last) if stage.begin == Begin::Together => last.steps.extend(stage.steps.clone()),
+            Some(_) | None => stages.push(stage.clone()),
+        }
+        stages
+    }
+
     /// True if slurmctld is told of what a stage before has written: who ends in between leaves the two at odds.
     pub(crate) fn tells_slurm(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::TellSlurm(_)))
+        self.steps.iter().any(|step| matches!(step, Step::Slurm(SlurmStep::Reload(_))))
     }
 }
 
@@ -197,6 +206,9 @@ pub enum Begin {
     IfAllWell,
     /// It is done all the same.
     Always,
+    /// It is begun together with the one before it. Launches behind a probe wait for its answer, and not until its machine
+    /// has booted; and nobody waits for Slurm to take nodes back.
+    Together,
 }
 
 /// A job, and its nodes in a plan: all of them or none, if the policy is to release.

@@ -1,7 +1,8 @@
 //! Plans for people, a line a step, and for machines.
 
 use super::{
-    Begin, Clear, File, Finding, FindingKind, Handling, Plan, Return, Stage, Step, TellSlurm,
+    Begin, Clear, File, FileStep, Finding, FindingKind, Handling, MachineStep, Plan, Reload,
+    ReportStep, SlurmStep, Stage, Step,
 };
 use crate::site::{Place, Wanted};
 use crate::time::Utc;
@@ -52,6 +53,40 @@ impl Step {
 
     fn verb(&self) -> &'static str {
         match self {
+            Self::Machine(step) => step.verb(),
+            Self::Slurm(step) => step.verb(),
+            Self::File(FileStep::Write { .. }) => "write",
+            Self::File(FileStep::Refresh { .. }) => "refresh",
+            Self::Report(ReportStep::Refuse { .. }) => "refuse",
+            Self::Report(ReportStep::GiveUp { .. }) => "give up",
+            Self::Report(ReportStep::Nothing { .. }) => "nothing",
+            Self::Report(ReportStep::Rest { .. }) => "rest",
+        }
+    }
+
+    fn details(&self) -> Details {
+        match self {
+            Self::Machine(step) => step.details(),
+            Self::Slurm(step) => step.details(),
+            Self::File(FileStep::Write { which, summary, .. }) => {
+                vec![said("file", which), said("changes", summary)]
+            }
+            Self::File(FileStep::Refresh { which }) => vec![said("file", which)],
+            Self::Report(ReportStep::Refuse { why, .. }) => vec![said("why", why)],
+            Self::Report(ReportStep::Nothing { why, .. }) => vec![said("why", why)],
+            Self::Report(ReportStep::GiveUp { cause, reason, .. }) => {
+                vec![said("cause", cause), said("reason", reason)]
+            }
+            Self::Report(ReportStep::Rest { cause, until, .. }) => {
+                vec![said("cause", cause), said("until", &Utc(*until))]
+            }
+        }
+    }
+}
+
+impl MachineStep {
+    fn verb(&self) -> &'static str {
+        match self {
             Self::Launch { .. } => "launch",
             Self::Adopt { .. } => "adopt",
             Self::StartStopped { .. } => "start",
@@ -60,24 +95,6 @@ impl Step {
             Self::Rebuild { .. } => "rebuild",
             Self::Recreate { .. } => "recreate",
             Self::Reboot { .. } => "reboot",
-            Self::GiveBack { how: Return::PowerDown, .. } => "give back",
-            Self::GiveBack { how: Return::Leave, .. } => "give up",
-            Self::ReturnToService { .. } => "return",
-            Self::Rest { .. } => "rest",
-            Self::Drain { .. } => "drain",
-            Self::WaitDrained { .. } => "wait drained",
-            Self::Undrain { .. } => "undrain",
-            Self::RebootBySlurm { .. } => "reboot by slurm",
-            Self::Submit { .. } => "submit",
-            Self::SetAddress { .. } => "set address",
-            Self::TellAddresses { .. } => "tell addresses",
-            Self::Comment { .. } => "comment",
-            Self::WriteFile { .. } => "write",
-            Self::Refresh { .. } => "refresh",
-            Self::TellSlurm(TellSlurm::Reconfigure) => "reconfigure slurmctld",
-            Self::TellSlurm(TellSlurm::Restart) => "restart slurmctld",
-            Self::Refuse { .. } => "refuse",
-            Self::Nothing { .. } => "nothing",
         }
     }
 
@@ -94,11 +111,32 @@ impl Step {
             Self::Rebuild { id, image, .. } => vec![said("id", id), said("image", image)],
             Self::Recreate { id, wanted } => with_id(id, launch(wanted)),
             Self::Reboot { id, how, .. } => vec![said("id", id), reboot(*how)],
-            Self::GiveBack { cause, reason, .. } => {
+        }
+    }
+}
+
+impl SlurmStep {
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::ReturnToSlurm { .. } => "give back",
+            Self::ReturnToService { .. } => "return",
+            Self::Drain { .. } => "drain",
+            Self::WaitDrained { .. } => "wait drained",
+            Self::Undrain { .. } => "undrain",
+            Self::RebootBySlurm { .. } => "reboot by slurm",
+            Self::Submit { .. } => "submit",
+            Self::SetAddress { .. } => "set address",
+            Self::ReportAddresses { .. } => "tell addresses",
+            Self::Comment { .. } => "comment",
+            Self::Reload(Reload::Reconfigure) => "reconfigure slurmctld",
+            Self::Reload(Reload::Restart) => "restart slurmctld",
+        }
+    }
+
+    fn details(&self) -> Details {
+        match self {
+            Self::ReturnToSlurm { cause, reason, .. } => {
                 vec![said("cause", cause), said("reason", reason)]
-            }
-            Self::Rest { cause, until, .. } => {
-                vec![said("cause", cause), said("until", &Utc(*until))]
             }
             Self::Drain { reason, .. } | Self::RebootBySlurm { reason, .. } => {
                 vec![said("reason", reason)]
@@ -109,16 +147,10 @@ impl Step {
             }
             Self::SetAddress { address, .. } => vec![said("address", address)],
             Self::Comment { job, text } => vec![said("job", job), said("text", text)],
-            Self::WriteFile { which, summary, .. } => {
-                vec![said("file", which), said("changes", summary)]
-            }
-            Self::Refresh { which } => vec![said("file", which)],
-            Self::Refuse { why, .. } => vec![said("why", why)],
-            Self::Nothing { why, .. } => vec![said("why", why)],
             Self::ReturnToService { .. }
             | Self::Undrain { .. }
-            | Self::TellAddresses { .. }
-            | Self::TellSlurm(_) => Vec::new(),
+            | Self::ReportAddresses { .. }
+            | Self::Reload(_) => Vec::new(),
         }
     }
 }
@@ -209,6 +241,7 @@ impl fmt::Display for Begin {
             Self::WithTheRest => "with the rest",
             Self::IfAllWell => "if all well",
             Self::Always => "always",
+            Self::Together => "together",
         })
     }
 }
@@ -254,7 +287,9 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.begin {
             Begin::WithTheRest => writeln!(f, "{}:", self.what)?,
-            begin @ (Begin::IfAllWell | Begin::Always) => writeln!(f, "{}, {begin}:", self.what)?,
+            begin @ (Begin::IfAllWell | Begin::Always | Begin::Together) => {
+                writeln!(f, "{}, {begin}:", self.what)?
+            }
         }
         table(f, &self.steps, "  ")?;
         if !self.undo.is_empty() {

@@ -2,7 +2,10 @@
 
 use super::deploy::with_files;
 use super::start::{all_cooling, back, hindrance};
-use super::{Operation, Plan, Refusal, Return, Stage, Step, Why, bring_up, reasons};
+use super::{
+    MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, bring_up,
+    reasons,
+};
 use crate::cause::Cause;
 use crate::order;
 use crate::policies::RebuildHow;
@@ -129,7 +132,9 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
         match (back, step) {
             (Some(back), _) => backs.push(back),
             (None, Ok(step)) => steps.push(step),
-            (None, Err(why)) => steps.push(Step::Refuse { node: node.clone(), why }),
+            (None, Err(why)) => {
+                steps.push(Step::Report(ReportStep::Refuse { node: node.clone(), why }))
+            }
         }
     }
     let plan = Plan::new(Operation::Rebuild)
@@ -165,7 +170,10 @@ fn told(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> 
     let why = failed.reason.as_deref().unwrap_or_default();
     let nodes = vec![node.clone()];
     if known.state.is_reboot_issued() && known.state.has_drain() {
-        return Some(Step::Drain { nodes, reason: reasons::not_rebuilt(known, why) });
+        return Some(Step::Slurm(SlurmStep::Drain {
+            nodes,
+            reason: reasons::not_rebuilt(known, why),
+        }));
     }
     if failed.outcome == Outcome::Busy || !is_for_job(known, world) {
         return None;
@@ -174,10 +182,10 @@ fn told(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> 
     let elastic = world.conf.get(node).is_some_and(NodeDef::is_cloud);
     // Slurm would have a machine ended that it powers down.
     if !elastic {
-        return Some(Step::Drain { nodes, reason });
+        return Some(Step::Slurm(SlurmStep::Drain { nodes, reason }));
     }
     let (node, cause) = (node.clone(), failed.cause.unwrap_or(Cause::Refused));
-    Some(Step::GiveBack { node, cause, reason, how: Return::PowerDown })
+    Some(Step::Slurm(SlurmStep::ReturnToSlurm { node, cause, reason }))
 }
 
 /// True if Slurm waits for the node for a job with `--reboot`, and no other job is there. The mark of a reboot is only
@@ -214,7 +222,9 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
     let step = on_instance(node, instance, image, options, world)?;
     // What is not ours by its tags is not ours to replace.
     match step {
-        Step::Recreate { id, .. } if here.is_empty() => Err(Refusal::NotOurs(id)),
+        Step::Machine(MachineStep::Recreate { id, .. }) if here.is_empty() => {
+            Err(Refusal::NotOurs(id))
+        }
         step => Ok(step),
     }
 }
@@ -228,7 +238,7 @@ fn named<'a>(target: &Target, world: World<'a>) -> Option<&'a Instance> {
 /// The launch of a node that has no instance, with the image that it is to have.
 fn launch(target: &Target, world: World<'_>) -> Result<Step, Refusal> {
     let mut step = bring_up::bring_up(&target.node, world)?;
-    if let Step::Launch { wanted, .. } = &mut step {
+    if let Step::Machine(MachineStep::Launch { wanted, .. }) = &mut step {
         wanted.image = target.image(world)?;
     }
     Ok(step)
@@ -288,12 +298,18 @@ fn on_instance(
     let (node, id) = (node.clone(), instance.id.clone());
     match instance.state {
         // Nova shows the new image as soon as a rebuild begins.
-        InstanceState::Pending if same => Ok(Step::Nothing { node, why: Why::UnderWay }),
-        InstanceState::Running if same && options.leave_same => {
-            Ok(Step::Nothing { node, why: Why::OnTarget })
+        InstanceState::Pending if same => {
+            Ok(Step::Report(ReportStep::Nothing { node, why: Why::UnderWay }))
         }
-        InstanceState::Running if same => Ok(Step::Reboot { node, id, how: Reboot::Soft }),
-        InstanceState::Running if in_place(&id, world) => Ok(Step::Rebuild { node, id, image }),
+        InstanceState::Running if same && options.leave_same => {
+            Ok(Step::Report(ReportStep::Nothing { node, why: Why::OnTarget }))
+        }
+        InstanceState::Running if same => {
+            Ok(Step::Machine(MachineStep::Reboot { node, id, how: Reboot::Soft }))
+        }
+        InstanceState::Running if in_place(&id, world) => {
+            Ok(Step::Machine(MachineStep::Rebuild { node, id, image }))
+        }
         InstanceState::Running | InstanceState::Failed => recreate(&node, id, image, world),
         InstanceState::Pending
         | InstanceState::Stopping
@@ -328,5 +344,5 @@ fn recreate(
         return Err(Refusal::Cooling { pool, cooldown });
     }
     wanted.image = image;
-    Ok(Step::Recreate { id, wanted })
+    Ok(Step::Machine(MachineStep::Recreate { id, wanted }))
 }

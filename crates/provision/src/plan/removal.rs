@@ -1,7 +1,7 @@
 //! Nodes that leave slurm.conf: drained, ended, and confirmed gone.
 
 use super::{
-    Begin, Plan, Refusal, Return, Stage, Step,
+    Begin, MachineStep, Plan, Refusal, ReportStep, SlurmStep, Stage, Step,
     bring_up::ids,
     reasons::{drain_reason, ours},
 };
@@ -32,11 +32,15 @@ impl Removal {
     fn end(&mut self, node: &NodeName, world: World<'_>) {
         let Standing { here, leaving } = world.fleet.standing(node);
         if !here.is_empty() {
-            self.terminate.push(Step::Terminate { node: node.clone(), ids: ids(&here) });
+            self.terminate.push(Step::Machine(MachineStep::Terminate {
+                node: node.clone(),
+                ids: ids(&here),
+            }));
         }
         let all = [here, leaving].concat();
         if !all.is_empty() {
-            self.gone.push(Step::WaitGone { node: node.clone(), ids: ids(&all) });
+            self.gone
+                .push(Step::Machine(MachineStep::WaitGone { node: node.clone(), ids: ids(&all) }));
         }
     }
 
@@ -71,7 +75,8 @@ pub(super) fn removal(
     force: bool,
     world: World<'_>,
 ) -> Result<Removal, Vec<Step>> {
-    let refuse = |node: &NodeName, why| Step::Refuse { node: node.clone(), why };
+    let refuse =
+        |node: &NodeName, why| Step::Report(ReportStep::Refuse { node: node.clone(), why });
     if !nodes.is_empty() && !world.fleet.is_complete() {
         return Err(nodes.iter().map(|node| refuse(node, Refusal::IncompleteListing)).collect());
     }
@@ -85,13 +90,12 @@ pub(super) fn removal(
         let known = nodes.iter().rev().filter(|node| world.node(node).is_some_and(wanted));
         known.cloned().collect()
     };
-    removal.drain = of(nodes_where(|node| !node.state.has_drain()), |nodes| Step::Drain {
-        nodes,
-        reason: drain_reason(why),
+    removal.drain = of(nodes_where(|node| !node.state.has_drain()), |nodes| {
+        Step::Slurm(SlurmStep::Drain { nodes, reason: drain_reason(why) })
     });
     // What a run before us drained, and did not come to undrain, is ours as well.
     let ours = nodes_where(|node| !node.state.has_drain() || ours(node));
-    removal.undrain = of(ours, |nodes| Step::Undrain { nodes });
+    removal.undrain = of(ours, |nodes| Step::Slurm(SlurmStep::Undrain { nodes }));
     if force {
         removal.requeue = nodes.iter().rev().filter_map(|node| requeue(node, why, world)).collect();
     } else {
@@ -99,7 +103,9 @@ pub(super) fn removal(
         let ready = nodes_where(|node| !node.state.is_drained()).is_empty();
         let wait = |deadline| {
             let reason = drain_reason(why);
-            of(nodes_where(|_| true), |nodes| Step::WaitDrained { nodes, reason, deadline })
+            of(nodes_where(|_| true), |nodes| {
+                Step::Slurm(SlurmStep::WaitDrained { nodes, reason, deadline })
+            })
         };
         removal.wait = if ready { Vec::new() } else { wait(patience) };
         removal.wait_again = wait(patience.max(SETTLE));
@@ -111,11 +117,12 @@ pub(super) fn removal(
 fn requeue(node: &NodeName, why: &str, world: World<'_>) -> Option<Step> {
     let elastic = world.node(node)?.state.is_cloud();
     // The reason of the drain stays, so that it is known again as ours.
-    (elastic && world.is_busy(node)).then(|| Step::GiveBack {
-        node: node.clone(),
-        cause: Cause::Cancelled,
-        reason: drain_reason(why),
-        how: Return::PowerDown,
+    (elastic && world.is_busy(node)).then(|| {
+        Step::Slurm(SlurmStep::ReturnToSlurm {
+            node: node.clone(),
+            cause: Cause::Cancelled,
+            reason: drain_reason(why),
+        })
     })
 }
 

@@ -5,7 +5,8 @@ use super::bring_up::bring_up_as;
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::{
-    Begin, File, Operation, Plan, Refusal, Stage, Step,
+    Begin, File, FileStep, MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage,
+    Step,
     deploy::{persistent, refresh},
     untold,
 };
@@ -145,7 +146,13 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let mut told = untold.to_address(world);
     told.retain(|node| !remove.contains(node));
     let before = request.document.as_bytes().to_vec();
-    let write = Step::WriteFile { which: File::SlurmConf, before, text, summary, drops: remove };
+    let write = Step::File(FileStep::Write {
+        which: File::SlurmConf,
+        before,
+        text,
+        summary,
+        drops: remove,
+    });
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
     let changes = Changed { launches, removal: removal.unwrap_or_default(), write, told, absent };
     changes.plan(request.version)
@@ -180,8 +187,9 @@ pub(super) fn refusals(
     text: &Result<Vec<u8>, Refusal>,
     removal: &Result<Removal, Vec<Step>>,
 ) -> Vec<Step> {
-    let refuse =
-        |node: &NodeName, why: &Refusal| Step::Refuse { node: node.clone(), why: why.clone() };
+    let refuse = |node: &NodeName, why: &Refusal| {
+        Step::Report(ReportStep::Refuse { node: node.clone(), why: why.clone() })
+    };
     if let Err(why) = text {
         let nodes = launches.iter().map(|(node, _)| node).chain(remove);
         return nodes.map(|node| refuse(node, why)).collect();
@@ -209,9 +217,9 @@ impl Changed {
         let Self { launches, removal, write, mut told, absent } = self;
         let (mut launch, mut later) = (Vec::new(), Vec::new());
         for step in launches {
-            if let Step::Launch { wanted, first, .. } = step {
+            if let Step::Machine(MachineStep::Launch { wanted, first, .. }) = step {
                 told.push(wanted.node.clone());
-                launch.push(Step::Launch { wanted, first, tell: false });
+                launch.push(Step::Machine(MachineStep::Launch { wanted, first, tell: false }));
             } else {
                 // It is there already; Slurm can be told where when it knows the node.
                 later.push(step);
@@ -219,10 +227,10 @@ impl Changed {
         }
         // slurmctld runs without nodes whose names it cannot look up when it reads its file.
         let hosts = (!launch.is_empty() || !later.is_empty())
-            .then_some(Step::Refresh { which: File::Hosts });
+            .then_some(Step::File(FileStep::Refresh { which: File::Hosts }));
         let tell = hosts.into_iter().chain([untold::take_up(version)]).collect();
         if !told.is_empty() {
-            later.push(Step::TellAddresses { nodes: told });
+            later.push(Step::Slurm(SlurmStep::ReportAddresses { nodes: told }));
         }
         removal
             .stages(Plan::new(Operation::Resize), launch)

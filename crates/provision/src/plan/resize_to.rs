@@ -5,7 +5,8 @@ use super::finish::{Finish, Proposed, leaving};
 use super::removal::removal;
 use super::resize::{Changed, only_told, refusals, summary};
 use super::{
-    Operation, Plan, Refusal, Stage, Step, bring_up::bring_up_as, deploy::persistent, untold,
+    FileStep, Operation, Plan, Refusal, Stage, Step, bring_up::bring_up_as, deploy::persistent,
+    untold,
 };
 use crate::order::by_number;
 use crate::world::{Roster, World};
@@ -44,7 +45,7 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
     told.retain(|node| !remove.contains(node) && !up.contains(node));
     let summary = summary(&changes.added, &changes.removed);
     let which = super::File::SlurmConf;
-    let write = Step::WriteFile { which, before, text, summary, drops: remove };
+    let write = Step::File(FileStep::Write { which, before, text, summary, drops: remove });
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
     let changes = Changed { launches, removal: removal.unwrap_or_default(), write, told, absent };
     Ok(changes.plan(request.version))

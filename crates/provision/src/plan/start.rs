@@ -2,8 +2,8 @@
 
 use super::deploy::with_files;
 use super::{
-    JobGroup, Operation, Plan, Refusal, Return, Stage, Step, bring_up::bring_up,
-    reasons::reason_over,
+    Begin, JobGroup, MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step,
+    bring_up::bring_up, reasons::reason_over,
 };
 use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Gate};
@@ -44,7 +44,11 @@ pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
         .stage(Stage::new("start", now))
         .stage(Stage::new("behind the probe", behind));
     plan.groups = groups;
-    with_files(plan, world)
+    let mut plan = with_files(plan, world);
+    for stage in plan.stages.iter_mut().skip(1) {
+        stage.begin = Begin::Together;
+    }
+    plan
 }
 
 /// The jobs that want nodes of this call, with these nodes only.
@@ -136,7 +140,9 @@ fn give_back(
         let (cause, why) = lost.get(node)?;
         back(node, *cause, why, world)
     });
-    let told = broken.iter().map(|(job, why)| Step::Comment { job: *job, text: why.clone() });
+    let told = broken
+        .iter()
+        .map(|(job, why)| Step::Slurm(SlurmStep::Comment { job: *job, text: why.clone() }));
     back.chain(told).collect()
 }
 
@@ -144,10 +150,11 @@ fn give_back(
 /// it, as a refusal is a step of its own.
 pub(super) fn back(node: &NodeName, cause: Cause, why: &str, world: World<'_>) -> Option<Step> {
     let waits = waits(node, world);
-    let how = if waits { Return::PowerDown } else { Return::Leave };
-    let needed = waits || cause != Cause::Refused;
     let (node, reason) = (node.clone(), reason_over(why, world.node(node)));
-    needed.then_some(Step::GiveBack { node, cause, reason, how })
+    if waits {
+        return Some(Step::Slurm(SlurmStep::ReturnToSlurm { node, cause, reason }));
+    }
+    (cause != Cause::Refused).then_some(Step::Report(ReportStep::GiveUp { node, cause, reason }))
 }
 
 /// True if Slurm waits for the node, or may do so.
@@ -173,19 +180,19 @@ fn launches(
             // One outcome for a node: what Slurm waits for is given back, with the same words.
             Some(Err(_)) if waits(node, world) => continue,
             Some(Err(why)) => {
-                now.push(Step::Refuse { node: node.clone(), why: why.clone() });
+                now.push(Step::Report(ReportStep::Refuse { node: node.clone(), why: why.clone() }));
                 continue;
             }
             Some(Ok(_)) | None => continue,
         };
-        let Step::Launch { mut wanted, first, tell } = step else {
+        let Step::Machine(MachineStep::Launch { mut wanted, first, tell }) = step else {
             now.push(step);
             continue;
         };
         let (places, waits) = choose(&wanted.places, &mut probed, world);
         wanted.places = places;
         let stage = if waits { &mut behind } else { &mut now };
-        stage.push(Step::Launch { wanted, first, tell });
+        stage.push(Step::Machine(MachineStep::Launch { wanted, first, tell }));
     }
     (now, behind)
 }

@@ -7,12 +7,25 @@ use cloud_core::{ImageId, InstanceId, Reboot};
 use hostlist::NodeName;
 use slurmctl::{BatchJob, JobId, Reason};
 use std::net::IpAddr;
+use std::slice::from_ref;
 use std::time::{Duration, SystemTime};
 
-/// One thing to do.
+/// One thing to do, by who carries it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Step {
+    /// Something done to machines.
+    Machine(MachineStep),
+    /// Something that Slurm is told, or waited for.
+    Slurm(SlurmStep),
+    /// A file that is written.
+    File(FileStep),
+    /// Something that is only written down.
+    Report(ReportStep),
+}
+
+/// Something done to machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineStep {
     /// Launch an instance in the first place that has one, when the way is clear. Which repeat of the
     /// request this is, and with that its token, the executor's record of the node says; it also asks
     /// each pool again before it launches there, so that one that is half open is tried by one.
@@ -22,7 +35,7 @@ pub enum Step {
         /// What has to go first.
         first: Vec<Clear>,
         /// True if Slurm is to be told the address as soon as there is one. False for a node that
-        /// Slurm does not know yet: [`TellAddresses`](Step::TellAddresses) follows.
+        /// Slurm does not know yet: [`SlurmStep::ReportAddresses`] follows.
         tell: bool,
     },
     /// Take an instance that is there: wait until it runs and has an address, and tell Slurm.
@@ -85,30 +98,25 @@ pub enum Step {
         /// How.
         how: Reboot,
     },
-    /// Give a node back to Slurm, which then requeues its job.
-    GiveBack {
+}
+
+/// Something that Slurm is told, or waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlurmStep {
+    /// Give a node back to Slurm by `power_down_force`: its job is requeued, our stop program is called, and the reason
+    /// stays.
+    ReturnToSlurm {
         /// The node.
         node: NodeName,
         /// Why, as a code.
         cause: Cause,
         /// Why, for the job's owner.
         reason: Reason,
-        /// How.
-        how: Return,
     },
     /// Put a node that is down back in service.
     ReturnToService {
         /// The node.
         node: NodeName,
-    },
-    /// Remember that a node is to stay out of service until then.
-    Rest {
-        /// The node.
-        node: NodeName,
-        /// Why.
-        cause: Cause,
-        /// Until when.
-        until: SystemTime,
     },
     /// Have nodes take no new jobs.
     Drain {
@@ -152,7 +160,7 @@ pub enum Step {
         address: IpAddr,
     },
     /// Tell Slurm where nodes are that were launched before it knew them.
-    TellAddresses {
+    ReportAddresses {
         /// The nodes.
         nodes: Vec<NodeName>,
     },
@@ -163,8 +171,15 @@ pub enum Step {
         /// What.
         text: String,
     },
+    /// Have slurmctld take up its configuration.
+    Reload(Reload),
+}
+
+/// A file that is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileStep {
     /// Write a file whole.
-    WriteFile {
+    Write {
         /// Which.
         which: File,
         /// The text that it was planned from: a file that has another by then is somebody else's to change.
@@ -181,8 +196,11 @@ pub enum Step {
         /// Which.
         which: File,
     },
-    /// Have slurmctld take up its configuration.
-    TellSlurm(TellSlurm),
+}
+
+/// Something that is only written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportStep {
     /// Do nothing to a node, and count it as failed.
     Refuse {
         /// The node.
@@ -190,12 +208,30 @@ pub enum Step {
         /// Why.
         why: Refusal,
     },
+    /// Count a node as failed that Slurm does not wait for.
+    GiveUp {
+        /// The node.
+        node: NodeName,
+        /// Why, as a code.
+        cause: Cause,
+        /// Why, in words.
+        reason: Reason,
+    },
     /// Do nothing to a node, and count it as done.
     Nothing {
         /// The node.
         node: NodeName,
         /// Why.
         why: Why,
+    },
+    /// Remember that a node is to stay out of service until then.
+    Rest {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        cause: Cause,
+        /// Until when.
+        until: SystemTime,
     },
 }
 
@@ -218,15 +254,6 @@ impl Clear {
     }
 }
 
-/// How a node is given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Return {
-    /// `power_down_force`: its job is requeued, our stop program is called, the reason stays.
-    PowerDown,
-    /// Not at all: Slurm does not wait for it.
-    Leave,
-}
-
 /// A file that we write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum File {
@@ -240,7 +267,7 @@ pub enum File {
 
 /// How slurmctld takes up its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TellSlurm {
+pub enum Reload {
     /// `scontrol reconfigure`
     Reconfigure,
     /// A stop and a start.
@@ -251,32 +278,11 @@ impl Step {
     /// The nodes it is about.
     #[must_use]
     pub fn nodes(&self) -> &[NodeName] {
-        use std::slice::from_ref;
         match self {
-            Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } => from_ref(&wanted.node),
-            Self::Adopt { node, .. }
-            | Self::StartStopped { node, .. }
-            | Self::Terminate { node, .. }
-            | Self::WaitGone { node, .. }
-            | Self::Rebuild { node, .. }
-            | Self::Reboot { node, .. }
-            | Self::GiveBack { node, .. }
-            | Self::ReturnToService { node }
-            | Self::Rest { node, .. }
-            | Self::SetAddress { node, .. }
-            | Self::Refuse { node, .. }
-            | Self::Nothing { node, .. } => from_ref(node),
-            Self::Drain { nodes, .. }
-            | Self::WaitDrained { nodes, .. }
-            | Self::Undrain { nodes }
-            | Self::RebootBySlurm { nodes, .. }
-            | Self::TellAddresses { nodes } => nodes,
-            Self::Submit { job } => from_ref(&job.node),
-            Self::TerminateNameless { .. }
-            | Self::Comment { .. }
-            | Self::WriteFile { .. }
-            | Self::Refresh { .. }
-            | Self::TellSlurm(_) => &[],
+            Self::Machine(step) => step.nodes(),
+            Self::Slurm(step) => step.nodes(),
+            Self::File(_) => &[],
+            Self::Report(step) => from_ref(step.node()),
         }
     }
 
@@ -287,13 +293,15 @@ impl Step {
             return None;
         }
         let mut rest = self.clone();
-        match &mut rest {
-            Self::Drain { nodes, .. }
-            | Self::WaitDrained { nodes, .. }
-            | Self::Undrain { nodes }
-            | Self::RebootBySlurm { nodes, .. }
-            | Self::TellAddresses { nodes } => *nodes = kept,
-            _ => {}
+        if let Self::Slurm(
+            SlurmStep::Drain { nodes, .. }
+            | SlurmStep::WaitDrained { nodes, .. }
+            | SlurmStep::Undrain { nodes }
+            | SlurmStep::RebootBySlurm { nodes, .. }
+            | SlurmStep::ReportAddresses { nodes },
+        ) = &mut rest
+        {
+            *nodes = kept;
         }
         Some(rest)
     }
@@ -301,38 +309,28 @@ impl Step {
     /// The instances that it touches.
     #[must_use]
     pub fn instances(&self) -> Vec<&InstanceId> {
-        match self {
-            Self::Launch { first, .. } => first.iter().map(Clear::id).collect(),
-            Self::Adopt { id, .. }
-            | Self::StartStopped { id, .. }
-            | Self::Rebuild { id, .. }
-            | Self::Recreate { id, .. }
-            | Self::Reboot { id, .. } => vec![id],
-            Self::Terminate { ids, .. }
-            | Self::TerminateNameless { ids }
-            | Self::WaitGone { ids, .. } => ids.iter().collect(),
-            Self::GiveBack { .. }
-            | Self::ReturnToService { .. }
-            | Self::Rest { .. }
-            | Self::Drain { .. }
-            | Self::WaitDrained { .. }
-            | Self::Undrain { .. }
-            | Self::RebootBySlurm { .. }
-            | Self::Submit { .. }
-            | Self::SetAddress { .. }
-            | Self::TellAddresses { .. }
-            | Self::Comment { .. }
-            | Self::WriteFile { .. }
-            | Self::Refresh { .. }
-            | Self::TellSlurm(_)
-            | Self::Refuse { .. }
-            | Self::Nothing { .. } => Vec::new(),
+        let Self::Machine(step) = self else {
+            return Vec::new();
+        };
+        match step {
+            MachineStep::Launch { first, .. } => first.iter().map(Clear::id).collect(),
+            MachineStep::Adopt { id, .. }
+            | MachineStep::StartStopped { id, .. }
+            | MachineStep::Rebuild { id, .. }
+            | MachineStep::Recreate { id, .. }
+            | MachineStep::Reboot { id, .. } => vec![id],
+            MachineStep::Terminate { ids, .. }
+            | MachineStep::TerminateNameless { ids }
+            | MachineStep::WaitGone { ids, .. } => ids.iter().collect(),
         }
     }
 
     /// What is launched.
     pub(super) fn wanted(&self) -> Option<&Wanted> {
-        if let Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } = self {
+        if let Self::Machine(
+            MachineStep::Launch { wanted, .. } | MachineStep::Recreate { wanted, .. },
+        ) = self
+        {
             Some(wanted)
         } else {
             None
@@ -341,18 +339,64 @@ impl Step {
 
     /// True if it brings the node up, with a new instance or with one that is there.
     pub(super) fn brings_up(&self) -> bool {
-        let takes = matches!(self, Self::Adopt { .. } | Self::StartStopped { .. });
+        let takes = matches!(
+            self,
+            Self::Machine(MachineStep::Adopt { .. } | MachineStep::StartStopped { .. })
+        );
         takes || self.wanted().is_some()
     }
 
     /// True if it has Slurm reboot nodes.
     pub(crate) fn reboots_by_slurm(&self) -> bool {
-        matches!(self, Self::RebootBySlurm { .. } | Self::Submit { .. })
+        matches!(self, Self::Slurm(SlurmStep::RebootBySlurm { .. } | SlurmStep::Submit { .. }))
     }
 
     /// True if it does nothing.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        matches!(self, Self::Refuse { .. } | Self::Nothing { .. })
+        matches!(self, Self::Report(ReportStep::Refuse { .. } | ReportStep::Nothing { .. }))
+    }
+}
+
+impl MachineStep {
+    fn nodes(&self) -> &[NodeName] {
+        match self {
+            Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } => from_ref(&wanted.node),
+            Self::Adopt { node, .. }
+            | Self::StartStopped { node, .. }
+            | Self::Terminate { node, .. }
+            | Self::WaitGone { node, .. }
+            | Self::Rebuild { node, .. }
+            | Self::Reboot { node, .. } => from_ref(node),
+            Self::TerminateNameless { .. } => &[],
+        }
+    }
+}
+
+impl SlurmStep {
+    fn nodes(&self) -> &[NodeName] {
+        match self {
+            Self::ReturnToSlurm { node, .. }
+            | Self::ReturnToService { node }
+            | Self::SetAddress { node, .. } => from_ref(node),
+            Self::Drain { nodes, .. }
+            | Self::WaitDrained { nodes, .. }
+            | Self::Undrain { nodes }
+            | Self::RebootBySlurm { nodes, .. }
+            | Self::ReportAddresses { nodes } => nodes,
+            Self::Submit { job } => from_ref(&job.node),
+            Self::Comment { .. } | Self::Reload(_) => &[],
+        }
+    }
+}
+
+impl ReportStep {
+    fn node(&self) -> &NodeName {
+        match self {
+            Self::Refuse { node, .. }
+            | Self::GiveUp { node, .. }
+            | Self::Nothing { node, .. }
+            | Self::Rest { node, .. } => node,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Nodes that are to go away.
 
 use super::deploy::with_files;
-use super::{Operation, Plan, Refusal, Stage, Step, Why, bring_up::ids};
+use super::{MachineStep, Operation, Plan, Refusal, ReportStep, Stage, Step, Why, bring_up::ids};
 use crate::order::by_number;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
@@ -18,7 +18,8 @@ use slurmctl::NodeState;
 #[must_use]
 pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
     planned(nodes, world, |node| {
-        wanted_again(node, world).map(|why| Step::Nothing { node: node.clone(), why })
+        wanted_again(node, world)
+            .map(|why| Step::Report(ReportStep::Nothing { node: node.clone(), why }))
     })
 }
 
@@ -43,7 +44,7 @@ fn planned(
         if is_known(&node) {
             instead(&node).unwrap_or_else(|| end(&node, world))
         } else {
-            Step::Refuse { node, why: Refusal::NotInSlurmConf }
+            Step::Report(ReportStep::Refuse { node, why: Refusal::NotInSlurmConf })
         }
     });
     let plan = Plan::new(Operation::Stop).stage(Stage::new("stop", steps.collect()));
@@ -84,12 +85,14 @@ pub fn stop_all(world: World<'_>) -> Plan {
     let mut steps: Vec<Step> = nodes
         .iter()
         .map(|node| end_of(node, &world.fleet.standing(node).here, world))
-        .filter(|step| !matches!(step, Step::Nothing { why: Why::NoInstance, .. }))
+        .filter(|step| {
+            !matches!(step, Step::Report(ReportStep::Nothing { why: Why::NoInstance, .. }))
+        })
         .collect();
     let nameless: Vec<&Instance> =
         world.fleet.nameless().iter().filter(|instance| !instance.state.is_leaving()).collect();
     if !nameless.is_empty() {
-        steps.push(Step::TerminateNameless { ids: ids(&nameless) });
+        steps.push(Step::Machine(MachineStep::TerminateNameless { ids: ids(&nameless) }));
     }
     with_files(Plan::new(Operation::StopAll).stage(Stage::new("stop", steps)), world)
 }
@@ -103,7 +106,10 @@ pub(super) fn end(node: &NodeName, world: World<'_>) -> Step {
     match (known.is_empty(), theirs.first()) {
         (true, Some(instance)) => {
             let (id, state) = (instance.id.clone(), instance.state.clone());
-            Step::Refuse { node: node.clone(), why: Refusal::Busy { id, state } }
+            Step::Report(ReportStep::Refuse {
+                node: node.clone(),
+                why: Refusal::Busy { id, state },
+            })
         }
         (true, None) | (false, _) => end_of(node, &known, world),
     }
@@ -131,11 +137,11 @@ fn end_of(node: &NodeName, here: &[&Instance], world: World<'_>) -> Step {
     let leaving = world.fleet.standing(node).leaving;
     let node = node.clone();
     match (here.is_empty(), leaving.is_empty()) {
-        (false, _) => Step::Terminate { node, ids: ids(here) },
-        (true, false) => Step::Nothing { node, why: Why::Leaving },
+        (false, _) => Step::Machine(MachineStep::Terminate { node, ids: ids(here) }),
+        (true, false) => Step::Report(ReportStep::Nothing { node, why: Why::Leaving }),
         (true, true) if !world.fleet.is_complete() => {
-            Step::Refuse { node, why: Refusal::IncompleteListing }
+            Step::Report(ReportStep::Refuse { node, why: Refusal::IncompleteListing })
         }
-        (true, true) => Step::Nothing { node, why: Why::NoInstance },
+        (true, true) => Step::Report(ReportStep::Nothing { node, why: Why::NoInstance }),
     }
 }

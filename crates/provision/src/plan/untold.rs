@@ -1,6 +1,6 @@
 //! Nodes about which slurm.conf and slurmctld differ: somebody wrote the file, and did not come to tell.
 
-use super::{Begin, Plan, Refusal, Stage, Step, TellSlurm};
+use super::{Begin, Plan, Refusal, Reload, ReportStep, SlurmStep, Stage, Step};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
@@ -58,7 +58,7 @@ pub(super) fn untold(version: Option<SlurmVersion>, world: World<'_>) -> Untold 
 /// How a slurmctld of that version takes up other nodes.
 pub(super) fn take_up(version: SlurmVersion) -> Step {
     let reconfigures = version.reconfigures_nodes();
-    Step::TellSlurm(if reconfigures { TellSlurm::Reconfigure } else { TellSlurm::Restart })
+    Step::Slurm(SlurmStep::Reload(if reconfigures { Reload::Reconfigure } else { Reload::Restart }))
 }
 
 /// The nodes that must not go because a job is there.
@@ -66,7 +66,8 @@ pub(super) fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
     let used = nodes.iter().filter(|node| world.is_busy(node));
     let why =
         |node: &NodeName| world.job_on(node).map_or(Refusal::InUse, |job| Refusal::Job(job.id));
-    used.map(|node| Step::Refuse { node: node.clone(), why: why(node) }).collect()
+    used.map(|node| Step::Report(ReportStep::Refuse { node: node.clone(), why: why(node) }))
+        .collect()
 }
 
 /// The plan that makes good what a run before did not come to.
@@ -89,7 +90,11 @@ pub(super) fn tell(
         return plan;
     }
     let nodes = untold.to_address(world);
-    let addresses = if nodes.is_empty() { Vec::new() } else { vec![Step::TellAddresses { nodes }] };
+    let addresses = if nodes.is_empty() {
+        Vec::new()
+    } else {
+        vec![Step::Slurm(SlurmStep::ReportAddresses { nodes })]
+    };
     plan.stage(Stage::new("tell slurm", vec![take_up(version)]).begun(Begin::IfAllWell))
         .stage(Stage::new("addresses", addresses))
 }

@@ -5,7 +5,7 @@ use super::locks::HAND_WAIT;
 use super::observe::{Observation, SlurmQuery};
 use super::pass::{busy, cancelled, merge};
 use crate::cause::Cause;
-use crate::plan::{self, Finish, Operation, Plan, Refusal, Resize, Stage, Step};
+use crate::plan::{self, Finish, Operation, Plan, Refusal, ReportStep, Resize, Stage, Step};
 use crate::report::Report;
 use crate::state::NodeLock;
 use hostlist::NodeName;
@@ -83,7 +83,8 @@ async fn under_locks<E>(
         }
         // One that goes on without some nodes needs what was begun.
         let refuses = |plan: &Plan| {
-            plan.is_idle() && plan.steps().any(|step| matches!(step, Step::Refuse { .. }))
+            plan.is_idle()
+                && plan.steps().any(|step| matches!(step, Step::Report(ReportStep::Refuse { .. })))
         };
         if plan.as_ref().map_or(true, refuses) {
             half.undo(run, &mut report, deadline).await;

@@ -139,7 +139,7 @@ pub(super) fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
 mod tests {
     use super::*;
     use crate::exec::{Cancel, Files, Tools};
-    use crate::plan::{Operation, Stage, TellSlurm};
+    use crate::plan::{FileStep, Operation, Reload, SlurmStep, Stage};
     use crate::site::{Identity, Site};
     use crate::state::MemoryState;
     use crate::world::Roster;
@@ -174,11 +174,14 @@ mod tests {
         stop.cancel();
         let (which, summary, drops) = (crate::plan::File::SlurmConf, String::new(), Vec::new());
         let (before, text) = (Vec::new(), Vec::new());
-        let write = Step::WriteFile { which, before, text, summary, drops };
-        let refresh = Step::Refresh { which: crate::plan::File::Hosts };
+        let write = Step::File(FileStep::Write { which, before, text, summary, drops });
+        let refresh = Step::File(FileStep::Refresh { which: crate::plan::File::Hosts });
         let plan = Plan::new(Operation::Finish)
             .stage(Stage::new("write", vec![write]))
-            .stage(Stage::new("tell slurm", vec![Step::TellSlurm(TellSlurm::Reconfigure)]))
+            .stage(Stage::new(
+                "tell slurm",
+                vec![Step::Slurm(SlurmStep::Reload(Reload::Reconfigure))],
+            ))
             .stage(Stage::new("files", vec![refresh]));
         let report = run.act(&plan, observation, BTreeMap::new(), deadline).await;
         assert!(slurm.node("n2").is_some(), "{report:?}");

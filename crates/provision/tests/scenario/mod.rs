@@ -6,7 +6,7 @@ mod world;
 
 use cloud_core::{Instance, InstanceId};
 use hostlist::NodeName;
-use provision::plan::{Plan, Sightings, Step, Target, lint};
+use provision::plan::{FileStep, Plan, Sightings, Step, Target, lint};
 use provision::{Cooldowns, Fleet, Roster, Site, World};
 use slurmconf::Config;
 use slurmctl::{Job, Node};
@@ -74,7 +74,7 @@ impl Scenario {
 fn files(plan: &Plan) -> String {
     let mut text = String::new();
     for step in plan.steps() {
-        if let Step::WriteFile { which, text: file, .. } = step {
+        if let Step::File(FileStep::Write { which, text: file, .. }) = step {
             writeln!(text, "{which}:").unwrap();
             let file = String::from_utf8_lossy(file);
             file.lines().for_each(|line| writeln!(text, "| {line}").unwrap());

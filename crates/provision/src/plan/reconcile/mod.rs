@@ -9,7 +9,10 @@ pub use sightings::Sightings;
 use super::deploy::with_files;
 use super::stop::is_theirs;
 use super::untold::untold;
-use super::{Finding, FindingKind, Handling, Operation, Plan, Stage, Step, bring_up::ids};
+use super::{
+    Finding, FindingKind, Handling, MachineStep, Operation, Plan, SlurmStep, Stage, Step,
+    bring_up::ids,
+};
 use crate::order::by_number;
 use crate::world::World;
 use cloud_core::Instance;
@@ -163,7 +166,8 @@ impl Look<'_> {
     /// One step for all nodes with the same reason.
     fn drain_full(&mut self) {
         let drains = std::mem::take(&mut self.drains).into_iter();
-        self.steps.extend(drains.map(|(reason, nodes)| Step::Drain { nodes, reason }));
+        self.steps
+            .extend(drains.map(|(reason, nodes)| Step::Slurm(SlurmStep::Drain { nodes, reason })));
     }
 
     /// Instances of ours that are no node's.
@@ -187,7 +191,9 @@ impl Look<'_> {
             self.findings.push(Finding { kind, node: None, instances, text, handling });
         }
         if !ended.is_empty() {
-            self.steps.push(Step::TerminateNameless { ids: ended.into_iter().collect() });
+            self.steps.push(Step::Machine(MachineStep::TerminateNameless {
+                ids: ended.into_iter().collect(),
+            }));
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::cooldown::Cooldown;
 use crate::plan::reasons::{MISFIT, covered, is_full, is_misfit, not_back, ours};
 use crate::plan::rebuild::configured;
 use crate::plan::{
-    FindingKind, Handling, Return, Step, bring_up::ids, held, our_reason, stop::is_theirs,
+    FindingKind, Handling, MachineStep, SlurmStep, Step, bring_up::ids, held, our_reason,
+    stop::is_theirs,
 };
 use crate::time::Utc;
 use crate::world::Standing;
@@ -123,7 +124,7 @@ impl<'a> Look<'a> {
     /// could run one, now or when it is started. An elastic node also does if its machine is gone or
     /// broken: then it is lost, and given back as such when it is seen again.
     fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>, cloud: bool) {
-        let step = Step::Undrain { nodes: vec![node.clone()] };
+        let step = Step::Slurm(SlurmStep::Undrain { nodes: vec![node.clone()] });
         let state = &known.state;
         let moves = state.is_powering_up() || state.is_powering_down();
         let well = match here[..] {
@@ -144,7 +145,7 @@ impl<'a> Look<'a> {
         if here.is_empty() {
             return;
         }
-        let step = Step::Terminate { node: node.clone(), ids: ids(&here) };
+        let step = Step::Machine(MachineStep::Terminate { node: node.clone(), ids: ids(&here) });
         let text = text.to_owned();
         let found = Found { kind: FindingKind::Orphan, node, instances: here, text };
         self.repair_if_seen(found, Duration::ZERO, step);
@@ -157,7 +158,7 @@ impl<'a> Look<'a> {
             return;
         }
         let found = |kind, text| Found { kind, node, instances: Vec::new(), text };
-        let step = Step::ReturnToService { node: node.clone() };
+        let step = Step::Slurm(SlurmStep::ReturnToService { node: node.clone() });
         // A rest that was over before it was set down is an old one: somebody has resumed it since.
         let since = known.reason.as_ref().and_then(|reason| reason.at);
         let now = self.world.now;
@@ -200,7 +201,7 @@ impl<'a> Look<'a> {
             self.report(Found { kind: FindingKind::Resting, node, instances: here, text });
         } else {
             let text = "may be had again".to_owned();
-            let step = Step::Undrain { nodes: vec![node.clone()] };
+            let step = Step::Slurm(SlurmStep::Undrain { nodes: vec![node.clone()] });
             self.repair(Found { kind: FindingKind::Rested, node, instances: here, text }, step);
         }
     }
@@ -251,12 +252,11 @@ impl<'a> Look<'a> {
             [] => "no instance".to_owned(),
             [one, ..] => format!("its instance is {}", one.state),
         };
-        let step = Step::GiveBack {
+        let step = Step::Slurm(SlurmStep::ReturnToSlurm {
             node: node.clone(),
             cause: Cause::NotFound,
             reason: our_reason(&text),
-            how: Return::PowerDown,
-        };
+        });
         self.repair_if_seen(Found { kind, node, instances: here, text }, patience, step);
     }
 
@@ -274,18 +274,17 @@ impl<'a> Look<'a> {
         let text = down(known);
         let found = Found { kind: FindingKind::Stuck, node, instances: here, text };
         let patience = if not_back(known) { LEFT_BY_ROLLOUT } else { Duration::ZERO };
-        let step = Step::GiveBack {
+        let step = Step::Slurm(SlurmStep::ReturnToSlurm {
             node: node.clone(),
             cause: Cause::Timeout,
             reason: our_reason(&found.text),
-            how: Return::PowerDown,
-        };
+        });
         self.repair_if_seen(found, patience, step);
     }
 
     fn broken(&mut self, node: &'a NodeName, broken: Vec<&'a Instance>) {
         let failed = broken.iter().all(|instance| instance.state == InstanceState::Failed);
-        let step = Step::Terminate { node: node.clone(), ids: ids(&broken) };
+        let step = Step::Machine(MachineStep::Terminate { node: node.clone(), ids: ids(&broken) });
         let text = "beside one that works".to_owned();
         let found = Found { kind: FindingKind::Broken, node, instances: broken, text };
         if failed {
@@ -342,7 +341,7 @@ impl<'a> Look<'a> {
         }
         let text = format!("{} in Slurm, {address} in the cloud", known.address);
         let found = Found { kind: FindingKind::WrongAddress, node, instances: vec![one], text };
-        self.repair(found, Step::SetAddress { node: node.clone(), address });
+        self.repair(found, Step::Slurm(SlurmStep::SetAddress { node: node.clone(), address }));
     }
 
     /// A node keeps its image until somebody rolls another out.

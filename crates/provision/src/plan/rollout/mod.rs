@@ -5,7 +5,9 @@ mod request;
 pub use request::{JobForm, Rollout, RolloutHow};
 
 use super::reasons::{MISFIT, is_misfit, not_back, ours};
-use super::{Operation, Plan, Refusal, Stage, Step, Why, bring_up, held, image_in};
+use super::{
+    Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, bring_up, held, image_in,
+};
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceState};
 use hostlist::NodeName;
@@ -48,7 +50,9 @@ pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
     for stand in stands {
         match stand {
             Stand::Todo(node, _) if begin.len() < room => begin.push(node),
-            Stand::Todo(node, _) => rest.push(Step::Nothing { node, why: wait.clone() }),
+            Stand::Todo(node, _) => {
+                rest.push(Step::Report(ReportStep::Nothing { node, why: wait.clone() }))
+            }
             Stand::Apart(step, _)
             | Stand::Proven(step)
             | Stand::UnderWay(step)
@@ -172,12 +176,13 @@ fn begun(nodes: Vec<NodeName>, request: &Rollout, world: World<'_>) -> Vec<Step>
             .map(|(image, nodes)| {
                 // Our reboot program finds in it what to do.
                 let reason = Reason::new(&format!("rebuild image:{image}"));
-                Step::RebootBySlurm { nodes, reason }
+                Step::Slurm(SlurmStep::RebootBySlurm { nodes, reason })
             })
             .collect(),
-        RolloutHow::Jobs(form) => {
-            nodes.into_iter().map(|node| Step::Submit { job: form.job(node, world.conf) }).collect()
-        }
+        RolloutHow::Jobs(form) => nodes
+            .into_iter()
+            .map(|node| Step::Slurm(SlurmStep::Submit { job: form.job(node, world.conf) }))
+            .collect(),
     }
 }
 
@@ -199,7 +204,7 @@ fn stand(node: NodeName, request: &Rollout, world: World<'_>) -> Stand {
         Ok(stand) => stand,
         Err(why) => {
             let out = if why == Refusal::NoInstance { Out::Yes } else { Out::No };
-            Stand::Apart(Step::Refuse { node, why }, out)
+            Stand::Apart(Step::Report(ReportStep::Refuse { node, why }), out)
         }
     }
 }
@@ -212,7 +217,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     if let Some(stand) = in_slurm(known, request, world) {
         return Ok(stand);
     }
-    let nothing = |why| Step::Nothing { node: node.clone(), why };
+    let nothing = |why| Step::Report(ReportStep::Nothing { node: node.clone(), why });
     let Standing { here, .. } = world.fleet.standing(node);
     let instance = match here[..] {
         [] => world.fleet.named(node).ok_or(Refusal::NoInstance)?,
@@ -221,7 +226,10 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     };
     if let Some(reason) = taken_out(known, instance, request) {
         let why = Refusal::NotBack(reason);
-        return Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::Yes));
+        return Ok(Stand::Failed(
+            Step::Report(ReportStep::Refuse { node: node.clone(), why }),
+            Out::Yes,
+        ));
     }
     if let Some(reason) = held(known) {
         return Ok(Stand::Apart(nothing(Why::Held(reason)), Out::Yes));
@@ -246,7 +254,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         }
         Some(image) if request.tried.contains(node) => {
             let why = Refusal::OtherImage(image.clone());
-            Ok(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::No))
+            Ok(Stand::Failed(Step::Report(ReportStep::Refuse { node: node.clone(), why }), Out::No))
         }
         Some(_) => Ok(Stand::Todo(node.clone(), Out::No)),
     }
@@ -295,7 +303,7 @@ fn failed_here(known: &Node, request: &Rollout) -> bool {
 /// How it stands, where Slurm alone can say.
 fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> {
     let node = &known.name;
-    let nothing = |why| Step::Nothing { node: node.clone(), why };
+    let nothing = |why| Step::Report(ReportStep::Nothing { node: node.clone(), why });
     if known.state.is_powered_down() || known.state.is_powering_down() {
         // One that we left down is not merely asleep.
         if !known.state.is_down() {
@@ -317,7 +325,10 @@ fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> 
         let reason =
             if is_misfit(known) { format!("{reason}: {MISFIT}") } else { reason.to_owned() };
         let why = Refusal::NotBack(reason);
-        return Some(Stand::Failed(Step::Refuse { node: node.clone(), why }, Out::Yes));
+        return Some(Stand::Failed(
+            Step::Report(ReportStep::Refuse { node: node.clone(), why }),
+            Out::Yes,
+        ));
     }
     None
 }
@@ -345,13 +356,16 @@ mod tests {
     fn what_a_plan_begins_is_noted_and_what_it_leaves_is_not() {
         let node = |name| NodeName::new(name).unwrap();
         let mut request = Rollout::new(ImageId::new("img-2"));
-        let nothing = Step::Nothing { node: node("n1"), why: Why::Later };
+        let nothing = Step::Report(ReportStep::Nothing { node: node("n1"), why: Why::Later });
         let idle = Plan::new(Operation::Rollout).stage(Stage::new("x", vec![nothing.clone()]));
         request.note(&idle, UNIX_EPOCH);
         assert_eq!((request.last, request.tried.len()), (None, 0));
         let reason = Reason::new("rebuild image:img-2");
-        let reboot = Step::RebootBySlurm { nodes: vec![node("n2"), node("n3")], reason };
-        let job = Step::Submit { job: BatchJob::reboot("rebuild-n4", "rebuild", node("n4")) };
+        let reboot =
+            Step::Slurm(SlurmStep::RebootBySlurm { nodes: vec![node("n2"), node("n3")], reason });
+        let job = Step::Slurm(SlurmStep::Submit {
+            job: BatchJob::reboot("rebuild-n4", "rebuild", node("n4")),
+        });
         let steps = vec![nothing, reboot, job];
         request.note(&Plan::new(Operation::Rollout).stage(Stage::new("x", steps)), UNIX_EPOCH);
         assert_eq!(request.last, Some(UNIX_EPOCH));

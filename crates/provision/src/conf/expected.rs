@@ -7,22 +7,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Between two looks.
+/// Between two observations.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The nodes that slurmctld is to run with.
-///
-/// ```
-/// use provision::exec::Expected;
-/// use slurmconf::Config;
-///
-/// let new = Config::parse("NodeName=n[1-2] State=CLOUD\n")?;
-/// let expected = Expected::new(&new, ["n3".parse()?]);
-/// # let _ = expected;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, Default)]
-pub struct Expected {
+pub(crate) struct Expected {
     /// Those that are always shown.
     fixed: Vec<Hostlist>,
     /// Those that may be hidden while they are powered down.
@@ -32,28 +22,28 @@ pub struct Expected {
 
 /// How long slurmctld is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// Until it has the nodes.
-    pub whole: Duration,
+    pub(crate) whole: Duration,
     /// Of that, how long it may say nothing at all.
-    pub silence: Duration,
+    pub(crate) silence: Duration,
 }
 
 impl Patience {
     /// For one that has said that it reads its file. It may take ten seconds over each name of a node
     /// that nobody can resolve yet.
-    pub const USUAL: Self =
+    pub(crate) const USUAL: Self =
         Self { whole: Duration::from_secs(90), silence: Duration::from_secs(40) };
 
     /// For one that did not answer: slurmctld before it reads its file waits for the programs that it
     /// has called, and those may be waiting for slurmctld.
-    pub const LONG: Self = Self { whole: Duration::from_mins(4), silence: Duration::from_mins(2) };
+    pub(crate) const LONG: Self =
+        Self { whole: Duration::from_mins(4), silence: Duration::from_mins(2) };
 }
 
 impl Expected {
     /// The nodes of this configuration, and none of those that are gone.
-    #[must_use]
-    pub fn new(config: &Config, gone: impl IntoIterator<Item = NodeName>) -> Self {
+    pub(crate) fn new(config: &Config, gone: impl IntoIterator<Item = NodeName>) -> Self {
         let of = |wanted: fn(&NodeDef) -> bool| -> Vec<Hostlist> {
             config.nodes.iter().filter(|def| wanted(def)).map(|def| def.names.clone()).collect()
         };
@@ -66,8 +56,7 @@ impl Expected {
 
     /// The same without nodes that are always there, and were so before: slurmctld leaves out those whose name it cannot look
     /// up, whichever of the two files it reads.
-    #[must_use]
-    pub fn but_for_kept(mut self, before: &Config) -> Self {
+    pub(crate) fn but_for_kept(mut self, before: &Config) -> Self {
         let kept: Hostlist = before
             .nodes
             .iter()
@@ -82,13 +71,13 @@ impl Expected {
 
     /// True once slurmctld answers with these nodes, twice: it says that it has taken a file before it
     /// reads it, and ends if the file is no good.
-    pub async fn runs(&self, slurm: &dyn Controller, patience: Patience) -> bool {
+    pub(crate) async fn runs(&self, slurm: &dyn Controller, patience: Patience) -> bool {
         self.differing(slurm, patience).await.is_ok_and(|nodes| nodes.is_empty())
     }
 
     /// The same, with what is otherwise when it is waited for no longer: the nodes that a slurmctld which
     /// runs lacks, or has though they are gone. An error if it does not even answer.
-    pub async fn differing(
+    pub(crate) async fn differing(
         &self,
         slurm: &dyn Controller,
         patience: Patience,
@@ -111,8 +100,8 @@ impl Expected {
         }
     }
 
-    /// The same by one look at a slurmctld that has just answered.
-    pub async fn differing_now(&self, slurm: &dyn Controller) -> slurmctl::Result<Hostlist> {
+    /// The nodes that a slurmctld lacks, or has though they are gone, by one observation of one that has just answered.
+    pub(crate) async fn differing_now(&self, slurm: &dyn Controller) -> slurmctl::Result<Hostlist> {
         self.seen(slurm, &mut Instant::now()).await
     }
 

@@ -2,11 +2,10 @@
 
 use super::stage::Executor;
 use crate::cause::Cause;
-use crate::plan::Step;
 use crate::report::{NodeReport, Outcome};
 use crate::state::EventKind;
 use cloud_core::{
-    Error, ErrorKind, Goal, ImageId, InstanceId, Poll, WaitOutcome, Waited, wait_until,
+    Error, ErrorKind, Goal, ImageId, InstanceId, Poll, Reboot, WaitOutcome, Waited, wait_until,
 };
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
@@ -20,37 +19,47 @@ const MOST_TRIES: u32 = 3;
 /// For how long one that may have begun is asked for again: after that the machine may be back, with a job.
 const SOON: Duration = Duration::from_secs(10);
 
+/// An instance that gets another image, or a reboot.
+pub(super) struct Renewal {
+    pub(super) node: NodeName,
+    pub(super) id: InstanceId,
+    pub(super) how: Renew,
+}
+
+pub(super) enum Renew {
+    Image(ImageId),
+    Boot(Reboot),
+}
+
 /// Machines that are waited for, by the image that they are to have.
 type Groups = BTreeMap<Option<String>, Vec<(NodeName, InstanceId)>>;
 
 impl Executor<'_> {
     /// Rebuilds and reboots, and waits until all are back.
-    pub(super) async fn machines(&mut self, steps: Vec<Step>) {
+    pub(super) async fn rebuild(&mut self, machines: Vec<Renewal>) {
         let (tools, concurrency) = (self.tools, self.site.policies.concurrency.max(1));
         let deadline = self.deadline;
-        let asked: Vec<(Step, Result<(), Error>)> = stream::iter(steps)
-            .map(|step| async move {
-                let result = begin(tools.cloud, &step, deadline).await;
-                (step, result)
+        let requested: Vec<(Renewal, Result<(), Error>)> = stream::iter(machines)
+            .map(|machine| async move {
+                let result = begin(tools.cloud, &machine, deadline).await;
+                (machine, result)
             })
             .buffer_unordered(concurrency)
             .collect()
             .await;
         let mut waiting = Groups::new();
-        for (step, result) in asked {
-            let Some((node, id, image)) = parts(&step) else {
-                continue;
+        for (Renewal { node, id, how }, result) in requested {
+            let image = match how {
+                Renew::Image(image) => Some(image.as_str().to_owned()),
+                Renew::Boot(_) => None,
             };
             match result {
-                Ok(()) => {
-                    let image = image.map(|image| image.as_str().to_owned());
-                    waiting.entry(image).or_default().push((node.clone(), id.clone()));
-                }
+                Ok(()) => waiting.entry(image).or_default().push((node, id)),
                 Err(error) => {
                     if image.is_some() && error.kind() == ErrorKind::Unsupported {
-                        self.note_fixed(node, id);
+                        self.note_fixed(&node, &id);
                     }
-                    self.machine_failed(node, id, &error);
+                    self.machine_failed(&node, &id, &error);
                 }
             }
         }
@@ -124,29 +133,20 @@ impl Executor<'_> {
     }
 }
 
-fn parts(step: &Step) -> Option<(&NodeName, &InstanceId, Option<&ImageId>)> {
-    match step {
-        Step::Rebuild { node, id, image } => Some((node, id, Some(image))),
-        Step::Reboot { node, id, .. } => Some((node, id, None)),
-        _ => None,
-    }
-}
-
 /// Asks for a rebuild or a reboot. One whose answer was lost is soon asked for again: a machine that runs does
 /// not show whether it was rebooted.
 async fn begin(
     cloud: &dyn cloud_core::Provider,
-    step: &Step,
+    machine: &Renewal,
     deadline: Instant,
 ) -> Result<(), Error> {
     let begun = Instant::now();
     let mut tries = 0;
     let mut perhaps_begun = false;
     loop {
-        let result = match step {
-            Step::Rebuild { id, image, .. } => cloud.rebuild(id, image).await,
-            Step::Reboot { id, how, .. } => cloud.reboot(id, *how).await,
-            _ => Ok(()),
+        let result = match &machine.how {
+            Renew::Image(image) => cloud.rebuild(&machine.id, image).await,
+            Renew::Boot(how) => cloud.reboot(&machine.id, *how).await,
         };
         let Err(error) = result else {
             return Ok(());
@@ -161,11 +161,11 @@ async fn begin(
         perhaps_begun |= error.kind() == ErrorKind::Ambiguous;
         let late = perhaps_begun && begun.elapsed() + pause > SOON;
         if tries >= MOST_TRIES || late || Instant::now() + pause >= deadline {
-            return match step {
+            return match machine.how {
                 // The image tells.
-                Step::Rebuild { .. } if perhaps_begun => Ok(()),
-                _ if perhaps_begun => Err(error.with_kind(ErrorKind::Ambiguous)),
-                _ => Err(error),
+                Renew::Image(_) if perhaps_begun => Ok(()),
+                Renew::Boot(_) if perhaps_begun => Err(error.with_kind(ErrorKind::Ambiguous)),
+                Renew::Image(_) | Renew::Boot(_) => Err(error),
             };
         }
         tries += 1;
