@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_speed_could_be_left_out_of_account() {
+    fn the_clock_goes_at_each_speed_that_it_is_given() {
         // From a speed to another, how far the clock goes in 10 s at each, and how long 20 s of
         // it take at the second.
         let table: [(f64, f64, [i64; 2], Option<u64>); 5] = [
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_cannot_be_was_another_change() {
+    fn an_impossible_change_is_refused() {
         let mut clock = clock(1.0);
         let at = Instant::now();
         let skew = |seconds| Change { skew: Some(seconds), ..Change::default() };

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_colon_was_looked_for_as_it_is_encoded() {
+    fn a_name_with_a_colon_is_decoded_before_it_is_compared() {
         let target = "/20160918/instances?availabilityDomain=Uocm%3APHX-AD-1&displayName=a+b";
         for (containing, expected) in
             [("Uocm:PHX-AD-1", 1), ("Uocm%3APHX-AD-1", 1), ("a b", 1), ("Uocm:PHX-AD-2", 0)]

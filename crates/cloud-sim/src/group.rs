@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_and_was_not_reaped_kept_its_group_alive() {
+    fn a_process_that_is_not_reaped_does_not_keep_its_group_alive() {
         let mut child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
         let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         assert!(lives(group));

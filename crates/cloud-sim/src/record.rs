@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_with_long_bodies_took_all_the_memory() {
+    fn requests_with_long_bodies_take_bounded_memory() {
         let mut records = Records::new(1000);
         let body = "x".repeat(MOST_BYTES / 4);
         for _ in 0..10 {

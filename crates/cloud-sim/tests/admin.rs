@@ -72,7 +72,7 @@ async fn requests(scene: &Scene, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn all_requests_had_to_be_read_for_those_that_are_new() {
+async fn new_requests_can_be_read_alone() {
     let scene = Scene::frozen().await;
     for name in ["n1", "n2", "n3"] {
         scene.launch(name).await;
@@ -89,7 +89,7 @@ async fn all_requests_had_to_be_read_for_those_that_are_new() {
 }
 
 #[tokio::test]
-async fn a_record_did_not_say_which_rules_had_happened() {
+async fn a_record_names_the_rules_that_applied() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
     let later = Fault::FailLater { code: "x".into(), message: "y".into() };
@@ -105,7 +105,7 @@ async fn a_record_did_not_say_which_rules_had_happened() {
 }
 
 #[tokio::test]
-async fn a_body_that_was_too_long_was_dropped_and_not_recorded() {
+async fn a_body_that_is_too_long_is_refused_and_recorded() {
     let scene = Scene::frozen().await;
     let mut body = launch_body("n1");
     body["metadata"] = json!({"x": "y".repeat(5 << 20)});
@@ -121,7 +121,7 @@ async fn a_body_that_was_too_long_was_dropped_and_not_recorded() {
 }
 
 #[tokio::test]
-async fn a_body_that_was_cut_short_was_not_recorded() {
+async fn a_body_that_is_cut_short_is_recorded() {
     let scene = Scene::frozen().await;
     let address = scene.cloud.endpoint().trim_start_matches("http://").to_owned();
     let mut stream = TcpStream::connect(&address).await.unwrap();

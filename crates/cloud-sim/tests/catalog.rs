@@ -39,7 +39,7 @@ async fn every_reading_operation_answers() {
 }
 
 #[tokio::test]
-async fn the_network_was_the_same_whatever_it_was_asked_of() {
+async fn the_network_is_of_the_subnet_that_is_asked_for() {
     let mut settings = Settings { speed: 0.0, ..Settings::default() };
     settings.compartments.push("ocid1.compartment.oc1..other".to_owned());
     for (id, cidr) in [("mid", "10.7.9.77/20"), ("one", "127.0.0.1/32")] {
@@ -60,7 +60,7 @@ async fn the_network_was_the_same_whatever_it_was_asked_of() {
 }
 
 #[tokio::test]
-async fn an_image_was_deleted_whatever_if_match_said() {
+async fn an_image_is_deleted_only_if_the_etag_matches() {
     let scene = Scene::frozen().await;
     for target in
         ["images/ocid1.image.oc1.phx.img001", "computeClusters/ocid1.computecluster.oc1.phx.cc1"]
@@ -75,7 +75,7 @@ async fn an_image_was_deleted_whatever_if_match_said() {
 }
 
 #[tokio::test]
-async fn a_limit_of_one_domain_was_null_in_the_others() {
+async fn a_limit_of_one_domain_is_listed_for_it_alone() {
     let scene = Scene::frozen().await;
     let availability_domain = Some(DOMAIN.to_owned());
     let limit = Limit { name: "gpu4-count".to_owned(), availability_domain, value: 3 };

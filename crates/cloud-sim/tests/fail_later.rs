@@ -23,7 +23,7 @@ async fn running(scene: &Scene) -> String {
 }
 
 #[tokio::test]
-async fn a_launch_that_failed_took_the_boot_volume_with_it() {
+async fn a_launch_that_fails_leaves_the_boot_volume() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
     let volume = "/20160918/bootVolumes/ocid1.bootvolume.oc1.phx.bv1";
@@ -48,7 +48,7 @@ async fn a_launch_that_failed_took_the_boot_volume_with_it() {
 
 /// OCI accepts the launch, and finds out when it makes the VNIC.
 #[tokio::test]
-async fn a_host_name_that_is_taken_was_refused_at_once() {
+async fn a_launch_with_a_taken_host_name_fails_later() {
     let scene = Scene::frozen().await;
     let named = |label: &str| {
         let mut body = launch_body("n1");
@@ -72,7 +72,7 @@ async fn a_host_name_that_is_taken_was_refused_at_once() {
 }
 
 #[tokio::test]
-async fn only_a_launch_could_fail_later() {
+async fn actions_and_terminations_can_fail_later() {
     let scene = Scene::frozen().await;
     let id = running(&scene).await;
     let one = format!("/20160918/instances/{id}");
@@ -114,7 +114,7 @@ async fn only_a_launch_could_fail_later() {
 }
 
 #[tokio::test]
-async fn a_rule_was_used_up_by_a_request_that_began_nothing() {
+async fn a_rule_is_not_used_up_by_a_request_that_begins_nothing() {
     let scene = Scene::frozen().await;
     let body = launch_body("n1");
     let first = scene.launch_with(Some("t1"), &body).await.ok();

@@ -84,7 +84,7 @@ fn is_shown(said: &Value, shown: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_launch_said_could_be_missing_from_the_instance() {
+async fn an_instance_shows_what_its_launch_said() {
     let scene = Scene::frozen().await;
     let mut body = launch_body("n1");
     let more = json!({
@@ -116,7 +116,7 @@ async fn what_a_launch_said_could_be_missing_from_the_instance() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_token_on_many_connections_could_make_two_instances() {
+async fn one_token_on_many_connections_makes_one_instance() {
     let scene = Arc::new(Scene::new(Settings { threads: 2, ..Settings::default() }).await);
     for round in 0..10 {
         let mut launches = JoinSet::new();
@@ -135,7 +135,7 @@ async fn one_token_on_many_connections_could_make_two_instances() {
 }
 
 #[tokio::test]
-async fn filters_that_nothing_can_meet_gave_an_empty_list() {
+async fn filters_that_nothing_can_meet_are_refused() {
     let scene = Scene::frozen().await;
     scene.launch("n1").await;
     for (list, filter) in [
@@ -160,7 +160,7 @@ async fn filters_that_nothing_can_meet_gave_an_empty_list() {
 }
 
 #[tokio::test]
-async fn an_update_of_the_shape_was_answered_and_not_done() {
+async fn an_update_of_the_shape_is_refused() {
     let scene = Scene::frozen().await;
     let target = format!("/20160918/instances/{}", scene.launch("n1").await);
     let before = scene.get(&target).await.ok().json();
@@ -178,7 +178,7 @@ async fn an_update_of_the_shape_was_answered_and_not_done() {
 }
 
 #[tokio::test]
-async fn a_boot_volume_was_replaced_by_one_of_another_system() {
+async fn a_boot_volume_is_not_replaced_by_one_of_another_system() {
     let mut settings = Settings { speed: 0.0, ..Settings::default() };
     for (id, system) in [("ubuntu", "Canonical Ubuntu"), ("win", "Windows"), ("win2", "Windows")] {
         let id = format!("ocid1.image.oc1.phx.{id}");

@@ -79,7 +79,7 @@ async fn actions_go_through_their_states() {
 }
 
 #[tokio::test]
-async fn a_clock_that_was_moved_far_stopped_at_the_first_step() {
+async fn a_clock_that_is_moved_far_takes_every_step() {
     let scene = Scene::frozen().await;
     let id = scene.launch("n1").await;
     scene.advance(10);
@@ -139,7 +139,7 @@ async fn the_failure_of_a_launch_ends_when_another_hand_moves_the_instance() {
 }
 
 #[tokio::test]
-async fn a_doomed_launch_took_room_when_it_was_told_to_end() {
+async fn a_doomed_launch_that_is_terminated_takes_no_room() {
     let scene = Scene::frozen().await;
     let capacity = |instances, fails_later| {
         vec![Capacity { availability_domain: None, shape: None, instances, fails_later }]
@@ -214,7 +214,7 @@ async fn a_kept_boot_volume_ends_with_the_next_instance_that_has_it() {
 }
 
 #[tokio::test]
-async fn an_end_that_came_twice_freed_the_label_of_another() {
+async fn a_second_termination_does_not_free_the_label_of_another() {
     let scene = Scene::frozen().await;
     let mut body = launch_body("n1");
     body["createVnicDetails"]["hostnameLabel"] = json!("N1");
@@ -229,7 +229,7 @@ async fn an_end_that_came_twice_freed_the_label_of_another() {
 }
 
 #[tokio::test]
-async fn an_instance_that_had_ended_ran_again_without_a_vnic_and_vanished() {
+async fn an_instance_that_has_ended_does_not_run_again() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
     let id = scene.launch("n1").await;
@@ -250,7 +250,7 @@ async fn an_instance_that_had_ended_ran_again_without_a_vnic_and_vanished() {
 }
 
 #[tokio::test]
-async fn a_doomed_launch_that_another_hand_saves_had_no_vnic_and_no_room() {
+async fn a_doomed_launch_that_the_admin_saves_has_a_vnic_and_room() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
     let room = |instances, fails_later| {
@@ -269,7 +269,7 @@ async fn a_doomed_launch_that_another_hand_saves_had_no_vnic_and_no_room() {
 }
 
 #[tokio::test]
-async fn a_doomed_launch_had_an_attachment_when_it_had_ended() {
+async fn a_doomed_launch_has_no_attachment_when_it_has_ended() {
     let scene = Scene::frozen().await;
     let fault = Fault::FailLater { code: "InternalError".into(), message: "x".into() };
     scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
@@ -285,7 +285,7 @@ async fn a_doomed_launch_had_an_attachment_when_it_had_ended() {
 }
 
 #[tokio::test]
-async fn the_work_of_an_image_that_was_deleted_never_ended() {
+async fn the_work_of_a_deleted_image_ends() {
     let scene = Scene::frozen().await;
     let id = scene.launch("n1").await;
     scene.advance(10);
@@ -304,7 +304,7 @@ async fn the_work_of_an_image_that_was_deleted_never_ended() {
 }
 
 #[tokio::test]
-async fn an_instance_ran_on_as_if_no_image_were_made_of_it() {
+async fn an_instance_is_creating_image_while_one_is_made_of_it() {
     let scene = Scene::frozen().await;
     let id = scene.launch("n1").await;
     scene.advance(10);

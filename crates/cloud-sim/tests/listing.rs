@@ -67,7 +67,7 @@ async fn a_list_shows_what_has_changed_since_the_last() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_list_began_at_the_first_item() {
+async fn a_page_of_another_list_is_refused() {
     let scene = Scene::frozen().await;
     for name in ["a", "b", "c"] {
         scene.launch(name).await;
@@ -100,7 +100,7 @@ async fn a_page_of_another_list_began_at_the_first_item() {
 }
 
 #[tokio::test]
-async fn an_instance_showed_its_compute_cluster_which_only_a_list_can_ask_for() {
+async fn an_instance_does_not_show_its_compute_cluster() {
     let scene = Scene::frozen().await;
     scene.launch("other").await;
     let mut body = launch_body("n1");

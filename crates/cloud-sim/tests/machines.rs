@@ -86,7 +86,7 @@ async fn what_a_machines_program_leaves_behind_is_ended_with_the_machine() {
 }
 
 #[tokio::test]
-async fn what_the_program_for_the_end_leaves_behind_outlived_the_cloud() {
+async fn what_the_down_program_leaves_behind_ends_with_the_cloud() {
     let work = TempDir::new().unwrap();
     let log = work.path().join("log");
     let down = format!("sleep 1000 &\necho $! >> {}", log.display());
@@ -105,7 +105,7 @@ async fn what_the_program_for_the_end_leaves_behind_outlived_the_cloud() {
 }
 
 #[tokio::test]
-async fn the_file_of_a_machine_was_gone_while_its_end_still_read_it() {
+async fn the_file_of_a_machine_stays_until_its_end_has_read_it() {
     let work = TempDir::new().unwrap();
     let (log, go) = (work.path().join("log"), work.path().join("go"));
     // Waits until the instance is forgotten, and then looks for its file.
@@ -134,7 +134,7 @@ async fn the_file_of_a_machine_was_gone_while_its_end_still_read_it() {
 }
 
 #[tokio::test]
-async fn files_of_machines_without_a_state_were_left_in_the_temporary_directory() {
+async fn files_of_machines_without_a_state_are_removed() {
     let work = TempDir::new().unwrap();
     let log = work.path().join("log");
     let up = format!("dirname $METADATA_FILE >> {}", log.display());
@@ -167,7 +167,7 @@ async fn machines_of_a_killed_cloud_are_ended_at_a_start_without_programs() {
 }
 
 #[tokio::test]
-async fn a_cloud_without_a_state_ended_the_machines_of_another_on_the_same_port() {
+async fn a_cloud_without_a_state_leaves_machines_of_another_on_the_same_port_alone() {
     let work = TempDir::new().unwrap();
     let log = work.path().join("log");
     let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
@@ -199,7 +199,7 @@ fn leave_behind(directory: &Path) -> Other {
 }
 
 #[tokio::test]
-async fn machines_of_a_killed_cloud_without_a_state_were_never_ended() {
+async fn machines_of_a_killed_cloud_without_a_state_are_ended_by_the_next() {
     let above = std::env::temp_dir().canonicalize().unwrap();
     let unique = |what: &str| above.join(format!("cloud-sim-{what}-{}", std::process::id()));
     let (left, held, foreign) = (unique("left"), unique("held"), unique("foreign"));
@@ -242,7 +242,7 @@ async fn machines_of_a_killed_cloud_are_ended_however_the_state_is_spelled() {
 }
 
 #[tokio::test]
-async fn the_file_of_a_machine_was_rewritten_under_its_reader() {
+async fn the_file_of_a_machine_is_replaced_and_not_rewritten() {
     let work = TempDir::new().unwrap();
     let (log, seen) = (work.path().join("log"), work.path().join("seen"));
     // The first boot's file, by a name of its own.

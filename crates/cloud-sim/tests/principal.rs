@@ -132,7 +132,7 @@ async fn a_token_is_given_for_a_post_and_metadata_for_a_get_alone() {
 }
 
 #[tokio::test]
-async fn a_public_key_of_the_older_form_got_a_token() {
+async fn a_public_key_of_the_older_form_gets_no_token() {
     let mut scene = Scene::frozen().await;
     let session = new_key();
     // Without the wrapping that says what kind of key it is.
@@ -143,7 +143,7 @@ async fn a_public_key_of_the_older_form_got_a_token() {
 }
 
 #[tokio::test]
-async fn every_instance_was_told_that_it_is_in_the_first_domain() {
+async fn every_instance_learns_its_own_domain() {
     let scene = Scene::frozen().await;
     let mut body = crate::support::launch_body("n1");
     body["availabilityDomain"] = json!("Uocm:PHX-AD-2");

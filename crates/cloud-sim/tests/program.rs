@@ -218,7 +218,7 @@ async fn what_is_no_range_of_addresses_is_refused() {
 }
 
 #[tokio::test]
-async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
+async fn a_second_cloud_on_the_same_state_is_refused() {
     let state = TempDir::new().unwrap();
     let running = Running::start(state.path(), &[]);
     let first = launch(&running, state.path(), "n1", "t1").await;
@@ -241,7 +241,7 @@ async fn a_second_cloud_on_the_same_state_took_it_from_the_first() {
 }
 
 #[tokio::test]
-async fn a_terminal_that_closed_left_the_machines_behind() {
+async fn machines_end_with_the_terminal() {
     let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let log = work.path().join("log");
     let up = format!(
@@ -272,7 +272,7 @@ async fn a_hangup_that_was_ignored_from_the_start_stays_so() {
 }
 
 #[tokio::test]
-async fn a_script_with_users_of_its_own_made_a_config_that_was_refused() {
+async fn a_script_with_users_of_its_own_leaves_the_config_valid() {
     let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let path = work.path().join("script.yaml");
     std::fs::write(&path, "users: []\n").unwrap();
@@ -299,7 +299,7 @@ async fn stubborn(state: &Path, work: &Path) -> Running {
 }
 
 #[tokio::test]
-async fn a_second_signal_could_not_hurry_the_end() {
+async fn a_second_signal_ends_the_machines_at_once() {
     let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let mut running = stubborn(state.path(), work.path()).await;
     let log = work.path().join("log");
@@ -311,7 +311,7 @@ async fn a_second_signal_could_not_hurry_the_end() {
 }
 
 #[tokio::test]
-async fn a_launch_was_answered_by_a_cloud_that_was_ending() {
+async fn a_cloud_that_ends_answers_no_launch() {
     let (state, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let mut running = stubborn(state.path(), work.path()).await;
     let mut kept = TcpStream::connect(running.endpoint.trim_start_matches("http://")).unwrap();

@@ -257,7 +257,7 @@ async fn who_is_not_known_is_not_let_in() {
 }
 
 #[tokio::test]
-async fn a_body_that_was_not_signed_was_taken() {
+async fn a_body_that_is_not_signed_is_refused() {
     let scene = Scene::frozen().await;
     let (signed, other) = (launch_body("n1").to_string(), launch_body("n2").to_string());
     assert_eq!(signed.len(), other.len());

@@ -106,7 +106,7 @@ const MISSPELT: [(&str, &str, &str, &str); 18] = [
 ];
 
 #[tokio::test]
-async fn a_misspelt_rule_was_taken_and_never_happened() {
+async fn a_misspelt_rule_is_refused() {
     let scene = Scene::frozen().await;
     let url = |path: &str| format!("{}/admin/{path}", scene.cloud.endpoint());
     let shown =
@@ -128,7 +128,7 @@ async fn a_misspelt_rule_was_taken_and_never_happened() {
 }
 
 #[tokio::test]
-async fn a_misspelt_rule_of_a_script_was_taken_and_never_happened() {
+async fn a_misspelt_rule_of_a_script_is_refused() {
     let directory = tempfile::TempDir::new().unwrap();
     let path = directory.path().join("script.yaml");
     for (_, part, body, named) in MISSPELT {
@@ -143,7 +143,7 @@ async fn a_misspelt_rule_of_a_script_was_taken_and_never_happened() {
 }
 
 #[tokio::test]
-async fn limits_that_were_put_came_beside_those_before() {
+async fn limits_that_are_put_replace_those_before() {
     let scene = Scene::frozen().await;
     let url = format!("{}/admin/limits", scene.cloud.endpoint());
     for limits in
@@ -157,7 +157,7 @@ async fn limits_that_were_put_came_beside_those_before() {
 }
 
 #[tokio::test]
-async fn a_speed_that_cannot_be_was_another_speed() {
+async fn an_impossible_speed_is_refused() {
     for speed in [-1.0, 1e-9, 1e9, f64::NAN] {
         let settings = Settings { speed, ..Settings::default() };
         let refused = Cloud::start(settings).await.map(drop).unwrap_err();
@@ -166,7 +166,7 @@ async fn a_speed_that_cannot_be_was_another_speed() {
 }
 
 #[tokio::test]
-async fn a_status_that_cannot_be_was_another_status() {
+async fn an_impossible_status_is_refused() {
     let token_mismatch = Mismatch { status: 5, code: "x".to_owned() };
     let settings = Settings { token_mismatch, ..Settings::default() };
     let refused = Cloud::start(settings).await.map(drop).unwrap_err();
@@ -184,7 +184,7 @@ async fn shapes_of_ones_own_can_have_limits_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_was_taken_in_process_as_something_else() {
+async fn impossible_settings_are_refused_in_process() {
     let scene = Scene::frozen().await;
     let admin = scene.cloud.admin();
     let century = Duration::from_hours(24 * 36_500);

@@ -13,7 +13,7 @@ fn text(row: &Value, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_query_that_names_two_machines_gave_one_of_them() {
+async fn a_query_that_names_two_machines_is_refused() {
     let scene = Scene::frozen().await;
     let (first, second) = (scene.launch("n1").await, scene.launch("n2").await);
     assert!(attachments(&scene, &format!("instanceId={first}")).await.is_empty(), "not yet");
@@ -34,7 +34,7 @@ async fn a_query_that_names_two_machines_gave_one_of_them() {
 }
 
 #[tokio::test]
-async fn a_vnic_was_found_after_its_machine_was_forgotten() {
+async fn a_vnic_is_forgotten_with_its_machine() {
     let scene = Scene::frozen().await;
     let id = scene.launch("n1").await;
     scene.advance(10);
