@@ -1,11 +1,11 @@
-//! The mapping `elastic`: how to go about it.
+//! The mapping `elastic`: policies and limits.
 
 use super::value::{between, positive, time};
 use provision::{OnPartial, Stopped};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// How to go about it; what is not said has a default that fits most clusters.
+/// Policies and limits; what is absent has a default that fits most clusters.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Elastic {
@@ -20,7 +20,7 @@ pub struct Elastic {
     pub deadline: Option<Duration>,
     /// What becomes of a job's machines when it cannot have all.
     pub on_partial: Option<OnPartial>,
-    /// How long a shape in a zone is left alone after the cloud said that it has none.
+    /// The cool-down of a shape in a zone that has no capacity.
     #[serde(deserialize_with = "time")]
     pub cooldown: Option<Duration>,
     /// How old a machine has to be before `reconcile` ends it.

@@ -1,4 +1,4 @@
-//! Where to go when there is no room at a node's own place.
+//! Where else to launch when a node's own shape and zone have no capacity.
 
 use serde::Deserialize;
 

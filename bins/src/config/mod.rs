@@ -1,7 +1,7 @@
-//! `startnode.yaml`: which cloud, which cluster, and how to go about it.
+//! `startnode.yaml`: the cloud, the cluster and the policies.
 //!
-//! Every file that Cluster in the Cloud writes is read unchanged; what is new is optional. All that is wrong is said at
-//! once, so that a file is mended in one go.
+//! Every file that Cluster in the Cloud writes is read unchanged; the new keys are optional. All errors are reported
+//! together.
 
 mod elastic;
 mod fallback;
@@ -26,10 +26,10 @@ use serde::de::IgnoredAny;
 use slurmconf::{Error, yaml::Source};
 use value::{texts, words};
 
-/// What `startnode.yaml` says.
+/// The configuration in `startnode.yaml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The file that all this stands in.
+    /// The path of the file.
     pub file: String,
     /// The cloud, and what only it needs.
     pub cloud: Cloud,
@@ -39,15 +39,15 @@ pub struct Settings {
     pub image_id: Option<String>,
     /// Another address for the cloud's API.
     pub endpoint: Option<String>,
-    /// The way to the cloud, in place of what the environment says of it.
+    /// The proxies, which replace those of the environment.
     pub proxies: Proxies,
     /// How a machine gets a new image.
     pub rebuild: RebuildHow,
-    /// Where to go when there is no room at a node's own place, in order.
+    /// Where else to launch when a node's own shape and zone have no capacity, in order.
     pub fallback: Vec<Fallback>,
-    /// How to go about it.
+    /// Policies and limits.
     pub elastic: Elastic,
-    /// Where other files are.
+    /// Paths of other files.
     pub paths: Paths,
 }
 
@@ -60,7 +60,7 @@ pub enum Cloud {
     OpenStack(OpenStack),
 }
 
-/// Where other files are, where that is not the usual place.
+/// Paths of other files, where they differ from the defaults.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct Paths {
@@ -76,7 +76,7 @@ pub struct Paths {
     pub slurm_bin: Option<String>,
     /// The target of each node's next rebuild.
     pub reboot_vars: Option<String>,
-    /// The same, in the older place.
+    /// StackHPC's hostvars, an older place for the target of the next rebuild.
     pub hostvars: Option<String>,
     /// Shapes besides those that are built in.
     #[serde(rename = "shapes_file")]
@@ -121,7 +121,7 @@ enum Csp {
     OpenStack,
 }
 
-/// What CitC's own tools read, and we need for nothing.
+/// Keys of CitC's own tools, which are known and not used.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Citc {
@@ -131,12 +131,12 @@ struct Citc {
     packer_version: IgnoredAny,
 }
 
-/// A file that was read, and what is odd about it.
+/// A configuration that was read, with its warnings.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What it says.
+    /// The configuration.
     pub settings: Settings,
-    /// Keys that mean nothing, each with the one that may have been meant.
+    /// Unknown keys, each with the key that was probably meant.
     pub warnings: Vec<Error>,
 }
 

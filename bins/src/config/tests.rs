@@ -29,7 +29,7 @@ fn every_citc_file_is_read_as_it_is() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn all_errors_are_reported_together() {
     let text = "csp: oracle\nauth: magic\nelastic: {concurrency: 0, cooldown: soon}\nfallback: 3\n";
     let expected = [
         "startnode.yaml:1:1: startnode.yaml: missing key \"compartment_id\"",
@@ -43,7 +43,7 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn a_cloud_that_is_not_ours_is_refused() {
+fn an_unknown_cloud_is_refused() {
     let found = errors("csp: aws\nregion: x\n");
     assert!(
         found.contains(
@@ -67,7 +67,7 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known() {
 }
 
 #[test]
-fn an_unknown_key_of_our_own_mappings_was_an_error() {
+fn an_unknown_key_of_our_own_mappings_is_a_warning() {
     let text =
         "compartment_id: c\nelastic: {cooldwon: 5m}\nfallback: [{shap: x, ad: 2}]\ncolour: red\n";
     let loaded = Settings::read("s.yaml", text).unwrap();
@@ -82,7 +82,7 @@ fn an_unknown_key_of_our_own_mappings_was_an_error() {
 }
 
 #[test]
-fn what_is_ours_is_read() {
+fn our_own_keys_are_read() {
     let text = "compartment_id: c\nfallback: [{ad: 2}, {shape: VM.X, zone: z, preemptible: false}]\nrebuild: recreate\n\
         elastic: {concurrency: 4, requests_per_second: 2.5, deadline: 8m, on_partial: keep, cooldown: 90, grace: 2m, stopped: start}\n";
     let settings = settings(text);
@@ -100,7 +100,7 @@ fn what_is_ours_is_read() {
 }
 
 #[test]
-fn a_restart_command_as_one_text_was_one_word() {
+fn a_restart_command_as_one_text_is_split_into_words() {
     let words = ["systemctl", "restart", "slurmctld"];
     for text in ["systemctl restart slurmctld", "[systemctl, restart, slurmctld]"] {
         let settings = settings(&format!("compartment_id: c\nrestart_command: {text}\n"));
@@ -111,7 +111,7 @@ fn a_restart_command_as_one_text_was_one_word() {
 }
 
 #[test]
-fn an_empty_compartment_was_refused_without_a_word() {
+fn an_empty_compartment_is_reported_as_missing() {
     for (text, place) in [("''", "2:17"), ("", "1:1"), ("null", "1:1")] {
         let found = errors(&format!("csp: oracle\ncompartment_id: {text}\n"));
         let expected =
@@ -121,7 +121,7 @@ fn an_empty_compartment_was_refused_without_a_word() {
 }
 
 #[test]
-fn a_misspelt_key_was_not_shown_beside_the_one_that_was_missing() {
+fn a_misspelt_key_is_shown_beside_the_one_that_is_missing() {
     let found = errors("csp: oracle\ncompartmnt_id: x\n");
     let expected = [
         "startnode.yaml:1:1: startnode.yaml: missing key \"compartment_id\"",

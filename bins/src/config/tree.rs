@@ -44,9 +44,9 @@ impl<'n> Notes<'n> {
 /// Why a value cannot be read.
 #[derive(Debug)]
 pub(super) enum Wrong<'n> {
-    /// Something else was expected of the value that is being read.
+    /// What was expected of the value that is being read.
     Expected(String),
-    /// The same, with where that is.
+    /// An error with its position, about this node.
     At(slurmconf::Error, &'n Node),
 }
 

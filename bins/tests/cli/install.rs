@@ -134,7 +134,7 @@ fn units(prefix: &Path) {
 }
 
 #[test]
-fn what_is_not_built_is_said() {
+fn a_directory_without_the_program_is_refused() {
     let folder = TempDir::new().unwrap();
     let mut command = Command::new(root().join("install"));
     command.arg("--prefix").arg(folder.path()).arg("--built").arg(folder.path());
@@ -146,7 +146,7 @@ fn what_is_not_built_is_said() {
 }
 
 #[test]
-fn a_package_has_the_same() {
+fn a_package_has_what_install_installs() {
     let folder = TempDir::new().unwrap();
     // As hardened systems have it.
     let mut command = Command::new("sh");
@@ -187,7 +187,7 @@ fn a_package_has_the_same() {
 
 /// Neither `runcmd` nor user data that is a program runs at a later boot.
 #[test]
-fn nodes_of_the_examples_did_not_come_back_from_a_reboot() {
+fn nodes_of_the_examples_come_back_from_a_reboot() {
     for name in ["bootstrap-cloud-init.yaml", "bootstrap-ansible-pull.sh"] {
         let text = fs::read_to_string(root().join("examples").join(name)).unwrap();
         let starts: Vec<&str> = text.lines().filter(|line| line.contains("systemctl")).collect();
@@ -197,9 +197,8 @@ fn nodes_of_the_examples_did_not_come_back_from_a_reboot() {
     }
 }
 
-/// They said to use sudo, and then that there is no Rust.
 #[test]
-fn sudo_hid_the_cargo_of_the_user_who_calls_it() {
+fn sudo_finds_the_cargo_of_the_user_who_calls_it() {
     let root = root();
     for name in ["install", "demo", "test", "scripts/setup"] {
         let script = fs::read_to_string(root.join(name)).unwrap();
@@ -224,7 +223,7 @@ fn sudo_hid_the_cargo_of_the_user_who_calls_it() {
 }
 
 #[test]
-fn examples_are_what_our_own_readers_take() {
+fn examples_are_read_without_errors_or_warnings() {
     let read = |name: &str| fs::read_to_string(root().join("examples").join(name)).unwrap();
     for cloud in ["oci", "openstack"] {
         let name = format!("{cloud}/startnode.yaml");
