@@ -156,9 +156,9 @@ fn a_check_did_not_look_for_the_networks_groups_and_key_pair_of_new_machines() {
     let ended = stage(&fake, names).run("finish", &["--check"]).with_code(1);
     for line in [
         "ok   network cluster",
-        "fail get network nowhere: invalid request: there is no network 'nowhere', or none that we may see; change it in DIR/startnode.yaml",
+        "fail get network nowhere: invalid request: no network 'nowhere' is visible to this user; change it in DIR/startnode.yaml",
         "ok   security group slurm",
-        "fail get key pair nobodys: invalid request: there is no key pair 'nobodys', or none that we may see; change it in DIR/startnode.yaml",
+        "fail get key pair nobodys: invalid request: no key pair 'nobodys' is visible to this user; change it in DIR/startnode.yaml",
     ] {
         assert!(ended.stdout.lines().any(|it| it == line), "{line}: {ended:#?}");
     }

@@ -315,7 +315,7 @@ impl fmt::Display for ErrorKind {
             Self::Throttled => "throttled",
             Self::Unavailable => "unavailable",
             Self::Ambiguous => "outcome unknown",
-            Self::Protocol => "unexpected answer",
+            Self::Protocol => "unexpected response",
             Self::Unsupported => "not supported by this cloud",
         })
     }

@@ -37,6 +37,6 @@ pub use secret::Secret;
 pub use sources::{File, Sources};
 pub use state::InstanceState;
 pub use tags::Tags;
-pub use token::{Held, Stamp, Token, TokenCache};
+pub use token::{Generation, Held, Token, TokenCache};
 pub use unreachable::Unreachable;
 pub use wait::{Goal, Poll, WaitOutcome, Waited, wait_until};

@@ -26,7 +26,7 @@ pub struct Token<T> {
 
 /// Says which of the tokens that came one after the other was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp(u64);
+pub struct Generation(u64);
 
 /// A token out of the cache.
 #[derive(Debug)]
@@ -34,20 +34,20 @@ pub struct Held<T> {
     /// The token.
     pub value: Arc<T>,
     /// Which one it is, for [`TokenCache::forget`].
-    pub stamp: Stamp,
+    pub generation: Generation,
 }
 
 impl<T> Held<T> {
     /// A credential that never changes, such as a key.
     #[must_use]
     pub fn fixed(value: Arc<T>) -> Self {
-        Self { value, stamp: Stamp::default() }
+        Self { value, generation: Generation::default() }
     }
 }
 
 impl<T> Clone for Held<T> {
     fn clone(&self) -> Self {
-        Self { value: Arc::clone(&self.value), stamp: self.stamp }
+        Self { value: Arc::clone(&self.value), generation: self.generation }
     }
 }
 
@@ -122,8 +122,8 @@ impl<T> TokenCache<T> {
         match &*slot {
             // What ended while we waited was fetched for us too, be it short-lived or a failure.
             Slot::Good { held, expires, renew_after }
-                if !self.is_rejected(held.stamp)
-                    && (held.stamp.0 > seen || self.is_enough(*expires, *renew_after)) =>
+                if !self.is_rejected(held.generation)
+                    && (held.generation.0 > seen || self.is_enough(*expires, *renew_after)) =>
             {
                 return Ok(held.clone());
             }
@@ -136,7 +136,7 @@ impl<T> TokenCache<T> {
         let fetch = self.fetches.fetch_add(1, Ordering::AcqRel).saturating_add(1);
         match fetched {
             Ok(Token { value, life }) => {
-                let held = Held { value: Arc::new(value), stamp: Stamp(fetch) };
+                let held = Held { value: Arc::new(value), generation: Generation(fetch) };
                 let expires = from_now(life);
                 *slot = Slot::Good { held: held.clone(), expires, renew_after: None };
                 Ok(held)
@@ -183,8 +183,8 @@ impl<T> TokenCache<T> {
     /// Drops the token with this stamp, because a cloud has rejected it.
     ///
     /// A newer one stays: many requests may have failed with the old one while it was renewed.
-    pub fn forget(&self, stamp: Stamp) {
-        self.rejected.fetch_max(stamp.0, Ordering::AcqRel);
+    pub fn forget(&self, generation: Generation) {
+        self.rejected.fetch_max(generation.0, Ordering::AcqRel);
     }
 
     fn is_enough(&self, expires: Instant, renew_after: Option<Instant>) -> bool {
@@ -197,14 +197,14 @@ impl<T> TokenCache<T> {
     fn is_usable(&self, slot: &Slot<T>) -> bool {
         match slot {
             Slot::Good { held, expires, .. } => {
-                !self.is_rejected(held.stamp) && Instant::now() < *expires
+                !self.is_rejected(held.generation) && Instant::now() < *expires
             }
             Slot::Empty | Slot::Failed { .. } => false,
         }
     }
 
-    fn is_rejected(&self, stamp: Stamp) -> bool {
-        stamp.0 <= self.rejected.load(Ordering::Acquire)
+    fn is_rejected(&self, generation: Generation) -> bool {
+        generation.0 <= self.rejected.load(Ordering::Acquire)
     }
 }
 
@@ -292,9 +292,9 @@ mod tests {
         let (cache, issuer) = (cache(), Issuer::default());
         let get = || cache.get(|| issuer.issue(1000));
         let old = get().await.unwrap();
-        cache.forget(old.stamp);
+        cache.forget(old.generation);
         let new = get().await.unwrap();
-        cache.forget(old.stamp);
+        cache.forget(old.generation);
         assert_eq!((*new.value, *get().await.unwrap().value), (2, 2));
     }
 
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(*cache.get(slow).await.unwrap().value, 1, "there is no other");
         advance(Duration::from_secs(95)).await;
         assert_eq!(*cache.get(slow).await.unwrap().value, 2, "it has but five seconds left");
-        cache.forget(Stamp(2));
+        cache.forget(Generation(2));
         assert_eq!(*cache.get(slow).await.unwrap().value, 3, "it was rejected");
     }
 
@@ -361,7 +361,7 @@ mod tests {
     async fn a_rejected_token_is_not_used_when_it_cannot_be_renewed() {
         let (cache, issuer) = (cache(), Issuer::default());
         let held = cache.get(|| issuer.issue(1000)).await.unwrap();
-        cache.forget(held.stamp);
+        cache.forget(held.generation);
         assert!(cache.get(|| issuer.refuse()).await.is_err());
     }
 }

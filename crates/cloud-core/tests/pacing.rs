@@ -150,7 +150,7 @@ async fn warm(pacer: &Pacer, requests: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_stray_refusal_in_a_quiet_moment_dropped_the_rate_to_the_least() {
+async fn one_stray_refusal_in_a_quiet_moment_keeps_most_of_the_rate() {
     let pacer = Pacer::new(Pace::default());
     warm(&pacer, 1200).await;
     let warm = pacer.rate();

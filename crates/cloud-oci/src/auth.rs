@@ -5,7 +5,7 @@ use crate::key::PrivateKey;
 use crate::sign::{Signed, SignedBody, sha256};
 use crate::{Clock, jwt};
 use cloud_core::http::{Authorize, HeaderName, Method, Outgoing, Url};
-use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp};
+use cloud_core::{Error, ErrorKind, Generation, Held, Operation, Result, Secret};
 use std::sync::Arc;
 
 /// What a request is signed with.
@@ -90,11 +90,11 @@ impl Authorize for Signer {
         request.set_secret(HeaderName::from_static("authorization"), Secret::new(value))
     }
 
-    fn reject(&self, stamp: Stamp) -> bool {
+    fn reject(&self, generation: Generation) -> bool {
         match &*self.source {
             Source::Fixed(_) => false,
             Source::Instance(principal) => {
-                principal.forget(stamp);
+                principal.forget(generation);
                 true
             }
         }

@@ -194,7 +194,7 @@ fn host_only(text: &str, place: &Origin) -> Result<Url, ConfigError> {
     if url.as_str().trim_end_matches('/') == origin {
         return Ok(url);
     }
-    let what = format!("more than a host, which no request would have: write {origin}");
+    let what = format!("more than a host: write {origin}");
     Err(malformed(place, key, &what))
 }
 

@@ -28,7 +28,7 @@ struct Cached {
 
 impl Cached {
     /// Keeps a listing that shows all that is to come.
-    fn settle(&mut self, listed: Vec<Image>) {
+    fn update(&mut self, listed: Vec<Image>) {
         self.coming.retain(|id, missed| {
             let shown = listed.iter().find(|image| image.id == *id);
             *missed = if shown.is_some() { 0 } else { *missed + 1 };
@@ -50,7 +50,7 @@ impl Oci {
         }
         let all = self.list_images().await?;
         let found = wanted(&all);
-        cached.settle(all);
+        cached.update(all);
         Ok(found)
     }
 
@@ -105,13 +105,13 @@ mod tests {
         cached.coming.insert(ImageId::new("new"), 0);
         let listings = [vec![], vec![], image(false), vec![], vec![]];
         for listing in listings {
-            cached.settle(listing);
+            cached.update(listing);
             assert!(cached.all.is_none());
         }
         let mut ready = Cached { coming: cached.coming.clone(), ..Cached::default() };
-        ready.settle(image(true));
+        ready.update(image(true));
         assert!(ready.all.is_some(), "seen to be ready");
-        cached.settle(vec![]);
+        cached.update(vec![]);
         assert!(cached.all.is_some(), "deleted before it was");
     }
 }

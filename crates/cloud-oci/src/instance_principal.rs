@@ -18,7 +18,9 @@ use cloud_core::http::{
     Unsigned, Url, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
-use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
+use cloud_core::{
+    Error, ErrorKind, Generation, Held, Operation, Result, Secret, Token, TokenCache,
+};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
@@ -147,8 +149,8 @@ impl InstancePrincipal {
     }
 
     /// Drops what the cloud has rejected.
-    pub(crate) fn forget(&self, stamp: Stamp) {
-        self.tokens.forget(stamp);
+    pub(crate) fn forget(&self, generation: Generation) {
+        self.tokens.forget(generation);
     }
 
     async fn renew(&self) -> Result<Token<Identity>> {

@@ -56,7 +56,7 @@ fn explain(error: Error, site: &Site) -> Error {
         return error;
     }
     let remedy = format!(
-        ": check compartment_id, which is {}, the subnet, the image and the policy of who asks",
+        ": check compartment_id ({}), the subnet, the image and the policies of the caller",
         site.compartment
     );
     with_remark(error.with_kind(ErrorKind::Forbidden), &remedy)
@@ -100,15 +100,14 @@ fn said(site: &Site, spec: &InstanceSpec, template: &Value) -> Result<Value, Str
     let zone = spec.zone.as_ref().or(site.zone.as_ref()).map(|zone| zone.as_str().to_owned());
     let Some(zone) = zone.or_else(|| text("/availabilityDomain")) else {
         return Err(
-            "no availability domain: the launch names none, and neither does the site; give the node's group `zone` in \
-             limits.yaml, or the node the feature ad="
+            "no availability domain: set `zone` for the node's group in limits.yaml, or give the node the feature ad="
                 .into(),
         );
     };
     let subnet = spec.subnet.as_ref().or(site.subnet.as_ref());
     let subnet = subnet.map(|subnet| subnet.as_str().to_owned());
     let Some(subnet) = subnet.or_else(|| text("/createVnicDetails/subnetId")) else {
-        return Err("no subnet: the launch names none, and neither does the site".into());
+        return Err("no subnet: neither the launch nor the site names one".into());
     };
     let cluster = text("/computeClusterId").or_else(|| compute_cluster(site, spec));
     Ok(json!({
@@ -152,7 +151,7 @@ fn hostname<'a>(site: &Site, spec: &'a InstanceSpec) -> Result<Option<&'a str>, 
     if site.hostname && !is_host_name(name) {
         return Err(format!(
             "{name} cannot be a host name: at most 63 letters, digits and hyphens, the first a letter; \
-             without host names (hostname_label: false) it may be called so"
+             set hostname_label: false to allow the name"
         ));
     }
     Ok(site.hostname.then_some(name))
@@ -320,7 +319,7 @@ mod tests {
         let error = |kind| Error::new(kind, Operation::Launch).because("no");
         let told = explain(error(ErrorKind::NotFound), &Site::new("c")).to_string();
         let remedy =
-            "check compartment_id, which is c, the subnet, the image and the policy of who asks";
+            "check compartment_id (c), the subnet, the image and the policies of the caller";
         assert_eq!(told, format!("launch: forbidden: no: {remedy}"));
         let told = explain(error(ErrorKind::Capacity), &Site::new("c")).to_string();
         assert_eq!(told, "launch: out of capacity: no");

@@ -48,10 +48,10 @@ impl<'a> Of<'a> {
     pub(crate) fn explain(self, error: Error) -> Error {
         let remedy = match self {
             Self::Compartment(id) => {
-                format!("check compartment_id, which is {id}, and the policy of who asks")
+                format!("check compartment_id ({id}) and the policies of the caller")
             }
-            Self::Tenancy(id) => format!("check the policy of who asks in the tenancy {id}"),
-            Self::Subnet(id) => format!("check the subnet {id} and the policy of who asks"),
+            Self::Tenancy(id) => format!("check the policies of the caller in tenancy {id}"),
+            Self::Subnet(id) => format!("check subnet {id} and the policies of the caller"),
             Self::WhatMayBeGone => return error,
         };
         if error.kind() != ErrorKind::NotFound {
@@ -84,7 +84,7 @@ impl Listing<'_> {
                 return Ok(everything);
             };
             if !seen.insert(next.clone()) {
-                let why = "a page that has been there already comes next";
+                let why = "the listing returns to a page that it has shown";
                 return Err(request.error(ErrorKind::Protocol).because(why));
             }
             page = Some(next);
@@ -106,14 +106,11 @@ mod tests {
 
     #[test]
     fn a_wrong_compartment_is_forbidden_and_named() {
-        let policy = "the policy of who asks";
+        let policy = "the policies of the caller";
         let table = [
-            (
-                Of::Compartment("c"),
-                format!("forbidden: no: check compartment_id, which is c, and {policy}"),
-            ),
-            (Of::Tenancy("t"), format!("forbidden: no: check {policy} in the tenancy t")),
-            (Of::Subnet("s"), format!("forbidden: no: check the subnet s and {policy}")),
+            (Of::Compartment("c"), format!("forbidden: no: check compartment_id (c) and {policy}")),
+            (Of::Tenancy("t"), format!("forbidden: no: check {policy} in tenancy t")),
+            (Of::Subnet("s"), format!("forbidden: no: check subnet s and {policy}")),
             (Of::WhatMayBeGone, "not found: no".to_owned()),
         ];
         for (of, expected) in table {

@@ -236,7 +236,7 @@ fn unread(error: &Error) -> Fault {
     // Without the id of the request: all that are lost alike are one reason.
     let why = error.message().map(|why| format!(": {why}")).unwrap_or_default();
     let kind = error.kind();
-    let message = format!("lost soon after its launch; why could not be found out: {kind}{why}");
+    let message = format!("lost soon after its launch; the reason could not be read: {kind}{why}");
     Fault { kind: ErrorKind::Unavailable, message }
 }
 

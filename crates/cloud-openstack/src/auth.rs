@@ -3,7 +3,7 @@
 use crate::config::{Account, ApplicationCredential, Config, Credentials, Domain};
 use crate::wire::{CatalogEntry, TokenBody, moment, with};
 use cloud_core::http::{Authorize, Client, HeaderName, Method, Outgoing, Request, Unsigned, Url};
-use cloud_core::{ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
+use cloud_core::{ErrorKind, Generation, Held, Operation, Result, Secret, Token, TokenCache};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -68,8 +68,8 @@ impl Authorize for Keystone {
         request.set_secret(AUTH_TOKEN, session.token.clone())
     }
 
-    fn reject(&self, stamp: Stamp) -> bool {
-        self.cache.forget(stamp);
+    fn reject(&self, generation: Generation) -> bool {
+        self.cache.forget(generation);
         true
     }
 }

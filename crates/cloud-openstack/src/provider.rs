@@ -197,7 +197,7 @@ impl OpenStack {
             Looked::Failed(when, why) if when.elapsed() < hold_off(why) => return Primary::Unknown,
             Looked::Failed(..) | Looked::Never => {}
         }
-        let why = format!("Neutron has not told the network's name within {LONGEST_LOOK:?}");
+        let why = format!("no network name from Neutron within {LONGEST_LOOK:?}");
         let late = Error::new(ErrorKind::Unavailable, Operation::Addresses).because(why);
         // Noted before it is asked: whoever gives up on us does not ask again at once.
         *looked = Looked::Failed(Instant::now(), late);
@@ -294,7 +294,7 @@ impl Provider for OpenStack {
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
         // Whoever waits for it compares this with what Nova shows.
         if uuid(image.as_str()).as_deref() != Some(image.as_str()) {
-            let why = format!("'{image}' is no id as Glance shows it: look its id up first");
+            let why = format!("'{image}' is not an image id: look up its id first");
             return Err(Error::new(ErrorKind::Invalid, Operation::Rebuild).on(id).because(why));
         }
         let before = self.server(Operation::Rebuild, id).await?;

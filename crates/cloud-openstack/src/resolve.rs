@@ -207,7 +207,7 @@ fn pick(operation: Operation, kind: Kind, wanted: &str, candidates: &[Named]) ->
     let word = kind.word();
     let message = match fitting[..] {
         [one] => return Ok(one.id.clone()),
-        [] => format!("there is no {word} '{wanted}', or none that we may see"),
+        [] => format!("no {word} '{wanted}' is visible to this user"),
         [_, _, ..] => {
             let ids: Vec<&str> = fitting.iter().map(|one| one.id.as_str()).collect();
             format!(

@@ -107,7 +107,7 @@ fn bad_configurations_are_told_in_one_sentence_with_file_cloud_and_remedy() {
         ),
         (
             ends("{auth: {auth_url: 'ftp://x'}}"),
-            "cloud 'blue' in /etc/openstack/clouds.yaml: auth_url is no http or https address: correct it",
+            "cloud 'blue' in /etc/openstack/clouds.yaml: auth_url is not an http or https URL: correct it",
         ),
         (
             ends("{auth: {auth_url: 'http://x', username: u, project_name: p}}"),
@@ -167,7 +167,7 @@ fn a_cloud_called_openstack_is_meant_where_none_is_named() {
 }
 
 #[test]
-fn a_token_without_a_project_worked_in_the_users_default_project() {
+fn a_token_without_a_project_is_refused() {
     let cloud = "clouds: {blue: {auth_type: v3token, auth: {auth_url: 'http://x', token: t}}}";
     assert_eq!(
         Machine::default().file(ETC, cloud).complaint(),

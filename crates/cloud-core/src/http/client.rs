@@ -7,7 +7,7 @@ use super::{
     Response, Url,
 };
 use crate::pace::{Pacer, Permit};
-use crate::{Error, ErrorKind, Held, Result, Secret, Stamp};
+use crate::{Error, ErrorKind, Generation, Held, Result, Secret};
 use ::http::header::CONTENT_LENGTH;
 use std::cmp::Reverse;
 use std::fmt;
@@ -33,8 +33,8 @@ pub trait Authorize: Send + Sync {
     fn sign(&self, credential: &Self::Credential, request: &mut Outgoing<'_>) -> Result<()>;
 
     /// Hears that a cloud has rejected a credential; true if it makes sense to get another.
-    fn reject(&self, stamp: Stamp) -> bool {
-        let _ = stamp;
+    fn reject(&self, generation: Generation) -> bool {
+        let _ = generation;
         false
     }
 }
@@ -144,7 +144,7 @@ impl<A: Authorize> Client<A> {
         let mut attempts = Attempts::new(self.config.retry, request.effect(), self.draw());
         let mut renewed = false;
         loop {
-            let permit = match self.turn(request).await {
+            let permit = match self.acquire_permit(request).await {
                 Ok(permit) => permit,
                 Err(failure) => return Err(attempts.conclude(failure)),
             };
@@ -156,9 +156,9 @@ impl<A: Authorize> Client<A> {
                 Err(attempted) => attempted,
             };
             // Once, and whatever the request does: a cloud that does not know us does nothing.
-            if let Some(stamp) = rejected
+            if let Some(generation) = rejected
                 && !renewed
-                && self.authorize.reject(stamp)
+                && self.authorize.reject(generation)
                 && attempts.renew(begin.elapsed())
             {
                 renewed = true;
@@ -171,14 +171,14 @@ impl<A: Authorize> Client<A> {
         }
     }
 
-    /// Waits for its turn, but not forever: a queue that does not move must not stop us for good.
-    async fn turn(&self, request: &Request) -> Result<Option<Permit>, Failure> {
+    /// Waits for the pacer, but not forever.
+    async fn acquire_permit(&self, request: &Request) -> Result<Option<Permit>, Failure> {
         let Some(lane) = request.lane() else {
             return Ok(None);
         };
         let longest = self.config.longest_queue;
         timeout(longest, self.pacer.acquire(lane)).await.map(Some).map_err(|_elapsed| {
-            let why = format!("no turn in {longest:?}: too many requests of ours before it");
+            let why = format!("queued for {longest:?} behind other requests");
             let error = request.error(ErrorKind::Throttled).because(why);
             Failure { fate: Fate::Unasked, error }
         })
@@ -195,16 +195,16 @@ impl<A: Authorize> Client<A> {
         let outgoing = self.sign(request, &credential.value);
         let mut outgoing =
             outgoing.map_err(|error| Attempted::unsigned(request, "not signed", error))?;
-        let id = self.name(&mut outgoing);
+        let id = self.add_request_id(&mut outgoing);
         let headers = std::mem::take(&mut outgoing.headers);
         let result = self.transport.exchange(request, headers, id).await;
-        let result = result.and_then(|response| self.judge(&outgoing, response));
+        let result = result.and_then(|response| self.check(&outgoing, response));
         if let Some(permit) = permit {
-            settle(permit, &result);
+            report_to_pacer(permit, &result);
         }
         result.map_err(|failure| {
             let rejected = failure.error.kind() == ErrorKind::Unauthenticated;
-            Attempted { failure, rejected: rejected.then_some(credential.stamp) }
+            Attempted { failure, rejected: rejected.then_some(credential.generation) }
         })
     }
 
@@ -220,14 +220,14 @@ impl<A: Authorize> Client<A> {
     }
 
     /// Gives the attempt an id of its own, where the cloud takes one.
-    fn name(&self, outgoing: &mut Outgoing<'_>) -> Option<String> {
+    fn add_request_id(&self, outgoing: &mut Outgoing<'_>) -> Option<String> {
         let name = self.config.request_ids.send.clone()?;
         let id = format!("{:016X}{:016X}", self.draw(), self.draw());
         outgoing.headers.insert(name, HeaderValue::from_str(&id).ok()?);
         Some(id)
     }
 
-    fn judge(&self, outgoing: &Outgoing<'_>, response: Response) -> Result<Response, Failure> {
+    fn check(&self, outgoing: &Outgoing<'_>, response: Response) -> Result<Response, Failure> {
         if response.status.is_success() {
             return Ok(response);
         }
@@ -235,7 +235,7 @@ impl<A: Authorize> Client<A> {
         let fate = fate(&classification);
         let error = outgoing.request.error(classification.kind);
         let error =
-            response.name(error.because(redacted(classification.message, &outgoing.secrets)));
+            response.with_id(error.because(redacted(classification.message, &outgoing.secrets)));
         let error = match classification.code {
             Some(code) => error.with_code(redacted(code, &outgoing.secrets)),
             None => error,
@@ -271,7 +271,7 @@ fn trace(request: &Request, attempted: &Result<Response, Attempted>, took: Durat
 /// How an attempt failed, and the credential that the cloud rejected, if that was the reason.
 struct Attempted {
     failure: Failure,
-    rejected: Option<Stamp>,
+    rejected: Option<Generation>,
 }
 
 impl Attempted {
@@ -311,8 +311,8 @@ fn fate(classification: &Classification) -> Fate {
     }
 }
 
-/// Tells the pacer how it went; no answer says nothing about the rate.
-fn settle(permit: Permit, result: &Result<Response, Failure>) {
+/// Reports the outcome to the pacer; no answer says nothing about the rate.
+fn report_to_pacer(permit: Permit, result: &Result<Response, Failure>) {
     match result {
         Ok(_) => permit.accepted(),
         Err(Failure { fate: Fate::Unasked | Fate::NotSent | Fate::Unknown, .. }) => drop(permit),

@@ -34,7 +34,7 @@ impl Response {
         serde_json::from_slice(&self.body).map_err(|cause| {
             let (line, column) = (cause.line(), cause.column());
             let what = match cause.classify() {
-                serde_json::error::Category::Data => "JSON of another form than expected",
+                serde_json::error::Category::Data => "unexpected JSON",
                 serde_json::error::Category::Io
                 | serde_json::error::Category::Syntax
                 | serde_json::error::Category::Eof => "not JSON",
@@ -44,7 +44,7 @@ impl Response {
                 Effect::None => ErrorKind::Protocol,
                 Effect::Idempotent | Effect::Once => ErrorKind::Ambiguous,
             };
-            self.name(request.error(kind).because(message))
+            self.with_id(request.error(kind).because(message))
         })
     }
 
@@ -73,8 +73,8 @@ impl Response {
         httpdate::parse_http_date(self.header(&DATE)?).ok()
     }
 
-    /// Adds what the cloud's operators need to find the request.
-    pub(super) fn name(&self, error: Error) -> Error {
+    /// Adds the request id to an error.
+    pub(super) fn with_id(&self, error: Error) -> Error {
         match &self.request_id {
             Some(id) => error.with_request_id(id),
             None => error,
@@ -182,7 +182,7 @@ mod tests {
         let error = result.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "get i1: unexpected answer: JSON of another form than expected, \
+            "get i1: unexpected response: unexpected JSON, \
              at line 1 column 9 of the body (request r1)"
         );
         assert!(!format!("{error:?}").contains("hunter2"));

@@ -89,7 +89,7 @@ impl Transport {
         let host = request.url.host_str().unwrap_or("nowhere");
         let (fate, kind, why) = match &failure {
             TransportError::Broken(cause) if cause.is_builder() => {
-                (Fate::Refused, ErrorKind::Invalid, format!("{host} cannot be asked like this"))
+                (Fate::Refused, ErrorKind::Invalid, format!("cannot build a request to {host}"))
             }
             // Neither trust nor a protocol comes by waiting.
             TransportError::Broken(cause) if cause.is_connect() && is_bad_handshake(cause) => {
@@ -99,10 +99,10 @@ impl Transport {
                 (Fate::NotSent, ErrorKind::Unavailable, format!("no connection to {host}"))
             }
             TransportError::Broken(_) => {
-                (Fate::Unknown, ErrorKind::Unavailable, format!("no whole answer from {host}"))
+                (Fate::Unknown, ErrorKind::Unavailable, format!("incomplete response from {host}"))
             }
             TransportError::TooSlow => {
-                let why = format!("no whole answer from {host} in {:?}", self.config.timeout);
+                let why = format!("incomplete response from {host} in {:?}", self.config.timeout);
                 (Fate::Unknown, ErrorKind::Unavailable, why)
             }
             TransportError::TooLarge => {

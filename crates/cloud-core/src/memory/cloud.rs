@@ -44,12 +44,12 @@ pub struct MemoryCloud(Arc<Mutex<World>>);
 
 /// One request, before it is known what comes of it.
 #[derive(Clone, Copy)]
-pub(super) struct Ask<'a> {
+pub(super) struct Call<'a> {
     pub(super) operation: Operation,
     pub(super) subject: Option<&'a str>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> Call<'a> {
     pub(super) fn new(operation: Operation, subject: Option<&'a str>) -> Self {
         Self { operation, subject }
     }
@@ -110,7 +110,7 @@ impl MemoryCloud {
         let now = Instant::now();
         let mut world = self.world();
         let machine = world.find(now, id);
-        machine.map(|machine| machine.goes(now, [(now, state)])).is_some()
+        machine.map(|machine| machine.follow(now, [(now, state)])).is_some()
     }
 
     /// Everything as it is now, without lag, latency or faults.
@@ -149,12 +149,12 @@ impl MemoryCloud {
     }
 
     /// Carries out one request with its latency and its fault.
-    pub(super) async fn ask<T>(
+    pub(super) async fn call<T>(
         &self,
-        ask: Ask<'_>,
+        call: Call<'_>,
         work: impl FnOnce(&mut World, Instant, Option<InjectedFault>) -> Result<T> + Send,
     ) -> Result<T> {
-        let Ask { operation, subject } = ask;
+        let Call { operation, subject } = call;
         let latency = self.draw();
         sleep(latency / 2).await;
         let fault = {
@@ -164,7 +164,7 @@ impl MemoryCloud {
         if let Some(InjectedFault::Delay(pause)) = fault {
             sleep(pause).await;
         }
-        let result = self.serve(ask, fault, work);
+        let result = self.serve(call, fault, work);
         if let Some(InjectedFault::DoneLater(pause)) = fault {
             sleep(pause).await;
         }
@@ -177,7 +177,7 @@ impl MemoryCloud {
 
     fn serve<T>(
         &self,
-        ask: Ask<'_>,
+        call: Call<'_>,
         fault: Option<InjectedFault>,
         work: impl FnOnce(&mut World, Instant, Option<InjectedFault>) -> Result<T>,
     ) -> Result<T> {
@@ -188,9 +188,9 @@ impl MemoryCloud {
         } else {
             taken
         };
-        let operation = ask.operation;
+        let operation = call.operation;
         let world = &mut *self.world();
-        let before = world.watched(now, ask.subject);
+        let before = world.watched(now, call.subject);
         let (result, outcome) = match (world.admit(taken), fault) {
             (Err(pause), _) => {
                 let error = Error::new(ErrorKind::Throttled, operation).with_retry_after(pause);
@@ -217,7 +217,7 @@ impl MemoryCloud {
                 ),
             ) => heard(work(world, now, fault)),
         };
-        world.record(now, ask, outcome, before);
+        world.record(now, call, outcome, before);
         let id = format!("memory-{}", world.history.len());
         result.map_err(|error| error.with_request_id(id))
     }
@@ -225,13 +225,13 @@ impl MemoryCloud {
     /// Finds an instance in one of the states that allow it, and lets it work for a while.
     pub(super) async fn act(
         &self,
-        ask: Ask<'_>,
+        call: Call<'_>,
         id: &InstanceId,
         allowed: &[InstanceState],
         image: Option<&ImageId>,
     ) -> Result<()> {
-        let operation = ask.operation;
-        self.ask(ask, |world, now, _| {
+        let operation = call.operation;
+        self.call(call, |world, now, _| {
             if image.is_some_and(|image| world.image(now, image).is_none()) {
                 return Err(Error::new(ErrorKind::Invalid, operation).because("no such image"));
             }
@@ -242,9 +242,9 @@ impl MemoryCloud {
                     .because("the state of the instance does not allow it"));
             }
             let way = [(now, InstanceState::Pending), (done, InstanceState::Running)];
-            machine.goes(now, way);
+            machine.follow(now, way);
             if let Some(image) = image {
-                machine.gets_image(now, image.clone());
+                machine.set_image(now, image.clone());
             }
             Ok(())
         })

@@ -42,13 +42,13 @@ impl Machine {
     }
 
     /// Runs from then on, and has its address some time after.
-    pub(super) fn boots(&mut self, running: Instant, addressed: Instant) {
+    pub(super) fn run_at(&mut self, running: Instant, addressed: Instant) {
         self.states.push((running, InstanceState::Running));
         self.addressed = Some(addressed);
     }
 
     /// Is broken from then on.
-    pub(super) fn breaks(&mut self, at: Instant, kind: ErrorKind) {
+    pub(super) fn fail_at(&mut self, at: Instant, kind: ErrorKind) {
         self.states.push((at, InstanceState::Failed));
         let message = match kind {
             ErrorKind::Capacity => "No valid host was found.".to_owned(),
@@ -58,7 +58,7 @@ impl Machine {
     }
 
     /// Forgets what was to come, and goes through these states instead.
-    pub(super) fn goes(
+    pub(super) fn follow(
         &mut self,
         now: Instant,
         way: impl IntoIterator<Item = (Instant, InstanceState)>,
@@ -67,11 +67,11 @@ impl Machine {
         self.states.extend(way);
     }
 
-    pub(super) fn gets_image(&mut self, now: Instant, image: ImageId) {
+    pub(super) fn set_image(&mut self, now: Instant, image: ImageId) {
         self.images.push((now, image));
     }
 
-    pub(super) fn is_forgotten_at(&mut self, at: Instant) {
+    pub(super) fn forget_at(&mut self, at: Instant) {
         self.forgotten = Some(at);
     }
 

@@ -1,6 +1,6 @@
 //! What a provider has to do, done by the cloud in memory.
 
-use super::cloud::{Ask, MemoryCloud};
+use super::cloud::{Call, MemoryCloud};
 use super::fault::InjectedFault;
 use crate::clock::after;
 use crate::{
@@ -22,8 +22,8 @@ impl Provider for MemoryCloud {
         let mut instances = Vec::new();
         let mut next = Some(0);
         while let Some(from) = next {
-            let ask = Ask::new(Operation::List, None);
-            let page = self.ask(ask, |world, now, fault| {
+            let call = Call::new(Operation::List, None);
+            let page = self.call(call, |world, now, fault| {
                 let (shown, next) = world.page(now, from);
                 Ok((if fault == Some(InjectedFault::Flap) { Vec::new() } else { shown }, next))
             });
@@ -35,7 +35,7 @@ impl Provider for MemoryCloud {
     }
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
-        self.ask(Ask::new(Operation::Get, Some(id.as_str())), |world, now, _| {
+        self.call(Call::new(Operation::Get, Some(id.as_str())), |world, now, _| {
             let found = world.find(now, id).and_then(|machine| machine.view(now));
             let found = found.map(|instance| world.shown(instance));
             found.ok_or(Error::new(ErrorKind::NotFound, Operation::Get))
@@ -44,8 +44,8 @@ impl Provider for MemoryCloud {
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
-        let ask = Ask::new(Operation::Launch, Some(spec.name.as_str()));
-        self.ask(ask, |world, now, fault| {
+        let call = Call::new(Operation::Launch, Some(spec.name.as_str()));
+        self.call(call, |world, now, fault| {
             let late = match fault {
                 Some(InjectedFault::FailLater(kind)) => Some(kind),
                 Some(
@@ -64,7 +64,7 @@ impl Provider for MemoryCloud {
     }
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
-        self.ask(Ask::new(Operation::Terminate, Some(id.as_str())), |world, now, _| {
+        self.call(Call::new(Operation::Terminate, Some(id.as_str())), |world, now, _| {
             let gone = after(now, world.settings.terminate.draw(&mut world.random));
             let forgotten = after(gone, world.settings.linger);
             let Some(machine) = world.find(now, id) else {
@@ -72,8 +72,8 @@ impl Provider for MemoryCloud {
             };
             if machine.state(now).is_some_and(|state| !state.is_leaving()) {
                 let way = [(now, InstanceState::Terminating), (gone, InstanceState::Terminated)];
-                machine.goes(now, way);
-                machine.is_forgotten_at(forgotten);
+                machine.follow(now, way);
+                machine.forget_at(forgotten);
             }
             Ok(())
         })
@@ -82,27 +82,27 @@ impl Provider for MemoryCloud {
 
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
         self.require(Capability::Rebuild, Operation::Rebuild, id.as_str())?;
-        let ask = Ask::new(Operation::Rebuild, Some(id.as_str()));
+        let call = Call::new(Operation::Rebuild, Some(id.as_str()));
         let allowed = [InstanceState::Running, InstanceState::Stopped];
-        self.act(ask, id, &allowed, Some(image)).await
+        self.act(call, id, &allowed, Some(image)).await
     }
 
     async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
         if how == Reboot::Soft {
             self.require(Capability::SoftReboot, Operation::Reboot, id.as_str())?;
         }
-        let ask = Ask::new(Operation::Reboot, Some(id.as_str()));
-        self.act(ask, id, &[InstanceState::Running], None).await
+        let call = Call::new(Operation::Reboot, Some(id.as_str()));
+        self.act(call, id, &[InstanceState::Running], None).await
     }
 
     async fn start(&self, id: &InstanceId) -> Result<()> {
         self.require(Capability::Start, Operation::Start, id.as_str())?;
-        let ask = Ask::new(Operation::Start, Some(id.as_str()));
-        self.act(ask, id, &[InstanceState::Stopped], None).await
+        let call = Call::new(Operation::Start, Some(id.as_str()));
+        self.act(call, id, &[InstanceState::Stopped], None).await
     }
 
     async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
-        self.ask(Ask::new(Operation::Addresses, None), |world, now, _| {
+        self.call(Call::new(Operation::Addresses, None), |world, now, _| {
             let known = ids.iter().filter_map(|id| {
                 let address = world.find(now, id)?.address(now)?;
                 Some((id.clone(), address))
@@ -113,19 +113,19 @@ impl Provider for MemoryCloud {
     }
 
     async fn shapes(&self) -> Result<Vec<Shape>> {
-        self.ask(Ask::new(Operation::Shapes, None), |world, _, _| Ok(world.shapes())).await
+        self.call(Call::new(Operation::Shapes, None), |world, _, _| Ok(world.shapes())).await
     }
 
     async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>> {
-        let ask = Ask::new(Operation::Images, None);
-        let mut images = self.ask(ask, |world, now, _| Ok(world.images(now))).await?;
+        let call = Call::new(Operation::Images, None);
+        let mut images = self.call(call, |world, now, _| Ok(world.images(now))).await?;
         images.retain(|image| filter.matches(image));
         Ok(images)
     }
 
     async fn limits(&self) -> Result<Vec<Limit>> {
         self.require(Capability::Limits, Operation::Limits, "instances")?;
-        self.ask(Ask::new(Operation::Limits, None), |world, now, _| {
+        self.call(Call::new(Operation::Limits, None), |world, now, _| {
             let most = world.settings.quota.map(u64::from);
             let used = Some(u64::from(world.live(now)));
             Ok(vec![Limit { name: "instances".to_owned(), zone: None, most, used }])
@@ -135,7 +135,7 @@ impl Provider for MemoryCloud {
 
     async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
         self.require(Capability::Snapshot, Operation::Snapshot, id.as_str())?;
-        self.ask(Ask::new(Operation::Snapshot, Some(id.as_str())), |world, now, _| {
+        self.call(Call::new(Operation::Snapshot, Some(id.as_str())), |world, now, _| {
             if world.find(now, id).is_none() {
                 return Err(Error::new(ErrorKind::NotFound, Operation::Snapshot));
             }

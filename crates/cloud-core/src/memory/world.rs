@@ -1,6 +1,6 @@
 //! All that a cloud in memory knows, and what each request does to it. No time passes here.
 
-use super::cloud::Ask;
+use super::cloud::Call;
 use super::fault::InjectedFaults;
 use super::history::{Moment, Watcher};
 use super::machine::Machine;
@@ -60,7 +60,7 @@ impl World {
     pub(super) fn record(
         &mut self,
         now: Instant,
-        Ask { operation, subject }: Ask<'_>,
+        Call { operation, subject }: Call<'_>,
         outcome: Outcome,
         before: Option<Instance>,
     ) {
@@ -228,8 +228,8 @@ impl World {
         let booted = after(now, self.settings.boot.draw(&mut self.random));
         let addressed = after(booted, self.settings.address.draw(&mut self.random));
         match late {
-            Some(kind) => machine.breaks(booted, kind),
-            None => machine.boots(booted, addressed),
+            Some(kind) => machine.fail_at(booted, kind),
+            None => machine.run_at(booted, addressed),
         }
         let shown = machine.view(now);
         self.machines.push(machine);

@@ -9,7 +9,7 @@ use cloud_core::{
 };
 use std::time::Duration;
 
-pub(crate) struct MemoryStage(pub(crate) MemoryCloud);
+pub(crate) struct MemoryFixture(pub(crate) MemoryCloud);
 
 const PAGE: usize = 3;
 
@@ -44,7 +44,7 @@ pub(crate) fn bare(seed: u64) -> Settings {
 }
 
 #[async_trait]
-impl Fixture for MemoryStage {
+impl Fixture for MemoryFixture {
     fn spec(&self, name: &str) -> InstanceSpec {
         let mut spec = InstanceSpec::new(
             InstanceName::new(name),

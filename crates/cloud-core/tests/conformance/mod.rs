@@ -6,12 +6,12 @@ mod fixture;
 use broken::{Broken, Bug};
 use cloud_core::conformance::{CASES, Case, Verdict};
 use cloud_core::memory::{MemoryCloud, Settings};
-use fixture::{MemoryStage, bare, like_nova, like_oci};
+use fixture::{MemoryFixture, bare, like_nova, like_oci};
 use std::collections::BTreeSet;
 
 async fn run(case: &Case, settings: Settings, bug: Bug) -> Verdict {
     let cloud = MemoryCloud::new(settings);
-    let fixture = MemoryStage(cloud.clone());
+    let fixture = MemoryFixture(cloud.clone());
     case.run(&Broken::new(cloud, bug), &fixture).await
 }
 
@@ -19,7 +19,7 @@ async fn all_pass(settings: impl Fn(u64) -> Settings, skipped: &[&str]) {
     for seed in 0..20 {
         for case in CASES {
             let cloud = MemoryCloud::new(settings(seed));
-            let verdict = case.run(&cloud, &MemoryStage(cloud.clone())).await;
+            let verdict = case.run(&cloud, &MemoryFixture(cloud.clone())).await;
             let left: Vec<_> = cloud.instances();
             assert!(left.iter().all(|instance| instance.state.is_leaving()), "{left:?}");
             match &verdict {
@@ -154,7 +154,7 @@ async fn the_wrapping_alone_breaks_nothing() {
 async fn each_run_has_a_cluster_of_its_own() {
     for case in CASES {
         let cloud = MemoryCloud::new(like_oci(1));
-        case.run(&cloud, &MemoryStage(cloud.clone())).await;
+        case.run(&cloud, &MemoryFixture(cloud.clone())).await;
         for instance in cloud.instances() {
             let cluster = instance.tags.get("cluster");
             assert!(cluster.is_some_and(|cluster| cluster.ends_with("-run7")), "{cluster:?}");

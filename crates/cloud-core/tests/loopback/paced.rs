@@ -45,7 +45,7 @@ async fn the_pacer_hears_of_what_was_taken_and_of_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_does_not_move_stopped_the_process_without_a_deadline() {
+async fn a_queue_that_does_not_move_ends_in_an_error() {
     let pacer = Pacer::new(Pace { concurrency: 1, ..Pace::default() });
     let _all_there_is = pacer.acquire(Lane::Read).await;
     let server = Server::start([Step::ok("never")]).await;

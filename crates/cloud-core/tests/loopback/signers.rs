@@ -6,7 +6,9 @@ use cloud_core::http::{
     Authorize, Client, Effect, HeaderName, Method, Outgoing, Request, Unsigned, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
-use cloud_core::{Error, ErrorKind, Held, Operation, Result, Secret, Stamp, Token, TokenCache};
+use cloud_core::{
+    Error, ErrorKind, Generation, Held, Operation, Result, Secret, Token, TokenCache,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -40,8 +42,8 @@ impl Authorize for Tokens {
         request.set_secret(HeaderName::from_static("authorization"), credential.clone())
     }
 
-    fn reject(&self, stamp: Stamp) -> bool {
-        self.cache.forget(stamp);
+    fn reject(&self, generation: Generation) -> bool {
+        self.cache.forget(generation);
         true
     }
 }

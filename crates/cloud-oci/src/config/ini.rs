@@ -54,7 +54,7 @@ impl Ini {
                     return wrong("a profile is [NAME] on a line of its own".to_owned());
                 };
                 if sections.iter().any(|section| section.name == name) {
-                    return wrong(format!("profile [{name}] stands there twice; remove one"));
+                    return wrong(format!("duplicate profile [{name}]; remove one"));
                 }
                 sections.push(Section { name: name.to_owned(), entries: Vec::new() });
                 continue;
@@ -67,7 +67,7 @@ impl Ini {
             };
             let key = key.trim().to_ascii_lowercase();
             if section.entries.iter().any(|entry| entry.key == key) {
-                return wrong(format!("{key} stands twice in [{}]; remove one", section.name));
+                return wrong(format!("duplicate key {key} in [{}]; remove one", section.name));
             }
             section.entries.push(Entry { key, value: value.trim().to_owned(), line });
         }
@@ -165,8 +165,8 @@ mod tests {
             ("[]", 1, "on a line of its own"),
             ("[a]\nuser\n", 2, "neither"),
             ("user=u", 1, "before the first"),
-            ("[a]\nuser=u\nUSER=v", 3, "twice in [a]"),
-            ("[a]\n[b]\n[a]", 3, "twice"),
+            ("[a]\nuser=u\nUSER=v", 3, "duplicate key user in [a]"),
+            ("[a]\n[b]\n[a]", 3, "duplicate profile"),
         ];
         for (text, line, what) in table {
             let wrong = Ini::parse(text).unwrap_err();

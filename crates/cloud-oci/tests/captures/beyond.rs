@@ -181,7 +181,7 @@ async fn a_refused_stop_is_called_a_stop() {
 
 #[tokio::test]
 async fn the_error_names_a_compartment_that_is_not_found() {
-    let of = format!("check compartment_id, which is {COMPARTMENT}, and the policy of who asks");
+    let of = format!("check compartment_id ({COMPARTMENT}) and the policies of the caller");
     let fixture = Fixture::new(bare_site()).await;
     let ids: Vec<InstanceId> = (0..3).map(|n| InstanceId::new(format!("i{n}"))).collect();
     let told = |error: cloud_core::Error| {
@@ -310,7 +310,7 @@ async fn a_work_request_that_cannot_be_read_for_a_moment_is_read_later() {
     // One that we may not read stays so.
     let seen = launched_and_seen(vec![found(&instance("TERMINATED")), hidden()]).await;
     let fault = seen[0].fault.as_ref().expect("lost");
-    assert!(fault.message.starts_with("lost soon after its launch; why"), "{fault:?}");
+    assert!(fault.message.starts_with("lost soon after its launch; the reason"), "{fault:?}");
 }
 
 #[tokio::test]

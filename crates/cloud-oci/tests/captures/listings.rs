@@ -35,7 +35,7 @@ async fn pages_that_go_round_in_circles_end() {
         });
         let error = listed.await;
         assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
-        assert!(error.to_string().contains("has been there already"), "{error}");
+        assert!(error.to_string().contains("returns to a page"), "{error}");
     }
 }
 

@@ -1,12 +1,12 @@
 //! The cases that every cloud has to pass.
 
-use crate::sim::fixture::SimStage;
+use crate::sim::fixture::SimFixture;
 use cloud_core::conformance::{CASES, Verdict};
 use cloud_sim::Settings;
 
 #[tokio::test]
 async fn every_case_passes_and_none_is_skipped() {
-    let fixture = SimStage::start(Settings::quick()).await;
+    let fixture = SimFixture::start(Settings::quick()).await;
     let mut wrong = Vec::new();
     for case in CASES {
         // Another for each, so that none is slowed down by what another has been refused.

@@ -16,11 +16,11 @@ use std::time::{Duration, SystemTime};
 /// A page of the listings of these tests.
 const PAGE: u16 = 3;
 
-pub(crate) struct SimStage {
+pub(crate) struct SimFixture {
     pub(crate) cloud: Cloud,
 }
 
-impl SimStage {
+impl SimFixture {
     pub(crate) async fn start(settings: Settings) -> Self {
         Self { cloud: Cloud::start(settings).await.expect("a cloud") }
     }
@@ -69,7 +69,7 @@ impl SimStage {
     }
 }
 
-impl Drop for SimStage {
+impl Drop for SimFixture {
     /// A body that drifts under one token would be launched a second time and not be noticed.
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -112,7 +112,7 @@ fn word(operation: Operation) -> &'static str {
 }
 
 #[async_trait]
-impl Fixture for SimStage {
+impl Fixture for SimFixture {
     fn spec(&self, name: &str) -> InstanceSpec {
         spec(name)
     }

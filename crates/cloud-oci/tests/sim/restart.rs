@@ -1,6 +1,6 @@
 //! A launch by one process that is killed, and the same launch by another.
 
-use crate::sim::fixture::{SimStage, http, pacer, spec};
+use crate::sim::fixture::{SimFixture, http, pacer, spec};
 use cloud_core::Sources;
 use cloud_core::{LaunchToken, Provider as _, SubnetId};
 use cloud_oci::{Clock, Config, Oci, Overrides, Site};
@@ -15,7 +15,7 @@ const ENDPOINT: &str = "CLOUD_OCI_TEST_ENDPOINT";
 const CONFIG: &str = "CLOUD_OCI_TEST_CONFIG";
 
 /// This very program as another process, which launches.
-fn launching(fixture: &SimStage, config: &Path) -> Child {
+fn launching(fixture: &SimFixture, config: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", "sim::restart::launches", "--ignored", "--nocapture"])
         .env(ENDPOINT, fixture.cloud.endpoint())
@@ -49,7 +49,7 @@ async fn launches() {
 
 #[tokio::test]
 async fn a_process_that_is_killed_after_its_launch_was_accepted_leaves_one_instance_to_the_next() {
-    let fixture = SimStage::start(Settings::quick()).await;
+    let fixture = SimFixture::start(Settings::quick()).await;
     let directory = tempfile::tempdir().expect("a directory");
     fixture.cloud.credentials().write_config(directory.path()).expect("written");
     let config = directory.path().join("config");

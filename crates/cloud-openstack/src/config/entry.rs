@@ -91,7 +91,7 @@ impl Entry<'_> {
     fn url(&self, key: &'static str, text: &str) -> Result<Url, ConfigError> {
         let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let Some(url) = url else {
-            return Err(self.bad(key, "is no http or https address", "correct it"));
+            return Err(self.bad(key, "is not an http or https URL", "correct it"));
         };
         // Addresses are printed.
         if !url.username().is_empty() || url.password().is_some() {
@@ -124,7 +124,7 @@ impl Entry<'_> {
             return Ok(Interface::Public);
         };
         Interface::new(&text).ok_or_else(|| {
-            self.bad("interface", "is none that there is", "set it to public, internal or admin")
+            self.bad("interface", "is unknown", "set it to public, internal or admin")
         })
     }
 

@@ -80,7 +80,7 @@ async fn a_server_whose_metadata_contradicts_its_tag_is_not_ours() {
 }
 
 #[tokio::test]
-async fn a_rebuild_by_name_never_looked_finished() {
+async fn a_rebuild_by_name_is_refused() {
     let fake = Fake::new("2.95", |asked| match asked.line.as_str() {
         line if line.ends_with("/action") => (202, String::new()),
         line if line.contains("/images?name=in%3A%22in%3Ax%22") => {

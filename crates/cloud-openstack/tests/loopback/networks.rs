@@ -38,7 +38,7 @@ async fn the_address_on_the_network_of_the_first_port_counts() {
 }
 
 #[tokio::test]
-async fn a_neutron_that_hangs_blinded_every_look_at_nova() {
+async fn a_neutron_that_hangs_does_not_hide_servers() {
     let fake = with_networks(&[(NETWORK_ROW, SILENCE, "")]).await;
     let provider = fake.provider(&[Nic::network(NETWORK), Nic::network("alpha")]).await;
     pause();
@@ -48,7 +48,7 @@ async fn a_neutron_that_hangs_blinded_every_look_at_nova() {
     assert_eq!(listed.iter().map(|it| it.address).collect::<Vec<_>>(), [None]);
     let error = provider.addresses(&[id()]).await.expect_err("nobody knows which");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("Neutron has not told"), "{error}");
+    assert!(error.to_string().contains("no network name from Neutron"), "{error}");
     assert_eq!(fake.asked("GET /network/").len(), 1, "Neutron is left alone for a while");
 }
 

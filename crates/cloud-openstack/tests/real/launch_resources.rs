@@ -44,9 +44,7 @@ pub(crate) async fn resources_of_launches_are_looked_up(harness: &Harness<'_>) {
     missing.server_group = Some("far".to_owned());
     missing.keypair = Some("key".to_owned());
     let told = looked_for(harness, missing, &[]).await;
-    let none = |word: &str, name: &str| {
-        Err(format!("there is no {word} '{name}', or none that we may see"))
-    };
+    let none = |word: &str, name: &str| Err(format!("no {word} '{name}' is visible to this user"));
     let twin = told[1].as_ref().expect_err("two of one name");
     assert!(twin.starts_with("2 networks are called 'twin'"), "{twin}");
     assert_eq!(told[0], none("network", "net"));

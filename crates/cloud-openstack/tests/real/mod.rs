@@ -52,7 +52,7 @@ macro_rules! scenarios {
 
 /// The list was made on a Python that has `cgi`, and the next one has not.
 #[test]
-fn another_python_lacked_a_package_that_this_one_does_not_need() {
+fn the_client_runs_with_the_python_that_has_its_packages() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/openstack");
     let printed = |command: &mut Command| {
         let output = command.current_dir(&folder).output().expect("a program");
