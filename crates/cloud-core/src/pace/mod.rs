@@ -53,9 +53,9 @@ pub enum Lane {
 /// use cloud_core::pace::{Lane, Pace, Pacer};
 ///
 /// let pacer = Pacer::new(Pace::default());
-/// let pass = pacer.enter(Lane::Read).await;
+/// let permit = pacer.acquire(Lane::Read).await;
 /// // … the request goes here, and the cloud takes it …
-/// pass.accepted();
+/// permit.accepted();
 /// assert!(pacer.rate() >= 10.0);
 /// # });
 /// ```
