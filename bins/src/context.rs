@@ -13,6 +13,7 @@ use crate::wiring::{self, Connected, Purpose};
 use cloud_core::Provider;
 use hostlist::{Hostlist, NodeName};
 use provision::Site;
+use provision::conf::fill_from_slurmctld;
 use provision::exec::Files;
 use provision::run::Observation;
 use provision::state::State;
@@ -158,7 +159,8 @@ fn log_details(log: &Arc<Log>, slurm: &wiring::Slurm) {
 impl Context {
     /// Takes what slurm.conf does not say of these nodes, or of all, from slurmctld.
     pub async fn fill(&mut self, names: Option<&[NodeName]>) {
-        if wiring::fill(&mut self.slurm, names).await {
+        let wiring::Slurm { config, controller, .. } = &mut self.slurm;
+        if fill_from_slurmctld(config, controller, names).await {
             self.site.keypairs = wiring::keypairs(&self.settings, &self.slurm.config);
         }
     }

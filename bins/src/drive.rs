@@ -11,8 +11,8 @@ use provision::exec::{Cancel, CancelSignal, Progress, Tools};
 use provision::plan::{Operation, Plan, Refusal, ReportStep, SlurmStep, Step};
 use provision::run::{Observation, Run};
 use provision::state::{Event, EventKind};
-use provision::{NodeReport, Report, Roster, World};
-use std::collections::{BTreeMap, BTreeSet};
+use provision::{Report, Roster, World};
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -168,7 +168,7 @@ impl Context {
         }
         let stops = matches!(report.operation, Operation::Stop | Operation::StopAll);
         let problem = if stops { "problem while stopping: " } else { "" };
-        for (nodes, why) in failures(report) {
+        for (nodes, why) in report.failed_nodes() {
             let (node, message) = (Some(nodes.as_str()), format!("{problem}{why}"));
             self.log.write(Entry { level: Level::Error, node, message: &message });
             // What is refused is no problem of the cloud's, and the phrase is for searches of the log.
@@ -185,34 +185,6 @@ impl Context {
 
 /// What the reason of a refusal follows.
 const REFUSED: &str = "refused: ";
-
-/// Most nodes with one and the same failure that have a line each.
-const MOST_LINES: usize = 64;
-
-/// Every node that failed, and why; very many with the same diagnostic are one list.
-fn failures(report: &Report) -> Vec<(String, String)> {
-    let failed = report.nodes.iter().filter(|(_, ended)| !ended.outcome.is_success());
-    let failed: Vec<(&NodeName, String)> = failed.map(|(node, it)| (node, why(it))).collect();
-    let mut alike: BTreeMap<&str, Vec<&NodeName>> = BTreeMap::new();
-    for (node, why) in &failed {
-        alike.entry(why).or_default().push(node);
-    }
-    alike.retain(|_, nodes| nodes.len() > MOST_LINES);
-    let folded = alike.iter().map(|(why, nodes)| {
-        let list: Hostlist = nodes.iter().copied().collect();
-        (list.sorted().to_string(), (*why).to_owned())
-    });
-    let single = failed.iter().filter(|(_, why)| !alike.contains_key(why.as_str()));
-    let single = single.map(|(node, why)| (node.to_string(), why.clone()));
-    single.chain(folded).collect()
-}
-
-/// Why a node did not get what it should, with what the cloud's support asks for.
-fn why(report: &NodeReport) -> String {
-    let reason = report.reason.as_deref().unwrap_or("no reason is known");
-    let id = report.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
-    format!("{}: {reason}{id}", report.outcome.as_str())
-}
 
 /// Returns when we are told to end.
 pub async fn until_interrupted() {
@@ -280,23 +252,8 @@ async fn heard(signal: &mut Option<Signal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use provision::Cause;
     use provision::plan::{Stage, our_reason};
-    use provision::{Cause, Outcome};
-
-    #[test]
-    fn sixty_thousand_nodes_with_one_trouble_are_one_line() {
-        let names = |list: &str| list.parse::<Hostlist>().unwrap().node_names().unwrap();
-        let mut report = Report::new(Operation::Start);
-        let refused = |why: &str| NodeReport::new(Outcome::Refused).because(Cause::Refused, why);
-        report.nodes.extend(names("n[1-60000]").into_iter().map(|it| (it, refused("strange"))));
-        report.nodes.extend(names("m[1-2]").into_iter().map(|it| (it, refused("no shape"))));
-        report.nodes.extend(names("x1").into_iter().map(|it| (it, NodeReport::new(Outcome::Done))));
-        let lines: Vec<String> =
-            failures(&report).into_iter().map(|(node, why)| format!("{node}: {why}")).collect();
-        let expected =
-            ["m1: refused: no shape", "m2: refused: no shape", "n[1-60000]: refused: strange"];
-        assert_eq!(lines, expected);
-    }
 
     #[test]
     fn a_rehearsal_in_which_a_node_is_given_back_was_all_well() {

@@ -6,7 +6,7 @@ mod site;
 mod slurm;
 
 pub use site::{before_timeout, deadline, image_rules, keypairs, launch_rules, site, unhurried};
-pub use slurm::{Slurm, fill, no_slurm, nobody, slurm, slurm_user};
+pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};
 
 use crate::config::{Cloud, Elastic, Settings};
 use crate::diagnostic::Diagnostic;

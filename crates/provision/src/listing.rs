@@ -1,6 +1,7 @@
 //! What Slurm and the cloud say of each node, as rows of a table.
 
-use crate::plan::Refusal;
+use crate::plan::{Refusal, Target};
+use crate::time::Utc;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
 use hostlist::NodeName;
@@ -118,6 +119,49 @@ fn age(created: SystemTime, now: SystemTime) -> String {
         120..7200 => format!("{}m", seconds / 60),
         7200..172_800 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Which image a node has, and which it should have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImageRow {
+    /// The node.
+    pub node: String,
+    /// The image that its instance has.
+    pub image: Option<String>,
+    /// The image that it should have.
+    pub target: Option<String>,
+    /// How far it is.
+    pub state: &'static str,
+    /// Since when Slurm has its reason.
+    pub since: Option<String>,
+}
+
+impl ImageRow {
+    /// The row of a node.
+    #[must_use]
+    pub fn of(target: &Target, world: World<'_>) -> Self {
+        let node = &target.node;
+        let instance = world.fleet.of(node).iter().find(|instance| instance.state.is_live());
+        let instance = instance.or_else(|| world.fleet.named(node));
+        let image = instance.and_then(|instance| instance.image.clone());
+        let wanted = target.image(world).ok();
+        let slurm = world.node(node);
+        let state = match (&image, &wanted) {
+            (None, _) => "no machine",
+            (Some(_), None) => "no target",
+            (Some(has), Some(wants)) if has == wants => "done",
+            _ if slurm.is_some_and(|node| node.state.is_reboot_issued()) => "rebuilding",
+            _ => "waiting",
+        };
+        let since = slurm.and_then(|node| node.reason.as_ref()?.at);
+        Self {
+            node: node.to_string(),
+            image: image.map(|image| image.to_string()),
+            target: wanted.map(|image| image.to_string()),
+            state,
+            since: since.map(|at| Utc(at).to_string()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cause::Cause;
 use crate::plan::{Finding, Operation};
-use hostlist::NodeName;
+use hostlist::{Hostlist, NodeName};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -114,7 +114,17 @@ impl NodeReport {
         self.reason = Some(reason.into());
         self
     }
+
+    /// Why the node did not get what it should, with what the cloud's support asks for.
+    fn why(&self) -> String {
+        let reason = self.reason.as_deref().unwrap_or("no reason is known");
+        let id = self.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
+        format!("{}: {reason}{id}", self.outcome.as_str())
+    }
 }
+
+/// Most nodes with one and the same failure that are listed one by one.
+const MOST_LINES: usize = 64;
 
 /// What became of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +168,23 @@ impl Report {
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.failures.is_empty() && self.nodes.values().all(|node| node.outcome.is_success())
+    }
+
+    /// Every node that failed, and why; very many with the same failure are one host list.
+    #[must_use]
+    pub fn failed_nodes(&self) -> Vec<(String, String)> {
+        let failed = self.nodes.iter().filter(|(_, ended)| !ended.outcome.is_success());
+        let failed: Vec<_> = failed.map(|(node, ended)| (node, ended.why())).collect();
+        let mut alike: BTreeMap<&str, Hostlist> = BTreeMap::new();
+        for (node, why) in &failed {
+            alike.entry(why).or_default().extend([*node]);
+        }
+        alike.retain(|_, nodes| nodes.len() > MOST_LINES);
+        let folded =
+            alike.iter().map(|(why, nodes)| (nodes.sorted().to_string(), (*why).to_owned()));
+        let single = failed.iter().filter(|(_, why)| !alike.contains_key(why.as_str()));
+        let single = single.map(|(node, why)| (node.to_string(), why.clone()));
+        single.chain(folded).collect()
     }
 
     /// 0 if all is well, 1 if not.
@@ -221,5 +248,25 @@ impl Serialize for Report {
         fields.serialize_field("failures", &self.failures)?;
         fields.serialize_field("exit_code", &self.exit_code())?;
         fields.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixty_thousand_nodes_with_one_failure_are_one_line() {
+        let names = |list: &str| list.parse::<Hostlist>().unwrap().node_names().unwrap();
+        let mut report = Report::new(Operation::Start);
+        let refused = |why: &str| NodeReport::new(Outcome::Refused).because(Cause::Refused, why);
+        report.nodes.extend(names("n[1-60000]").into_iter().map(|it| (it, refused("strange"))));
+        report.nodes.extend(names("m[1-2]").into_iter().map(|it| (it, refused("no shape"))));
+        report.nodes.extend(names("x1").into_iter().map(|it| (it, NodeReport::new(Outcome::Done))));
+        let lines: Vec<String> =
+            report.failed_nodes().into_iter().map(|(node, why)| format!("{node}: {why}")).collect();
+        let expected =
+            ["m1: refused: no shape", "m2: refused: no shape", "n[1-60000]: refused: strange"];
+        assert_eq!(lines, expected);
     }
 }

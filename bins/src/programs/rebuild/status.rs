@@ -11,7 +11,7 @@ use crate::wiring;
 use clap::Args;
 use cloud_core::ImageId;
 use hostlist::{Hostlist, NodeName};
-use provision::World;
+use provision::listing::ImageRow;
 use provision::plan::{Rollout, Target};
 use provision::run::{Observation, Run};
 use provision::state::rollouts_under_way;
@@ -32,9 +32,6 @@ pub(super) struct Status {
 
 const HEAD: [&str; 5] = ["NODE", "IMAGE", "TARGET", "STATE", "SINCE"];
 
-/// What a table has for what is not known.
-const NONE: &str = "-";
-
 pub(super) async fn show(
     context: &Context,
     common: &Common,
@@ -49,8 +46,8 @@ pub(super) async fn show(
             let unknown = context.unknown(given.as_deref().unwrap_or_default(), world);
             targets.known.retain(|target| !unknown.contains(&target.node));
             targets.failed.retain(|node, _| !unknown.contains(node));
-            let rows: Vec<[String; 5]> =
-                targets.known.iter().map(|target| row(target, world)).collect();
+            let rows: Vec<ImageRow> =
+                targets.known.iter().map(|target| ImageRow::of(target, world)).collect();
             for (node, why) in &targets.failed {
                 context.warn(&format!("{node}: {why}"));
             }
@@ -61,17 +58,17 @@ pub(super) async fn show(
         .await
 }
 
-fn print(context: &Context, common: &Common, rows: &[[String; 5]]) {
+fn print(context: &Context, common: &Common, rows: &[ImageRow]) {
     if common.json {
-        let some = |text: &String| (text != NONE).then(|| text.clone());
-        let object = |row: &[String; 5]| {
-            let [node, image, target, state, since] = row.each_ref().map(some);
-            json!({"node": node, "image": image, "target": target, "state": state, "since": since})
-        };
-        context.output.print(json!(rows.iter().map(object).collect::<Vec<_>>()));
+        context.output.print(json!(rows));
         return;
     }
-    for line in table::lines(HEAD, rows) {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let cells = |row: &ImageRow| {
+        let ImageRow { node, image, target, state, since } = row;
+        [node.clone(), text(image), text(target), (*state).to_owned(), text(since)]
+    };
+    for line in table::lines(HEAD, &rows.iter().map(cells).collect::<Vec<_>>()) {
         context.output.print(line);
     }
 }
@@ -105,32 +102,4 @@ async fn seen(
         targets.known.extend(lost.map(Target::new));
     }
     Ok((targets, look))
-}
-
-fn row(target: &Target, world: World<'_>) -> [String; 5] {
-    let node: &NodeName = &target.node;
-    let instance = world.fleet.of(node).iter().find(|instance| instance.state.is_live());
-    let instance = instance.or_else(|| world.fleet.named(node));
-    let image = instance.and_then(|instance| instance.image.clone());
-    let wanted = target.image(world).ok();
-    let slurm = world.node(node);
-    let state = match (&image, &wanted) {
-        (Some(has), Some(wants)) if has == wants => "done",
-        (Some(_), Some(_)) if slurm.is_some_and(|node| node.state.is_reboot_issued()) => {
-            "rebuilding"
-        }
-        (Some(_), Some(_)) => "waiting",
-        (None, _) => "no machine",
-        (_, None) => "no target",
-    };
-    let since = slurm.and_then(|node| node.reason.as_ref()?.at);
-    let since = since.map_or_else(|| NONE.to_owned(), |at| provision::Utc(at).to_string());
-    let text = |id: Option<String>| id.unwrap_or_else(|| NONE.to_owned());
-    [
-        node.to_string(),
-        text(image.map(|image| image.to_string())),
-        text(wanted.map(|image| image.to_string())),
-        state.to_owned(),
-        since,
-    ]
 }

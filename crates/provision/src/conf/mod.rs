@@ -1,5 +1,6 @@
 //! slurm.conf as a file: which part of it is ours, who may change it, and how a change is proven and rolled back.
 
+mod dynamic_nodes;
 mod expected;
 mod fit;
 mod lock;
@@ -8,6 +9,7 @@ mod prove;
 mod rollback;
 mod trial;
 
+pub use dynamic_nodes::fill_from_slurmctld;
 pub(crate) use expected::{Expected, Patience};
 pub use fit::{
     LaunchRules, default_partition, duplicate_partitions, gres_types, missing_gres, unlaunchable,
