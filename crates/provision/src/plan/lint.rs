@@ -120,10 +120,8 @@ fn owners(step: &Step, ours: &Ours<'_>, world: World<'_>, found: &mut BTreeSet<V
 /// True for the two things that may be done to an instance without our tags, where it is the one
 /// that the node's file names.
 fn is_named(step: &Step, id: &InstanceId, world: World<'_>) -> bool {
-    let mild = matches!(
-        step,
-        Step::Machine(MachineStep::Rebuild { .. }) | Step::Machine(MachineStep::Reboot { .. })
-    );
+    let mild =
+        matches!(step, Step::Machine(MachineStep::Rebuild { .. } | MachineStep::Reboot { .. }));
     let names = |node| world.fleet.named(node).is_some_and(|named| named.id == *id);
     mild && step.nodes().iter().all(names)
 }

@@ -288,7 +288,7 @@ impl fmt::Display for Stage {
         match self.begin {
             Begin::WithTheRest => writeln!(f, "{}:", self.what)?,
             begin @ (Begin::IfAllWell | Begin::Always | Begin::Together) => {
-                writeln!(f, "{}, {begin}:", self.what)?
+                writeln!(f, "{}, {begin}:", self.what)?;
             }
         }
         table(f, &self.steps, "  ")?;

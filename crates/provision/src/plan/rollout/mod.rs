@@ -51,7 +51,7 @@ pub fn rollout(request: &Rollout, world: World<'_>) -> Result<Plan, Refusal> {
         match stand {
             Stand::Todo(node, _) if begin.len() < room => begin.push(node),
             Stand::Todo(node, _) => {
-                rest.push(Step::Report(ReportStep::Nothing { node, why: wait.clone() }))
+                rest.push(Step::Report(ReportStep::Nothing { node, why: wait.clone() }));
             }
             Stand::Apart(step, _)
             | Stand::Proven(step)
