@@ -257,10 +257,12 @@ impl<C: Site> Cluster<C> {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let config = self.dir().join("etc/startnode.yaml").display().to_string();
         let of_program = processes.filter(|process| {
-            let exe = fs::read_link(process.path().join("exe")).unwrap_or_default();
             let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            exe.file_name().is_some_and(|name| name == program)
-                && line.split(|byte| *byte == 0).any(|word| word == config.as_bytes())
+            let line = String::from_utf8_lossy(&line);
+            // All programs are one executable, which is called by these names.
+            let mut words = line.split('\0');
+            words.next().is_some_and(|name| Path::new(name).ends_with(program))
+                && words.any(|word| word == config)
         });
         let pids: Vec<_> = of_program.map(|process| process.file_name()).collect();
         for pid in &pids {

@@ -58,7 +58,8 @@ fn every_function_of_the_walk_is_in_its_file() {
 #[test]
 fn every_file_that_holds_a_behaviour_exists() {
     let text = fs::read_to_string(root().join("docs/behaviour.md")).unwrap();
-    let files: Vec<&str> = quoted(&text).filter(|part| part.ends_with(".rs")).collect();
+    let is_source = |part: &&str| Path::new(part).extension().is_some_and(|kind| kind == "rs");
+    let files: Vec<&str> = quoted(&text).filter(is_source).collect();
     assert!(files.len() > 10, "the files were not read: {files:?}");
     let missing: Vec<&&str> = files.iter().filter(|path| !root().join(path).exists()).collect();
     assert!(missing.is_empty(), "docs/behaviour.md names what is not there: {missing:?}");
