@@ -147,7 +147,7 @@ async fn begin(
     let code = context
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
-                let look = run.observe().await;
+                let look = run.observe_for(&names).await;
                 let plan = plan::start(&names, &jobs, look.world(run));
                 return context.preview(common, &plan, &look);
             }
@@ -188,7 +188,7 @@ async fn failed(context: &Context, common: &Common, names: &[NodeName]) -> u8 {
     context
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
-                let look = run.observe().await;
+                let look = run.observe_for(names).await;
                 return context.preview(common, &plan::failed(names, look.world(run)), &look);
             }
             context.report(common, &run::failed(run, names).await)

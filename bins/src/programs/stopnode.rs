@@ -86,7 +86,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     let code = context
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {
-                let look = run.observe().await;
+                let look = run.observe_for(&names).await;
                 let plan = if arguments.now { plan::stop_now } else { plan::stop };
                 let plan = plan(&names, look.world(run));
                 let left = plan.steps().any(|step| {

@@ -375,3 +375,20 @@ async fn a_machine_whose_cell_was_down_was_launched_once_more() {
     let record = bed.state.try_lock(&node("n1")).unwrap().unwrap().record();
     assert_eq!(record.launch.and_then(|launch| launch.id()), Some(instance));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_preview_observes_with_what_runs_remember() {
+    let mut settings = Settings::default();
+    settings.lag = Duration::from_secs(5);
+    let bed = Bed::with("n1", settings);
+    let nodes = names("n1");
+    let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    assert!(report.is_success(), "{report:?}");
+    advance(Duration::from_secs(10)).await;
+    let report = bed.run(async |run| run::stop_now(run, &nodes).await).await;
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Down, "{report:?}");
+    let stale = bed.run(async |run| run.observe().await).await;
+    assert_eq!(stale.fleet.standing(&node("n1")).here.len(), 1, "the listing is behind");
+    let preview = bed.run(async |run| run.observe_for(&nodes).await).await;
+    assert!(preview.fleet.standing(&node("n1")).here.is_empty());
+}

@@ -4,7 +4,7 @@ use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::{Settings, Span};
 use cloud_core::{InstanceState, Provider as _, ShapeName, Zone};
 use hostlist::NodeName;
-use provision::state::{Document, Event, MemoryState, NodeLock, Result, State};
+use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
 use provision::{Cause, Outcome, run};
 use slurmctl::memory::Call;
 use std::collections::BTreeSet;
@@ -23,6 +23,10 @@ struct Counting {
 impl State for Counting {
     fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
         self.state.try_lock(node)
+    }
+
+    fn record(&self, node: &NodeName) -> NodeRecord {
+        self.state.record(node)
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {

@@ -48,6 +48,13 @@ pub(super) enum Searched {
     Nothing(BTreeSet<InstanceId>),
 }
 
+/// What an instance means that was asked for by itself.
+enum Judged {
+    Here(Box<Instance>),
+    Leaving,
+    NotHere,
+}
+
 /// Until when a launch is looked for, and how many listings count as done.
 struct Window {
     until: Instant,
@@ -117,22 +124,13 @@ impl NodeWork<'_> {
         loop {
             let shown = match waiter.next().await? {
                 Seen::Listed(shown) => shown,
-                Seen::LookedUp(id, found) => match found {
-                    // It may be there all the same: a cloud also says so of what it does not show.
-                    LookedUp::Instance(one) if one.state.is_leaving() => {
-                        self.note_termination(&id);
-                        // An answer of before, when another launch is ambiguous by now, says nothing of that one.
-                        if for_launch && one.state.is_live() && !self.has_open_launch() {
-                            return Ok(Searched::Nothing(BTreeSet::from([id])));
-                        }
-                        continue;
+                Seen::LookedUp(id, found) => match self.judge(&id, found) {
+                    Judged::Here(one) => vec![*one],
+                    // An answer of before, when another launch is ambiguous by now, says nothing of that one.
+                    Judged::Leaving if for_launch && !self.has_open_launch() => {
+                        return Ok(Searched::Nothing(BTreeSet::from([id])));
                     }
-                    LookedUp::Instance(one) => vec![*one],
-                    LookedUp::Missing | LookedUp::NotOurs => {
-                        self.disown(&id);
-                        continue;
-                    }
-                    LookedUp::Unknown => continue,
+                    Judged::Leaving | Judged::NotHere => continue,
                 },
             };
             let now = self.shared.tools.now();
@@ -159,6 +157,23 @@ impl NodeWork<'_> {
                 let leaving = others.into_iter().filter(|one| one.state.is_live());
                 return Ok(Searched::Nothing(leaving.map(|one| one.id).collect()));
             }
+        }
+    }
+
+    /// What an instance means that was asked for by itself; what is known of it is written down.
+    fn judge(&mut self, id: &InstanceId, found: LookedUp) -> Judged {
+        match found {
+            LookedUp::Instance(one) if one.state.is_leaving() => {
+                self.note_termination(id);
+                if one.state.is_live() { Judged::Leaving } else { Judged::NotHere }
+            }
+            LookedUp::Instance(one) => Judged::Here(one),
+            // It may be there all the same: a cloud also says so of what it does not show.
+            LookedUp::Missing | LookedUp::NotOurs => {
+                self.disown(id);
+                Judged::NotHere
+            }
+            LookedUp::Unknown => Judged::NotHere,
         }
     }
 

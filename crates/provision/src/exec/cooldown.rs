@@ -3,7 +3,7 @@
 use super::shared::Shared;
 use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Cooldowns, Gate};
-use crate::site::Pool;
+use crate::site::{Place, Pool};
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
 use std::time::Duration;
@@ -79,10 +79,13 @@ impl Shared<'_> {
         });
     }
 
-    /// Ends the probe of a pool that has answered.
-    pub(super) fn end_probe(&self, pool: &Pool) {
-        self.probing.borrow_mut().remove(pool);
-        self.probes_changed.notify_waiters();
+    /// Closes the pool of a place that has refused a launch, which is also the answer to a probe.
+    pub(super) fn refused_by(&self, place: Option<&Place>, cause: Cause) {
+        if let Some(pool) = place.map(Place::pool) {
+            self.probing.borrow_mut().remove(&pool);
+            self.cool_down(&pool, cause);
+            self.probes_changed.notify_waiters();
+        }
     }
 
     /// Opens the pools that the node was trying: one of them has given it a machine.

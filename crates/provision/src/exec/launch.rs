@@ -3,12 +3,12 @@
 use super::ambiguous_launch::{Asker, IfNotFound};
 use super::cooldown::Entry;
 use super::failure::Failure;
-use super::node::NodeWork;
+use super::node::{NodeWork, Permit};
 use super::until_up::Came;
 use crate::cause::Cause;
 use crate::plan::Clear;
 use crate::site::{Place, Wanted};
-use cloud_core::{Error, ErrorKind, Instance, InstanceId, LaunchToken};
+use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchToken};
 
 /// How often a launch may be ambiguous before the node is given up.
 const MOST_AMBIGUOUS: u32 = 3;
@@ -30,6 +30,14 @@ impl Order<'_> {
     }
 }
 
+/// Whether there may be a launch in a place.
+enum May<'a> {
+    Launch(Box<InstanceSpec>, Permit<'a>),
+    /// One without an answer is to be looked for before.
+    OnlyAfterSearch,
+    NotHere(Failure),
+}
+
 /// What a launch has brought: an instance, and as it is now if it was found.
 struct Launched {
     id: InstanceId,
@@ -42,7 +50,7 @@ impl From<Instance> for Launched {
     }
 }
 
-impl NodeWork<'_> {
+impl<'a> NodeWork<'a> {
     /// Launches when the way is clear, and sees the instance come up; elsewhere if it fails for lack of room.
     pub(super) async fn launch_and_watch(
         &mut self,
@@ -75,56 +83,64 @@ impl NodeWork<'_> {
                 let nowhere = || Failure::new(Cause::Refused, "no place to launch in");
                 return Err(self.failure.clone().unwrap_or_else(nowhere));
             };
-            let pool = place.pool();
+            let may = self.may_launch(order.wanted, place).await;
+            let found = match may {
+                May::Launch(spec, permit) => {
+                    let repeats = self.can_repeat();
+                    let error = match self.request_launch(*spec, repeats, permit).await {
+                        Ok(instance) => return Ok(Launched { id: instance.id, found: None }),
+                        Err(error) => error,
+                    };
+                    if is_passing(&error) && self.pauses(&mut tries, &error).await {
+                        continue;
+                    }
+                    tries = 0;
+                    self.refused(order, &error, repeats).await?
+                }
+                May::OnlyAfterSearch => {
+                    self.resolve_launch(IfNotFound::Launch, Asker::Before).await?
+                }
+                May::NotHere(failure) => {
+                    self.failure.get_or_insert(failure);
+                    order.next_place();
+                    None
+                }
+            };
+            if let Some(found) = found {
+                return Ok(found.into());
+            }
+        }
+    }
+
+    /// Waits for leave to launch in a place.
+    async fn may_launch(&self, wanted: &Wanted, place: &Place) -> May<'a> {
+        let pool = place.pool();
+        let (entry, permit) = loop {
             let permit = self.permit().await;
             let probes_changed = self.shared.probes_changed.notified();
             match self.shared.enter(&pool, &self.name) {
-                Entry::Launch => {}
                 Entry::Wait => {
                     drop(permit);
                     probes_changed.await;
-                    continue;
                 }
-                Entry::Cooling(_) if self.can_repeat() => {
-                    // Others had no room there; but it may have made its machine before, which is not to be left for that.
-                    drop(permit);
-                    match self.resolve_launch(IfNotFound::Launch, Asker::Before).await? {
-                        Some(found) => return Ok(found.into()),
-                        None => continue,
-                    }
-                }
-                Entry::Cooling(entry) => {
-                    let failure = Failure::new(entry.cause, format!("{pool}: {entry}"));
-                    self.failure.get_or_insert(failure);
-                    order.next_place();
-                    continue;
-                }
+                entry @ (Entry::Launch | Entry::Cooling(_)) => break (entry, permit),
             }
-            let spec = self.shared.site.spec(order.wanted, place, self.record.generation);
-            let repeats = self.can_repeat();
-            if repeats && self.open_token() != spec.token.as_ref().map(LaunchToken::as_str) {
-                // In another place, say: this one would come beside it.
-                drop(permit);
-                self.shared.end_probes(&self.name);
-                match self.resolve_launch(IfNotFound::Launch, Asker::Before).await? {
-                    Some(found) => return Ok(found.into()),
-                    None => continue,
-                }
+        };
+        match entry {
+            // Others had no room there; but it may have made its machine before, which is not to be left for that.
+            Entry::Cooling(_) if self.can_repeat() => return May::OnlyAfterSearch,
+            Entry::Cooling(entry) => {
+                return May::NotHere(Failure::new(entry.cause, format!("{pool}: {entry}")));
             }
-            let error = match self.request_launch(spec, repeats, permit).await {
-                Ok(instance) => return Ok(Launched { id: instance.id, found: None }),
-                Err(error) => error,
-            };
-            if matches!(error.kind(), ErrorKind::Throttled | ErrorKind::Unavailable)
-                && self.pauses(&mut tries, &error).await
-            {
-                continue;
-            }
-            if let Some(found) = self.refused(order, &error, repeats).await? {
-                return Ok(found.into());
-            }
-            tries = 0;
+            Entry::Launch | Entry::Wait => {}
         }
+        let spec = self.shared.site.spec(wanted, place, self.record.generation);
+        if self.can_repeat() && self.open_token() != spec.token.as_ref().map(LaunchToken::as_str) {
+            // In another place, say: this one would come beside it.
+            self.shared.end_probes(&self.name);
+            return May::OnlyAfterSearch;
+        }
+        May::Launch(Box::new(spec), permit)
     }
 
     /// What to do about a launch that was refused; none if it is to be asked for again. An instance, if it has
@@ -139,10 +155,7 @@ impl NodeWork<'_> {
         let failure = Failure::of(error, place, Some(&self.name));
         let if_not_found = match error.kind() {
             ErrorKind::Capacity | ErrorKind::Quota => {
-                if let Some(place) = place {
-                    self.shared.end_probe(&place.pool());
-                    self.shared.cool_down(&place.pool(), failure.cause);
-                }
+                self.shared.refused_by(place, failure.cause);
                 if !repeats {
                     self.failure = Some(failure);
                     order.next_place();
@@ -178,4 +191,9 @@ impl NodeWork<'_> {
         self.failure = Some(failure);
         self.resolve_launch(if_not_found, Asker::Us).await
     }
+}
+
+/// True if the same launch may be asked for again a moment later: it had no effect.
+fn is_passing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Throttled | ErrorKind::Unavailable)
 }

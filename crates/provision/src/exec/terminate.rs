@@ -99,22 +99,12 @@ impl NodeWork<'_> {
         while !ids.is_empty() {
             let shown = match waiter.next().await? {
                 Seen::Listed(shown) => shown,
-                Seen::LookedUp(id, LookedUp::NotOurs) => {
-                    self.disown(&id);
-                    ids.remove(&id);
+                Seen::LookedUp(id, found) => {
+                    if self.is_gone(&id, &found) {
+                        ids.remove(&id);
+                    }
                     continue;
                 }
-                Seen::LookedUp(id, LookedUp::Missing) => {
-                    ids.remove(&id);
-                    self.note_gone(&id);
-                    continue;
-                }
-                Seen::LookedUp(id, LookedUp::Instance(one)) if !one.state.is_live() => {
-                    ids.remove(&id);
-                    self.note_gone(&id);
-                    continue;
-                }
-                Seen::LookedUp(_, LookedUp::Instance(_) | LookedUp::Unknown) => continue,
             };
             let now = self.shared.tools.now();
             let is_other = |one: &&Instance| {
@@ -140,5 +130,16 @@ impl NodeWork<'_> {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// True if an instance that was asked for by itself is gone, or another's; that is written down.
+    fn is_gone(&mut self, id: &InstanceId, found: &LookedUp) -> bool {
+        match found {
+            LookedUp::NotOurs => self.disown(id),
+            LookedUp::Missing => self.note_gone(id),
+            LookedUp::Instance(one) if !one.state.is_live() => self.note_gone(id),
+            LookedUp::Instance(_) | LookedUp::Unknown => return false,
+        }
+        true
     }
 }

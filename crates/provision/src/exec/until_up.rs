@@ -127,34 +127,28 @@ impl NodeWork<'_> {
                 continue;
             };
             (missed, listed) = (0, true);
-            match (&instance.state, instance.address) {
-                (InstanceState::Running, Some(address)) => {
-                    self.address = Some(address);
+            match instance.state {
+                InstanceState::Running if instance.address.is_some() => {
+                    self.address = instance.address;
                     return Ok(Stands::Up);
                 }
-                (InstanceState::Running, None) if self.history == History::Launched => {
+                InstanceState::Running if self.history == History::Launched => {
                     self.history = History::Ran;
                 }
-                (
-                    InstanceState::Failed | InstanceState::Terminating | InstanceState::Terminated,
-                    _,
-                ) => return Ok(Stands::Lost(Box::new(instance))),
-                (InstanceState::Stopped, _) if until_stopped => return Ok(Stands::Stopped),
-                (InstanceState::Stopped, _) => {
-                    // The first listings may show what was before.
-                    stalled += 1;
-                    if stalled > MISSED_NEW {
-                        let text = "the instance stopped while it was started";
-                        return Err(Failure::new(Cause::Conflict, text));
-                    }
+                InstanceState::Failed | InstanceState::Terminating | InstanceState::Terminated => {
+                    return Ok(Stands::Lost(Box::new(instance)));
                 }
-                (
-                    InstanceState::Pending
-                    | InstanceState::Running
-                    | InstanceState::Stopping
-                    | InstanceState::Other(_),
-                    _,
-                ) => {}
+                InstanceState::Stopped if until_stopped => return Ok(Stands::Stopped),
+                // The first listings may show what was before.
+                InstanceState::Stopped => stalled += 1,
+                InstanceState::Pending
+                | InstanceState::Running
+                | InstanceState::Stopping
+                | InstanceState::Other(_) => {}
+            }
+            if stalled > MISSED_NEW {
+                let text = "the instance stopped while it was started";
+                return Err(Failure::new(Cause::Conflict, text));
             }
         }
     }

@@ -84,6 +84,16 @@ impl Run<'_> {
         self.observe_with(SlurmQuery::NodesAndJobs).await
     }
 
+    /// Observes what a run for these nodes would, with what is remembered of them, and changes nothing.
+    pub async fn observe_for(&self, nodes: &[NodeName]) -> Observation {
+        let peek = |node: &NodeName| -> (NodeName, Box<dyn NodeLock>) {
+            (node.clone(), Box::new(Peek(self.tools.state.record(node))))
+        };
+        let mut peeks = nodes.iter().map(peek).collect();
+        let until = Instant::now() + Duration::from_mins(1);
+        self.observe_nodes(&mut peeks, SlurmQuery::NodesAndJobs, until).await
+    }
+
     /// Observes the cloud, and of Slurm what is asked.
     pub(super) async fn observe_with(&self, asked: SlurmQuery) -> Observation {
         let until = Instant::now() + Duration::from_mins(1);
@@ -326,6 +336,21 @@ impl Run<'_> {
                 Ok(Err(_)) | Err(_) => {}
             }
         }
+    }
+}
+
+/// What is remembered of a node, without its lock: nothing is written.
+#[derive(Debug)]
+struct Peek(NodeRecord);
+
+impl NodeLock for Peek {
+    fn record(&self) -> NodeRecord {
+        self.0.clone()
+    }
+
+    fn keep(&mut self, record: &NodeRecord) -> crate::state::Result<()> {
+        self.0 = record.clone();
+        Ok(())
     }
 }
 

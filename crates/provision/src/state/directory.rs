@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::lock::{self, FileLock};
-use super::{Document, Event, NodeLock, State, atomic_write, owner, safe_open};
+use super::{Document, Event, NodeLock, NodeRecord, State, atomic_write, owner, safe_open};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -66,6 +66,11 @@ impl State for StateDir {
     fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
         let lock = FileLock::take(self.root.join("nodes").join(node.as_str()))?;
         Ok(lock.map(|lock| -> Box<dyn NodeLock> { Box::new(lock) }))
+    }
+
+    fn record(&self, node: &NodeName) -> NodeRecord {
+        let text = atomic_write::read(&self.root.join("nodes").join(node.as_str()));
+        text.ok().flatten().map(|text| NodeRecord::from_line(&text)).unwrap_or_default()
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {

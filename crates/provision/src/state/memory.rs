@@ -53,6 +53,10 @@ impl State for MemoryState {
         Ok(Some(Box::new(Held { state: self.clone(), node: node.clone() })))
     }
 
+    fn record(&self, node: &NodeName) -> NodeRecord {
+        self.content().records.get(node).cloned().unwrap_or_default()
+    }
+
     fn load(&self, document: Document) -> Result<Option<String>> {
         Ok(self.content().documents.get(&document).cloned())
     }

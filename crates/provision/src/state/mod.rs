@@ -109,6 +109,9 @@ pub trait State: fmt::Debug + Send + Sync {
     /// The lock of a node, or none while another has it.
     fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>>;
 
+    /// What was last asked of the cloud for a node, read without its lock, for whoever changes nothing.
+    fn record(&self, node: &NodeName) -> NodeRecord;
+
     /// A document as last written; none if there is none, or none that can be read.
     fn load(&self, document: Document) -> Result<Option<String>>;
 

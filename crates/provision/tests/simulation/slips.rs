@@ -69,6 +69,10 @@ impl State for Slipping {
         })
     }
 
+    fn record(&self, node: &NodeName) -> NodeRecord {
+        self.0.record(node)
+    }
+
     fn load(&self, document: Document) -> Result<Option<String>> {
         match (self.2, document) {
             (Slip::AllSeen, Document::Sightings) => Ok(Some(self.all_seen())),
