@@ -45,7 +45,10 @@ proptest! {
                 let violations = lint(plan, world);
                 prop_assert!(violations.is_empty(), "{violations:?} in\n{plan}");
                 for step in plan.steps() {
-                    let mild = matches!(step, Step::Machine(MachineStep::Rebuild { .. }) | Step::Machine(MachineStep::Reboot { .. }));
+                    let mild = matches!(
+                        step,
+                        Step::Machine(MachineStep::Rebuild { .. } | MachineStep::Reboot { .. })
+                    );
                     for id in step.instances() {
                         let named = nobodys.contains(id) && mild;
                         prop_assert!(ours.contains(id) || named, "{id} in\n{plan}");
@@ -87,7 +90,9 @@ proptest! {
             };
             for step in plan.steps() {
                 let mild = match step {
-                    Step::Slurm(SlurmStep::SetAddress { .. }) | Step::Slurm(SlurmStep::ReturnToService { .. }) => true,
+                    Step::Slurm(
+                        SlurmStep::SetAddress { .. } | SlurmStep::ReturnToService { .. },
+                    ) => true,
                     Step::Slurm(SlurmStep::Drain { nodes, .. }) => nodes.iter().all(asleep),
                     _ => false,
                 };
