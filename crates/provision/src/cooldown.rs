@@ -17,23 +17,6 @@ const PROBE: Duration = Duration::from_mins(5);
 ///
 /// A pool that said no is closed until its time is over; then it is half open, and one launch at a
 /// time may probe it. A launch that succeeds opens it, one that fails closes it again.
-///
-/// ```
-/// use cloud_core::ShapeName;
-/// use provision::{Cause, Cooldowns, Gate, Pool};
-/// use std::time::{Duration, UNIX_EPOCH};
-///
-/// let pool = Pool { shape: ShapeName::new("VM.Standard2.1"), zone: None };
-/// let mut all = Cooldowns::default();
-/// all.close(pool.clone(), Cause::Capacity, UNIX_EPOCH, Duration::from_mins(10));
-/// let after = |minutes| UNIX_EPOCH + Duration::from_mins(minutes);
-/// assert!(matches!(all.gate(&pool, after(9)), Gate::Cooling(_)));
-/// assert_eq!(all.gate(&pool, after(10)), Gate::Probe);
-/// all.probe(&pool, after(10), Duration::from_mins(2));
-/// assert!(matches!(all.gate(&pool, after(11)), Gate::Cooling(_)));
-/// all.open(&pool);
-/// assert_eq!(all.gate(&pool, after(11)), Gate::Open);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cooldowns {
     pools: BTreeMap<Pool, Cooldown>,
@@ -55,7 +38,7 @@ pub struct Cooldown {
 
 /// What a launch may do with a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub(crate) enum Gate {
     /// Launch.
     Open,
     /// Launch one, and see.
@@ -67,13 +50,13 @@ pub enum Gate {
 impl Cooldown {
     /// From when on it may be tried again; a probe under way counts as cooling.
     #[must_use]
-    pub fn ends(&self) -> SystemTime {
+    pub(crate) fn ends(&self) -> SystemTime {
         self.probed.map_or(self.until, |end| self.until.max(end))
     }
 
     /// True while it may not be tried; what was opened by a clock that was ahead is over.
     #[must_use]
-    pub fn lasts(&self, now: SystemTime) -> bool {
+    pub(crate) fn lasts(&self, now: SystemTime) -> bool {
         let pause = now < self.until && !is_ahead(self.opened, now);
         let begun = |end: SystemTime| end.checked_sub(PROBE);
         let probe = self.probed.filter(|end| begun(*end).is_none_or(|begun| !is_ahead(begun, now)));
@@ -96,7 +79,7 @@ impl Cooldowns {
 
     /// Says whether a launch may try the pool.
     #[must_use]
-    pub fn gate(&self, pool: &Pool, now: SystemTime) -> Gate {
+    pub(crate) fn gate(&self, pool: &Pool, now: SystemTime) -> Gate {
         match self.pools.get(pool) {
             None => Gate::Open,
             Some(entry) if entry.lasts(now) => Gate::Cooling(entry.clone()),
@@ -118,14 +101,14 @@ impl Cooldowns {
     }
 
     /// Notes that a launch has tried the pool and not learnt anything; the next may try.
-    pub fn end_probe(&mut self, pool: &Pool) {
+    pub(crate) fn end_probe(&mut self, pool: &Pool) {
         if let Some(entry) = self.pools.get_mut(pool) {
             entry.probed = None;
         }
     }
 
     /// Opens a pool that said yes.
-    pub fn open(&mut self, pool: &Pool) {
+    pub(crate) fn open(&mut self, pool: &Pool) {
         self.pools.remove(pool);
     }
 
@@ -136,32 +119,32 @@ impl Cooldowns {
 
     /// The rest that a node takes, over or not; it is there until [`wake`](Self::wake).
     #[must_use]
-    pub fn resting(&self, node: &NodeName) -> Option<&Cooldown> {
+    pub(crate) fn resting(&self, node: &NodeName) -> Option<&Cooldown> {
         self.nodes.get(node)
     }
 
     /// Forgets the rest of a node that is back in service.
-    pub fn wake(&mut self, node: &NodeName) {
+    pub(crate) fn wake(&mut self, node: &NodeName) {
         self.nodes.remove(node);
     }
 
     /// The pools, in order.
-    pub fn pools(&self) -> impl Iterator<Item = (&Pool, &Cooldown)> {
+    pub(crate) fn pools(&self) -> impl Iterator<Item = (&Pool, &Cooldown)> {
         self.pools.iter()
     }
 
     /// The nodes, in order.
-    pub fn nodes(&self) -> impl Iterator<Item = (&NodeName, &Cooldown)> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&NodeName, &Cooldown)> {
         self.nodes.iter()
     }
 
     /// Puts a pool back as it was stored.
-    pub fn restore_pool(&mut self, pool: Pool, entry: Cooldown) {
+    pub(crate) fn restore_pool(&mut self, pool: Pool, entry: Cooldown) {
         self.pools.insert(pool, entry);
     }
 
     /// Puts a node back as it was stored.
-    pub fn restore_node(&mut self, node: NodeName, entry: Cooldown) {
+    pub(crate) fn restore_node(&mut self, node: NodeName, entry: Cooldown) {
         self.nodes.insert(node, entry);
     }
 }
@@ -186,6 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_pool_is_probed_by_one_launch_and_opens_with_it() {
+        let mut all = Cooldowns::new();
+        all.close(pool("1"), Cause::Capacity, at(0), Duration::from_mins(10));
+        assert!(matches!(all.gate(&pool("1"), at(599)), Gate::Cooling(_)));
+        assert_eq!(all.gate(&pool("1"), at(600)), Gate::Probe);
+        all.probe(&pool("1"), at(600), Duration::from_mins(2));
+        assert!(matches!(all.gate(&pool("1"), at(660)), Gate::Cooling(_)));
+        all.open(&pool("1"));
+        assert_eq!(all.gate(&pool("1"), at(660)), Gate::Open);
+    }
+
+    #[test]
     fn a_pool_cools_alone() {
         let mut all = Cooldowns::new();
         all.close(pool("1"), Cause::Quota, at(0), Duration::from_mins(1));
@@ -205,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_kept_a_pool_shut_for_longer_than_its_run_had() {
+    fn a_probe_ends_with_the_time_of_its_run() {
         let mut all = Cooldowns::new();
         all.close(pool("1"), Cause::Capacity, at(0), Duration::from_secs(2));
         all.probe(&pool("1"), at(100), Duration::from_secs(15));

@@ -29,7 +29,7 @@ impl ImageRules {
     /// the image that the node was made from, and not that tag. An image that is made for all shapes fits where there is
     /// no other.
     #[must_use]
-    pub fn preferred<'a>(&self, images: &'a [Image], shape: &str) -> Option<&'a Image> {
+    pub(crate) fn preferred<'a>(&self, images: &'a [Image], shape: &str) -> Option<&'a Image> {
         let ready = images.iter().filter(|image| image.available);
         let is_built = |image: &Image| image.tags.get("compute").is_some();
         let some_are_built = ready.clone().any(is_built);

@@ -24,10 +24,9 @@ mod world;
 
 pub use bootstrap_failure::UnstartedNodes;
 pub use cause::Cause;
-pub use cooldown::{Cooldown, Cooldowns, Gate};
+pub use cooldown::{Cooldown, Cooldowns};
 pub use policies::{OnPartial, Policies, RebuildHow, Stopped};
 pub use report::{NodeReport, Outcome, Report};
 pub use rollout_sources::{ResolvedRollout, RolloutSources};
 pub use site::{Fallback, Identity, Place, Pool, Site, Wanted};
-pub use time::Utc;
 pub use world::{Fleet, Roster, Standing, World};

@@ -47,19 +47,19 @@ impl Identity {
 
     /// The cluster's id.
     #[must_use]
-    pub fn id(&self) -> Option<&str> {
+    pub(crate) fn id(&self) -> Option<&str> {
         self.cluster.as_deref()
     }
 
     /// True if instances are told by name alone.
     #[must_use]
-    pub fn is_by_name(&self) -> bool {
+    pub(crate) fn is_by_name(&self) -> bool {
         self.cluster.is_none()
     }
 
     /// The tags of all that is ours, to list by.
     #[must_use]
-    pub fn tags(&self) -> Tags {
+    pub(crate) fn tags(&self) -> Tags {
         match &self.cluster {
             Some(id) => Tags::from([("cluster", id.as_str()), ("type", "compute")]),
             None => Tags::new(),
@@ -124,7 +124,7 @@ impl Place {
     /// A place of which only the shape is given, which may hold its size: `VM.Standard.E4.Flex.16.256`
     /// is `VM.Standard.E4.Flex` with 16 cores and 256 GB.
     #[must_use]
-    pub fn new(shape: &str) -> Self {
+    pub(crate) fn new(shape: &str) -> Self {
         let (shape, flex) = sized(shape).map_or((shape, None), |(shape, flex)| (shape, Some(flex)));
         let shape = ShapeName::new(shape);
         Self { shape, flex, zone: None, subnet: None, preemptible: false }
@@ -132,7 +132,7 @@ impl Place {
 
     /// The pool it draws from: what may be taken away at any time has a supply and a quota of its own.
     #[must_use]
-    pub fn pool(&self) -> Pool {
+    pub(crate) fn pool(&self) -> Pool {
         let size = match self.flex {
             None => String::new(),
             Some(Flex { ocpus, memory_gb: None }) => format!(".{ocpus}"),
@@ -263,7 +263,7 @@ impl Site {
 
     /// Where nodes of this definition may go, first choice first; none if it has no shape.
     #[must_use]
-    pub fn places(&self, def: &NodeDef) -> Option<Vec<Place>> {
+    pub(crate) fn places(&self, def: &NodeDef) -> Option<Vec<Place>> {
         let feature = |key| def.features.as_ref().and_then(|features| features.value(key));
         let shape = feature("shape").or_else(|| feature("flavor"))?;
         let subnet = match feature("network") {

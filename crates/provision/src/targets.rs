@@ -69,7 +69,7 @@ impl TargetFiles {
 
     /// The file that names the image of a target, if one does.
     #[must_use]
-    pub fn of(&self, target: &Target) -> Option<PathBuf> {
+    pub(crate) fn of(&self, target: &Target) -> Option<PathBuf> {
         match (&target.reboot_vars, &target.hostvars) {
             (Some(_), _) => Some(self.own(&target.node)),
             (None, Some(_)) => Some(self.shared(&target.node)),

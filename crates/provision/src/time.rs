@@ -13,16 +13,8 @@ pub(crate) fn is_ahead(at: SystemTime, now: SystemTime) -> bool {
 }
 
 /// A point in time, printed as `2026-11-16T12:00:00Z`.
-///
-/// ```
-/// use provision::Utc;
-/// use std::time::{Duration, UNIX_EPOCH};
-///
-/// let leap = UNIX_EPOCH + Duration::from_secs(951_782_399);
-/// assert_eq!(Utc(leap).to_string(), "2000-02-28T23:59:59Z");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Utc(pub SystemTime);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Utc(pub(crate) SystemTime);
 
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +43,12 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_printed_to_the_second() {
+        let leap = UNIX_EPOCH + Duration::from_secs(951_782_399);
+        assert_eq!(Utc(leap).to_string(), "2000-02-28T23:59:59Z");
+    }
 
     #[test]
     fn days_are_dates() {

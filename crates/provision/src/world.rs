@@ -44,7 +44,7 @@ impl<'a> World<'a> {
     }
 
     /// The jobs that run, or are being started or cleaned up, on the node.
-    pub fn jobs_on(&self, name: &NodeName) -> impl Iterator<Item = &'a Job> {
+    pub(crate) fn jobs_on(&self, name: &NodeName) -> impl Iterator<Item = &'a Job> {
         let has = |job: &&Job| !job.state.is_finished() && job.nodes.contains(name.as_str());
         self.jobs.into_iter().flatten().filter(has)
     }
@@ -99,7 +99,7 @@ impl<'a> Roster<'a> {
 
     /// The whole configuration.
     #[must_use]
-    pub fn config(&self) -> &'a Config {
+    pub(crate) fn config(&self) -> &'a Config {
         self.config
     }
 
@@ -196,7 +196,7 @@ impl Fleet {
 
     /// True if the cloud has refused to replace the image of this instance in place.
     #[must_use]
-    pub fn is_fixed(&self, id: &InstanceId) -> bool {
+    pub(crate) fn is_fixed(&self, id: &InstanceId) -> bool {
         self.fixed.contains(id)
     }
 
@@ -236,7 +236,7 @@ impl Fleet {
 
     /// Instances with our tags and a name that no node can have.
     #[must_use]
-    pub fn nameless(&self) -> &[Instance] {
+    pub(crate) fn nameless(&self) -> &[Instance] {
         &self.nameless
     }
 
@@ -247,7 +247,7 @@ impl Fleet {
     }
 
     /// All instances that are ours.
-    pub fn iter(&self) -> impl Iterator<Item = &Instance> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Instance> {
         self.by_node.values().flatten().chain(&self.nameless)
     }
 
@@ -260,7 +260,7 @@ impl Fleet {
 
     /// The instance of ours with this id.
     #[must_use]
-    pub fn get(&self, id: &InstanceId) -> Option<&Instance> {
+    pub(crate) fn get(&self, id: &InstanceId) -> Option<&Instance> {
         self.iter().find(|instance| instance.id == *id)
     }
 }

@@ -124,7 +124,7 @@ pub enum Handling {
 impl Handling {
     /// Its name.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Repaired => "repaired",
             Self::Watched => "watched",

@@ -35,10 +35,10 @@ pub use finish::{Finish, finish};
 pub use hosts::{HostsError, hosts};
 pub use inventory::{Machine, inventory_ini, inventory_json, machines};
 pub use lint::{Violation, lint};
-pub(crate) use reasons::ours;
-pub use reasons::{held, our_reason};
-pub(crate) use rebuild::not_rebuilt;
-pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, image_in, rebuild};
+pub use reasons::our_reason;
+pub(crate) use reasons::{held, ours};
+pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, rebuild};
+pub(crate) use rebuild::{image_in, not_rebuilt};
 pub use reconcile::{Sightings, reconcile};
 pub use refusal::{Refusal, Why};
 pub use resize::{Gaps, GroupSize, Resize, resize};
@@ -126,7 +126,7 @@ pub enum Operation {
 impl Operation {
     /// Its name, as the programs have it.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Stop => "stop",
@@ -170,7 +170,7 @@ impl Stage {
 
     /// Sets what becomes of the stage if one before it failed.
     #[must_use]
-    pub fn begun(mut self, begin: Begin) -> Self {
+    pub(crate) fn begun(mut self, begin: Begin) -> Self {
         self.begin = begin;
         self
     }

@@ -73,8 +73,7 @@ pub(super) fn not_rebuilt(node: &Node, why: &str) -> Reason {
 /// The reason for which somebody else drained the node or set it down.
 ///
 /// A node that is down without any reason is nobody's.
-#[must_use]
-pub fn held(node: &Node) -> Option<String> {
+pub(crate) fn held(node: &Node) -> Option<String> {
     let state = &node.state;
     let reason = node.reason_text();
     if state.is_in_maintenance() {

@@ -28,7 +28,7 @@ pub struct Target {
     pub reboot_vars: Option<Vars>,
     /// What `hostvars.yml` says.
     pub hostvars: Option<Vars>,
-    /// What the node's reason says, looked up in the cloud: see [`image_in`].
+    /// What the node's reason says, looked up in the cloud.
     pub reason: Option<ImageWish>,
 }
 
@@ -40,7 +40,7 @@ impl Target {
     }
 
     /// The image that the node is to have, whichever instance it has.
-    pub fn image(&self, world: World<'_>) -> Result<ImageId, Refusal> {
+    pub(crate) fn image(&self, world: World<'_>) -> Result<ImageId, Refusal> {
         match (self.vars(), &self.reason) {
             (Some(vars), _) => Ok(vars.image.clone()),
             (None, Some(ImageWish::Known(image))) => Ok(image.clone()),
@@ -80,16 +80,7 @@ pub enum ImageWish {
 }
 
 /// The image that a reason asks for: `rebuild image:<name or id>`, whatever Slurm added behind it.
-///
-/// ```
-/// use provision::plan::image_in;
-///
-/// assert_eq!(image_in("rebuild image:rocky-9.5 : reboot issued"), Some("rocky-9.5"));
-/// assert_eq!(image_in("rebuild"), None);
-/// assert_eq!(image_in("broken fan image:x"), None);
-/// ```
-#[must_use]
-pub fn image_in(reason: &str) -> Option<&str> {
+pub(crate) fn image_in(reason: &str) -> Option<&str> {
     let mut words = reason.split_whitespace();
     let rest = (words.next() == Some("rebuild")).then_some(words)?;
     rest.filter_map(|word| word.strip_prefix("image:")).find(|image| !image.is_empty())
@@ -345,4 +336,16 @@ fn recreate(
     }
     wanted.image = image;
     Ok(Step::Machine(MachineStep::Recreate { id, wanted }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_names_an_image_only_if_it_asks_for_a_rebuild() {
+        assert_eq!(image_in("rebuild image:rocky-9.5 : reboot issued"), Some("rocky-9.5"));
+        assert_eq!(image_in("rebuild"), None);
+        assert_eq!(image_in("broken fan image:x"), None);
+    }
 }

@@ -247,7 +247,7 @@ pub enum Clear {
 impl Clear {
     /// The instance.
     #[must_use]
-    pub fn id(&self) -> &InstanceId {
+    pub(crate) fn id(&self) -> &InstanceId {
         match self {
             Self::AwaitGone(id) | Self::Terminate(id) => id,
         }
@@ -353,7 +353,7 @@ impl Step {
 
     /// True if it does nothing.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         matches!(self, Self::Report(ReportStep::Refuse { .. } | ReportStep::Nothing { .. }))
     }
 }

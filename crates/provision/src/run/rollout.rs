@@ -26,7 +26,7 @@ pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Ref
     let mut executor = run.executor(&plan, observation, BTreeMap::new(), deadline);
     executor.carry_out(&plan).await;
     let untouched = untouched(run, executor.unanswered).await;
-    request.note_but(&plan, &untouched, now);
+    request.note_begun(&plan, &untouched, now);
     Ok(run.ended(executor.report, begun))
 }
 

@@ -46,12 +46,6 @@ impl StateDir {
         }
     }
 
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.root
-    }
-
     fn wish(&self, node: &NodeName) -> PathBuf {
         self.root.join("yield").join(node.as_str())
     }

@@ -73,14 +73,14 @@ impl Event {
 
     /// With which instance.
     #[must_use]
-    pub fn with(mut self, instance: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, instance: impl Into<String>) -> Self {
         self.instance = Some(instance.into());
         self
     }
 
     /// Why, or how it went.
     #[must_use]
-    pub fn because(mut self, detail: impl Into<String>) -> Self {
+    pub(crate) fn because(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }

@@ -9,16 +9,6 @@ use std::time::{Duration, SystemTime};
 pub(crate) const LEAVING: Duration = Duration::from_mins(3);
 
 /// What was last asked of the cloud for one node, written before it is asked.
-///
-/// ```
-/// use provision::state::NodeRecord;
-///
-/// let mut record = NodeRecord::default();
-/// record.generation = 3;
-/// let line = record.to_line();
-/// assert_eq!(NodeRecord::from_line(&line), record);
-/// assert_eq!(NodeRecord::from_line("{\"gener"), NodeRecord::default());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
     /// Which launch of the node it is; part of the launch token.
@@ -60,7 +50,7 @@ impl Launch {
 
     /// Sets the token that it is asked with.
     #[must_use]
-    pub fn with_token(mut self, token: Option<&LaunchToken>) -> Self {
+    pub(crate) fn with_token(mut self, token: Option<&LaunchToken>) -> Self {
         self.token = token.map(|token| token.as_str().to_owned());
         self
     }
@@ -73,7 +63,7 @@ impl Launch {
 
     /// The token that it was asked with, if it has not been answered.
     #[must_use]
-    pub fn open_token(&self) -> Option<&str> {
+    pub(crate) fn open_token(&self) -> Option<&str> {
         self.token.as_deref().filter(|_| self.id.is_none())
     }
 
@@ -85,7 +75,7 @@ impl Launch {
 
     /// How long ago it was asked for.
     #[must_use]
-    pub fn age(&self, now: SystemTime) -> Duration {
+    pub(crate) fn age(&self, now: SystemTime) -> Duration {
         Duration::from_millis(millis(now).saturating_sub(self.at))
     }
 }
@@ -93,26 +83,26 @@ impl Launch {
 impl NodeRecord {
     /// As one line of text.
     #[must_use]
-    pub fn to_line(&self) -> String {
+    pub(crate) fn to_line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Reads the first line; what cannot be read is as if nothing had been written.
     #[must_use]
-    pub fn from_line(text: &str) -> Self {
+    pub(crate) fn from_line(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
         serde_json::from_str(line).unwrap_or_default()
     }
 
     /// The instance that the last launch made, as far as we know.
     #[must_use]
-    pub fn instance(&self) -> Option<InstanceId> {
+    pub(crate) fn instance(&self) -> Option<InstanceId> {
         self.launch.as_ref().and_then(Launch::id)
     }
 
     /// The last instance whose image the cloud refused to replace in place.
     #[must_use]
-    pub fn fixed_instance(&self) -> Option<InstanceId> {
+    pub(crate) fn fixed_instance(&self) -> Option<InstanceId> {
         self.fixed.as_ref().map(InstanceId::new)
     }
 
@@ -125,7 +115,7 @@ impl NodeRecord {
     /// True if this instance was told to go a short while ago. After that it has stayed, and what
     /// is listed counts again.
     #[must_use]
-    pub fn is_terminated(&self, id: &InstanceId, now: SystemTime) -> bool {
+    pub(crate) fn is_terminated(&self, id: &InstanceId, now: SystemTime) -> bool {
         let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(self.terminated_at));
         let recent = |at: SystemTime| {
             !is_ahead(at, now) && now.duration_since(at).unwrap_or_default() < LEAVING
@@ -143,7 +133,7 @@ impl NodeRecord {
     /// Forgets a launch whose instance is not there, or not ours any more; the next one is another.
     ///
     /// A launch that was not answered, or that made another instance, is not forgotten over it.
-    pub fn forget(&mut self, id: &InstanceId) {
+    pub(crate) fn forget(&mut self, id: &InstanceId) {
         let made = self.launch.as_ref().map(Launch::id);
         match made {
             None => {}
@@ -162,6 +152,13 @@ fn millis(time: SystemTime) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_a_line_is_an_empty_record() {
+        let record = NodeRecord { generation: 3, ..NodeRecord::default() };
+        assert_eq!(NodeRecord::from_line(&record.to_line()), record);
+        assert_eq!(NodeRecord::from_line("{\"gener"), NodeRecord::default());
+    }
 
     #[test]
     fn a_clock_that_was_ahead_does_not_hide_an_instance_that_stayed() {

@@ -32,7 +32,7 @@ impl RolloutMemory {
     /// Another image, or the same for other nodes, has a file of its own. Without an image each node has the one that its
     /// own file names, and whoever asks again means the same rollout.
     #[must_use]
-    pub fn new(state: &Path, image: Option<&ImageId>, request: &Rollout) -> Self {
+    pub(crate) fn new(state: &Path, image: Option<&ImageId>, request: &Rollout) -> Self {
         Self { path: state.join(file_name(image, request)) }
     }
 

@@ -16,7 +16,7 @@ pub struct Sightings {
 impl Sightings {
     /// When this was first seen, without a run in between that did not see it.
     #[must_use]
-    pub fn first(&self, kind: FindingKind, subject: &str) -> Option<SystemTime> {
+    pub(crate) fn first(&self, kind: FindingKind, subject: &str) -> Option<SystemTime> {
         self.seen.get(&(kind, subject.to_owned())).copied()
     }
 

@@ -355,10 +355,11 @@ mod tests {
     #[test]
     fn what_a_plan_begins_is_noted_and_what_it_leaves_is_not() {
         let node = |name| NodeName::new(name).unwrap();
+        let untouched = std::collections::BTreeSet::new();
         let mut request = Rollout::new(ImageId::new("img-2"));
         let nothing = Step::Report(ReportStep::Nothing { node: node("n1"), why: Why::Later });
         let idle = Plan::new(Operation::Rollout).stage(Stage::new("x", vec![nothing.clone()]));
-        request.note(&idle, UNIX_EPOCH);
+        request.note_begun(&idle, &untouched, UNIX_EPOCH);
         assert_eq!((request.last, request.tried.len()), (None, 0));
         let reason = Reason::new("rebuild image:img-2");
         let reboot =
@@ -367,7 +368,8 @@ mod tests {
             job: BatchJob::reboot("rebuild-n4", "rebuild", node("n4")),
         });
         let steps = vec![nothing, reboot, job];
-        request.note(&Plan::new(Operation::Rollout).stage(Stage::new("x", steps)), UNIX_EPOCH);
+        let plan = Plan::new(Operation::Rollout).stage(Stage::new("x", steps));
+        request.note_begun(&plan, &untouched, UNIX_EPOCH);
         assert_eq!(request.last, Some(UNIX_EPOCH));
         assert_eq!(request.tried, ["n2", "n3", "n4"].map(node).into());
     }

@@ -124,13 +124,13 @@ impl Rollout {
 
     /// The image that a node is to have.
     #[must_use]
-    pub fn image_of(&self, node: &NodeName) -> &ImageId {
+    pub(crate) fn image_of(&self, node: &NodeName) -> &ImageId {
         self.images.get(node).unwrap_or(&self.image)
     }
 
     /// The nodes that it is about: those named and those of its partitions; else those of the partitions
     /// that have its jobs; else all.
-    pub fn scope(&self, conf: &Roster<'_>) -> Result<Vec<NodeName>, Refusal> {
+    pub(crate) fn scope(&self, conf: &Roster<'_>) -> Result<Vec<NodeName>, Refusal> {
         let unsaid = self.nodes.is_empty() && self.partitions.is_empty();
         let partitions = match &self.how {
             RolloutHow::Reboot if unsaid => return Ok(conf.nodes()),
@@ -146,13 +146,8 @@ impl Rollout {
         Ok(by_number(nodes))
     }
 
-    /// Writes down what a plan of this rollout begins, once it is carried out.
-    pub fn note(&mut self, plan: &Plan, now: SystemTime) {
-        self.note_but(plan, &BTreeSet::new(), now);
-    }
-
     /// Writes down what a plan begins, but for nodes that were not touched: these are not tried yet.
-    pub(crate) fn note_but(
+    pub(crate) fn note_begun(
         &mut self,
         plan: &Plan,
         untouched: &BTreeSet<NodeName>,
