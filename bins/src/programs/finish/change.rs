@@ -232,7 +232,7 @@ fn rehearse(marked: &MarkedFile, text: &[u8]) -> Result<(), Diagnostic> {
 /// Tries the new file on a throw-away slurmctld, and reports the result; false if it is no good.
 async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
     // The trial has programs of its own, which do nothing.
-    for problem in check::programs(&context.slurm.config) {
+    for problem in check::programs(context) {
         context.warn(&problem);
     }
     let trial = Trial {

@@ -16,7 +16,7 @@ use provision::preflight::{
     Status,
 };
 use serde_json::json;
-use slurmconf::{Config, NodeDef};
+use slurmconf::NodeDef;
 use slurmctl::Controller as _;
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions, metadata};
@@ -42,8 +42,9 @@ pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
 }
 
 /// What is wrong with the programs that slurm.conf names, a sentence for each.
-pub(super) fn programs(config: &Config) -> Vec<String> {
-    preflight::program_problems(config, alias_of)
+pub(super) fn programs(context: &Context) -> Vec<String> {
+    let slurm = &context.slurm;
+    preflight::program_problems(&slurm.config, slurm.controller.version(), alias_of)
 }
 
 fn alias_of(name: &str) -> Option<(&'static str, &'static [&'static str])> {
@@ -184,8 +185,8 @@ fn print(context: &Context, common: &Common, checks: &[Check]) {
     }
 }
 
-/// A persistent node that cannot be resolved; one name stands for all, because each may take seconds. Machines of OCI with a
-/// host name are in the DNS of their network; in an OpenStack they often are in none.
+/// A persistent node that cannot be resolved. Machines of OCI with a host name are in the DNS of their network; in an
+/// OpenStack they often are in none.
 fn unresolved(settings: &Settings, nodes: &[NodeDef]) -> Option<String> {
     let in_dns = match &settings.cloud {
         Cloud::Oracle(oracle) => oracle.hostname_label,
@@ -194,8 +195,7 @@ fn unresolved(settings: &Settings, nodes: &[NodeDef]) -> Option<String> {
     if in_dns || settings.paths.hosts.is_some() {
         return None;
     }
-    let first = nodes.iter().find(|node| !node.is_cloud())?.names.iter().next()?;
-    (first.as_str(), 0).to_socket_addrs().is_err().then_some(first)
+    preflight::unresolved(nodes, |name| (name, 0).to_socket_addrs().is_ok())
 }
 
 fn config_owner(path: &Path) -> Option<ConfigOwner> {

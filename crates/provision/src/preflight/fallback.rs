@@ -120,13 +120,24 @@ mod tests {
         }
     }
 
+    /// The shapes that an example names to fall back to, also in its comments.
+    fn shapes_named(example: &str) -> Vec<&str> {
+        let behind = example.split("shape: ").skip(1);
+        behind
+            .filter_map(|text| text.split(|c: char| !(c.is_alphanumeric() || c == '.')).next())
+            .collect()
+    }
+
     #[test]
-    fn the_example_falls_back_to_shapes_that_are_large_enough() {
+    fn the_example_names_fallback_shapes_that_are_large_enough() {
         let limits = include_str!("../../../../examples/oci/limits.yaml");
         let settings = include_str!("../../../../examples/oci/startnode.yaml");
-        let items = settings.lines().filter(|line| line.trim_start().starts_with("- "));
-        for (_, shape) in items.filter_map(|line| line.split_once("shape: ")) {
-            assert_eq!(small(limits, &Shapes::oci(), &to(shape.trim())), 0, "{shape}");
+        let shapes = shapes_named(settings);
+        assert!(!shapes.is_empty(), "the example shows how to name a shape");
+        for shape in shapes {
+            assert!(Shapes::oci().get(shape).is_some(), "{shape}");
+            assert_eq!(small(limits, &Shapes::oci(), &to(shape)), 0, "{shape}");
         }
+        assert_eq!(small(limits, &Shapes::oci(), &to("VM.Standard2.1")), 1, "too small");
     }
 }

@@ -1,6 +1,7 @@
 //! Checks of this host: users, files, names and variables.
 
 use super::Check;
+use slurmconf::NodeDef;
 use std::path::Path;
 
 /// What was observed of this host.
@@ -45,6 +46,13 @@ pub struct ConfigOwner {
     pub user: Option<String>,
     /// The group to give it to.
     pub group: String,
+}
+
+/// A persistent node that cannot be resolved; one name stands for all, because each may take seconds.
+#[must_use]
+pub fn unresolved(nodes: &[NodeDef], resolves: impl Fn(&str) -> bool) -> Option<String> {
+    let first = nodes.iter().find(|node| !node.is_cloud())?.names.iter().next()?;
+    (!resolves(&first)).then_some(first)
 }
 
 impl HostFacts<'_> {
@@ -112,5 +120,80 @@ impl HostFacts<'_> {
             ))
         });
         by_mode.into_iter().chain(by_owner).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+    use slurmconf::Config;
+
+    fn facts() -> HostFacts<'static> {
+        HostFacts {
+            config: Path::new("/etc/citc/startnode.yaml"),
+            config_owner: None,
+            slurm_user: "slurm",
+            access: Some(Access { state: true, log: true }),
+            state: Path::new("/var/lib/slurm-elastic"),
+            log: None,
+            unresolved: None,
+            variables: Vec::new(),
+            is_root: true,
+        }
+    }
+
+    #[test]
+    fn a_persistent_node_that_cannot_be_resolved_is_reported() {
+        let both = "NodeName=n[1-4] State=CLOUD\nNodeName=web-[1-2]\n";
+        for (text, resolves, expected) in [
+            (both, false, Some("web-1")),
+            (both, true, None),
+            // Slurm is told the addresses of elastic nodes.
+            ("NodeName=n[1-4] State=CLOUD\n", false, None),
+        ] {
+            let nodes = Config::parse(text).unwrap().nodes;
+            let found = HostFacts { unresolved: unresolved(&nodes, |_| resolves), ..facts() };
+            let warning = found.unresolved().map(|check| (check.status, check.text));
+            match expected {
+                None => assert_eq!(warning, None, "{text}"),
+                Some(name) => {
+                    let (status, text) = warning.unwrap();
+                    assert_eq!(status, Status::Warn);
+                    assert!(text.starts_with(&format!("{name} is persistent")), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_configuration_that_others_write_is_reported() {
+        let slurm = || Some("slurm".to_owned());
+        for (mode, user, expected) in [
+            (0o100_644, None, &[][..]),
+            (0o100_664, None, &["writable by others (mode 664)"]),
+            (0o100_646, None, &["writable by others (mode 646)"]),
+            (0o100_744, slurm(), &["chown root:12346 "]),
+            (0o100_664, slurm(), &["chmod go-w", "chown root:12346 "]),
+        ] {
+            let owner = ConfigOwner { mode, user, group: "12346".to_owned() };
+            let mut checks = HostFacts { config_owner: Some(owner), ..facts() }.files();
+            assert_eq!(checks.pop().unwrap().status, Status::Ok, "the state directory");
+            assert_eq!(checks.len(), expected.len(), "{checks:?}");
+            for (check, words) in checks.iter().zip(expected) {
+                assert!(check.status == Status::Warn && check.text.contains(words), "{check:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn variables_of_this_shell_alone_are_reported() {
+        let place = "/etc/citc/startnode.yaml as proxy and no_proxy";
+        let variables =
+            vec![(vec!["http_proxy", "ALL_PROXY"], place.to_owned()), (Vec::new(), String::new())];
+        let checks = HostFacts { variables, ..facts() }.variables();
+        let [check] = &checks[..] else { panic!("{checks:?}") };
+        assert_eq!(check.status, Status::Warn);
+        assert!(check.text.contains("http_proxy, ALL_PROXY") && check.text.ends_with(place));
     }
 }

@@ -10,7 +10,7 @@ mod programs;
 mod slurm;
 
 pub use cloud::CloudFacts;
-pub use host::{Access, ConfigOwner, HostFacts};
+pub use host::{Access, ConfigOwner, HostFacts, unresolved};
 pub use programs::{Alias, program_problems};
 pub use slurm::SlurmFacts;
 

@@ -1,9 +1,12 @@
 //! Checks of the programs that slurmctld calls: are they there, and is each in its place?
 
 use super::{Check, Status};
-use slurmconf::Config;
+use slurmconf::{Config, SlurmVersion};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+/// The executable that has every program as a subcommand.
+const EXECUTABLE: &str = "slurm-elastic";
 
 /// The program of ours that each parameter calls, and whether it is for nodes that failed.
 const MEANT: [(&str, &str, bool); 4] = [
@@ -18,13 +21,18 @@ pub type Alias = fn(&str) -> Option<(&'static str, &'static [&'static str])>;
 
 /// What is wrong with the programs that slurm.conf names, a sentence for each.
 #[must_use]
-pub fn program_problems(config: &Config, alias: Alias) -> Vec<String> {
-    let checks = MEANT.iter().filter_map(|(key, _, _)| program(config, key, alias));
+pub fn program_problems(config: &Config, version: SlurmVersion, alias: Alias) -> Vec<String> {
+    let checks = MEANT.iter().filter_map(|(key, _, _)| program(config, key, version, alias));
     checks.filter(|check| check.status == Status::Fail).map(|check| check.text).collect()
 }
 
 /// Checks a program that slurm.conf names; slurmctld switches power saving off without a word if others may write to it.
-pub(super) fn program(config: &Config, key: &str, alias: Alias) -> Option<Check> {
+pub(super) fn program(
+    config: &Config,
+    key: &str,
+    version: SlurmVersion,
+    alias: Alias,
+) -> Option<Check> {
     let power = &config.power;
     let setting = match key {
         "ResumeProgram" => &power.resume_program,
@@ -33,9 +41,14 @@ pub(super) fn program(config: &Config, key: &str, alias: Alias) -> Option<Check>
         _ => &power.reboot_program,
     };
     let command = config.program(setting.as_ref()?);
-    let path = command.split_whitespace().next().unwrap_or(command);
+    let first = command.split_whitespace().next().unwrap_or(command);
+    let path = if splits_commands(config, key, version) { first } else { command };
     let mode = std::fs::metadata(path).map(|found| found.permissions().mode());
     Some(match mode {
+        Err(_) if path != first => Check::fail(format!(
+            "{key}={command}: Slurm {version} takes no arguments there, and looks for a file of that whole name; see finish \
+             --print-power"
+        )),
         Err(error) => Check::fail(format!(
             "{key}={path}: {error}; install it there, or name where it is: finish --print-power"
         )),
@@ -54,13 +67,42 @@ pub(super) fn program(config: &Config, key: &str, alias: Alias) -> Option<Check>
     })
 }
 
+/// True if words behind the path are arguments. Before 26.05 slurmctld takes all of it for the path; only slurmd, which
+/// reboots its own node, has a shell read it.
+fn splits_commands(config: &Config, key: &str, version: SlurmVersion) -> bool {
+    let from_controller = |word: &String| word.eq_ignore_ascii_case("reboot_from_controller");
+    version.has_power_actions()
+        || key == "RebootProgram" && !config.power.slurmctld_parameters.iter().any(from_controller)
+}
+
 /// The program of ours that a command calls, with its arguments.
 pub(super) fn call(command: &str, alias: Alias) -> Option<(&str, Vec<&str>)> {
     let mut words = command.split_whitespace();
-    let name = Path::new(words.next()?).file_name()?.to_str()?;
-    let (program, given) = alias(name).unwrap_or((name, &[]));
-    let is_ours = MEANT.iter().any(|(_, meant, _)| *meant == program);
-    is_ours.then(|| (program, given.iter().copied().chain(words).collect()))
+    let first = Path::new(words.next()?).file_name()?.to_str()?;
+    let mut rest: Vec<&str> = words.collect();
+    let is_executable = first == EXECUTABLE;
+    // Options of all programs may stand before the subcommand.
+    let subcommand = rest.iter().position(|word| named(word, alias, true).is_some());
+    let name = match subcommand.filter(|_| is_executable) {
+        Some(place) => rest.remove(place),
+        None => first,
+    };
+    match named(name, alias, is_executable) {
+        Some((program, given)) => Some((program, given.iter().copied().chain(rest).collect())),
+        None => is_executable.then_some((first, rest)),
+    }
+}
+
+/// The program of ours that a name stands for, with the arguments that come first.
+fn named(
+    name: &str,
+    alias: Alias,
+    is_subcommand: bool,
+) -> Option<(&'static str, &'static [&'static str])> {
+    let is_short = |meant: &str| is_subcommand && meant.strip_suffix("node") == Some(name);
+    let (name, given) = alias(name).unwrap_or((name, &[]));
+    let meant = MEANT.iter().find(|(_, meant, _)| *meant == name || is_short(meant));
+    meant.map(|(_, meant, _)| (*meant, given))
 }
 
 /// The program that is meant where another of ours stands.
@@ -111,10 +153,61 @@ mod tests {
             ("ResumeFailProgram", "/usr/local/bin/startnode-failed", true),
             ("RebootProgram", "/usr/local/bin/rebuild", true),
             ("RebootProgram", "/usr/local/bin/stopnode", false),
+            ("ResumeProgram", "/usr/local/bin/slurm-elastic start", true),
+            ("ResumeProgram", "/usr/local/bin/slurm-elastic --config /x.yaml startnode", true),
+            ("ResumeProgram", "/usr/local/bin/slurm-elastic stop", false),
+            ("ResumeProgram", "/usr/local/bin/slurm-elastic start --failed", false),
+            ("ResumeProgram", "/usr/local/bin/slurm-elastic", false),
+            ("ResumeProgram", "/usr/local/bin/slurm-elastic list", false),
+            ("ResumeFailProgram", "/usr/local/bin/slurm-elastic start --failed", true),
+            ("ResumeFailProgram", "/usr/local/bin/slurm-elastic startnode-failed", true),
+            ("RebootProgram", "/usr/local/bin/slurm-elastic rebuild", true),
+            ("SuspendProgram", "/opt/bin/start", true),
             ("ResumeProgram", "/root/wrapper.sh", true),
             ("ResumeProgram", "", true),
         ] {
             assert_eq!(misplaced(key, command, alias).is_none(), well, "{key}={command}");
+        }
+    }
+
+    #[test]
+    fn a_program_has_arguments_only_where_slurm_splits_its_command() {
+        let (old, new) = (SlurmVersion::new(24, 11), SlurmVersion::new(26, 5));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slurm-elastic");
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = path.display();
+        let action = "PowerAction=up Location=slurmctld Program";
+        for (key, lines, version, expected) in [
+            ("ResumeProgram", format!("ResumeProgram=\"{path} start\""), old, Status::Fail),
+            ("ResumeProgram", format!("ResumeProgram=\"{path} start\""), new, Status::Ok),
+            ("ResumeProgram", format!("ResumeProgram=\"{path} stop\""), new, Status::Fail),
+            (
+                "ResumeProgram",
+                format!("{action}=\"{path} start\"\nResumeProgram=up"),
+                new,
+                Status::Ok,
+            ),
+            ("RebootProgram", format!("RebootProgram=\"{path} rebuild\""), old, Status::Ok),
+            (
+                "RebootProgram",
+                format!(
+                    "SlurmctldParameters=reboot_from_controller\nRebootProgram=\"{path} rebuild\""
+                ),
+                old,
+                Status::Fail,
+            ),
+        ] {
+            let config = Config::parse(&lines).unwrap();
+            let check = program(&config, key, version, alias).unwrap();
+            assert_eq!(check.status, expected, "{version} {lines}: {}", check.text);
+            assert_eq!(
+                check.text.contains("takes no arguments"),
+                version == old && expected == Status::Fail,
+                "{}",
+                check.text
+            );
         }
     }
 

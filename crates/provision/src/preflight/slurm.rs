@@ -99,7 +99,7 @@ impl SlurmFacts<'_> {
     }
 
     fn program(&self, key: &'static str) -> Option<Check> {
-        program(self.config, key, self.alias)
+        program(self.config, key, self.version, self.alias)
     }
 
     /// What was written since slurmctld last read its file: each line is well, and none of them counts yet.
