@@ -256,7 +256,7 @@ mod tests {
     use provision::plan::{Stage, our_reason};
 
     #[test]
-    fn a_rehearsal_in_which_a_node_is_given_back_was_all_well() {
+    fn a_dry_run_in_which_a_node_returns_to_slurm_fails() {
         let node = || NodeName::new("n1").unwrap();
         let plan = |operation, step| Plan::new(operation).stage(Stage::new("", vec![step]));
         let give_back = |operation| {

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_slow_slurmctld_was_given_up_before_slurm_conf_says_so() {
+    async fn a_slow_slurmctld_is_waited_for_as_slurm_conf_says() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         for name in ["scontrol", "squeue", "sbatch"] {

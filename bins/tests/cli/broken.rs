@@ -93,7 +93,7 @@ fn a_missing_marker() {
 }
 
 #[test]
-fn the_marker_that_was_there_was_to_be_put_there_again() {
+fn the_marker_that_is_there_is_not_asked_for() {
     let strip = |conf: &mut String| *conf = conf.replace("# STARTNODES\n", "");
     let stage = Stage::with(|_| {}, strip);
     let ended = unchanged(&stage, "finish", &[]).with_code(2);
@@ -116,7 +116,7 @@ fn no_markers() {
 }
 
 #[test]
-fn limits_that_say_nothing_were_the_end_of_every_node() {
+fn limits_that_say_nothing_remove_no_node() {
     let stage = Stage::new();
     for text in ["", "# VM.Standard2.1: {1: 4}\n", "---\n"] {
         stage.write("limits.yaml", text);
@@ -126,7 +126,7 @@ fn limits_that_say_nothing_were_the_end_of_every_node() {
 }
 
 #[test]
-fn a_partition_of_limits_that_slurm_conf_has_too_was_tried_on_slurmctld() {
+fn a_partition_that_slurm_conf_has_too_is_refused_before_the_trial() {
     let stage = Stage::with(|_| {}, |conf| *conf += "PartitionName=mine Nodes=ALL\n");
     stage.write("limits.yaml", "g: {shape: VM.Standard2.1, max: 2, partition: mine}\n");
     let ended = unchanged(&stage, "finish", &[]).with_code(2);
@@ -186,7 +186,7 @@ fn more_nodes_than_slurm_can_have() {
 
 /// Each made a lock, which is a file.
 #[test]
-fn sixty_thousand_names_that_no_node_has_made_as_many_files() {
+fn names_that_no_node_has_make_no_files() {
     let stage = Stage::new().running();
     for name in ["startnode", "stopnode", "rebuild"] {
         let ended = unchanged(&stage, name, &["n[1-60000]"]).with_code(1);

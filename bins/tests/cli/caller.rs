@@ -23,7 +23,7 @@ pub(crate) fn by_daemon(stage: &Stage, name: &str, arguments: &[&str]) -> Ended 
 
 /// Neither has a terminal, and each counted as a call by slurmctld.
 #[test]
-fn a_rebuild_from_ansible_or_cron_took_silence_for_a_node_without_a_job() {
+fn a_rebuild_from_ansible_or_cron_needs_an_answer_of_slurmctld() {
     let stage = Stage::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     stage.silence();

@@ -93,7 +93,7 @@ fn files_that_slurmctld_cannot_write_and_others_can() {
 }
 
 #[test]
-fn one_wrong_point_hid_the_others() {
+fn one_failed_check_hides_no_other() {
     let stage = Stage::with(|_| {}, |conf| *conf = conf.replace("# ENDNODES\n", ""));
     fs::create_dir(stage.path("finalised")).unwrap();
     stage.write("limits.yaml", "VM.Standard2.1: many\nVM.Standard2.2: {1: few}\n");
@@ -118,7 +118,7 @@ fn one_wrong_point_hid_the_others() {
 }
 
 #[test]
-fn a_check_did_not_look_for_the_networks_that_only_nodes_name() {
+fn a_check_looks_for_the_networks_that_only_nodes_name() {
     let (here, nowhere) = ("ocid1.subnet.oc1.phx.aaaasub", "ocid1.subnet.oc1.phx.nowhere");
     let stage = Stage::with(
         |_| {},
@@ -136,7 +136,7 @@ fn a_check_did_not_look_for_the_networks_that_only_nodes_name() {
 }
 
 #[test]
-fn a_check_without_credentials_said_nothing_else() {
+fn a_check_without_credentials_reports_all_else() {
     let stage = Stage::new();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let said = points(&check(&stage).with_code(1));
@@ -146,7 +146,7 @@ fn a_check_without_credentials_said_nothing_else() {
 }
 
 #[test]
-fn a_wrong_configuration_was_a_cloud_that_does_not_answer_and_lacks_things() {
+fn a_wrong_configuration_is_not_reported_as_a_silent_cloud() {
     let stage = Stage::new().running();
     let text = stage.read("home/.oci/config").replace("fingerprint=", "fingerprint=00:");
     stage.write("home/.oci/config", &text);
@@ -162,7 +162,7 @@ fn a_wrong_configuration_was_a_cloud_that_does_not_answer_and_lacks_things() {
 }
 
 #[test]
-fn a_compartment_that_is_not_there_was_a_cloud_that_does_not_answer() {
+fn a_missing_compartment_is_not_reported_as_a_silent_cloud() {
     let stage = Stage::new().running();
     let fault = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
@@ -171,7 +171,7 @@ fn a_compartment_that_is_not_there_was_a_cloud_that_does_not_answer() {
 }
 
 #[test]
-fn each_question_to_a_cloud_that_does_not_answer_waited_for_minutes() {
+fn a_cloud_that_does_not_answer_is_asked_once() {
     let stage = Stage::new();
     let fault = answer(503, "ServiceUnavailable", "come back later");
     stage.cloud().add_fault(Rule::always("*", fault)).unwrap();
@@ -211,7 +211,7 @@ fn by_daemon(stage: &Stage, arguments: &[&str]) -> Ended {
 
 /// The user that slurmctld runs as is to check, and root is to write.
 #[test]
-fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
+fn a_file_of_root_is_well_though_slurmctld_s_user_may_not_write_it() {
     let ended = by_daemon(&of_daemon(), &["--check", "--json"]);
     let said = points(&ended);
     assert!(point(&said, "slurm.conf will change").starts_with("warn "), "{said:#?}");
@@ -221,7 +221,7 @@ fn a_file_of_root_was_called_wrong_as_slurmctld_s_user_may_not_write_it() {
 
 /// Machines of nodes that go would have ended by then.
 #[test]
-fn that_a_file_cannot_keep_its_owner_was_found_when_all_else_was_done() {
+fn a_file_that_cannot_keep_its_owner_is_reported_before_anything_is_done() {
     let stage = of_daemon();
     chown(stage.path("etc"), Some(1), Some(1)).unwrap();
     let before = stage.files();
@@ -232,7 +232,7 @@ fn that_a_file_cannot_keep_its_owner_was_found_when_all_else_was_done() {
 }
 
 #[test]
-fn nodes_that_can_never_start_for_want_of_a_domain_were_all_well() {
+fn nodes_that_can_never_start_for_want_of_a_domain_fail_the_check() {
     let stage = Stage::new();
     stage.write("limits.yaml", "VM.Standard2.1: 4\n");
     let said = points(&check(&stage).with_code(1));
@@ -248,7 +248,7 @@ fn nodes_that_can_never_start_for_want_of_a_domain_were_all_well() {
 }
 
 #[test]
-fn any_image_was_good_that_startnode_would_not_take() {
+fn an_image_that_startnode_would_not_take_fails_the_check() {
     let stage = Stage::new();
     let subnet = "subnet_id: ocid1.subnet.oc1.phx.aaaasub\n";
     stage.write("startnode.yaml", &stage.configuration().replace("cluster_id: c1\n", subnet));
@@ -258,7 +258,7 @@ fn any_image_was_good_that_startnode_would_not_take() {
 }
 
 #[test]
-fn an_image_of_another_compartment_was_called_wrong_though_nodes_start_with_it() {
+fn an_image_of_another_compartment_is_only_a_warning() {
     let stage = Stage::new();
     let text = format!("{}image_id: ocid1.image.oc1.phx.elsewhere\n", stage.configuration());
     stage.write("startnode.yaml", &text);
@@ -268,7 +268,7 @@ fn an_image_of_another_compartment_was_called_wrong_though_nodes_start_with_it()
 }
 
 #[test]
-fn machines_that_are_gone_were_counted() {
+fn machines_that_are_gone_are_not_counted() {
     let stage = Stage::new().running();
     let both = "vm-standard2-1-ad1-[0001-0002]";
     stage.run("startnode", &[both]).with_code(0);
@@ -280,7 +280,7 @@ fn machines_that_are_gone_were_counted() {
 }
 
 #[test]
-fn programs_in_each_other_s_places_and_another_configuration_were_all_well() {
+fn programs_in_each_other_s_places_and_another_configuration_are_reported() {
     let (start, stop) = (program("startnode"), program("stopnode"));
     let swapped = |conf: &mut String| {
         *conf = conf
@@ -309,7 +309,7 @@ fn give(path: &std::path::Path, user: u32) {
 }
 
 #[test]
-fn a_slurmctld_that_does_not_answer_was_waited_for_and_never_named() {
+fn a_slurmctld_that_does_not_answer_is_named_and_not_waited_for() {
     let stage = Stage::new();
     let said = points(&check(&stage).with_code(0));
     let down = point(&said, "slurmctld does not answer");
@@ -319,7 +319,7 @@ fn a_slurmctld_that_does_not_answer_was_waited_for_and_never_named() {
 }
 
 #[test]
-fn a_cluster_that_is_only_rebuilt_lacked_all_that_makes_nodes_elastic() {
+fn a_cluster_that_is_only_rebuilt_needs_nothing_elastic() {
     let rebuilt = |conf: &mut String| {
         let kept = |line: &&str| {
             let line = line.trim_start_matches('#').trim_start();
@@ -343,7 +343,7 @@ fn a_cluster_that_is_only_rebuilt_lacked_all_that_makes_nodes_elastic() {
 }
 
 #[test]
-fn a_slurm_that_is_too_old_was_all_well() {
+fn a_slurm_that_is_too_old_fails_the_check() {
     let stage = Stage::new().running();
     let old = "case \"$1\" in --version|-V) echo slurm 20.02.7; exit;; esac; exec \"$REAL/scontrol\" \"$@\"";
     stage.slurm.fake(&Fake { scontrol: old, sbatch: "exit 1" });

@@ -96,7 +96,7 @@ fn finish_changes_what_is_between_the_markers_of_the_shared_file_and_nothing_els
 /// Whoever switches writes lines outside the markers, and CitC's lines between them stay as they are: `finish` has nothing to
 /// change, and so tells nobody.
 #[test]
-fn lines_that_slurmctld_had_not_read_were_all_well() {
+fn lines_that_slurmctld_has_not_read_are_a_warning() {
     let stage = cluster();
     let check = || stage.run("finish", &["--check", "--style", "citc"]).stdout;
     let said = check();

@@ -289,7 +289,7 @@ fn an_image_of_a_running_node() {
 
 /// OCI shuts a machine down for its image.
 #[test]
-fn an_image_of_a_node_ended_the_job_that_ran_there() {
+fn an_image_of_a_node_with_a_job_is_refused() {
     let stage = Stage::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let list = format!("--nodelist={NODE}");

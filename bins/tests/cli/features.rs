@@ -39,7 +39,7 @@ fn a_node_that_was_made_with_scontrol() {
 
 /// By name alone, machines of nodes that slurm.conf does not have were nobody's.
 #[test]
-fn the_machine_of_a_made_node_was_left_where_names_alone_tell_machines() {
+fn the_machine_of_a_made_node_ends_where_names_alone_tell_machines() {
     let stage = with_a_made_node();
     let lines = stage.configuration();
     let kept = lines.lines().filter(|line| !line.starts_with("cluster_id"));

@@ -103,7 +103,7 @@ fn with_closed_descriptors() {
 
 /// A wrong option of a PowerAction, or a host list of a Slurm to come.
 #[test]
-fn a_wrong_call_with_closed_descriptors_was_silent() {
+fn a_wrong_call_with_closed_descriptors_is_logged() {
     let stage = without_home();
     let cases = [
         ("startnode", "../../etc", "startnode  ERROR    node name `../../etc`"),

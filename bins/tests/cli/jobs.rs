@@ -75,7 +75,7 @@ fn without_a_list_the_nodes_of_the_jobs_partition_and_without_a_reboot_if_so_tol
 }
 
 #[test]
-fn jobs_lost_the_image_that_was_asked_for() {
+fn jobs_keep_the_image_that_was_asked_for() {
     let stage = appliance();
     vars(&stage, NODES[1], OLD);
     let ended = submit(&stage, &["--jobs", "other", "--image", NEW]).with_code(2);

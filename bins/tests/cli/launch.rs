@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 #[test]
-fn tenancies_that_demand_tags_refused_every_launch() {
+fn launches_have_the_tags_that_a_tenancy_demands() {
     let stage = Stage::new().running();
     let more = "nsg_ids: [ocid1.networksecuritygroup.oc1.phx.a]\nfreeform_tags: {project: climate, cluster: theirs, 2026: round}\n\
         defined_tags: {Operations: {CostCenter: 42}}\n";
@@ -34,7 +34,7 @@ fn body_of_launch(stage: &Stage) -> Value {
 }
 
 #[test]
-fn old_images_and_subnets_without_dns_could_not_be_used() {
+fn old_images_and_subnets_without_dns_can_be_used() {
     for (more, legacy_off, label) in [
         ("", json!(true), json!(NODE)),
         ("legacy_imds: true\nhostname_label: false\n", json!(false), Value::Null),
@@ -50,7 +50,7 @@ fn old_images_and_subnets_without_dns_could_not_be_used() {
 
 /// CitC 5 has two images of a cluster, and the newer one was every machine's.
 #[test]
-fn a_machine_without_graphics_cards_had_the_image_for_them() {
+fn only_a_machine_with_graphics_cards_has_the_image_for_them() {
     let stage = Stage::with(
         |settings| {
             for (image, name) in settings.images.iter_mut().zip(["c1-v1", "c1-GPU-v1"]) {
@@ -76,7 +76,7 @@ fn a_machine_without_graphics_cards_had_the_image_for_them() {
 }
 
 #[test]
-fn a_group_could_name_no_image() {
+fn a_group_can_name_its_image() {
     let stage = Stage::new();
     let limits = "arm: {shape: VM.Standard2.1, zone: '1', max: 1, image: citc-ol9-2}\n";
     stage.write("limits.yaml", limits);
@@ -117,7 +117,7 @@ fn an_image_of_a_node_is_not_that_of_new_nodes_unasked() {
 
 /// CitC up to 4 has no cluster id and no tags.
 #[test]
-fn a_configuration_without_a_cluster_id_was_told_of_its_tag() {
+fn a_configuration_without_a_cluster_id_needs_no_tag() {
     let subnets = |name: &'static str| {
         move |settings: &mut cloud_sim::Settings| {
             let mut other = settings.subnets[0].clone();
@@ -147,7 +147,7 @@ fn a_configuration_without_a_cluster_id_was_told_of_its_tag() {
 }
 
 #[test]
-fn virtual_machines_were_launched_into_a_cluster_of_bare_metal() {
+fn virtual_machines_are_not_launched_into_a_cluster_of_bare_metal() {
     let stage = Stage::new().running();
     let more = "compute_cluster_id: ocid1.computecluster.oc1.phx.cc1\n";
     stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
@@ -157,7 +157,7 @@ fn virtual_machines_were_launched_into_a_cluster_of_bare_metal() {
 
 /// The same token with another body is refused by the cloud, for a day.
 #[test]
-fn the_token_of_a_launch_did_not_change_with_its_disk_and_groups() {
+fn the_token_of_a_launch_changes_with_its_disk_and_groups() {
     let token = |more: &str| {
         let stage = Stage::new().running();
         stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
@@ -190,7 +190,7 @@ fn tags_that_are_no_texts_are_refused_where_they_stand() {
 
 /// A queue that is long, or that squeue cannot read, was taken for a slurmctld that does not answer.
 #[test]
-fn starts_and_stops_needed_the_queue() {
+fn starts_and_stops_do_not_need_the_queue() {
     let stage = Stage::new().running();
     for name in ["scontrol", "sbatch"] {
         let link = stage.path(&format!("bin/{name}"));

@@ -7,6 +7,7 @@
     reason = "helpers of tests"
 )]
 
+mod bootstrap_failure;
 mod broken;
 mod caller;
 mod check;
@@ -18,15 +19,15 @@ mod fit;
 mod install;
 mod jobs;
 mod launch;
-mod mended;
 mod openstack;
 mod operator;
 mod partitions;
 mod power;
 mod proxies;
 mod recreate;
-mod refused;
+mod regressions;
 mod resize;
+mod rollback;
 mod rolls;
 mod signals;
 mod slurm;
@@ -34,4 +35,3 @@ mod snapshot;
 mod stackhpc;
 mod stage;
 mod terminal;
-mod untold;

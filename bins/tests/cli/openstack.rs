@@ -150,7 +150,7 @@ fn stage(fake: &Fake, more: &str) -> Stage {
 }
 
 #[test]
-fn a_check_did_not_look_for_the_networks_groups_and_key_pair_of_new_machines() {
+fn a_check_looks_for_the_networks_groups_and_key_pair_of_new_machines() {
     let fake = Fake::start(&[]);
     let names = "networks: [cluster, nowhere]\nsecurity_groups: [slurm]\nkeypair: nobodys\n";
     let ended = stage(&fake, names).run("finish", &["--check"]).with_code(1);
@@ -166,7 +166,7 @@ fn a_check_did_not_look_for_the_networks_groups_and_key_pair_of_new_machines() {
 
 /// slurmctld's programs, which are called elsewhere, would not have found it.
 #[test]
-fn a_check_went_by_a_file_that_slurmctld_s_programs_do_not_read() {
+fn a_check_ignores_a_file_that_slurmctld_s_programs_do_not_read() {
     let fake = Fake::start(&[]);
     let stage = stage(&fake, "");
     stage.write("clouds.yaml", "clouds: {test: {auth: {auth_url: 'http://127.0.0.1:1'}}}\n");

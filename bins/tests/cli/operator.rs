@@ -9,7 +9,7 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// scontrol looked for it for 20 seconds, and nobody said which file.
 #[test]
-fn a_missing_slurm_conf_was_a_scontrol_that_does_not_answer() {
+fn a_missing_slurm_conf_is_named() {
     let stage = Stage::new();
     fs::remove_file(stage.path("etc/slurm.conf")).unwrap();
     let ended = stage.run("listnodes", &[]).with_code(2);
@@ -18,14 +18,14 @@ fn a_missing_slurm_conf_was_a_scontrol_that_does_not_answer() {
 
 /// scontrol runs in another directory.
 #[test]
-fn a_slurm_conf_that_is_named_from_here_was_not_found() {
+fn a_relative_path_of_slurm_conf_is_found() {
     let stage = Stage::new();
     let ended = stage.run("finish", &["--slurm-conf", "etc/slurm.conf", "--print"]).with_code(0);
     assert!(ended.stdout.contains("NodeName=vm-standard2-1-ad1-[0001-0004]"), "{ended:?}");
 }
 
 #[test]
-fn keys_of_another_cloud_were_warned_of_only_once_the_cloud_was_there() {
+fn keys_of_another_cloud_are_warned_of_before_the_cloud_is_reached() {
     let stage = Stage::new();
     let text = stage.configuration().replace("csp: oracle", "csp: openstack");
     stage.write("startnode.yaml", &text);
@@ -37,7 +37,7 @@ fn keys_of_another_cloud_were_warned_of_only_once_the_cloud_was_there() {
 
 /// It is to be put in the place of the file.
 #[test]
-fn a_hosts_file_was_not_given_back_byte_for_byte() {
+fn a_hosts_file_is_given_back_byte_for_byte() {
     let stage = Stage::new().running();
     let old = b"127.0.0.1 localhost # caf\xe9\n\n\n";
     fs::write(stage.path("hosts"), old).unwrap();
@@ -55,7 +55,7 @@ fn values(ended: &Ended) -> Vec<Value> {
 }
 
 #[test]
-fn what_was_printed_for_machines_was_for_people() {
+fn what_is_printed_for_machines_is_json() {
     let stage = Stage::new().running();
     let calls: [(&str, &[&str]); 4] = [
         ("finish", &[]),
@@ -86,7 +86,7 @@ fn what_was_printed_for_machines_was_for_people() {
 }
 
 #[test]
-fn a_node_that_slurm_conf_does_not_have_was_listed_and_rehearsed_as_if_it_had() {
+fn a_node_that_slurm_conf_does_not_have_is_refused() {
     let stage = Stage::new().running();
     let unknown = ["nosuch: ", "no such node in slurm.conf"];
     let ended = stage.run("listnodes", &["nosuch"]).with_code(1).saying(&unknown);
@@ -107,7 +107,7 @@ fn a_node_that_slurm_conf_does_not_have_was_listed_and_rehearsed_as_if_it_had() 
 
 /// The cloud says of an id that is none that we may not have it.
 #[test]
-fn the_name_of_an_image_that_is_not_there_was_sent_to_the_cloud_as_an_id() {
+fn the_name_of_a_missing_image_is_not_sent_as_an_id() {
     let stage = Stage::new().running();
     stage.write("startnode.yaml", &format!("{}image_id: rocky-9\n", stage.configuration()));
     let words = ["the cloud has no image rocky-9", "change image_id"];
@@ -119,7 +119,7 @@ fn the_name_of_an_image_that_is_not_there_was_sent_to_the_cloud_as_an_id() {
 }
 
 #[test]
-fn a_full_disk_was_all_well() {
+fn a_full_disk_is_a_failure() {
     let stage = Stage::new().running();
     for (name, arguments) in [("listnodes", "--json"), ("finish", "--print")] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -140,7 +140,7 @@ fn broken() -> std::io::PipeWriter {
 
 /// slurmctld gives its programs no variables.
 #[test]
-fn remedies_named_variables_alone_or_nothing() {
+fn remedies_name_keys_of_the_configuration() {
     let stage = Stage::new().running();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let words = ["OCI_CLI_CONFIG_FILE", "or with config_file in DIR/startnode.yaml"];
@@ -159,7 +159,7 @@ fn remedies_named_variables_alone_or_nothing() {
 }
 
 #[test]
-fn times_and_counts_were_refused_in_words_of_rust() {
+fn times_and_counts_are_refused_in_plain_words() {
     let stage = Stage::new();
     let time = ["expected a time such as 90, 90s, 15m or 2h"];
     for (name, arguments) in [
@@ -179,7 +179,7 @@ fn times_and_counts_were_refused_in_words_of_rust() {
 }
 
 #[test]
-fn a_partition_that_is_not_there_was_said_to_have_no_persistent_nodes() {
+fn a_partition_that_is_not_there_is_named() {
     let stage = Stage::new().running();
     let words = ["slurm.conf has no partition nowhere"];
     for (name, arguments) in [
@@ -193,7 +193,7 @@ fn a_partition_that_is_not_there_was_said_to_have_no_persistent_nodes() {
 
 /// The last that was said was what had been seen before slurmctld was told.
 #[test]
-fn a_finish_that_went_well_did_not_say_so() {
+fn a_finish_that_goes_well_says_so() {
     let stage = Stage::new().running();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     let ended = stage.run("finish", &["--no-prove"]).with_code(0);
@@ -201,7 +201,7 @@ fn a_finish_that_went_well_did_not_say_so() {
 }
 
 #[test]
-fn a_log_on_a_full_disk_was_lost_without_a_word() {
+fn a_log_on_a_full_disk_is_a_warning() {
     let stage = Stage::new().running();
     let ended = stage.run("startnode", &["--log", "/dev/full", NODE]).with_code(0);
     let told = ended.stderr.matches("warning: cannot write the log: ").count();
@@ -210,7 +210,7 @@ fn a_log_on_a_full_disk_was_lost_without_a_word() {
 
 /// Its node had left slurm.conf, and the machine ran on unseen.
 #[test]
-fn a_machine_whose_node_slurm_conf_does_not_have_was_listed_nowhere() {
+fn a_machine_whose_node_slurm_conf_does_not_have_is_listed() {
     let stage = Stage::new().running();
     let node = "vm-standard2-1-ad1-0004";
     stage.run("startnode", &[node]).with_code(0);
@@ -230,7 +230,7 @@ fn a_machine_whose_node_slurm_conf_does_not_have_was_listed_nowhere() {
 }
 
 #[test]
-fn a_second_image_of_one_name_was_made_and_neither_could_be_used() {
+fn a_second_image_of_one_name_is_refused() {
     let stage = Stage::new().running();
     let node = "vm-standard2-1-ad1-0001";
     stage.run("startnode", &[node]).with_code(0);
@@ -247,7 +247,7 @@ fn a_second_image_of_one_name_was_made_and_neither_could_be_used() {
 }
 
 #[test]
-fn a_mistyped_command_was_a_node_that_slurm_conf_lacks() {
+fn a_mistyped_command_is_not_taken_for_a_node() {
     let stage = Stage::new().running();
     let ended = stage.run("rebuild", &["submitt"]).with_code(2);
     let _ = ended.saying(&["slurm.conf has no node submitt; is `rebuild submit` meant?"]);
@@ -258,7 +258,7 @@ fn a_mistyped_command_was_a_node_that_slurm_conf_lacks() {
 
 /// After `sudo listnodes` slurmctld's programs had no locks, and two of them could work on one node.
 #[test]
-fn a_state_directory_that_root_made_anew_was_of_no_use_to_slurmctld() {
+fn a_state_directory_that_root_makes_belongs_to_slurmctld_s_user() {
     let daemon = |conf: &mut String| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon");
     let stage = Stage::with(|_| {}, daemon);
     assert!(stage.read("etc/slurm.conf").contains("SlurmUser=daemon"), "these tests run as root");

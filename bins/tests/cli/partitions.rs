@@ -3,7 +3,7 @@
 use crate::stage::Stage;
 
 #[test]
-fn a_default_partition_that_there_is_not_was_ignored_without_a_word() {
+fn a_default_partition_that_is_not_there_is_refused() {
     let stage = Stage::new();
     let text = "g: {shape: VM.Standard2.1, zone: '1', max: 2, partition: [mine, yours]}\n";
     stage.write("limits.yaml", text);
@@ -14,7 +14,7 @@ fn a_default_partition_that_there_is_not_was_ignored_without_a_word() {
 }
 
 #[test]
-fn the_default_partition_was_lost_when_it_was_not_named_again() {
+fn the_default_partition_stays_when_it_is_not_named_again() {
     let stage = Stage::new();
     let text = "g: {shape: VM.Standard2.1, zone: '1', max: 2, partition: [mine, yours]}\n";
     stage.write("limits.yaml", text);

@@ -29,7 +29,7 @@ fn what_slurm_conf_needs_before_power_actions() {
 
 /// Of two lines of one name slurmctld takes the later.
 #[test]
-fn printed_lines_lost_what_slurm_conf_said() {
+fn printed_lines_keep_what_slurm_conf_says() {
     let more = |conf: &mut String| {
         let lines = "SuspendTime=77\nSlurmctldParameters=enable_configless,idle_on_node_suspend\nPrivateData=jobs,cloud\n";
         conf.push_str(lines);
@@ -72,7 +72,7 @@ fn power_actions_are_calls_of_ours() {
 
 /// Whoever switches prints them as himself, and the key is slurmctld's.
 #[test]
-fn lines_for_slurm_conf_were_not_printed_without_the_cloud_s_key() {
+fn lines_for_slurm_conf_are_printed_without_the_cloud_s_key() {
     let stage = Stage::new();
     let options = ["--print", "--print-power", "--print-gres"];
     let printed = || options.map(|option| stage.run("finish", &[option]).with_code(0).stdout);
@@ -83,7 +83,7 @@ fn lines_for_slurm_conf_were_not_printed_without_the_cloud_s_key() {
 
 /// slurmctld runs its programs elsewhere.
 #[test]
-fn a_configuration_that_is_named_from_here_was_not_found_from_there() {
+fn a_relative_path_of_the_configuration_is_printed_in_full() {
     let stage = Stage::on("26.05", |_| {}, |_| {});
     let mut command = Command::new(program("finish"));
     command.args(["--config", "startnode.yaml", "--print-power"]).current_dir(stage.dir.path());
@@ -95,7 +95,7 @@ fn a_configuration_that_is_named_from_here_was_not_found_from_there() {
 
 /// A line outside the markers goes out of date when `min` grows, and Slurm reads the later of two alone.
 #[test]
-fn nodes_that_are_always_there_were_stopped_for_a_line_that_was_printed_before() {
+fn persistent_nodes_are_not_stopped_for_a_line_that_was_printed_before() {
     let stage = Stage::new();
     assert!(!lines(&stage).contains("SuspendExcNodes"), "finish keeps it between the markers");
     let section = stage.run("finish", &["--print"]).with_code(0).stdout;
@@ -118,7 +118,7 @@ fn nodes_that_are_always_there_were_stopped_for_a_line_that_was_printed_before()
 }
 
 #[test]
-fn a_printed_line_spared_every_node_of_which_some_were_meant() {
+fn a_printed_line_keeps_the_count_of_nodes_that_are_spared() {
     let counted = |conf: &mut String| conf.push_str("SuspendExcNodes=c[1-10]:4\n");
     let printed = lines(&Stage::on("24.11", |_| {}, counted));
     let line = "\nSuspendExcNodes=c[1-10]:4,c1-general-[0001-0002]\n";
@@ -127,7 +127,7 @@ fn a_printed_line_spared_every_node_of_which_some_were_meant() {
 
 /// Whoever switches power saving on later does not come by `finish` again.
 #[test]
-fn nodes_that_are_always_there_are_spared_before_power_saving_is_on() {
+fn persistent_nodes_are_spared_before_power_saving_is_on() {
     let off = |conf: &mut String| {
         let power = |line: &&str| line.starts_with("Suspend") || line.starts_with("Resume");
         *conf = conf.split_inclusive('\n').filter(|line| !power(line)).collect();

@@ -35,7 +35,7 @@ fn look(stage: &Stage, more: &str) -> Ended {
 }
 
 #[test]
-fn a_proxy_could_be_named_by_variables_alone_which_slurmctld_does_not_give() {
+fn the_configuration_names_the_proxy() {
     let stage = Stage::new().running();
     let (address, asked) = proxy();
     let named = format!("proxy: http://{address}\n");
@@ -49,7 +49,7 @@ fn a_proxy_could_be_named_by_variables_alone_which_slurmctld_does_not_give() {
 }
 
 #[test]
-fn a_check_was_well_by_a_proxy_that_startnode_does_not_have() {
+fn a_check_warns_of_a_proxy_that_startnode_does_not_have() {
     let stage = Stage::new();
     let check = |stage: &Stage| {
         let mut command = stage.command("finish", &["--check"]);

@@ -77,7 +77,7 @@ fn a_cluster_comes_to_edited_limits_and_back() {
 
 /// `finish` writes nodes that are always there and launches none, and a machine may be lost at any time.
 #[test]
-fn nodes_without_a_machine_were_nothing_to_change() {
+fn nodes_without_a_machine_are_started() {
     let stage = stage(1, 1);
     for call in [&["--dry-run"][..], &["--dry-run", "--to", "1"]] {
         let plan = stage.run("resize", call).with_code(0).stdout;
@@ -123,7 +123,7 @@ fn so_many_as_told() {
 }
 
 #[test]
-fn a_size_was_not_tried_before_machines_came_and_nothing_was_put_back() {
+fn a_size_is_tried_before_machines_come_and_rolled_back_if_refused() {
     let stage = stage_on("24.11", (1, 1), "MaxNodeCount=1\n");
     let before = stage.files();
     let ended = stage.run("resize", &["--to", "2"]).with_code(1);
@@ -138,7 +138,7 @@ fn a_size_was_not_tried_before_machines_came_and_nothing_was_put_back() {
 }
 
 #[test]
-fn two_at_a_time_worked_on_one_slurm_conf() {
+fn only_one_at_a_time_works_on_slurm_conf() {
     let stage = stage(1, 1);
     let lock = File::create(stage.path("state/slurm.conf.lock")).unwrap();
     lock.lock().unwrap();
@@ -158,7 +158,7 @@ fn two_at_a_time_worked_on_one_slurm_conf() {
 }
 
 #[test]
-fn hosts_and_inventory_were_not_kept_up_to_date() {
+fn hosts_and_inventory_are_kept_up_to_date() {
     let stage = stage(1, 1);
     let dir = stage.dir.path().display().to_string();
     stage.write("named", "127.0.0.1 localhost\n");
@@ -188,7 +188,7 @@ fn every_release_takes_nodes_without_a_machine_in_its_trial() {
 
 /// slurmctld says which nodes it has, and not with which lines.
 #[test]
-fn a_weight_that_was_written_and_not_told_was_nothing_to_change() {
+fn a_weight_that_slurmctld_was_not_told_of_is_a_change() {
     let stage = stage(0, 1);
     let weigh = |weight: &str| {
         let group = "shape: VM.Standard2.1, zone: '1', max: 1";
@@ -219,7 +219,7 @@ fn checked(stage: &Stage) -> String {
 }
 
 #[test]
-fn nodes_that_slurmctld_was_not_told_of_were_up_to_date() {
+fn nodes_that_slurmctld_was_not_told_of_are_not_up_to_date() {
     let stage = stage(0, 1);
     assert!(checked(&stage).ends_with("slurm.conf is up to date"), "{}", checked(&stage));
     limits(&stage, 0, 2);
@@ -232,7 +232,7 @@ fn nodes_that_slurmctld_was_not_told_of_were_up_to_date() {
 
 /// 22.05 forgets the address that it was told of a node when it starts, and its name is gone with its machine.
 #[test]
-fn the_previous_file_was_put_back_for_a_node_that_it_could_not_bring_back_either() {
+fn the_new_file_stays_for_a_node_that_the_previous_one_lacks_too() {
     let stage = Stage::on("22.05", |_| {}, |_| {});
     limits(&stage, 2, 2);
     stage.write("hosts", "127.0.0.1 c1-general-0001\n");

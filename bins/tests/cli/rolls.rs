@@ -47,7 +47,7 @@ fn pairs(images: [&str; 3]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_roll_went_by_one_image_and_the_files_by_others() {
+fn a_roll_gives_each_node_the_image_of_its_file() {
     let stage = rolling();
     vars(&stage, NODES[1], OLD);
     vars(&stage, NODES[2], OTHER);
@@ -84,7 +84,7 @@ fn a_node_without_an_image_fails_by_name_and_the_others_roll() {
 }
 
 #[test]
-fn a_status_did_not_know_the_image_of_the_rollout_under_way() {
+fn a_status_knows_the_image_of_the_rollout_under_way() {
     let stage = rolling();
     for node in NODES {
         fs::remove_file(stage.path(&format!("reboot_vars/{node}.yml"))).unwrap();
@@ -97,7 +97,7 @@ fn a_status_did_not_know_the_image_of_the_rollout_under_way() {
 
 /// Nodes that slept came up on the old image after a rollout that had gone well.
 #[test]
-fn a_roll_did_not_say_that_nodes_start_with_another_image() {
+fn a_roll_says_that_nodes_start_with_another_image() {
     let stage = Stage::new().running();
     let nodes = "vm-standard2-1-ad1-[0001-0004]: new machines still boot";
     let preview = |configured: &str| {
@@ -112,7 +112,7 @@ fn a_roll_did_not_say_that_nodes_start_with_another_image() {
 
 /// From a timer, a node that comes back on its old image was rebooted for ever.
 #[test]
-fn a_rollout_that_halted_began_anew_with_the_next_call() {
+fn a_rollout_that_halted_goes_on_with_the_next_call() {
     let stage = rolling();
     submit(&stage, &[]).with_code(0);
     assert_eq!(rebooted(&stage, NEW), NODES);
@@ -134,7 +134,7 @@ fn a_rollout_that_halted_began_anew_with_the_next_call() {
 
 /// The machines of StackHPC's appliance are made by another tool: only the files say whose they are.
 #[test]
-fn a_roll_did_not_see_machines_that_only_files_name() {
+fn a_roll_includes_machines_that_only_files_name() {
     let stage = rolling();
     let text = stage.read("startnode.yaml");
     stage.run("stopnode", &["--all", "--force"]).with_code(0);
@@ -154,7 +154,7 @@ fn a_roll_did_not_see_machines_that_only_files_name() {
 
 /// Those of other compartments are not listed.
 #[test]
-fn an_image_that_is_not_listed_was_refused_though_machines_start_with_it() {
+fn an_image_that_is_not_listed_is_taken_if_machines_start_with_it() {
     let stage = rolling();
     for node in NODES {
         fs::remove_file(stage.path(&format!("reboot_vars/{node}.yml"))).unwrap();

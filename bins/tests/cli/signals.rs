@@ -32,7 +32,7 @@ fn start(stage: &Stage, through: &[&str]) -> Child {
 
 /// What only looks has nothing to end in order; it waited for the cloud all the same.
 #[test]
-fn a_list_and_a_check_did_not_end_while_the_cloud_was_silent() {
+fn a_list_and_a_check_can_be_ended_while_the_cloud_is_silent() {
     let stage = Stage::new().running();
     let fault = Fault::Delay { millis: 600_000 };
     stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
@@ -53,7 +53,7 @@ fn a_list_and_a_check_did_not_end_while_the_cloud_was_silent() {
 
 /// Whoever listens once for each round is deaf in between.
 #[test]
-fn a_watch_that_was_told_to_end_between_two_rounds_went_on() {
+fn a_watch_that_is_told_to_end_between_two_rounds_ends() {
     let stage = Stage::new().running();
     let mut command = stage.command("reconcile", &["--watch", "1"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -116,7 +116,7 @@ fn goes_on_under_nohup() {
 
 /// slurmctld dies of the new file while nobody is there any more who could put the old one back.
 #[test]
-fn a_session_that_was_cut_off_left_a_refused_file_in_place() {
+fn a_session_that_is_cut_off_still_puts_back_a_refused_file() {
     let twice = "NodeName=vm-standard2-1-ad1-0005 CPUs=1 State=CLOUD\n";
     let stage = Stage::on("22.05", |_| {}, |conf| conf.push_str(twice)).running();
     let old = stage.read("etc/slurm.conf");
@@ -148,7 +148,7 @@ fn a_session_that_was_cut_off_left_a_refused_file_in_place() {
 
 /// The moment at which whoever has seen what changes says no.
 #[test]
-fn a_finish_that_was_told_to_end_during_its_trial_went_on() {
+fn a_finish_that_is_told_to_end_during_its_trial_ends() {
     let stage = Stage::new().running();
     let old = stage.read("etc/slurm.conf");
     stage.slurm.fake(&Fake { scontrol: "exec \"$REAL/scontrol\" \"$@\"", sbatch: "exit 1" });

@@ -65,7 +65,7 @@ fn a_rollout_shows_how_far_it_is() {
 
 /// Jobs run on while slurmctld is away, as for an upgrade.
 #[test]
-fn a_rebuild_by_hand_took_silence_for_a_node_without_a_job() {
+fn a_rebuild_by_hand_needs_an_answer_of_slurmctld() {
     let stage = Stage::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     stage.silence();

@@ -236,7 +236,7 @@ mod tests {
     use provision::plan::Operation;
 
     #[test]
-    fn why_slurmctld_rebooted_nothing_was_never_said() {
+    fn the_reason_why_slurmctld_reboots_nothing_is_reported() {
         let mut report = Report::new(Operation::Rollout);
         for (name, cause) in [("n1", Cause::Slurm), ("n2", Cause::Slurm), ("n3", Cause::Refused)] {
             let failed = NodeReport::new(Outcome::Failed).because(cause, "no answer");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_forgot_what_it_had_tried_as_soon_as_it_halted() {
+    fn a_rollout_that_halts_remembers_what_it_tried() {
         let done = RolloutProgress { done: 4, ..RolloutProgress::default() };
         assert!(is_done(done, false));
         assert!(!is_done(done, true), "nothing was seen");

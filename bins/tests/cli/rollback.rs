@@ -47,7 +47,7 @@ fn the_old_file_is_put_back_after_a_reconfiguration() {
 }
 
 #[test]
-fn a_file_that_was_put_back_was_reported_as_a_success_and_logged_nowhere() {
+fn a_file_that_is_put_back_is_a_failure_and_logged() {
     let stage = refusing("22.05");
     let ended = stage.run("finish", &["--no-prove", "--json"]).with_code(1);
     let last = ended.stdout.lines().last().unwrap();

@@ -11,7 +11,7 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// 22.05 hides elastic nodes that are powered down, unless it is told otherwise.
 #[test]
-fn a_good_file_was_put_back_as_22_05_did_not_show_its_nodes() {
+fn a_good_file_stays_though_22_05_does_not_show_its_nodes() {
     let hide = |conf: &mut String| *conf = conf.replace("PrivateData=cloud\n", "");
     let stage = Stage::on("22.05", |_| {}, hide).running();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
@@ -21,7 +21,7 @@ fn a_good_file_was_put_back_as_22_05_did_not_show_its_nodes() {
 }
 
 #[test]
-fn all_was_well_with_nodes_that_22_05_does_not_show() {
+fn nodes_that_22_05_does_not_show_are_reported() {
     for (private, code) in [("", 1), ("PrivateData=cloud\n", 0)] {
         let hide = |conf: &mut String| *conf = conf.replace("PrivateData=cloud\n", private);
         let stage = Stage::on("22.05", |_| {}, hide).running();
@@ -37,7 +37,7 @@ fn all_was_well_with_nodes_that_22_05_does_not_show() {
 
 /// slurmctld waits for startnode before it reads its file, and startnode's scontrol for slurmctld.
 #[test]
-fn a_good_file_was_put_back_as_slurmctld_did_not_answer_in_time() {
+fn a_good_file_stays_though_slurmctld_does_not_answer_in_time() {
     let stage = Stage::new().running();
     let deaf = "\"$REAL/scontrol\" \"$@\" || exit; [ \"$1\" != reconfigure ] && exit\n\
                 echo 'slurm_reconfigure error: Socket timed out on send/recv operation' >&2; exit 1";
@@ -52,7 +52,7 @@ fn a_good_file_was_put_back_as_slurmctld_did_not_answer_in_time() {
 }
 
 #[test]
-fn a_dry_run_of_a_rollout_begun_anew_forgot_the_one_before() {
+fn a_dry_run_of_a_new_rollout_does_not_forget_the_previous_one() {
     let stage = Stage::new().running();
     let memory = "{\"image\":\"ocid1.image.oc1.phx.img003\",\"last\":7,\"tried\":[]}\n";
     stage.write("state/rollout-ocid1.image.oc1.phx.img003.json", memory);
@@ -62,7 +62,7 @@ fn a_dry_run_of_a_rollout_begun_anew_forgot_the_one_before() {
 }
 
 #[test]
-fn a_dry_run_made_a_state_directory_and_a_log() {
+fn a_dry_run_makes_no_state_directory_and_no_log() {
     let stage = Stage::new().running();
     // Not those of the stage: slurmctld has its own state there.
     let new = stage.configuration().replace("/state,", "/new-state,").replace("/log/", "/new-log/");
@@ -78,7 +78,7 @@ fn a_dry_run_made_a_state_directory_and_a_log() {
 
 /// Under sudo, HOME is root's or the caller's.
 #[test]
-fn a_home_was_whoever_called() {
+fn home_is_that_of_slurmctld_s_user() {
     let daemon = |conf: &mut String| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon");
     let stage = Stage::with(|_| {}, daemon);
     assert!(stage.read("etc/slurm.conf").contains("SlurmUser=daemon"), "these tests run as root");
@@ -92,7 +92,7 @@ fn a_home_was_whoever_called() {
 }
 
 #[test]
-fn a_watch_ended_at_the_first_moment_without_the_cloud() {
+fn a_watch_goes_on_after_a_moment_without_the_cloud() {
     let stage = Stage::new().running();
     let key = stage.path("home/.oci/config");
     let text = fs::read(&key).unwrap();
@@ -113,7 +113,7 @@ fn a_watch_ended_at_the_first_moment_without_the_cloud() {
 }
 
 #[test]
-fn verbose_said_nothing_more() {
+fn a_verbose_log_has_every_request() {
     let stage = Stage::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     assert!(!stage.read("log/elastic.log").contains("DEBUG"));
@@ -124,7 +124,7 @@ fn verbose_said_nothing_more() {
 }
 
 #[test]
-fn an_inventory_and_a_hosts_file_took_no_notice_of_what_was_asked_for() {
+fn an_inventory_and_a_hosts_file_have_only_the_nodes_asked_for() {
     let stage = Stage::new().running();
     let both = "vm-standard2-1-ad1-[0001-0002]";
     stage.run("startnode", &[both]).with_code(0);
@@ -143,7 +143,7 @@ fn an_inventory_and_a_hosts_file_took_no_notice_of_what_was_asked_for() {
 }
 
 #[test]
-fn a_check_took_the_name_of_an_image_for_none_and_any_subnet_for_one() {
+fn a_check_finds_images_by_name_and_misses_unknown_subnets() {
     let stage = Stage::new().running();
     let checked = |more: &str| {
         stage.write("startnode.yaml", &format!("{}{more}\n", stage.configuration()));
@@ -165,7 +165,7 @@ fn a_check_took_the_name_of_an_image_for_none_and_any_subnet_for_one() {
 }
 
 #[test]
-fn machines_ran_on_for_want_of_things_that_their_end_does_not_need() {
+fn machines_end_without_what_only_launches_need() {
     let stage = Stage::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let text = format!("{}bootstrap_file: /nonexistent/bootstrap\n", stage.configuration());
@@ -183,7 +183,7 @@ fn machines_ran_on_for_want_of_things_that_their_end_does_not_need() {
 }
 
 #[test]
-fn a_node_waited_for_its_timeout_as_the_cloud_could_not_be_opened() {
+fn a_node_returns_to_slurm_if_the_cloud_cannot_be_opened() {
     let stage = awaited();
     let said = || stage.slurm.node(NODE, "State");
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
@@ -197,7 +197,7 @@ fn a_node_waited_for_its_timeout_as_the_cloud_could_not_be_opened() {
 
 /// slurmctld's own startnode had the node in hand, and waited for a machine that was well.
 #[test]
-fn a_start_by_hand_that_could_not_open_the_cloud_gave_back_the_node_of_another() {
+fn a_start_by_hand_returns_no_node_if_the_cloud_cannot_be_opened() {
     let stage = awaited();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let by_hand = stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config"]);
@@ -207,7 +207,7 @@ fn a_start_by_hand_that_could_not_open_the_cloud_gave_back_the_node_of_another()
 
 /// The first listing failed, the next did not, and nobody had been asked.
 #[test]
-fn all_machines_ended_unasked_as_a_listing_had_failed() {
+fn no_machine_ends_unasked_after_a_failed_listing() {
     let stage = Stage::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let hidden = || answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
@@ -238,7 +238,7 @@ fn resumed(stage: &Stage, file: &str) -> Ended {
 }
 
 #[test]
-fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
+fn nodes_return_to_slurm_if_the_configuration_is_broken() {
     let stage = awaited();
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
     // Where Slurm is has to be found out in spite of all.
@@ -258,7 +258,7 @@ fn jobs_waited_for_their_timeout_as_the_configuration_was_broken() {
 
 /// Slurm's nodes were on their way up, and nobody was to bring them.
 #[test]
-fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
+fn nodes_return_to_slurm_if_the_resume_file_is_garbage() {
     let stage = awaited();
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
     let ended = resumed(&stage, "{").with_code(2);
@@ -273,7 +273,7 @@ fn jobs_waited_for_their_timeout_as_the_resume_file_was_garbage() {
 
 /// A resume file goes with its slurmctld, which is back in a moment.
 #[test]
-fn jobs_waited_for_their_timeout_as_slurmctld_did_not_answer_at_once() {
+fn nodes_return_to_a_slurmctld_that_does_not_answer_at_once() {
     let stage = awaited();
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
     let away = "for word in show update; do case \" $* \" in *\" $word \"*) [ -e \"$DIR/$word.tried\" ] || {\n\
@@ -290,7 +290,7 @@ fn jobs_waited_for_their_timeout_as_slurmctld_did_not_answer_at_once() {
 
 /// A resume file goes with its slurmctld, which then cannot be told either.
 #[test]
-fn that_nodes_could_not_be_given_back_was_told_to_nobody() {
+fn nodes_that_cannot_return_to_slurm_are_reported() {
     // Longer it would be tried for a minute.
     let hurry = |conf: &mut String| *conf = conf.replace("ResumeTimeout=600", "ResumeTimeout=2");
     let stage = Stage::with(|_| {}, hurry);
@@ -304,7 +304,7 @@ fn that_nodes_could_not_be_given_back_was_told_to_nobody() {
 
 /// It would have told the accounting that the cluster has no jobs, which ends them there.
 #[test]
-fn a_throw_away_slurmctld_called_the_accounting_that_an_included_file_names() {
+fn a_throw_away_slurmctld_calls_no_accounting_of_an_included_file() {
     let stage = Stage::new().running();
     let accounting = TcpListener::bind("127.0.0.1:0").unwrap();
     accounting.set_nonblocking(true).unwrap();
@@ -324,7 +324,7 @@ fn a_throw_away_slurmctld_called_the_accounting_that_an_included_file_names() {
 
 /// slurmctld makes its socket anew wherever it finds one, and then nobody reaches the one before.
 #[test]
-fn a_throw_away_slurmctld_took_the_socket_of_the_real_one() {
+fn a_throw_away_slurmctld_leaves_the_socket_of_the_real_one_alone() {
     let own =
         |conf: &mut String| *conf = conf.replace("AuthType=auth/munge", "AuthType=auth/slurm");
     let stage = Stage::with(|_| {}, own);
@@ -349,7 +349,7 @@ fn include_instead_of_nodes(stage: &Stage, file: &str) {
 }
 
 #[test]
-fn markers_in_a_file_of_an_included_file_and_behind_a_cluster_name_were_not_found() {
+fn markers_are_found_in_included_files_and_behind_a_cluster_name() {
     let stage = Stage::new().running();
     include_instead_of_nodes(&stage, "shared.conf");
     stage.write("etc/shared.conf", "Include nodes-%c.conf\n");
@@ -363,7 +363,7 @@ fn markers_in_a_file_of_an_included_file_and_behind_a_cluster_name_were_not_foun
 }
 
 #[test]
-fn a_list_without_the_cloud_had_not_even_what_slurm_knows() {
+fn a_list_without_the_cloud_has_what_slurm_knows() {
     let stage = Stage::new().running();
     let slurm = stage.configuration();
     let slurm = slurm.lines().filter(|line| {
@@ -384,7 +384,7 @@ fn a_list_without_the_cloud_had_not_even_what_slurm_knows() {
 }
 
 #[test]
-fn a_comment_in_another_encoding_was_called_a_value_that_is_not_utf8() {
+fn a_comment_in_another_encoding_is_not_called_a_value() {
     let stage = Stage::new().running();
     let (path, comment) = (stage.path("etc/slurm.conf"), b"# M\xfcller's cluster\n");
     fs::write(&path, [&comment[..], stage.read("etc/slurm.conf").as_bytes()].concat()).unwrap();

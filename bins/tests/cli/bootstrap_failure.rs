@@ -42,7 +42,7 @@ fn told(stage: &Stage) -> String {
 }
 
 #[test]
-fn a_rebuild_that_could_not_begin_left_slurm_waiting() {
+fn a_rebuild_that_cannot_begin_is_reported_to_slurm() {
     let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     stage.run("rebuild", &["--dry-run", NODES[0]]).with_code(2);
@@ -53,7 +53,7 @@ fn a_rebuild_that_could_not_begin_left_slurm_waiting() {
 }
 
 #[test]
-fn a_rebuild_with_a_wrong_configuration_left_slurm_waiting() {
+fn a_rebuild_with_a_wrong_configuration_is_reported_to_slurm() {
     let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
     stage.write("startnode.yaml", &format!("{}rebuild: perhaps\n", stage.read("startnode.yaml")));
     by_daemon(&stage, "slurmctld", &[NODES[0]]).with_code(2).saying(&["perhaps"]);
@@ -61,7 +61,7 @@ fn a_rebuild_with_a_wrong_configuration_left_slurm_waiting() {
 }
 
 #[test]
-fn a_rebuild_job_whose_program_could_not_begin_left_slurm_waiting() {
+fn a_rebuild_job_whose_program_cannot_begin_is_reported_to_slurm() {
     let stage = waiting("ALLOCATED+NOT_RESPONDING+POWERING_UP+REBOOT_ISSUED");
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     called(&stage, "startnode", ("SLURM_JOB_ID", "7")).with_code(2).saying(&[".oci/config"]);
@@ -70,7 +70,7 @@ fn a_rebuild_job_whose_program_could_not_begin_left_slurm_waiting() {
 
 /// As slurmctld calls where a plugin for features of nodes is active: nothing was done, and the job waited for ResumeTimeout.
 #[test]
-fn a_rebuild_job_with_features_was_wrong_usage() {
+fn a_rebuild_job_may_have_features() {
     let stage = waiting("ALLOCATED+NOT_RESPONDING+POWERING_UP");
     let link = stage.path("slurm-openstack-resume");
     std::os::unix::fs::symlink(program("startnode"), &link).unwrap();
@@ -90,7 +90,7 @@ fn a_rebuild_job_with_features_was_wrong_usage() {
 }
 
 #[test]
-fn a_rebuild_began_when_slurm_had_long_given_up() {
+fn a_rebuild_does_not_begin_after_slurm_has_given_up() {
     let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
     // So that the image has to be asked for.
     let text = stage.read("startnode.yaml").replace(&format!("image_id: {OLD}\n"), "");
@@ -104,7 +104,7 @@ fn a_rebuild_began_when_slurm_had_long_given_up() {
 
 /// Whoever calls it so has made a mistake, and the rebuild that Slurm waits for may be on its way.
 #[test]
-fn a_mistake_in_a_call_from_cron_failed_the_rebuild_that_slurm_waits_for() {
+fn a_mistake_in_a_call_from_cron_fails_no_rebuild_of_slurm() {
     let stage = waiting("DOWN+DRAIN+REBOOT_ISSUED");
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let ended = by_daemon(&stage, "cron", &[NODES[0]]).with_code(2);
@@ -116,7 +116,7 @@ fn a_mistake_in_a_call_from_cron_failed_the_rebuild_that_slurm_waits_for() {
 
 /// slurmctld would end them before they could say a word.
 #[test]
-fn a_cloud_that_never_answers_kept_programs_beyond_their_time() {
+fn a_cloud_that_never_answers_does_not_keep_programs_beyond_their_time() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("endpoint: http://{}", silent.local_addr().unwrap());
     for (program, flags, words) in [
