@@ -71,7 +71,7 @@ impl Counted {
 fn ends(event: EventKind) -> bool {
     matches!(
         event,
-        EventKind::Up | EventKind::Terminated | EventKind::GivenBack | EventKind::Rebuilt
+        EventKind::Up | EventKind::Terminated | EventKind::ReturnedToSlurm | EventKind::Rebuilt
     )
 }
 

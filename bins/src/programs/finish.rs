@@ -222,7 +222,7 @@ fn request<'a>(arguments: &Arguments, context: &Context, inputs: &'a Inputs) -> 
         version: context.slurm.controller.version(),
         force: arguments.force,
         tell: !arguments.no_restart,
-        untold: is_unapplied(&*context.state, &inputs.marked),
+        unapplied: is_unapplied(&*context.state, &inputs.marked),
         patience: Duration::ZERO,
     }
 }

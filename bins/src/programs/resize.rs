@@ -94,7 +94,7 @@ async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Di
         version: context.slurm.controller.version(),
         force: false,
         tell: true,
-        untold: is_unapplied(&*context.state, &inputs.marked),
+        unapplied: is_unapplied(&*context.state, &inputs.marked),
         patience: arguments.patience,
     };
     change(arguments, context, &inputs.marked, Aim::Limits(request)).await

@@ -14,7 +14,7 @@ pub enum Outcome {
     /// It runs, and Slurm knows where.
     Up,
     /// It runs, but Slurm could not be told where.
-    Untold,
+    Unreported,
     /// Its instances have been told to go, or are gone.
     Down,
     /// What was asked for has been done.
@@ -22,7 +22,7 @@ pub enum Outcome {
     /// Nothing needed to be done.
     Nothing,
     /// It could not be had, and Slurm has it back.
-    GivenBack,
+    ReturnedToSlurm,
     /// Another node of its job could not be had, and Slurm has it back.
     Released,
     /// We refused to touch it.
@@ -41,8 +41,8 @@ impl Outcome {
     pub fn is_success(self) -> bool {
         match self {
             Self::Up | Self::Down | Self::Done | Self::Nothing | Self::Yielded => true,
-            Self::Untold
-            | Self::GivenBack
+            Self::Unreported
+            | Self::ReturnedToSlurm
             | Self::Released
             | Self::Refused
             | Self::Busy
@@ -55,11 +55,11 @@ impl Outcome {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Up => "up",
-            Self::Untold => "untold",
+            Self::Unreported => "unreported",
             Self::Down => "down",
             Self::Done => "done",
             Self::Nothing => "nothing",
-            Self::GivenBack => "given_back",
+            Self::ReturnedToSlurm => "returned_to_slurm",
             Self::Released => "released",
             Self::Refused => "refused",
             Self::Busy => "busy",

@@ -110,7 +110,7 @@ async fn a_launch_answered_after_the_node_was_given_up_is_undone() {
             signal.cancel();
         };
         let (report, ()) = tokio::join!(start, stop);
-        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
         assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Cancelled), "{report:?}");
         assert_eq!(bed.live().len(), 0, "{report:?}");
     }

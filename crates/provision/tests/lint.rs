@@ -224,7 +224,7 @@ fn a_node_given_back_and_launched_later() {
         Step::Slurm(SlurmStep::ReturnToSlurm { node: node("n3"), cause: Cause::Cooling, reason });
     let stages = |world: World<'_>| {
         vec![
-            Stage::new("give back", vec![back]),
+            Stage::new("return to slurm", vec![back]),
             Stage::new("start", vec![launch("n3", vec![], world)]),
         ]
     };

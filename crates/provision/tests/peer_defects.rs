@@ -201,7 +201,7 @@ async fn every_way_in_leads_somewhere() {
         version,
         force: true,
         tell: false,
-        untold: false,
+        unapplied: false,
         patience,
     };
     let report = bed.run(async |run| run::finish(run, &finish).await).await.unwrap();

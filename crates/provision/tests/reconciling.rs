@@ -187,7 +187,7 @@ async fn a_job_was_kept_on_nodes_of_a_zone_without_room() {
     let (nodes, jobs) = (names("n1"), groups(&request));
     bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
-    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
     let mut called = BTreeSet::new();
     for _ in 0..20 {
         sleep(Duration::from_secs(10)).await;

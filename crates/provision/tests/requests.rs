@@ -46,7 +46,7 @@ async fn fails_fast(kind: ErrorKind, cause: Cause, words: &str) {
     let took = ended.saturating_sub(refused.at);
     assert!(took <= Duration::from_secs(1), "{took:?}");
     for name in &nodes {
-        assert_eq!(report.nodes[name].outcome, Outcome::GivenBack, "{name}");
+        assert_eq!(report.nodes[name].outcome, Outcome::ReturnedToSlurm, "{name}");
         let known = bed.slurm.node(name.as_str()).unwrap();
         assert!(!known.state.is_powering_up() && !known.state.is_down(), "{}", known.state);
         assert!(known.reason_text().contains(words), "{}", known.reason_text());
@@ -152,7 +152,7 @@ async fn a_late_failure_without_another_place_is_given_back_at_once() {
     let history = bed.cloud.history();
     let seen = history.iter().rfind(|event| event.operation == Operation::List).unwrap();
     assert!(ended.saturating_sub(seen.at) <= Duration::from_secs(1), "{report:?}");
-    assert_eq!(report.nodes[&nodes[0]].outcome, Outcome::GivenBack);
+    assert_eq!(report.nodes[&nodes[0]].outcome, Outcome::ReturnedToSlurm);
     assert_eq!(report.nodes[&nodes[0]].cause, Some(Cause::Capacity));
     assert!(bed.live().is_empty());
     assert_eq!(bed.slurm.job(job).unwrap().restarts, 1);

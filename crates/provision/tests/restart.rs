@@ -143,7 +143,7 @@ async fn slurmctld_may_be_away() {
     bed.slurm.set_unreachable(true);
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     assert_eq!(bed.live().len(), 2, "launched all the same");
-    assert_eq!(report.with(Outcome::Untold).count(), 2, "and said so: {report:?}");
+    assert_eq!(report.with(Outcome::Unreported).count(), 2, "and said so: {report:?}");
     assert!(!report.warnings.is_empty());
     let report = bed.run(async |run| run::stop(run, &nodes).await).await;
     assert_eq!(report.with(Outcome::Down).count(), 2, "{report:?}");
@@ -162,7 +162,7 @@ async fn incomplete(on_partial: OnPartial) -> (Bed, provision::Report) {
     bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let (nodes, jobs) = (names("n[1-3]"), groups(&request));
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
-    assert_eq!(report.with(Outcome::GivenBack).count(), 1, "{report:?}");
+    assert_eq!(report.with(Outcome::ReturnedToSlurm).count(), 1, "{report:?}");
     (bed, report)
 }
 
@@ -205,7 +205,7 @@ async fn a_node_that_another_job_uses_is_not_released() {
     bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let nodes = names("n[1-2]");
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
-    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
     assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Up, "{report:?}");
 }
 

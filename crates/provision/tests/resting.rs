@@ -129,7 +129,11 @@ async fn a_job_was_kept_on_a_node_that_could_not_come_up() {
         let (_, request) = bed.job(1).await;
         let (nodes, jobs) = (names("n1"), groups(&request));
         let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
-        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{state}: {report:?}");
+        assert_eq!(
+            report.nodes[&node("n1")].outcome,
+            Outcome::ReturnedToSlurm,
+            "{state}: {report:?}"
+        );
         assert_eq!(four_minutes(&bed).await, BTreeSet::from([node("n2")]), "{state}");
         let known = bed.slurm.node("n1").unwrap();
         assert!(known.state.has_drain(), "{state}: {}", known.state);

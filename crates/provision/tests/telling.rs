@@ -35,7 +35,7 @@ async fn a_release_and_a_comment_were_lost_with_one_call_that_slurmctld_did_not_
         bed.slurm.set_unreachable(false);
     };
     let (report, ()) = tokio::join!(start, away);
-    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::GivenBack, "{report:?}");
+    assert_eq!(report.nodes[&node("n2")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Released, "{report:?}");
     assert!(!bed.slurm.node("n1").unwrap().state.is_powering_up(), "its job does not run");
     let comment = bed.slurm.job(job).unwrap().admin_comment;
@@ -101,6 +101,6 @@ async fn a_slurmctld_that_died_is_not_waited_for_once_for_each_job() {
         bed.slurm.set_unreachable(true);
     };
     let (report, ()) = tokio::join!(start, dies);
-    assert_eq!(report.with(Outcome::GivenBack).count(), 20, "{report:?}");
+    assert_eq!(report.with(Outcome::ReturnedToSlurm).count(), 20, "{report:?}");
     assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
 }

@@ -36,13 +36,13 @@ fn bed(folder: &Path, limits: &str) -> (Bed, String) {
     (bed, text)
 }
 
-async fn finish(bed: &Bed, text: &str, limits: &str, untold: bool) -> Report {
+async fn finish(bed: &Bed, text: &str, limits: &str, unapplied: bool) -> Report {
     let (cluster, document) = (cluster(limits), Document::parse(text));
     bed.slurm.set_conf_nodes(specs(&cluster));
     let version = SlurmVersion::new(24, 11);
     let (document, cluster, patience) = (&document, &cluster, Duration::ZERO);
     let (force, tell) = (false, true);
-    let request = Finish { document, cluster, version, force, tell, untold, patience };
+    let request = Finish { document, cluster, version, force, tell, unapplied, patience };
     bed.run(async |run| run::finish(run, &request).await).await.unwrap()
 }
 

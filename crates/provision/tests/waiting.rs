@@ -134,7 +134,7 @@ async fn a_machine_that_stopped_on_its_way_up_was_waited_for_to_the_end() {
         Instant::now()
     };
     let (report, stopped) = tokio::join!(start, off);
-    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
     assert!(Instant::now() - stopped < Duration::from_mins(1), "{report:?}");
     assert!(bed.live().is_empty(), "{report:?}");
 }
@@ -258,7 +258,7 @@ async fn one_address_that_slurm_refuses_left_all_nodes_untold() {
     bed.slurm = MemorySlurm::new(SlurmSettings::cloud(&"n[1-2]".parse().unwrap()));
     let report = bed.run(async |run| run::start(run, &names("n[1-3]"), &[]).await).await;
     assert_eq!(report.with(Outcome::Up).count(), 2, "{report:?}");
-    assert_eq!(report.nodes[&node("n3")].outcome, Outcome::Untold, "{report:?}");
+    assert_eq!(report.nodes[&node("n3")].outcome, Outcome::Unreported, "{report:?}");
 }
 
 /// The second time when the last machine of the call was up, over what stood there by then.
@@ -281,7 +281,7 @@ async fn a_job_whose_pool_cools_down_was_commented_on_twice() {
         bed.slurm.comment(job, "call me").await.unwrap();
     };
     let (report, ()) = tokio::join!(start, comment);
-    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::GivenBack, "{report:?}");
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
     assert_eq!(report.nodes[&node("n2")].outcome, Outcome::Up, "{report:?}");
     assert_eq!(bed.slurm.job(job).unwrap().admin_comment.as_deref(), Some("call me"));
 }

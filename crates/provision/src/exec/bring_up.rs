@@ -113,7 +113,7 @@ impl NodeWork<'_> {
         }
         let unreported = || Failure::new(Cause::Slurm, "slurmctld could not be told");
         self.failure.get_or_insert_with(unreported);
-        Outcome::Untold
+        Outcome::Unreported
     }
 
     /// The node cannot be had: Slurm gets it back, and what was launched for it goes, unless jobs may
@@ -134,7 +134,7 @@ impl NodeWork<'_> {
         if self.history.may_terminate(verdict) {
             self.terminate_own().await;
         }
-        if verdict == Verdict::Taken { Outcome::GivenBack } else { Outcome::Failed }
+        if verdict == Verdict::Taken { Outcome::ReturnedToSlurm } else { Outcome::Failed }
     }
 
     /// Another process wants the node. What Slurm has not been told yet is not said any more, so that

@@ -3,7 +3,7 @@
 use super::outbox::Verdict;
 use super::tools::Tools;
 use super::whole_jobs::how_to_release;
-use crate::plan::{held, is_wanted_again, ours};
+use crate::plan::{held, is_drained_by_us, is_wanted_again};
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{JobId, Node, NodeAction, NodeAddress, NodeState, Reason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,7 @@ impl Notification {
                 tools.slurm.set_addresses(addresses).await?;
                 BTreeSet::new()
             }
-            Self::Undrain => put_back(tools, &nodes, NodeAction::Undrain, ours).await?,
+            Self::Undrain => put_back(tools, &nodes, NodeAction::Undrain, is_drained_by_us).await?,
             Self::ReturnToService => {
                 let is_free = |node: &Node| node.state.is_down() && held(node).is_none();
                 put_back(tools, &nodes, NodeAction::Resume, is_free).await?
@@ -135,7 +135,7 @@ async fn power_down(
             }
             continue;
         };
-        actions.entry((action, ours(&node))).or_default().push(node.name.as_str());
+        actions.entry((action, is_drained_by_us(&node))).or_default().push(node.name.as_str());
         if action != NodeAction::PowerDownForce {
             taken.later.insert(node.name.clone());
         }

@@ -281,7 +281,7 @@ impl Shared<'_> {
                 for (node, (cause, sender)) in nodes {
                     let verdict = taken.verdict(&node);
                     if verdict == Verdict::Taken {
-                        self.tools.note_node(EventKind::GivenBack, &node, &reason);
+                        self.tools.note_node(EventKind::ReturnedToSlurm, &node, &reason);
                         failed.push((node, cause));
                     }
                     let _ = sender.send(verdict);

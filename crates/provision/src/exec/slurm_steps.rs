@@ -135,7 +135,7 @@ impl Executor<'_> {
         match (notification, &result) {
             (Notification::Return(_, reason), Ok(taken)) => {
                 for node in &taken.nodes {
-                    self.tools.note_node(EventKind::GivenBack, node, reason.as_str());
+                    self.tools.note_node(EventKind::ReturnedToSlurm, node, reason.as_str());
                 }
             }
             (Notification::ReturnToService, Ok(Taken { nodes, .. })) => {

@@ -39,7 +39,10 @@ impl Shared<'_> {
         let has_failed = |node: &NodeName| {
             let passed = self.passed.borrow();
             passed.reports.get(node).is_some_and(|report| {
-                matches!(report.outcome, Outcome::GivenBack | Outcome::Failed | Outcome::Refused)
+                matches!(
+                    report.outcome,
+                    Outcome::ReturnedToSlurm | Outcome::Failed | Outcome::Refused
+                )
             })
         };
         let is_lost = |node: &NodeName| lost.contains(node) || has_failed(node);
@@ -61,7 +64,11 @@ impl Shared<'_> {
             if taken.nodes.contains(node) {
                 self.end_probes(node);
                 self.release(node, taken.later.contains(node));
-                self.tools.note_node(EventKind::GivenBack, node, Cause::JobIncomplete.words());
+                self.tools.note_node(
+                    EventKind::ReturnedToSlurm,
+                    node,
+                    Cause::JobIncomplete.words(),
+                );
             }
             self.unhold(node);
         }

@@ -82,8 +82,8 @@ fn powered(mut config: Config) -> Config {
 pub fn excluded_outside(config: &Config, document: &Document) -> Option<String> {
     let section = document.section(Markers::NODES).unwrap_or_default();
     let mut all: Vec<&str> = config.get_all(EXCLUDED).collect();
-    for ours in Document::parse(section).get_all(EXCLUDED) {
-        if let Some(place) = all.iter().position(|said| *said == ours) {
+    for own in Document::parse(section).get_all(EXCLUDED) {
+        if let Some(place) = all.iter().position(|said| *said == own) {
             all.remove(place);
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn rewritten(config: &Config, before: &[u8], after: &[u8]) -> slurmco
 
 /// What the section says in its place, where the `DEFAULT` lines above it in the same file count for it, too.
 fn below_defaults(document: &Document, section: &str) -> slurmconf::Result<Config> {
-    // Alone first: an error in it is to be told by its own lines.
+    // Alone first: an error in it is reported with its own line numbers.
     let alone = Config::parse(section)?;
     let is_start = |line: &str| line.trim_end() == Markers::NODES.start;
     let above = document.lines().take_while(|line| !line.text().lines().any(is_start));

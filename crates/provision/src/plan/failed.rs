@@ -44,12 +44,12 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
     // What could not be ended must not be taken by the next start: it never booted.
     let plan = Plan::new(Operation::Failed)
         .stage(Stage::new("remove", remove))
-        .stage(Stage::new("return", back))
+        .stage(Stage::new("return to service", back))
         .stage(Stage::new("rest", after).begun(super::Begin::Always));
     with_files(plan, world)
 }
 
-/// True for a machine that is not ours to end because Slurm is tired of waiting.
+/// True for a persistent node with a machine: it stays, however long Slurm has waited.
 fn is_persistent(node: &NodeName, world: World<'_>) -> bool {
     let persistent = world.conf.get(node).is_some_and(|def| !def.is_cloud());
     persistent && !world.fleet.standing(node).here.is_empty()

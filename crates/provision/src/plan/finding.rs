@@ -49,8 +49,8 @@ pub enum FindingKind {
     Drained,
     /// A node that somebody drained or set down.
     Held,
-    /// A node that slurm.conf has and slurmctld has not, or the other way round: it was not told.
-    Untold,
+    /// A node that slurm.conf has and slurmctld has not, or the other way round: slurmctld has not applied the file.
+    Unapplied,
     /// A listing that is not complete, or a Slurm that does not answer: nothing is put right.
     Blind,
 }
@@ -71,7 +71,7 @@ impl FindingKind {
         Self::WrongImage,
         Self::Drained,
         Self::Held,
-        Self::Untold,
+        Self::Unapplied,
         Self::Blind,
     ];
 
@@ -98,7 +98,7 @@ impl FindingKind {
             Self::WrongImage => "wrong_image",
             Self::Drained => "drained",
             Self::Held => "held",
-            Self::Untold => "untold",
+            Self::Unapplied => "unapplied",
             Self::Blind => "blind",
         }
     }

@@ -4,7 +4,8 @@ use super::deploy::with_files;
 use super::exclusions::node_section;
 use super::removal::removal;
 use super::resize::summary;
-use super::{Begin, File, FileStep, Operation, Plan, Reload, SlurmStep, Stage, Step, untold};
+use super::unapplied::TellOptions;
+use super::{Begin, File, FileStep, Operation, Plan, Reload, SlurmStep, Stage, Step, unapplied};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
@@ -26,29 +27,33 @@ pub struct Finish<'a> {
     pub force: bool,
     /// True to tell slurmctld; false to write slurm.conf alone, and leave that to whoever asked.
     pub tell: bool,
-    /// True if slurmctld was last told of other lines than the document has between the markers.
-    pub untold: bool,
+    /// True if slurmctld has not applied the lines that the document has between the markers.
+    pub unapplied: bool,
     /// How long to wait for jobs that begin in the meantime.
     pub patience: Duration,
 }
 
 /// Plans slurm.conf with other nodes, and what follows from it.
 ///
-/// If nothing changes there is nothing to do, unless slurmctld has other nodes than slurm.conf, or was
-/// told of other lines: then a run before died between the two, and slurmctld is told. Instances of nodes that are to go are ended and
-/// confirmed gone first; a node on which a job is running is not removed unless forced, and then
-/// nothing else is done either.
+/// If nothing changes there is nothing to do, unless slurmctld has not applied the file because an earlier run died
+/// before it told slurmctld: it is told now. Instances of nodes that go are terminated and confirmed gone first. A node
+/// with a running job is removed only if forced; without force, one such node keeps everything else from being done.
 pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
     let Proposed { document: new, before, after } = Proposed::of(request, world)?;
     let changes = diff(&before, &after);
     let plan = Plan::new(Operation::Finish);
     if new.as_bytes() == request.document.as_bytes() {
-        let (version, why) = (request.version, (request.force, request.untold));
-        return Ok(if request.tell { untold::tell(plan, version, why, world) } else { plan });
+        let options = TellOptions { force: request.force, lines: request.unapplied };
+        let version = request.version;
+        return Ok(if request.tell {
+            unapplied::tell(plan, version, options, world)
+        } else {
+            plan
+        });
     }
     let removed = leaving(&changes, &before, world);
-    let left = untold::untold(Some(request.version), world).left;
-    let busy = untold::busy(&[left, removed.clone()].concat(), world);
+    let left = unapplied::unapplied(Some(request.version), world).left;
+    let busy = unapplied::busy(&[left, removed.clone()].concat(), world);
     if !busy.is_empty() && !request.force {
         return Ok(plan.stage(Stage::new("refused", busy)));
     }
@@ -106,10 +111,12 @@ pub(super) fn leaving(changes: &Changes, before: &Config, world: World<'_>) -> V
 fn tell(changes: &Changes, request: &Finish<'_>, world: World<'_>) -> Vec<Step> {
     let version = request.version;
     // One that does not run will read the lines when it does.
-    let lines = request.untold && world.slurm.is_some();
+    let lines = request.unapplied && world.slurm.is_some();
     match changes.action(version) {
-        Action::Nothing if !lines && untold::untold(Some(version), world).is_empty() => Vec::new(),
-        Action::Nothing => vec![untold::take_up(version)],
+        Action::Nothing if !lines && unapplied::unapplied(Some(version), world).is_empty() => {
+            Vec::new()
+        }
+        Action::Nothing => vec![unapplied::take_up(version)],
         // One that is down cannot be asked to read its file again: without a node it does not even start.
         Action::Reconfigure | Action::Restart if world.slurm.is_none() => {
             vec![Step::Slurm(SlurmStep::Reload(Reload::Restart))]

@@ -17,7 +17,7 @@ pub enum Violation {
     InstanceTwice(InstanceId),
     /// Two steps bring up the same node.
     UpTwice(NodeName),
-    /// A node is brought up and given back.
+    /// A node is brought up and returned to Slurm.
     UpAndBack(NodeName),
     /// A node leaves slurm.conf that has an instance which nobody has waited for.
     DroppedWhileLive(NodeName, InstanceId),
@@ -39,7 +39,7 @@ impl fmt::Display for Violation {
             Self::NodeTwice(node) => write!(f, "{node} twice in one stage"),
             Self::InstanceTwice(id) => write!(f, "{id} twice"),
             Self::UpTwice(node) => write!(f, "{node} is brought up twice"),
-            Self::UpAndBack(node) => write!(f, "{node} is brought up and given back"),
+            Self::UpAndBack(node) => write!(f, "{node} is brought up and returned to Slurm"),
             Self::DroppedWhileLive(node, id) => {
                 write!(f, "{node} leaves slurm.conf while {id} lives")
             }
@@ -164,7 +164,7 @@ fn clears(step: &Step, instance: &Instance) -> bool {
     step.instances().contains(&&instance.id)
 }
 
-/// A node is brought up once, and not given back as well; an instance is ended, kept or renewed, and
+/// A node is brought up once, and not returned to Slurm as well; an instance is ended, kept or renewed, and
 /// that once.
 fn whole(plan: &Plan, found: &mut BTreeSet<Violation>) {
     let (mut up, mut back, mut touched) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());

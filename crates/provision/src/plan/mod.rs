@@ -24,7 +24,7 @@ mod rollout;
 mod start;
 mod step;
 mod stop;
-mod untold;
+mod unapplied;
 
 pub use deploy::deploy;
 pub(crate) use exclusions::rewritten;
@@ -36,7 +36,7 @@ pub use hosts::{HostsError, hosts};
 pub use inventory::{Machine, inventory_ini, inventory_json, machines};
 pub use lint::{Violation, lint};
 pub use reasons::our_reason;
-pub(crate) use reasons::{held, ours};
+pub(crate) use reasons::{held, is_drained_by_us};
 pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, rebuild};
 pub(crate) use rebuild::{image_in, not_rebuilt};
 pub use reconcile::{Sightings, reconcile};
@@ -191,7 +191,7 @@ impl Stage {
         stages
     }
 
-    /// True if slurmctld is told of what a stage before has written: who ends in between leaves the two at odds.
+    /// True if slurmctld is told of what an earlier stage has written. A run that ends in between leaves the two at odds.
     pub(crate) fn tells_slurm(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Slurm(SlurmStep::Reload(_))))
     }

@@ -118,15 +118,15 @@ impl MachineStep {
 impl SlurmStep {
     fn verb(&self) -> &'static str {
         match self {
-            Self::ReturnToSlurm { .. } => "give back",
-            Self::ReturnToService { .. } => "return",
+            Self::ReturnToSlurm { .. } => "return to slurm",
+            Self::ReturnToService { .. } => "return to service",
             Self::Drain { .. } => "drain",
             Self::WaitDrained { .. } => "wait drained",
             Self::Undrain { .. } => "undrain",
             Self::RebootBySlurm { .. } => "reboot by slurm",
             Self::Submit { .. } => "submit",
             Self::SetAddress { .. } => "set address",
-            Self::ReportAddresses { .. } => "tell addresses",
+            Self::ReportAddresses { .. } => "report addresses",
             Self::Comment { .. } => "comment",
             Self::Reload(Reload::Reconfigure) => "reconfigure slurmctld",
             Self::Reload(Reload::Restart) => "restart slurmctld",
@@ -184,7 +184,7 @@ fn launch_after(wanted: &Wanted, first: &[Clear], tell: bool) -> Details {
         details.push(many("after", first.iter().map(clear)));
     }
     if !tell {
-        details.push(said("address", &"told later"));
+        details.push(said("address", &"reported later"));
     }
     details
 }

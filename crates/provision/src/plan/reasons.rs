@@ -2,11 +2,10 @@
 
 use slurmctl::{Node, Reason, StateFlag};
 
-/// What our own reasons begin with, so that we know them again.
+/// The prefix of our own reasons, by which later runs recognize them.
 const OUR_PREFIX: &str = "elastic: ";
 
-/// What the reasons of our drains begin with; other reasons of ours may come to stand in the place
-/// of somebody else's drain.
+/// The prefix of the reasons of our drains. Our other reasons may replace that of somebody else's drain.
 const DRAINED: &str = "elastic: drained for ";
 
 /// The reason of a drain.
@@ -14,28 +13,29 @@ pub(super) fn drain_reason(purpose: &str) -> Reason {
     Reason::new(&format!("{DRAINED}{purpose}"))
 }
 
-/// What the reason of a drain begins with that is to last until the cloud has room again.
+/// The prefix of [`full_reason`].
 const FULL: &str = "elastic: drained for lack of room: ";
 
-/// The reason of such a drain.
+/// The reason of a drain that lasts until the cloud has room again.
 pub(super) fn full_reason(why: &str) -> Reason {
     Reason::new(&format!("{FULL}{why}"))
 }
 
-/// The reason of a drain that is to last until the node may be tried again, which by itself could not be had.
+/// The prefix of [`unable_reason`].
 const UNABLE: &str = "elastic: drained for want of a machine: ";
 
-/// The reason of such a drain.
+/// The reason of a drain that lasts until the node may be tried again.
 pub(super) fn unable_reason(why: &str) -> Reason {
     Reason::new(&format!("{UNABLE}{why}"))
 }
 
 /// True if we drained the node because it could not be had.
 pub(super) fn is_full(node: &Node) -> bool {
-    ours(node) && [FULL, UNABLE].iter().any(|words| node.reason_text().starts_with(words))
+    is_drained_by_us(node)
+        && [FULL, UNABLE].iter().any(|words| node.reason_text().starts_with(words))
 }
 
-/// A reason that we know again as ours.
+/// A reason with the prefix by which later runs recognize it.
 ///
 /// ```
 /// assert_eq!(provision::plan::our_reason("resize").as_str(), "elastic: resize");
@@ -45,8 +45,8 @@ pub fn our_reason(text: &str) -> Reason {
     Reason::new(&format!("{OUR_PREFIX}{text}"))
 }
 
-/// What our own reasons, and those that Slurm gives by itself, begin with.
-const OURS: [&str; 6] = [
+/// What our own reasons begin with, and those that Slurm gives by itself.
+const OWN_OR_SLURMS: [&str; 6] = [
     OUR_PREFIX,
     REBUILD[0],
     REBUILD[1],
@@ -80,27 +80,27 @@ pub(crate) fn held(node: &Node) -> Option<String> {
         return Some(if reason.is_empty() { "maintenance".to_owned() } else { reason.to_owned() });
     }
     let out = state.has_drain() || state.is_down();
-    let ours = OURS.iter().any(|beginning| reason.starts_with(beginning))
+    let known = OWN_OR_SLURMS.iter().any(|beginning| reason.starts_with(beginning))
         || (state.is_down() && !state.has_drain() && reason.ends_with(NOT_BACK));
-    if !out || ours || (reason.is_empty() && !state.has_drain()) {
+    if !out || known || (reason.is_empty() && !state.has_drain()) {
         return None;
     }
     Some(if reason.is_empty() { "drained".to_owned() } else { reason.to_owned() })
 }
 
 /// True if we drained the node.
-pub(crate) fn ours(node: &Node) -> bool {
+pub(crate) fn is_drained_by_us(node: &Node) -> bool {
     node.state.has_drain() && node.reason_text().starts_with(DRAINED)
 }
 
-/// The reason of ours that stands in the place of somebody else's drain.
+/// Our reason that has replaced the one of somebody else's drain.
 pub(super) fn covered(node: &Node) -> Option<&str> {
     let reason = node.reason_text();
-    let told = reason.starts_with(OUR_PREFIX) && !reason.starts_with(DRAINED);
-    (node.state.has_drain() && told).then_some(reason)
+    let covers = reason.starts_with(OUR_PREFIX) && !reason.starts_with(DRAINED);
+    (node.state.has_drain() && covers).then_some(reason)
 }
 
-/// A reason of ours for a node, with the one for which somebody else drained it behind it.
+/// Our reason for a node, followed by the reason for which somebody else drained it.
 pub(super) fn reason_over(text: &str, node: Option<&Node>) -> Reason {
     let theirs = node.filter(|node| node.state.has_drain()).and_then(held);
     match theirs {

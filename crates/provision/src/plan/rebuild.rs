@@ -103,14 +103,14 @@ pub struct RebuildOptions {
 
 /// Plans a rebuild, a reboot or nothing for each node.
 ///
-/// A node without an instance that is to be launched, and cannot be, is given back if Slurm waits
-/// for it, as by a start.
+/// A node without an instance that is to be launched, and cannot be, is returned to Slurm if
+/// Slurm waits for it, as by a start.
 #[must_use]
 pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) -> Plan {
     let mut targets: Vec<&Target> = targets.iter().collect();
     targets.sort_by(|a, b| order::compare(a.node.as_str(), b.node.as_str()));
     targets.dedup_by(|a, b| a.node == b.node);
-    let (mut backs, mut steps) = (Vec::new(), Vec::new());
+    let (mut returned, mut steps) = (Vec::new(), Vec::new());
     for target in targets {
         let node = &target.node;
         let step = one(target, options, world);
@@ -121,7 +121,7 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
             None
         };
         match (back, step) {
-            (Some(back), _) => backs.push(back),
+            (Some(back), _) => returned.push(back),
             (None, Ok(step)) => steps.push(step),
             (None, Err(why)) => {
                 steps.push(Step::Report(ReportStep::Refuse { node: node.clone(), why }));
@@ -129,18 +129,18 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
         }
     }
     let plan = Plan::new(Operation::Rebuild)
-        .stage(Stage::new("give back", backs))
+        .stage(Stage::new("return to slurm", returned))
         .stage(Stage::new("rebuild", steps));
     with_files(plan, world)
 }
 
-/// Plans to say of nodes that were not rebuilt, and why, which of them Slurm waits for: else it would do so until
-/// `ResumeTimeout`, and whoever rolls an image out with it.
+/// Plans to report to Slurm which of the nodes that it waits for were not rebuilt, and why: else it would wait until
+/// `ResumeTimeout`, and so would whoever rolls an image out.
 ///
-/// | Slurm waits | told |
+/// | Slurm waits | reported as |
 /// |---|---|
 /// | for `scontrol reboot` | the reason alone: the node is drained already |
-/// | for a job with `--reboot`, elastic node | given back: the job goes, the machine ends |
+/// | for a job with `--reboot`, elastic node | returned to Slurm: the job goes, the machine ends |
 /// | for a job with `--reboot`, other node | drained: the job goes, the machine stays |
 ///
 /// A machine that is only late may still come, and one that another process has in hand may for the job: Slurm itself says
@@ -149,11 +149,14 @@ pub(crate) fn not_rebuilt<'a>(
     failed: impl IntoIterator<Item = (&'a NodeName, &'a NodeReport)>,
     world: World<'_>,
 ) -> Plan {
-    let steps = failed.into_iter().filter_map(|(node, why)| told(node, why, world)).collect();
-    Plan::new(Operation::Rebuild).stage(Stage::new("say why", steps))
+    let steps = failed
+        .into_iter()
+        .filter_map(|(node, report)| report_failure(node, report, world))
+        .collect();
+    Plan::new(Operation::Rebuild).stage(Stage::new("report why", steps))
 }
 
-fn told(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> {
+fn report_failure(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Option<Step> {
     let known = world.node(node)?;
     if matches!(failed.cause, Some(Cause::Timeout | Cause::Ambiguous)) {
         return None;
@@ -211,7 +214,7 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
         undisturbed(node, options.slurm_asks, world)?;
     }
     let step = on_instance(node, instance, image, options, world)?;
-    // What is not ours by its tags is not ours to replace.
+    // An instance without the cluster's tags is not replaced.
     match step {
         Step::Machine(MachineStep::Recreate { id, .. }) if here.is_empty() => {
             Err(Refusal::NotOurs(id))

@@ -3,7 +3,7 @@
 use super::{
     Begin, MachineStep, Plan, Refusal, ReportStep, SlurmStep, Stage, Step,
     bring_up::ids,
-    reasons::{drain_reason, ours},
+    reasons::{drain_reason, is_drained_by_us},
 };
 use crate::cause::Cause;
 use crate::world::{Standing, World};
@@ -11,8 +11,8 @@ use hostlist::NodeName;
 use slurmctl::Node;
 use std::time::Duration;
 
-/// Time to see that a node has no job whose drain Slurm has lifted, and that was drained once more.
-const SETTLE: Duration = Duration::from_secs(30);
+/// Time to check that a node has no job after Slurm has lifted its drain and it was drained again.
+const RECHECK: Duration = Duration::from_secs(30);
 
 /// The steps by which nodes leave; empty if none has an instance and Slurm has none, or has drained
 /// them all.
@@ -93,9 +93,9 @@ pub(super) fn removal(
     removal.drain = of(nodes_where(|node| !node.state.has_drain()), |nodes| {
         Step::Slurm(SlurmStep::Drain { nodes, reason: drain_reason(why) })
     });
-    // What a run before us drained, and did not come to undrain, is ours as well.
-    let ours = nodes_where(|node| !node.state.has_drain() || ours(node));
-    removal.undrain = of(ours, |nodes| Step::Slurm(SlurmStep::Undrain { nodes }));
+    // Also what an earlier run drained and did not undrain.
+    let undrain = nodes_where(|node| !node.state.has_drain() || is_drained_by_us(node));
+    removal.undrain = of(undrain, |nodes| Step::Slurm(SlurmStep::Undrain { nodes }));
     if force {
         removal.requeue = nodes.iter().rev().filter_map(|node| requeue(node, why, world)).collect();
     } else {
@@ -108,7 +108,7 @@ pub(super) fn removal(
             })
         };
         removal.wait = if ready { Vec::new() } else { wait(patience) };
-        removal.wait_again = wait(patience.max(SETTLE));
+        removal.wait_again = wait(patience.max(RECHECK));
     }
     Ok(removal)
 }
@@ -116,7 +116,7 @@ pub(super) fn removal(
 /// How Slurm is made to requeue the jobs of a node that it can power down.
 fn requeue(node: &NodeName, why: &str, world: World<'_>) -> Option<Step> {
     let elastic = world.node(node)?.state.is_cloud();
-    // The reason of the drain stays, so that it is known again as ours.
+    // The reason of the drain stays, so that later runs recognize it.
     (elastic && world.is_busy(node)).then(|| {
         Step::Slurm(SlurmStep::ReturnToSlurm {
             node: node.clone(),

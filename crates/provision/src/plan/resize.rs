@@ -4,11 +4,12 @@ use super::absent::absent;
 use super::bring_up::bring_up_as;
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
+use super::unapplied::TellOptions;
 use super::{
     Begin, File, FileStep, MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage,
     Step,
     deploy::{persistent, refresh},
-    untold,
+    unapplied,
 };
 use crate::order::{by_number, split};
 use crate::world::{Roster, World};
@@ -113,7 +114,7 @@ struct Difference {
 /// so that one that cannot be deleted stays visible. New nodes are launched when the jobs of the
 /// others have ended, and before slurm.conf has them. If jobs do not end in time, what we drained is
 /// undrained and nothing is launched or deleted. Planned again
-/// after half of it was done, only the other half is left; where that is to tell slurmctld, it is told.
+/// after half of it was done, only the other half is left; that may be to tell slurmctld.
 /// A node that stays and has lost its machine gets another, last: that it cannot be had hinders nothing.
 #[must_use]
 pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
@@ -130,21 +131,21 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         .filter(|addition| !addition.nodes.is_empty())
         .collect();
     if launches.is_empty() && remove.is_empty() {
-        return only_told(request.version, false, absent, world);
+        return nothing_to_write(request.version, false, absent, world);
     }
     let gone: Hostlist = remove.iter().collect();
     let text = edited(request.document, request.version, &additions, &gone, world);
     let removal = removal(&remove, request.patience, "resize", false, world);
-    let untold = untold::untold(Some(request.version), world);
-    let mut refused = untold::busy(&untold.left, world);
+    let unapplied = unapplied::unapplied(Some(request.version), world);
+    let mut refused = unapplied::busy(&unapplied.left, world);
     refused.extend(refusals(&launches, &remove, &text, &removal));
     if !refused.is_empty() {
         return Plan::new(Operation::Resize).stage(Stage::new("refused", refused));
     }
     let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
     let (text, summary) = (text.unwrap_or_default(), summary(&new, &gone));
-    let mut told = untold.to_address(world);
-    told.retain(|node| !remove.contains(node));
+    let mut unreported = unapplied.to_address(world);
+    unreported.retain(|node| !remove.contains(node));
     let before = request.document.as_bytes().to_vec();
     let write = Step::File(FileStep::Write {
         which: File::SlurmConf,
@@ -154,7 +155,8 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
         drops: remove,
     });
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
-    let changes = Changed { launches, removal: removal.unwrap_or_default(), write, told, absent };
+    let changes =
+        Changed { launches, removal: removal.unwrap_or_default(), write, unreported, absent };
     changes.plan(request.version)
 }
 
@@ -168,13 +170,14 @@ fn written_by_us(mut nodes: Vec<NodeName>, document: &Document) -> Vec<NodeName>
 }
 
 /// The nodes are as many as they should be; slurmctld may have yet to hear of it, and machines may be missing.
-pub(super) fn only_told(
+pub(super) fn nothing_to_write(
     version: SlurmVersion,
     lines: bool,
     absent: Vec<Step>,
     world: World<'_>,
 ) -> Plan {
-    let plan = untold::tell(Plan::new(Operation::Resize), version, (false, lines), world);
+    let options = TellOptions { force: false, lines };
+    let plan = unapplied::tell(Plan::new(Operation::Resize), version, options, world);
     let plan = plan.stage(Stage::new("bring up", absent));
     let files = if plan.is_idle() { Vec::new() } else { refresh() };
     plan.stage(Stage::new("files", files).begun(Begin::Always))
@@ -207,30 +210,30 @@ pub(super) struct Changed {
     /// slurm.conf.
     pub(super) write: Step,
     /// Nodes of slurm.conf whose address slurmctld has yet to hear.
-    pub(super) told: Vec<NodeName>,
+    pub(super) unreported: Vec<NodeName>,
     /// How nodes that stay get a machine.
     pub(super) absent: Vec<Step>,
 }
 
 impl Changed {
     pub(super) fn plan(self, version: SlurmVersion) -> Plan {
-        let Self { launches, removal, write, mut told, absent } = self;
+        let Self { launches, removal, write, mut unreported, absent } = self;
         let (mut launch, mut later) = (Vec::new(), Vec::new());
         for step in launches {
             if let Step::Machine(MachineStep::Launch { wanted, first, .. }) = step {
-                told.push(wanted.node.clone());
+                unreported.push(wanted.node.clone());
                 launch.push(Step::Machine(MachineStep::Launch { wanted, first, tell: false }));
             } else {
-                // It is there already; Slurm can be told where when it knows the node.
+                // It is there already; its address is reported when Slurm knows the node.
                 later.push(step);
             }
         }
         // slurmctld runs without nodes whose names it cannot look up when it reads its file.
         let hosts = (!launch.is_empty() || !later.is_empty())
             .then_some(Step::File(FileStep::Refresh { which: File::Hosts }));
-        let tell = hosts.into_iter().chain([untold::take_up(version)]).collect();
-        if !told.is_empty() {
-            later.push(Step::Slurm(SlurmStep::ReportAddresses { nodes: told }));
+        let tell = hosts.into_iter().chain([unapplied::take_up(version)]).collect();
+        if !unreported.is_empty() {
+            later.push(Step::Slurm(SlurmStep::ReportAddresses { nodes: unreported }));
         }
         removal
             .stages(Plan::new(Operation::Resize), launch)

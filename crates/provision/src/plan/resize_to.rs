@@ -3,10 +3,10 @@
 use super::absent::absent;
 use super::finish::{Finish, Proposed, leaving};
 use super::removal::removal;
-use super::resize::{Changed, only_told, refusals, summary};
+use super::resize::{Changed, nothing_to_write, refusals, summary};
 use super::{
     FileStep, Operation, Plan, Refusal, Stage, Step, bring_up::bring_up_as, deploy::persistent,
-    untold,
+    unapplied,
 };
 use crate::order::by_number;
 use crate::world::{Roster, World};
@@ -27,27 +27,28 @@ pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Pl
     let (old, planned) = (Roster::new(&before), Roster::new(&after));
     let absent = absent(&kept(&old, &planned), &planned, world);
     if new.as_bytes() == request.document.as_bytes() {
-        return Ok(only_told(request.version, request.untold, absent, world));
+        return Ok(nothing_to_write(request.version, request.unapplied, absent, world));
     }
     let changes = diff(&before, &after);
     let remove = leaving(&changes, &before, world);
     let launches = launches(&old, &planned, world);
     let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let removal = removal(&remove, request.patience, "resize", false, world);
-    let untold = untold::untold(Some(request.version), world);
-    let mut refused = untold::busy(&untold.left, world);
+    let unapplied = unapplied::unapplied(Some(request.version), world);
+    let mut refused = unapplied::busy(&unapplied.left, world);
     refused.extend(refusals(&launches, &remove, &Ok(Vec::new()), &removal));
     if !refused.is_empty() {
         return Ok(Plan::new(Operation::Resize).stage(Stage::new("refused", refused)));
     }
     let up: BTreeSet<&NodeName> = launches.iter().map(|(node, _)| node).collect();
-    let mut told = untold.to_address(world);
-    told.retain(|node| !remove.contains(node) && !up.contains(node));
+    let mut unreported = unapplied.to_address(world);
+    unreported.retain(|node| !remove.contains(node) && !up.contains(node));
     let summary = summary(&changes.added, &changes.removed);
     let which = super::File::SlurmConf;
     let write = Step::File(FileStep::Write { which, before, text, summary, drops: remove });
     let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
-    let changes = Changed { launches, removal: removal.unwrap_or_default(), write, told, absent };
+    let changes =
+        Changed { launches, removal: removal.unwrap_or_default(), write, unreported, absent };
     Ok(changes.plan(request.version))
 }
 

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans the start of nodes.
 ///
-/// What cannot be had is given back first, with the reason, so that its jobs do not wait for the
+/// What cannot be had is returned to Slurm first, with the reason, so that its jobs do not wait for the
 /// rest: nodes whose every place cools down, nodes that we refuse, and, if the policy is to release,
 /// nodes that only jobs want which cannot get all of theirs. A pool whose cool-down is over is tried
 /// by one launch; the nodes that have nowhere else to go come in a stage of their own behind it.
@@ -40,7 +40,7 @@ pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
     }
     let (now, behind) = launches(&nodes, &steps, &lost, world);
     let mut plan = Plan::new(Operation::Start)
-        .stage(Stage::new("give back", give_back(&nodes, &lost, &broken, world)))
+        .stage(Stage::new("return to slurm", return_to_slurm(&nodes, &lost, &broken, world)))
         .stage(Stage::new("start", now))
         .stage(Stage::new("behind the probe", behind));
     plan.groups = groups;
@@ -54,10 +54,10 @@ pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
 /// The jobs that want nodes of this call, with these nodes only.
 fn groups(nodes: &[NodeName], jobs: &[JobGroup]) -> Vec<JobGroup> {
     let asked: BTreeSet<&NodeName> = nodes.iter().collect();
-    let ours = |job: &JobGroup| {
+    let narrowed = |job: &JobGroup| {
         JobGroup::new(job.job, job.nodes.iter().filter(|node| asked.contains(node)).cloned())
     };
-    let mut groups: Vec<JobGroup> = jobs.iter().map(ours).collect();
+    let mut groups: Vec<JobGroup> = jobs.iter().map(narrowed).collect();
     groups.retain(|group| !group.nodes.is_empty());
     groups.sort_by_key(|group| group.job);
     groups
@@ -129,8 +129,8 @@ fn released(
     released
 }
 
-/// What is given back, and what the owners of jobs are told.
-fn give_back(
+/// The nodes that are returned to Slurm, and the comments for the owners of broken jobs.
+fn return_to_slurm(
     nodes: &[NodeName],
     lost: &BTreeMap<NodeName, (Cause, String)>,
     broken: &BTreeMap<JobId, String>,
@@ -140,13 +140,13 @@ fn give_back(
         let (cause, why) = lost.get(node)?;
         back(node, *cause, why, world)
     });
-    let told = broken
+    let comments = broken
         .iter()
         .map(|(job, why)| Step::Slurm(SlurmStep::Comment { job: *job, text: why.clone() }));
-    back.chain(told).collect()
+    back.chain(comments).collect()
 }
 
-/// How a node that cannot be had is given back; nothing if it was refused and Slurm does not wait for
+/// How a node that cannot be had is returned to Slurm; nothing if it was refused and Slurm does not wait for
 /// it, as a refusal is a step of its own.
 pub(super) fn back(node: &NodeName, cause: Cause, why: &str, world: World<'_>) -> Option<Step> {
     let waits = waits(node, world);
@@ -177,7 +177,7 @@ fn launches(
     for node in nodes {
         let step = match steps.get(node) {
             Some(Ok(step)) if !lost.contains_key(node) => step.clone(),
-            // One outcome for a node: what Slurm waits for is given back, with the same words.
+            // One outcome for a node: what Slurm waits for is returned to it, with the same words.
             Some(Err(_)) if waits(node, world) => continue,
             Some(Err(why)) => {
                 now.push(Step::Report(ReportStep::Refuse { node: node.clone(), why: why.clone() }));

@@ -23,8 +23,8 @@ pub enum EventKind {
     Up,
     /// An instance was told to go.
     Terminated,
-    /// The node was given back to Slurm.
-    GivenBack,
+    /// The node was returned to Slurm.
+    ReturnedToSlurm,
     /// The node was returned to service.
     Returned,
     /// A new image was written, or the instance rebooted.

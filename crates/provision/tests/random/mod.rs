@@ -321,7 +321,7 @@ impl Chance {
             version,
             force: self.switch(15),
             tell: true,
-            untold: false,
+            unapplied: false,
             patience,
         }
     }

@@ -111,7 +111,7 @@ impl Scenario {
             version: version(words),
             force: words.flag("force"),
             tell: !words.flag("silent"),
-            untold: words.flag("untold"),
+            unapplied: words.flag("unapplied"),
             patience: Duration::from_mins(1),
         };
         let planner = if words.flag("resize") { plan::resize_to } else { plan::finish };

@@ -1,7 +1,7 @@
 //! Nodes that cannot be had for now, where others of their partition can.
 //!
 //! Slurm knows nothing of zones and shapes that are full, nor of a node whose last machine does not go: it
-//! would choose the same nodes for a job again and again, as often as they are given back. Drained until
+//! would choose the same nodes for a job again and again, as often as they are returned to Slurm. Drained until
 //! that is over, they leave the job to the others.
 
 use crate::plan::reasons::{full_reason, unable_reason};

@@ -8,7 +8,7 @@ pub use sightings::Sightings;
 
 use super::deploy::with_files;
 use super::stop::is_theirs;
-use super::untold::untold;
+use super::unapplied::unapplied;
 use super::{
     Finding, FindingKind, Handling, MachineStep, Operation, Plan, SlurmStep, Stage, Step,
     bring_up::ids,
@@ -27,20 +27,20 @@ use std::time::{Duration, SystemTime};
 /// | found | done |
 /// |---|---|
 /// | instance of a node that neither slurm.conf nor slurmctld has, or that Slurm has powered down | terminated |
-/// | node that slurmctld has and slurm.conf has not, or the other way round | told |
-/// | node that does not answer, without an instance that could be it | given back to Slurm |
-/// | node that answers, without one | told |
-/// | node on its way up without one, for five minutes, or for longer than a start may take if one is on its way out or broken | given back |
-/// | node down because it does not answer, its instance running | given back; told if it is persistent |
+/// | node that slurmctld has and slurm.conf has not, or the other way round | reported |
+/// | node that does not answer, without an instance that could be it | returned to Slurm |
+/// | node that answers, without one | reported |
+/// | node on its way up without one, for five minutes, or for longer than a start may take if one is on its way out or broken | returned to Slurm |
+/// | node down because it does not answer, its instance running | returned to Slurm; reported if it is persistent |
 /// | failed instance beside one that works | terminated |
-/// | several instances that could be the node | told |
+/// | several instances that could be the node | reported |
 /// | node down and powered down, for no lasting reason | returned to service after its rest |
 /// | node asleep whose every place cools down, that rests after a start, or whose instance somebody has in hand, where its partition has others | drained until that is over |
-/// | address in Slurm not the instance's | told to Slurm, if the node does not answer |
-/// | image not the configured one | told |
+/// | address in Slurm not the instance's | reported to Slurm, if the node does not answer |
+/// | image not the configured one | reported |
 /// | node that we drained, and have let go of | undrained, if it could run a job or is elastic |
-/// | node that somebody else drained or set down | told |
-/// | instance in a state that we do not know, as one being rescued | told, and its node left alone |
+/// | node that somebody else drained or set down | reported |
+/// | instance in a state that we do not know, as one being rescued | reported, and its node left alone |
 /// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
 ///
 /// Whatever ends an instance or a job, or has a node take jobs again, is done only when it was seen
@@ -56,10 +56,10 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
         plan.findings.push(Finding { kind, node: None, instances: Vec::new(), text, handling });
         return (plan, before.clone());
     }
-    let untold = untold(None, world);
+    let unapplied = unapplied(None, world);
     let named = world.conf.nodes().into_iter().chain(world.fleet.nodes());
-    let nodes = by_number(named.chain(untold.left.iter().cloned()));
-    let mut look = Look {
+    let nodes = by_number(named.chain(unapplied.left.iter().cloned()));
+    let mut comparison = Comparison {
         world,
         before,
         full: drain_full_pool::full(world),
@@ -69,17 +69,17 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
         findings: Vec::new(),
     };
     for node in &nodes {
-        look.node(node);
+        comparison.node(node);
     }
-    for node in &untold.missing {
-        look.missing(node);
+    for node in &unapplied.missing {
+        comparison.missing(node);
     }
-    look.nameless();
-    look.drain_full();
-    plan.findings = look.findings;
-    let ends = look.steps.iter().any(|step| !step.instances().is_empty());
-    let plan = plan.stage(Stage::new("repair", look.steps));
-    (if ends { with_files(plan, world) } else { plan }, look.seen)
+    comparison.nameless();
+    comparison.drain_full();
+    plan.findings = comparison.findings;
+    let ends = comparison.steps.iter().any(|step| !step.instances().is_empty());
+    let plan = plan.stage(Stage::new("repair", comparison.steps));
+    (if ends { with_files(plan, world) } else { plan }, comparison.seen)
 }
 
 fn blind(world: World<'_>) -> Option<&'static str> {
@@ -90,7 +90,7 @@ fn blind(world: World<'_>) -> Option<&'static str> {
 }
 
 /// A comparison half done.
-struct Look<'a> {
+struct Comparison<'a> {
     world: World<'a>,
     before: &'a Sightings,
     /// Nodes that cannot be had for now, where others can, and why.
@@ -110,8 +110,8 @@ struct Found<'a> {
     text: String,
 }
 
-impl Look<'_> {
-    /// Writes down what is only told.
+impl Comparison<'_> {
+    /// Notes what is only reported.
     fn report(&mut self, found: Found<'_>) {
         self.note(found, Handling::Reported);
     }
@@ -170,7 +170,7 @@ impl Look<'_> {
             .extend(drains.map(|(reason, nodes)| Step::Slurm(SlurmStep::Drain { nodes, reason })));
     }
 
-    /// Instances of ours that are no node's.
+    /// Instances with our tags that are no node's.
     fn nameless(&mut self) {
         let world = self.world;
         let mut ended = BTreeSet::new();

@@ -1,10 +1,10 @@
 //! One node compared.
 
 use super::drain_full_pool::{Shut, in_hand};
-use super::{Found, Look};
+use super::{Comparison, Found};
 use crate::cause::Cause;
 use crate::cooldown::Cooldown;
-use crate::plan::reasons::{MISFIT, covered, is_full, is_misfit, not_back, ours};
+use crate::plan::reasons::{MISFIT, covered, is_drained_by_us, is_full, is_misfit, not_back};
 use crate::plan::rebuild::configured;
 use crate::plan::{
     FindingKind, Handling, MachineStep, SlurmStep, Step, bring_up::ids, held, our_reason,
@@ -26,7 +26,7 @@ const LEFT_BY_ROLLOUT: Duration = Duration::from_hours(24);
 /// thousand launches, or one in doubt, takes minutes.
 const STUCK: Duration = Duration::from_mins(5);
 
-impl<'a> Look<'a> {
+impl<'a> Comparison<'a> {
     pub(super) fn node(&mut self, node: &'a NodeName) {
         let world = self.world;
         let Standing { here, .. } = world.fleet.standing(node);
@@ -34,7 +34,7 @@ impl<'a> Look<'a> {
             self.not_in_conf(node, here);
             return;
         };
-        // slurm.conf may be newer than slurmctld: that is told elsewhere.
+        // slurm.conf may be newer than slurmctld: that is reported elsewhere.
         let Some(known) = world.node(node) else {
             return;
         };
@@ -55,7 +55,7 @@ impl<'a> Look<'a> {
             self.kept_away(node, here);
             return;
         }
-        if ours(known) {
+        if is_drained_by_us(known) {
             self.drained(known, node, here, def.is_cloud());
             return;
         }
@@ -102,7 +102,7 @@ impl<'a> Look<'a> {
             self.orphan(node, here, "running, but not in slurm.conf");
         } else {
             let text = "not in slurm.conf, and slurmctld has it".to_owned();
-            self.report(Found { kind: FindingKind::Untold, node, instances: here, text });
+            self.report(Found { kind: FindingKind::Unapplied, node, instances: here, text });
         }
     }
 
@@ -117,12 +117,12 @@ impl<'a> Look<'a> {
     pub(super) fn missing(&mut self, node: &'a NodeName) {
         let instances = self.world.fleet.standing(node).here;
         let text = "in slurm.conf, and slurmctld does not have it".to_owned();
-        self.report(Found { kind: FindingKind::Untold, node, instances, text });
+        self.report(Found { kind: FindingKind::Unapplied, node, instances, text });
     }
 
     /// Drained by us: whoever did it holds the node's lock, or has died. It takes jobs again if it
     /// could run one, now or when it is started. An elastic node also does if its machine is gone or
-    /// broken: then it is lost, and given back as such when it is seen again.
+    /// broken: then it is lost, and is returned to Slurm when it is seen again.
     fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>, cloud: bool) {
         let step = Step::Slurm(SlurmStep::Undrain { nodes: vec![node.clone()] });
         let state = &known.state;
@@ -299,7 +299,7 @@ impl<'a> Look<'a> {
         self.report(Found { kind: FindingKind::Duplicate, node, instances: here, text });
     }
 
-    /// A node that is always there: what is wrong with it is told, and its address set right.
+    /// A persistent node: what is wrong with it is reported, and its address is corrected.
     fn persistent(&mut self, known: &Node, node: &'a NodeName, here: &[&'a Instance]) {
         match *here {
             // It may well be no machine of this cloud.
@@ -331,7 +331,7 @@ impl<'a> Look<'a> {
     }
 
     /// Slurm's address against the instance's. Where the node answers, Slurm knows better; a name
-    /// for an address means that nobody has told it yet, or that DNS does.
+    /// for an address means that nobody has reported one yet, or that DNS does.
     fn address(&mut self, known: &Node, node: &'a NodeName, one: &'a Instance) {
         let Some(address) = one.address else {
             return;
@@ -361,10 +361,10 @@ fn down(known: &Node) -> String {
     if reason.is_empty() { "down".to_owned() } else { format!("down, {reason}") }
 }
 
-/// True if Slurm was told another address than the instance has.
+/// True if Slurm has another address than the instance.
 fn is_misplaced(known: &Node, one: &Instance) -> bool {
-    let told = known.address.parse::<IpAddr>().ok();
-    told.zip(one.address).is_some_and(|(told, address)| told != address)
+    let reported = known.address.parse::<IpAddr>().ok();
+    reported.zip(one.address).is_some_and(|(reported, address)| reported != address)
 }
 
 /// True if the instance could be the node, now or soon.

@@ -4,7 +4,7 @@ mod request;
 
 pub use request::{JobForm, Rollout, RolloutHow};
 
-use super::reasons::{MISFIT, is_misfit, not_back, ours};
+use super::reasons::{MISFIT, is_drained_by_us, is_misfit, not_back};
 use super::{
     Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, bring_up, held, image_in,
 };
@@ -277,7 +277,7 @@ fn coming(known: &Node, instance: &Instance) -> bool {
 fn taken_out(known: &Node, instance: &Instance, request: &Rollout) -> Option<String> {
     let out = known.state.is_down() || known.state.has_drain();
     let tried = request.tried.contains(&known.name);
-    if !out || !tried || ours(known) || coming(known, instance) {
+    if !out || !tried || is_drained_by_us(known) || coming(known, instance) {
         return None;
     }
     let reason = known.reason_text();

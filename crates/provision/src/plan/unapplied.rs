@@ -1,4 +1,4 @@
-//! Nodes about which slurm.conf and slurmctld differ: somebody wrote the file, and did not come to tell.
+//! Nodes about which slurm.conf and slurmctld differ: the file was written, and slurmctld has not applied it.
 
 use super::{Begin, Plan, Refusal, Reload, ReportStep, SlurmStep, Stage, Step};
 use crate::order::by_number;
@@ -9,14 +9,14 @@ use slurmctl::{Node, StateFlag};
 
 /// The nodes that slurmctld has yet to take up or to drop.
 #[derive(Default)]
-pub(super) struct Untold {
+pub(super) struct Unapplied {
     /// slurm.conf has them, slurmctld has not.
     pub(super) missing: Vec<NodeName>,
     /// The other way round.
     pub(super) left: Vec<NodeName>,
 }
 
-impl Untold {
+impl Unapplied {
     pub(super) fn is_empty(&self) -> bool {
         self.missing.is_empty() && self.left.is_empty()
     }
@@ -32,9 +32,9 @@ impl Untold {
 ///
 /// Without a version, or with one before 23.11, elastic nodes may be hidden while they are powered
 /// down: they are missed only where others in that state are shown.
-pub(super) fn untold(version: Option<SlurmVersion>, world: World<'_>) -> Untold {
+pub(super) fn unapplied(version: Option<SlurmVersion>, world: World<'_>) -> Unapplied {
     let Some(slurm) = world.slurm else {
-        return Untold::default();
+        return Unapplied::default();
     };
     let asleep = |node: &Node| node.state.is_cloud() && node.state.is_powered_down();
     let shown = version.is_some_and(|version| !version.needs_cloud_parameters())
@@ -52,7 +52,7 @@ pub(super) fn untold(version: Option<SlurmVersion>, world: World<'_>) -> Untold 
     let left = slurm.values().filter(|node| {
         world.conf.get(&node.name).is_none() && !node.state.has(&StateFlag::DynamicNorm)
     });
-    Untold { missing: missing.collect(), left: by_number(left.map(|node| node.name.clone())) }
+    Unapplied { missing: missing.collect(), left: by_number(left.map(|node| node.name.clone())) }
 }
 
 /// How a slurmctld of that version takes up other nodes.
@@ -70,26 +70,32 @@ pub(super) fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
         .collect()
 }
 
-/// The plan that makes good what a run before did not come to.
-///
-/// slurmctld can list its nodes but not other lines, so the caller says (`lines`) whether those were never announced. Refused
-/// while a job runs on a node that would go.
+/// How slurmctld is told of a file that is written already.
+#[derive(Clone, Copy)]
+pub(super) struct TellOptions {
+    /// Also while a job runs on a node that would go.
+    pub(super) force: bool,
+    /// Lines other than nodes are unapplied: slurmctld lists its nodes, but not those.
+    pub(super) lines: bool,
+}
+
+/// Adds what an earlier run did not come to: slurmctld is told of the file.
 pub(super) fn tell(
     plan: Plan,
     version: SlurmVersion,
-    (force, lines): (bool, bool),
+    TellOptions { force, lines }: TellOptions,
     world: World<'_>,
 ) -> Plan {
-    let untold = untold(Some(version), world);
-    let busy = busy(&untold.left, world);
+    let unapplied = unapplied(Some(version), world);
+    let busy = busy(&unapplied.left, world);
     if !busy.is_empty() && !force {
         return plan.stage(Stage::new("refused", busy));
     }
     // One that does not run will read them when it does.
-    if untold.is_empty() && !(lines && world.slurm.is_some()) {
+    if unapplied.is_empty() && !(lines && world.slurm.is_some()) {
         return plan;
     }
-    let nodes = untold.to_address(world);
+    let nodes = unapplied.to_address(world);
     let addresses = if nodes.is_empty() {
         Vec::new()
     } else {
