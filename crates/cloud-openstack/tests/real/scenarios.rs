@@ -240,7 +240,7 @@ pub(crate) async fn an_ambiguous_name_is_refused(harness: &Harness<'_>) {
     let results = [
         (harness.provider.launch_with(&spec, &options).await, "2 networks are called 'twin'"),
         (harness.provider.launch(&twin).await, "2 images are called 'twin'"),
-        (harness.provider.launch(&nothing).await, "there is no flavor 'm1.tin'"),
+        (harness.provider.launch(&nothing).await, "no flavor 'm1.tin' is visible"),
     ];
     for (result, words) in results {
         let error = result.expect_err("a refusal");
