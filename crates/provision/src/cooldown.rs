@@ -77,7 +77,7 @@ impl Cooldowns {
         Self::default()
     }
 
-    /// Says whether a launch may try the pool.
+    /// Whether a launch may try the pool.
     #[must_use]
     pub(crate) fn gate(&self, pool: &Pool, now: SystemTime) -> Gate {
         match self.pools.get(pool) {

@@ -1,4 +1,4 @@
-//! What the operator decided: whose instances are ours, where nodes go, and what to do when in doubt.
+//! What the operator decided: whose instances are ours, where nodes go, and the policies.
 
 use crate::plan::Refusal;
 use crate::policies::Policies;
@@ -210,7 +210,7 @@ pub struct Site {
     pub user_data: Option<Secret<String>>,
     /// All else that launches say and this does not know, so that their tokens change with it.
     pub beside: String,
-    /// What to do when in doubt.
+    /// Choices and bounds of a run.
     pub policies: Policies,
 }
 

@@ -54,7 +54,7 @@ impl Expected {
         }
     }
 
-    /// The same without nodes that are always there, and were so before: slurmctld leaves out those whose name it cannot look
+    /// Leaves out the persistent nodes of the previous configuration: slurmctld does without those whose name it cannot look
     /// up, whichever of the two files it reads.
     pub(crate) fn but_for_kept(mut self, before: &Config) -> Self {
         let kept: Hostlist = before
@@ -75,8 +75,8 @@ impl Expected {
         self.differing(slurm, patience).await.is_ok_and(|nodes| nodes.is_empty())
     }
 
-    /// The same, with what is otherwise when it is waited for no longer: the nodes that a slurmctld which
-    /// runs lacks, or has though they are gone. An error if it does not even answer.
+    /// Waits until slurmctld answers with these nodes, twice. The nodes that it lacks, or has though they are gone, when the
+    /// time is over; an error if it does not answer.
     pub(crate) async fn differing(
         &self,
         slurm: &dyn Controller,

@@ -26,7 +26,7 @@ pub(super) fn edited(
 ) -> Result<Vec<u8>, Refusal> {
     let conf = |error: slurmconf::Error| Refusal::BadConf(error.to_string());
     let section = document.section(Markers::NODES).map_err(conf)?;
-    // It stands for bytes that are lost: what is outside is given back as it is, and of what is inside most is kept.
+    // It stands for bytes that are lost: what is outside stays as it is, and of what is inside most is kept.
     if section.contains(char::REPLACEMENT_CHARACTER) {
         return Err(Refusal::BadConf(format!(
             "{} is not UTF-8 between the markers: iconv -f latin1 -t utf8 mends it",

@@ -98,7 +98,7 @@ pub enum Refusal {
     /// Rebuild jobs do nothing on such a node.
     #[error("an elastic node: rebuild jobs do nothing there, roll it instead")]
     Elastic,
-    /// It is always there, and so is its machine.
+    /// It is persistent, and so is its machine.
     #[error(
         "not elastic, so its machine stays; Slurm takes the node back by scontrol reconfigure, or when slurmd is restarted there"
     )]

@@ -135,29 +135,10 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     }
     let gone: Hostlist = remove.iter().collect();
     let text = edited(request.document, request.version, &additions, &gone, world);
-    let removal = removal(&remove, request.patience, "resize", false, world);
-    let unapplied = unapplied::unapplied(Some(request.version), world);
-    let mut refused = unapplied::busy(&unapplied.left, world);
-    refused.extend(refusals(&launches, &remove, &text, &removal));
-    if !refused.is_empty() {
-        return Plan::new(Operation::Resize).stage(Stage::new("refused", refused));
-    }
     let new: Hostlist = launches.iter().map(|(node, _)| node).collect();
-    let (text, summary) = (text.unwrap_or_default(), summary(&new, &gone));
-    let mut unreported = unapplied.to_address(world);
-    unreported.retain(|node| !remove.contains(node));
-    let before = request.document.as_bytes().to_vec();
-    let write = Step::File(FileStep::Write {
-        which: File::SlurmConf,
-        before,
-        text,
-        summary,
-        drops: remove,
-    });
-    let launches = launches.into_iter().filter_map(|(_, step)| step.ok()).collect();
-    let changes =
-        Changed { launches, removal: removal.unwrap_or_default(), write, unreported, absent };
-    changes.plan(request.version)
+    let summary = summary(&new, &gone);
+    let change = Change { launches, remove, text, summary, absent };
+    change.plan(request.document, request.version, request.patience, world)
 }
 
 /// Those of the nodes that stand between the markers: the machines of others are made by others.
@@ -183,43 +164,68 @@ pub(super) fn nothing_to_write(
     plan.stage(Stage::new("files", files).begun(Begin::Always))
 }
 
-/// Every reason not to begin at all.
-pub(super) fn refusals(
-    launches: &[(NodeName, Result<Step, Refusal>)],
-    remove: &[NodeName],
-    text: &Result<Vec<u8>, Refusal>,
-    removal: &Result<Removal, Vec<Step>>,
-) -> Vec<Step> {
-    let refuse = |node: &NodeName, why: &Refusal| {
-        Step::Report(ReportStep::Refuse { node: node.clone(), why: why.clone() })
-    };
-    if let Err(why) = text {
-        let nodes = launches.iter().map(|(node, _)| node).chain(remove);
-        return nodes.map(|node| refuse(node, why)).collect();
-    }
-    let refused =
-        launches.iter().filter_map(|(node, step)| Some(refuse(node, step.as_ref().err()?)));
-    refused.chain(removal.as_ref().err().into_iter().flatten().cloned()).collect()
-}
-
 /// What it takes to get to other nodes.
-pub(super) struct Changed {
-    /// How new nodes come up.
-    pub(super) launches: Vec<Step>,
-    pub(super) removal: Removal,
-    /// slurm.conf.
-    pub(super) write: Step,
-    /// Nodes of slurm.conf whose address slurmctld has yet to hear.
-    pub(super) unreported: Vec<NodeName>,
+pub(super) struct Change {
+    /// How new nodes come up, or why they must not.
+    pub(super) launches: Vec<(NodeName, Result<Step, Refusal>)>,
+    /// The nodes that leave.
+    pub(super) remove: Vec<NodeName>,
+    /// slurm.conf as it is to be.
+    pub(super) text: Result<Vec<u8>, Refusal>,
+    /// What changes in slurm.conf, in a few words.
+    pub(super) summary: String,
     /// How nodes that stay get a machine.
     pub(super) absent: Vec<Step>,
 }
 
-impl Changed {
-    pub(super) fn plan(self, version: SlurmVersion) -> Plan {
-        let Self { launches, removal, write, mut unreported, absent } = self;
+impl Change {
+    /// Plans the change of this file, or reports every reason not to begin at all.
+    pub(super) fn plan(
+        self,
+        document: &Document,
+        version: SlurmVersion,
+        patience: Duration,
+        world: World<'_>,
+    ) -> Plan {
+        let removal = removal(&self.remove, patience, "resize", false, world);
+        let unapplied = unapplied::unapplied(Some(version), world);
+        let mut refused = unapplied::busy(&unapplied.left, world);
+        refused.extend(self.refusals(&removal));
+        if !refused.is_empty() {
+            return Plan::new(Operation::Resize).stage(Stage::new("refused", refused));
+        }
+        let mut unreported = unapplied.to_address(world);
+        let new = self.launches.iter().map(|(node, _)| node);
+        let changed: BTreeSet<&NodeName> = new.chain(&self.remove).collect();
+        unreported.retain(|node| !changed.contains(node));
+        self.stages(document, version, removal.unwrap_or_default(), unreported)
+    }
+
+    /// Every reason not to begin at all.
+    fn refusals(&self, removal: &Result<Removal, Vec<Step>>) -> Vec<Step> {
+        let refuse = |node: &NodeName, why: &Refusal| {
+            Step::Report(ReportStep::Refuse { node: node.clone(), why: why.clone() })
+        };
+        let launches = &self.launches;
+        if let Err(why) = &self.text {
+            let nodes = launches.iter().map(|(node, _)| node).chain(&self.remove);
+            return nodes.map(|node| refuse(node, why)).collect();
+        }
+        let refused =
+            launches.iter().filter_map(|(node, step)| Some(refuse(node, step.as_ref().err()?)));
+        refused.chain(removal.as_ref().err().into_iter().flatten().cloned()).collect()
+    }
+
+    /// The stages, with the nodes of slurm.conf whose address slurmctld does not have yet.
+    fn stages(
+        self,
+        document: &Document,
+        version: SlurmVersion,
+        removal: Removal,
+        mut unreported: Vec<NodeName>,
+    ) -> Plan {
         let (mut launch, mut later) = (Vec::new(), Vec::new());
-        for step in launches {
+        for step in self.launches.into_iter().filter_map(|(_, step)| step.ok()) {
             if let Step::Machine(MachineStep::Launch { wanted, first, .. }) = step {
                 unreported.push(wanted.node.clone());
                 launch.push(Step::Machine(MachineStep::Launch { wanted, first, tell: false }));
@@ -235,12 +241,19 @@ impl Changed {
         if !unreported.is_empty() {
             later.push(Step::Slurm(SlurmStep::ReportAddresses { nodes: unreported }));
         }
+        let write = Step::File(FileStep::Write {
+            which: File::SlurmConf,
+            before: document.as_bytes().to_vec(),
+            text: self.text.unwrap_or_default(),
+            summary: self.summary,
+            drops: self.remove,
+        });
         removal
             .stages(Plan::new(Operation::Resize), launch)
             .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
             .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
             .stage(Stage::new("addresses", later))
-            .stage(Stage::new("bring up", absent))
+            .stage(Stage::new("bring up", self.absent))
             .stage(Stage::new("files", refresh()).begun(Begin::Always))
     }
 }

@@ -23,7 +23,7 @@ const LEFT_BY_ROLLOUT: Duration = Duration::from_hours(24);
 
 /// How long a node on its way up may be without a machine. A start at work holds its lock, and the node is left alone
 /// then; but two controllers whose state directories are not shared do not see each other's locks, and the last of a
-/// thousand launches, or one in doubt, takes minutes.
+/// thousand launches, or an ambiguous one, takes minutes.
 const STUCK: Duration = Duration::from_mins(5);
 
 impl<'a> Comparison<'a> {
@@ -244,7 +244,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// A node that Slurm waits for in vain: it gets it back, and calls our stop for what is left.
+    /// A node that will not come up: it is returned to Slurm, which calls our stop for what is left.
     fn lost(&mut self, kind: FindingKind, node: &'a NodeName, here: Vec<&'a Instance>) {
         let patience =
             if kind == FindingKind::Stuck { self.patience(node, &here) } else { Duration::ZERO };
