@@ -37,7 +37,7 @@ pub struct Rollout {
     /// When the last batch was begun, if this is not the first.
     pub last: Option<SystemTime>,
     /// The nodes that were begun: each is tried once. Who drives the rollout keeps this and `last`
-    /// from one plan to the next, see [`note`](Self::note); nothing here stores them.
+    /// from one plan to the next; nothing here stores them.
     pub tried: BTreeSet<NodeName>,
     /// True to try also those again that the image has left down before.
     pub anew: bool,
