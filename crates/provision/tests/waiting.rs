@@ -305,3 +305,21 @@ async fn a_job_without_room_was_commented_on_once_for_each_of_its_nodes() {
     let comment = bed.slurm.job(job).unwrap().admin_comment;
     assert!(comment.is_some_and(|text| text.contains("out of capacity")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_waits_to_report_its_address_is_yielded_to_a_stop() {
+    let bed = Bed::new("n1");
+    let nodes = names("n1");
+    bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    let launched = bed.live();
+    bed.slurm.set_unreachable(true);
+    let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
+    let wish = async {
+        // The first call that reports the address is under way.
+        sleep(Duration::from_secs(15)).await;
+        bed.state.ask_to_yield(&nodes, bed.now() + Duration::from_secs(10)).unwrap();
+    };
+    let (report, ()) = tokio::join!(start, wish);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Yielded, "{report:?}");
+    assert_eq!(bed.live(), launched, "the machine is left to the stop");
+}

@@ -4,6 +4,7 @@ use super::ambiguous_launch::{Asker, IfNotFound};
 use super::cooldown::Entry;
 use super::failure::Failure;
 use super::node::{NodeWork, Permit};
+use super::retry::Retry;
 use super::until_up::Came;
 use crate::cause::Cause;
 use crate::plan::Clear;
@@ -77,7 +78,7 @@ impl<'a> NodeWork<'a> {
 
     /// Asks for an instance until one is there, or there is no place left to ask in.
     async fn launch(&mut self, order: &mut Order<'_>) -> Result<Launched, Failure> {
-        let mut tries = 0;
+        let mut retry = Retry::default();
         loop {
             let Some(place) = order.places.first() else {
                 let nowhere = || Failure::new(Cause::Refused, "no place to launch in");
@@ -91,10 +92,10 @@ impl<'a> NodeWork<'a> {
                         Ok(instance) => return Ok(Launched { id: instance.id, found: None }),
                         Err(error) => error,
                     };
-                    if is_passing(&error) && self.pauses(&mut tries, &error).await {
+                    if is_passing(&error) && retry.wait(&error).await {
                         continue;
                     }
-                    tries = 0;
+                    retry = Retry::default();
                     self.refused(order, &error, repeats).await?
                 }
                 May::OnlyAfterSearch => {

@@ -13,6 +13,7 @@ mod notification;
 mod outbox;
 mod pass;
 mod rebuild;
+mod retry;
 mod shared;
 mod slurm_steps;
 mod stage;
@@ -26,6 +27,7 @@ mod whole_jobs;
 pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
 
 pub(crate) use failure::chain;
+pub(crate) use retry::Retry;
 pub(crate) use stage::Executor;
 
 use std::time::Duration;

@@ -9,12 +9,8 @@ use futures_util::future::LocalBoxFuture;
 use hostlist::NodeName;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
 use tokio::sync::SemaphorePermit;
-use tokio::time::{Instant, sleep};
-
-/// How often a request that had no effect is repeated, besides what the cloud's client has done.
-const MOST_TRIES: u32 = 4;
+use tokio::time::Instant;
 
 /// What is known of the instance that a start has in hand, and of what runs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,17 +130,6 @@ impl<'a> NodeWork<'a> {
                 return permit;
             }
         }
-    }
-
-    /// Waits before a request is made again, a little longer each time; false after too many times.
-    pub(super) async fn pauses(&self, tries: &mut u32, error: &Error) -> bool {
-        if *tries >= MOST_TRIES {
-            return false;
-        }
-        let pause = Duration::from_millis(500 << *tries);
-        *tries += 1;
-        sleep(pause.max(error.retry_after().unwrap_or_default())).await;
-        true
     }
 
     /// Waits for the request that was under way when the story of the node was broken off.

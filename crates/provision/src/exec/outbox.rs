@@ -115,7 +115,9 @@ impl Outbox {
 
     /// Does not release a node that is not ours any more.
     pub(super) fn keep(&self, node: &NodeName) {
-        self.queue.borrow_mut().releases.remove(node);
+        self.change(|queue| {
+            queue.releases.remove(node);
+        });
     }
 
     /// Tells the owner of a job something, once.
@@ -230,9 +232,11 @@ impl Shared<'_> {
                     self.refused_by_slurm(call);
                 }
                 Err(_) if tries < MOST_TRIES => {
-                    self.outbox.queue.borrow_mut().put_back(call);
+                    self.put_back(call);
                     sleep(Duration::from_secs(1 << tries)).await;
                     tries += 1;
+                    // No listing may come to ask for this while all nodes wait for Slurm.
+                    self.yield_nodes();
                 }
                 Err(error) => {
                     tries = 0;
@@ -247,6 +251,14 @@ impl Shared<'_> {
             self.outbox.sending.set(false);
             self.outbox.changed.notify_waiters();
         }
+    }
+
+    /// Puts a call back into the queue, without nodes that have been yielded since it was made.
+    fn put_back(&self, mut call: Call) {
+        if let Call::Release(nodes) = &mut call {
+            nodes.retain(|node| !self.has_left(node));
+        }
+        self.outbox.queue.borrow_mut().put_back(call);
     }
 
     /// Makes one call.

@@ -1,5 +1,6 @@
 //! Instances that get another image, or a reboot, and come back.
 
+use super::retry::Retry;
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::report::{NodeReport, Outcome};
@@ -12,9 +13,6 @@ use hostlist::NodeName;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-
-/// How often a request that had no effect, or no answer, is repeated.
-const MOST_TRIES: u32 = 3;
 
 /// For how long one that may have begun is asked for again: after that the machine may be back, with a job.
 const SOON: Duration = Duration::from_secs(10);
@@ -141,7 +139,7 @@ async fn begin(
     deadline: Instant,
 ) -> Result<(), Error> {
     let begun = Instant::now();
-    let mut tries = 0;
+    let mut retry = Retry::default();
     let mut perhaps_begun = false;
     loop {
         let result = match &machine.how {
@@ -151,24 +149,25 @@ async fn begin(
         let Err(error) = result else {
             return Ok(());
         };
-        let pause = Duration::from_secs(1 << tries).max(error.retry_after().unwrap_or_default());
+        if perhaps_begun && error.kind() == ErrorKind::Conflict {
+            // The request before is under way.
+            return Ok(());
+        }
         match error.kind() {
-            // The one before is under way.
-            ErrorKind::Conflict if perhaps_begun => return Ok(()),
             ErrorKind::Throttled | ErrorKind::Unavailable | ErrorKind::Ambiguous => {}
             _ => return Err(error),
         }
         perhaps_begun |= error.kind() == ErrorKind::Ambiguous;
-        let late = perhaps_begun && begun.elapsed() + pause > SOON;
-        if tries >= MOST_TRIES || late || Instant::now() + pause >= deadline {
+        let until = if perhaps_begun { deadline.min(begun + SOON) } else { deadline };
+        let pause = retry.pause(&error).filter(|pause| Instant::now() + *pause < until);
+        let Some(pause) = pause else {
             return match machine.how {
                 // The image tells.
                 Renew::Image(_) if perhaps_begun => Ok(()),
                 Renew::Boot(_) if perhaps_begun => Err(error.with_kind(ErrorKind::Ambiguous)),
                 Renew::Image(_) | Renew::Boot(_) => Err(error),
             };
-        }
-        tries += 1;
+        };
         sleep(pause).await;
     }
 }

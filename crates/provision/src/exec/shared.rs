@@ -227,6 +227,11 @@ impl<'a> Shared<'a> {
         }
     }
 
+    /// True if the node is not ours to bring up any more.
+    pub(super) fn has_left(&self, node: &NodeName) -> bool {
+        self.signals.get(node).is_some_and(|signals| signals.leave.get().is_some())
+    }
+
     /// Writes down what became of a node; its lock goes, or waits for the next stage.
     pub(super) fn finish(&self, work: NodeWork<'_>, outcome: Outcome) {
         self.end_probes(&work.name);

@@ -4,6 +4,7 @@ use super::ambiguous_launch::{Asker, IfNotFound, Searched};
 use super::failure::Failure;
 use super::node::NodeWork;
 use super::outbox::Wish;
+use super::retry::Retry;
 use crate::cause::Cause;
 use crate::plan::Why;
 use crate::report::Outcome;
@@ -98,7 +99,7 @@ impl NodeWork<'_> {
     /// Tells all instances to go; one that would not is no reason to keep the others.
     async fn terminate_all(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
         while let Some(id) = how.ids.pop() {
-            let mut tries = 0;
+            let mut retry = Retry::default();
             loop {
                 let permit = self.permit().await;
                 if how.needs_word() {
@@ -109,7 +110,7 @@ impl NodeWork<'_> {
                 let Err(error) = self.request_termination(&id, permit).await else {
                     break;
                 };
-                if let Err(failure) = self.pause_or_fail(&id, &mut tries, &error).await {
+                if let Err(failure) = self.pause_or_fail(&id, &mut retry, &error).await {
                     self.failure.get_or_insert(failure);
                     break;
                 }

@@ -4,6 +4,7 @@ use super::ambiguous_launch::Asker;
 use super::failure::Failure;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::NodeWork;
+use super::retry::Retry;
 use crate::cause::Cause;
 use crate::plan::Clear;
 use crate::state::{EventKind, LEAVING};
@@ -48,13 +49,13 @@ impl NodeWork<'_> {
 
     /// Tells an instance to go, again if need be: to do it twice is to do it once.
     pub(super) async fn terminate(&mut self, id: &InstanceId) -> Result<(), Failure> {
-        let mut tries = 0;
+        let mut retry = Retry::default();
         loop {
             let permit = self.permit().await;
             let Err(error) = self.request_termination(id, permit).await else {
                 return Ok(());
             };
-            self.pause_or_fail(id, &mut tries, &error).await?;
+            self.pause_or_fail(id, &mut retry, &error).await?;
         }
     }
 
@@ -62,10 +63,10 @@ impl NodeWork<'_> {
     pub(super) async fn pause_or_fail(
         &self,
         id: &InstanceId,
-        tries: &mut u32,
+        retry: &mut Retry,
         error: &Error,
     ) -> Result<(), Failure> {
-        if error.kind().is_transient() && self.pauses(tries, error).await {
+        if retry.wait(error).await {
             return Ok(());
         }
         let failure = Failure::of(error, None, Some(&self.name));

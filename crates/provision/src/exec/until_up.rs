@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::{History, NodeWork};
+use super::retry::Retry;
 use crate::cause::Cause;
 use crate::site::Place;
 use crate::state::EventKind;
@@ -74,7 +75,7 @@ impl NodeWork<'_> {
 
     /// Asks for a start; false if the next listings have to tell whether it is one.
     async fn start(&mut self, id: &InstanceId) -> Result<bool, Failure> {
-        let mut tries = 0;
+        let mut retry = Retry::default();
         loop {
             let permit = self.permit().await;
             let started = self.shared.tools.cloud.start(id).await;
@@ -87,7 +88,7 @@ impl NodeWork<'_> {
                 // Started by another hand, or not yet stopped.
                 ErrorKind::Ambiguous | ErrorKind::Conflict => return Ok(false),
                 ErrorKind::Throttled | ErrorKind::Unavailable => {
-                    if !self.pauses(&mut tries, &error).await {
+                    if !retry.wait(&error).await {
                         return Err(failure);
                     }
                 }

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
-use crate::exec::chain;
+use crate::exec::{Retry, chain};
 use crate::plan::Rollout;
 use crate::state::{NodeLock, NodeRecord, cooldowns};
 use crate::world::{Fleet, World};
@@ -239,7 +239,8 @@ impl Run<'_> {
         let unavailable = |why| Error::new(ErrorKind::Unavailable, operation).because(why);
         let mut cancel = self.tools.cancel.clone();
         let mut last = None;
-        for tries in 0.. {
+        let mut retry = Retry::at_most(MOST_TRIES);
+        loop {
             let ended = async {
                 cancel.cancelled().await;
                 sleep(LAST_ANSWER).await;
@@ -255,13 +256,12 @@ impl Run<'_> {
                 // Why it failed before says more.
                 Err(_) => break,
             };
-            let pause = Duration::from_millis(500 << tries);
-            let pause = pause.max(error.retry_after().unwrap_or_default());
-            let left = tries < MOST_TRIES && Instant::now() + pause < until;
-            let again = left && !self.tools.cancel.is_cancelled();
-            if !error.kind().is_transient() || !again {
+            let in_time = |pause: &Duration| {
+                Instant::now() + *pause < until && !self.tools.cancel.is_cancelled()
+            };
+            let Some(pause) = retry.pause(&error).filter(in_time) else {
                 return Err(error);
-            }
+            };
             last = Some(error);
             tokio::select! {
                 () = cancel.cancelled() => {}
