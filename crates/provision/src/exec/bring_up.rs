@@ -1,5 +1,5 @@
-//! The story of a node that is to come up: what is in the way goes, an instance is launched, it comes
-//! to run, and Slurm is told where it is. What cannot be had goes back to Slurm.
+//! Brings one node up: remove what is in the way, launch, wait until the instance runs, and report its
+//! address to Slurm. A node that cannot come up is returned to Slurm.
 
 use super::failure::Failure;
 use super::node::{History, NodeWork};
@@ -15,21 +15,21 @@ use slurmctl::NodeAddress;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// What a node comes up from.
+/// The starting point of a node that is to come up.
 #[derive(Debug)]
 pub(super) enum From {
-    /// A launch, when these have gone.
+    /// A launch, after the instances in the way are gone.
     Launch(Wanted, Vec<Clear>),
-    /// An instance that is there, where it is if that is known.
+    /// A running or starting instance, with its address if known.
     Instance(InstanceId, Option<IpAddr>),
-    /// An instance that is stopped.
+    /// A stopped instance.
     Stopped(InstanceId),
-    /// Nothing: it was known before that it cannot be had.
+    /// Nothing: the plan already knows that the node cannot come up.
     Nothing(Failure),
 }
 
 impl History {
-    /// True if the instance may be ended, by what Slurm says of its node.
+    /// True if the instance may be terminated, given what Slurm says about its node.
     fn may_terminate(self, verdict: Verdict) -> bool {
         match (verdict, self) {
             (Verdict::Taken, _) | (_, Self::Failed) => true,
@@ -41,7 +41,7 @@ impl History {
 }
 
 impl NodeWork<'_> {
-    /// Brings the node up, unless somebody else comes to decide about it.
+    /// Brings the node up, unless it is yielded to another process or released with its job.
     pub(super) async fn bring_up(&mut self, from: From, tells: bool) -> Outcome {
         let signals = Rc::clone(&self.signals);
         let leave = tokio::select! {
@@ -60,7 +60,7 @@ impl NodeWork<'_> {
         let signals = Rc::clone(&self.signals);
         let come_up = async {
             match from {
-                // What is up already has nothing to wait for, however late it is.
+                // An instance that is up already is reported even after the deadline.
                 From::Instance(id, Some(address)) => {
                     self.take(&id);
                     self.address = Some(address);
@@ -95,13 +95,13 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Takes an instance that is there.
+    /// Adopts an existing instance, and logs it.
     fn take(&mut self, id: &InstanceId) {
         self.shared.tools.note_node(EventKind::Adopted, &self.name, id.as_str());
         self.adopt(id);
     }
 
-    /// Tells Slurm where the node is.
+    /// Reports the node's address to Slurm.
     async fn report_address(&mut self) -> Outcome {
         let Some(address) = self.address else {
             return Outcome::Up;
@@ -116,8 +116,7 @@ impl NodeWork<'_> {
         Outcome::Unreported
     }
 
-    /// The node cannot be had: Slurm gets it back, and what was launched for it goes, unless jobs may
-    /// run on it.
+    /// Returns the node to Slurm, and terminates its instance unless jobs may run on it.
     async fn return_to_slurm(&mut self, failure: Failure, tells: bool) -> Outcome {
         self.shared.end_probes(&self.name);
         let verdict = if tells {
@@ -126,7 +125,7 @@ impl NodeWork<'_> {
             self.failure = Some(failure);
             tokio::join!(verdict, self.finish_request()).0
         } else {
-            // Nobody waits for it, and nobody has been told where it is.
+            // Slurm does not wait for the node and does not know its address.
             self.failure = Some(failure);
             self.finish_request().await;
             if self.history == History::Ran { Verdict::Idle } else { Verdict::Unanswered }
@@ -137,8 +136,8 @@ impl NodeWork<'_> {
         if verdict == Verdict::Taken { Outcome::ReturnedToSlurm } else { Outcome::Failed }
     }
 
-    /// Another process wants the node. What Slurm has not been told yet is not said any more, so that
-    /// nobody waits for it; what was launched is theirs.
+    /// Leaves the node, and what was launched for it, to another process. Notifications that are not
+    /// sent yet are dropped.
     async fn yield_node(&mut self) -> Outcome {
         self.failure = Some(Failure::new(Cause::Cancelled, "stopped while it was started"));
         let signals = Rc::clone(&self.signals);
@@ -150,7 +149,7 @@ impl NodeWork<'_> {
         Outcome::Yielded
     }
 
-    /// Slurm has taken the node back, because its job cannot get all of its nodes.
+    /// Ends the work on a node that Slurm has taken back because its job cannot get all of its nodes.
     async fn release(&mut self, later: bool) -> Outcome {
         let words = Cause::JobIncomplete.words();
         self.failure = Some(Failure::new(Cause::JobIncomplete, words));
@@ -161,7 +160,7 @@ impl NodeWork<'_> {
         Outcome::Released
     }
 
-    /// Ends the instance in hand, if there is one; one that would not go is reconciliation's.
+    /// Terminates the node's instance, if any. If that fails, reconcile does it later.
     async fn terminate_own(&mut self) {
         if let Some(id) = self.instance.clone() {
             let _ = self.terminate(&id).await;

@@ -1,4 +1,4 @@
-//! A launch, in the first of a node's places that has room, until its instance is up.
+//! Launches an instance in the first of a node's places that has capacity, and waits until it is up.
 
 use super::ambiguous_launch::{Asker, IfNotFound};
 use super::cooldown::Entry;
@@ -14,14 +14,14 @@ use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchTok
 /// How often a launch may be ambiguous before the node is given up.
 const MOST_AMBIGUOUS: u32 = 3;
 
-/// How often a launch may turn out to be a repeat of one whose instance is gone.
+/// How often a launch token may turn out to belong to an instance that is gone.
 const MOST_GENERATIONS: u32 = 24;
 
-/// What is to be launched, and where there may be room yet.
+/// What to launch, and the places that are left to try.
 struct Order<'w> {
     wanted: &'w Wanted,
     places: &'w [Place],
-    /// How often it was not known what a launch had done.
+    /// How many launches of this node were ambiguous.
     ambiguous: u32,
 }
 
@@ -31,15 +31,15 @@ impl Order<'_> {
     }
 }
 
-/// Whether there may be a launch in a place.
+/// Whether a launch may be requested in a place.
 enum May<'a> {
     Launch(Box<InstanceSpec>, Permit<'a>),
-    /// One without an answer is to be looked for before.
+    /// Only after an earlier, unanswered launch has been resolved.
     OnlyAfterSearch,
     NotHere(Failure),
 }
 
-/// What a launch has brought: an instance, and as it is now if it was found.
+/// The instance that a launch created; `found` if a listing showed it.
 struct Launched {
     id: InstanceId,
     found: Option<Instance>,
@@ -52,7 +52,8 @@ impl From<Instance> for Launched {
 }
 
 impl<'a> NodeWork<'a> {
-    /// Launches when the way is clear, and sees the instance come up; elsewhere if it fails for lack of room.
+    /// Launches once nothing is in the way, and waits until the instance is up. If it fails for lack of
+    /// capacity, the next place is tried.
     pub(super) async fn launch_and_watch(
         &mut self,
         wanted: &Wanted,
@@ -76,7 +77,7 @@ impl<'a> NodeWork<'a> {
         }
     }
 
-    /// Asks for an instance until one is there, or there is no place left to ask in.
+    /// Requests an instance in one place after the other, until one is created or no place is left.
     async fn launch(&mut self, order: &mut Order<'_>) -> Result<Launched, Failure> {
         let mut retry = Retry::default();
         loop {
@@ -113,7 +114,7 @@ impl<'a> NodeWork<'a> {
         }
     }
 
-    /// Waits for leave to launch in a place.
+    /// Waits until a launch in this place may be requested.
     async fn may_launch(&self, wanted: &Wanted, place: &Place) -> May<'a> {
         let pool = place.pool();
         let (entry, permit) = loop {
@@ -128,7 +129,7 @@ impl<'a> NodeWork<'a> {
             }
         };
         match entry {
-            // Others had no room there; but it may have made its machine before, which is not to be left for that.
+            // The pool cools down, but an earlier launch of this node may have succeeded there: look first.
             Entry::Cooling(_) if self.can_repeat() => return May::OnlyAfterSearch,
             Entry::Cooling(entry) => {
                 return May::NotHere(Failure::new(entry.cause, format!("{pool}: {entry}")));
@@ -137,15 +138,15 @@ impl<'a> NodeWork<'a> {
         }
         let spec = self.shared.site.spec(wanted, place, self.record.generation);
         if self.can_repeat() && self.open_token() != spec.token.as_ref().map(LaunchToken::as_str) {
-            // In another place, say: this one would come beside it.
+            // The unanswered launch is another one, e.g. in another place: this one could create a second instance.
             self.shared.end_probes(&self.name);
             return May::OnlyAfterSearch;
         }
         May::Launch(Box::new(spec), permit)
     }
 
-    /// What to do about a launch that was refused; none if it is to be asked for again. An instance, if it has
-    /// made one after all.
+    /// Handles a refused launch. Returns the instance if there is one after all, or none if the launch
+    /// loop should go on.
     async fn refused(
         &mut self,
         order: &mut Order<'_>,
@@ -167,8 +168,8 @@ impl<'a> NodeWork<'a> {
             ErrorKind::Ambiguous => self.repeat_or_launch(),
             ErrorKind::Conflict if self.launches <= MOST_GENERATIONS => match error.code() {
                 Some(LaunchToken::USED_UP) => {
-                    // The instance that was made with the token is gone, and so is the token: the next launch has
-                    // another, and might come beside a machine of whoever ended that one.
+                    // The instance of this token is gone, and the token cannot be used again. Whoever terminated
+                    // it may have launched another, so look before using the next token.
                     self.next_generation();
                     return self.resolve_launch(IfNotFound::Repeat, Asker::Us).await;
                 }
@@ -194,7 +195,7 @@ impl<'a> NodeWork<'a> {
     }
 }
 
-/// True if the same launch may be asked for again a moment later: it had no effect.
+/// True if the launch had no effect and can simply be repeated.
 fn is_passing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Throttled | ErrorKind::Unavailable)
 }

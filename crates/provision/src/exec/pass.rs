@@ -1,7 +1,7 @@
-//! One pass over many nodes: the story of each, side by side.
+//! One pass over many nodes, which are worked on concurrently.
 //!
-//! Everything lives in one future. Nothing is spawned, so that whoever drops the future has stopped
-//! it, and requests under way are bounded by a number and not by the number of nodes.
+//! Everything lives in one future and nothing is spawned: dropping the future stops the work. A
+//! semaphore limits the number of concurrent requests.
 
 use super::LAST_ANSWERS;
 use super::bring_up::From;
@@ -21,7 +21,7 @@ use std::rc::Rc;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
-/// What is to become of a node.
+/// One node, its lock, and what to achieve for it.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) node: NodeName,
@@ -31,19 +31,19 @@ pub(super) struct Task {
 
 #[derive(Debug)]
 pub(super) enum Goal {
-    /// It comes up, and Slurm is told of it if somebody waits.
+    /// Bring the node up; with `tells`, report its address to Slurm.
     Up {
         from: From,
         tells: bool,
     },
     Down(TakeDown),
-    /// Nothing of it is there, but a launch may yet bring something.
+    /// No instance is listed, but an unanswered launch may still create one.
     StaysDown(TakeDown),
-    /// What was told to go is gone.
+    /// Wait until terminated instances are gone.
     Gone(Vec<InstanceId>),
 }
 
-/// Works until every node is over, and what was to be said to Slurm is said, or has been tried often enough.
+/// Works until every node has an outcome, and the outbox is empty or has given up.
 pub(super) async fn pass(
     setting: Setting<'_>,
     tasks: Vec<Task>,
@@ -53,7 +53,8 @@ pub(super) async fn pass(
     for (job, text) in comments {
         shared.outbox.comment(job, text);
     }
-    // One call to Slurm for all that fail at once: nobody's turn ends before all have had theirs.
+    // Nodes that fail at the same moment share one call to Slurm, so no node may be interrupted by
+    // the scheduler before all of them have been polled.
     unconstrained(carry_out(&shared, tasks)).await;
     (shared.passed.into_inner(), shared.cooldowns.into_inner())
 }
@@ -72,7 +73,7 @@ async fn carry_out<'a>(shared: &'a Shared<'a>, tasks: Vec<Task>) {
         () = shared.deliver() => {}
         () = shared.refresh_listing() => {}
     }
-    // Even the last answers have not come in time.
+    // Requests under way had LAST_ANSWERS to finish: give up on the rest.
     shared.end();
     while nodes.next().await.is_some() {}
 }
@@ -106,7 +107,7 @@ impl NodeWork<'_> {
 }
 
 impl Shared<'_> {
-    /// Stops all when the deadline has come or somebody says so, and waits for the last answers.
+    /// Stops all nodes at the deadline or on cancellation, then waits for requests under way to finish.
     async fn time_is_up(&self) {
         let mut cancel = self.tools.cancel.clone();
         let stopped = tokio::select! {

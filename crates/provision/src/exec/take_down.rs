@@ -1,4 +1,4 @@
-//! The story of a node that is to go: its instances are terminated, unless Slurm wants it again.
+//! Takes one node down: terminates its instances, unless Slurm wants the node again.
 
 use super::ambiguous_launch::{Asker, IfNotFound, Searched};
 use super::failure::Failure;
@@ -13,20 +13,20 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long Slurm's word counts that a node is to go.
+/// How long Slurm's confirmation that a node may go down is valid.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
-/// How a node is to go.
+/// How to take a node down.
 #[derive(Debug)]
 pub(super) struct TakeDown {
-    /// Its instances.
+    /// The instances to terminate.
     pub(super) ids: Vec<InstanceId>,
-    /// Whatever shows up for the node goes, and not only what was seen.
+    /// Also terminate instances that show up later, from an unanswered launch.
     pub(super) sweeps: bool,
-    /// Slurm is asked whether it wants the node again before one of its instances is ended: while the cloud was
-    /// slow to answer, the node may have come up, and run a job.
+    /// Ask Slurm before each termination whether it wants the node again: while the cloud was slow, the
+    /// node may have come up and got a job.
     pub(super) confirms: bool,
-    /// When it last said that it does not.
+    /// When Slurm last confirmed that it does not.
     pub(super) confirmed: Option<Instant>,
 }
 
@@ -49,7 +49,7 @@ impl NodeWork<'_> {
         Outcome::Down
     }
 
-    /// Nothing to stop was seen, but a launch was never answered: it may still show up.
+    /// Terminates what an unanswered launch may still create.
     pub(super) async fn sweep(&mut self, mut how: TakeDown) -> Outcome {
         loop {
             let signals = Rc::clone(&self.signals);
@@ -79,7 +79,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Waits until instances are gone that were told to go before.
+    /// Waits until instances that were terminated before are gone.
     pub(super) async fn wait_gone(&mut self, ids: Vec<InstanceId>) -> Outcome {
         let signals = Rc::clone(&self.signals);
         let until = self.shared.deadline;
@@ -96,7 +96,7 @@ impl NodeWork<'_> {
         Outcome::Failed
     }
 
-    /// Tells all instances to go; one that would not is no reason to keep the others.
+    /// Terminates all instances; goes on with the others if one fails.
     async fn terminate_all(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
         while let Some(id) = how.ids.pop() {
             let mut retry = Retry::default();
@@ -119,8 +119,8 @@ impl NodeWork<'_> {
         if self.failure.is_some() { Err(Outcome::Failed) } else { Ok(()) }
     }
 
-    /// Asks Slurm whether it wants the node again. If it does not say, what it wanted to go goes; what we found by
-    /// ourselves stays until it does.
+    /// Asks Slurm whether it wants the node again. Without an answer, a stop that Slurm asked for goes on,
+    /// and what reconcile found stays until Slurm answers.
     async fn confirm(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
         let wish = self.shared.outbox.confirm(&self.name).await;
         how.confirmed = Some(Instant::now());

@@ -1,4 +1,4 @@
-//! Instances that are in the way of a launch, or not wanted any more, are terminated.
+//! Terminates instances that are in the way of a launch or not wanted any more.
 
 use super::ambiguous_launch::Asker;
 use super::failure::Failure;
@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use tokio::time::Instant;
 
 impl NodeWork<'_> {
-    /// Removes what is in the way of a launch, and waits until it is gone. An instance if one is there after all: a
-    /// launch from before, or another's, has come to light, and no other one is needed.
+    /// Terminates what is in the way of a launch, and waits until it is gone. Returns an instance if an
+    /// earlier launch, or another process, turns out to have created one: no launch is needed then.
     pub(super) async fn clear_the_way(
         &mut self,
         in_the_way: Vec<Clear>,
@@ -47,7 +47,7 @@ impl NodeWork<'_> {
         Ok(None)
     }
 
-    /// Tells an instance to go, again if need be: to do it twice is to do it once.
+    /// Terminates an instance, with retries: termination is idempotent.
     pub(super) async fn terminate(&mut self, id: &InstanceId) -> Result<(), Failure> {
         let mut retry = Retry::default();
         loop {
@@ -59,7 +59,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Waits before an instance is told to go again, if that makes sense.
+    /// Waits before a termination is requested again; an error if it should not be.
     pub(super) async fn pause_or_fail(
         &self,
         id: &InstanceId,
@@ -75,8 +75,9 @@ impl NodeWork<'_> {
         Err(failure)
     }
 
-    /// Waits until instances are gone that a launch would come beside, or until another comes to light. Bare metal takes
-    /// its time, and half of what is left is for the boot; a day that jobs are waited for is not meant for this.
+    /// Waits until the old instances of a node are gone, or another instance is found. Bare metal takes long
+    /// to go, so this may use half of the time that is left; the other half is for the boot. The deadline of a
+    /// run that waits a day for jobs does not count here.
     pub(super) async fn gone_or_found(
         &mut self,
         leaving: BTreeSet<InstanceId>,
@@ -88,8 +89,8 @@ impl NodeWork<'_> {
         if others.is_empty() { Ok(None) } else { self.adopt_found(&others).map(Some) }
     }
 
-    /// Waits until instances are gone: when the cloud says so, not when it says nothing. Other instances of the node, as
-    /// soon as one is seen, if they matter.
+    /// Waits until the cloud says that instances are gone; that a listing omits them is not enough. With
+    /// `or_others`, returns other instances of the node as soon as one is listed.
     pub(super) async fn until_gone(
         &mut self,
         mut ids: BTreeSet<InstanceId>,
@@ -133,7 +134,7 @@ impl NodeWork<'_> {
         Ok(Vec::new())
     }
 
-    /// True if an instance that was asked for by itself is gone, or another's; that is written down.
+    /// True if an instance that was looked up by id is gone or not ours any more. Records that.
     fn is_gone(&mut self, id: &InstanceId, found: &LookedUp) -> bool {
         match found {
             LookedUp::NotOurs => self.disown(id),

@@ -1,4 +1,4 @@
-//! An instance on its way up, until it runs and has an address.
+//! Waits until an instance runs and has an address.
 
 use super::failure::Failure;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
@@ -9,22 +9,22 @@ use crate::site::Place;
 use crate::state::EventKind;
 use cloud_core::{ErrorKind, Instance, InstanceId, InstanceState};
 
-/// Listings in a row that miss an instance before it is asked for by itself: one that was listed
-/// before, and one that was not yet.
+/// Consecutive listings without an instance before it is looked up by id: for one that was listed
+/// before, and for one that never was.
 const MISSED: u32 = 2;
 const MISSED_NEW: u32 = 4;
 
-/// How often a stopped instance is told to start.
+/// How often a start of a stopped instance is requested.
 const MOST_STARTS: u32 = 3;
 
-/// How an instance that was to come up has done.
+/// How waiting for an instance ended.
 pub(super) enum Came {
     Up,
-    /// There was no room for it, but there may be elsewhere.
+    /// No capacity here, but other places are left.
     NoRoom(Failure),
 }
 
-/// How an instance stands that was waited for.
+/// The state in which a watched instance was found.
 enum Stands {
     Up,
     Stopped,
@@ -33,7 +33,7 @@ enum Stands {
 }
 
 impl NodeWork<'_> {
-    /// Waits until an instance is up that is there.
+    /// Waits until an existing instance is up.
     pub(super) async fn until_up(&mut self, id: &InstanceId) -> Result<(), Failure> {
         match self.come_up_in(id, None, &[]).await? {
             Came::Up => Ok(()),
@@ -41,7 +41,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Waits until an instance is up that was launched in the first of these places.
+    /// Waits until an instance that was launched in the first of these places is up.
     pub(super) async fn come_up_in(
         &mut self,
         id: &InstanceId,
@@ -54,8 +54,8 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Starts a stopped instance, and waits until it is up. A start that came while it was still stopping, or may not
-    /// have arrived, is asked for again.
+    /// Starts a stopped instance, and waits until it is up. Requests the start again if the first one was
+    /// ambiguous or came while the instance was still stopping.
     pub(super) async fn start_stopped(&mut self, id: &InstanceId) -> Result<(), Failure> {
         let mut unheard = 0;
         loop {
@@ -73,7 +73,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Asks for a start; false if the next listings have to tell whether it is one.
+    /// Requests a start; false if only the next listings show whether it had an effect.
     async fn start(&mut self, id: &InstanceId) -> Result<bool, Failure> {
         let mut retry = Retry::default();
         loop {
@@ -85,7 +85,7 @@ impl NodeWork<'_> {
             };
             let failure = Failure::of(&error, None, Some(&self.name));
             match error.kind() {
-                // Started by another hand, or not yet stopped.
+                // Already started by somebody else, or still stopping.
                 ErrorKind::Ambiguous | ErrorKind::Conflict => return Ok(false),
                 ErrorKind::Throttled | ErrorKind::Unavailable => {
                     if !retry.wait(&error).await {
@@ -104,8 +104,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Waits until an instance runs and has an address, or will not; or until it is seen stopped, if that counts
-    /// at once.
+    /// Waits until an instance is up or lost; with `until_stopped`, also until it is seen stopped.
     async fn watch(
         &mut self,
         id: &InstanceId,
@@ -140,7 +139,7 @@ impl NodeWork<'_> {
                     return Ok(Stands::Lost(Box::new(instance)));
                 }
                 InstanceState::Stopped if until_stopped => return Ok(Stands::Stopped),
-                // The first listings may show what was before.
+                // The first listings may still show the state before the start.
                 InstanceState::Stopped => stalled += 1,
                 InstanceState::Pending
                 | InstanceState::Running
@@ -154,7 +153,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// The instance as it is next seen; none if a listing does not show it.
+    /// The instance as next observed; none if a listing does not show it.
     async fn next_sight(
         &mut self,
         id: &InstanceId,
@@ -177,7 +176,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// It will never run: what the launch itself would have been refused with counts.
+    /// Handles an instance that will never run. Its fault counts like a refusal of the launch.
     fn lost(&mut self, instance: &Instance, places: &[Place]) -> Result<Came, Failure> {
         if instance.state == InstanceState::Failed {
             self.history = History::Failed;
@@ -186,7 +185,7 @@ impl NodeWork<'_> {
             if instance.state == InstanceState::Failed {
                 return Err(Failure::new(Cause::Unavailable, "launch: the instance failed"));
             }
-            // By another's hand: theirs to launch again.
+            // Somebody else terminated it.
             if let Some(id) = self.instance.take() {
                 self.note_termination(&id);
             }
