@@ -1,4 +1,4 @@
-//! What is to be said to Slurm, one call at a time: whatever comes up during a call goes into the next.
+//! The outbox: batches notifications to Slurm and sends them one call at a time.
 
 use super::failure::Failure;
 use super::notification::{Notification, Still, Taken};
@@ -14,10 +14,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::sleep;
 
-/// How often a call that did not reach slurmctld is repeated.
+/// How often a call that slurmctld did not answer is repeated.
 const MOST_TRIES: u32 = 3;
 
-/// What Slurm says of a node that it was to take back.
+/// How Slurm answered when a node was returned to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Taken,
@@ -37,7 +37,7 @@ pub(super) enum Wish {
     Unknown,
 }
 
-/// What is to be said, and how to go on when it is.
+/// The notifications that are not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: RefCell<Queue>,
@@ -45,22 +45,22 @@ pub(super) struct Outbox {
     sending: Cell<bool>,
 }
 
-/// By node, with whoever waits for the answer. What nobody waits for any more is not said.
+/// By node, with the channel for the answer. What nobody waits for any more is not sent.
 type Waiting<T, R> = BTreeMap<NodeName, (T, oneshot::Sender<R>)>;
 
-/// What is to be said, by kind.
+/// The notifications that are not sent yet, by kind.
 #[derive(Debug, Default)]
 struct Queue {
     /// Nodes that cannot be had, by reason.
     returns: BTreeMap<String, Waiting<Cause, Verdict>>,
-    /// Nodes that are to go, unless Slurm wants them again.
+    /// Nodes to take down, unless Slurm wants them again.
     confirmations: Waiting<(), Wish>,
     addresses: Waiting<NodeAddress, bool>,
-    /// Addresses that are told one by one, since one of them was refused.
+    /// Addresses that are sent one by one, because Slurm refused a call with several.
     singles: Waiting<NodeAddress, bool>,
     /// Nodes of jobs that cannot get all of them.
     releases: BTreeSet<NodeName>,
-    /// What the owners of jobs are told: the first reason, once.
+    /// Comments for jobs: the first reason, once for each job.
     comments: BTreeMap<JobId, String>,
     commented: BTreeSet<JobId>,
 }
@@ -76,7 +76,7 @@ enum Call {
 }
 
 impl Outbox {
-    /// Gives a node back to Slurm; with others that failed alike.
+    /// Returns a node to Slurm, in one call with others that failed for the same reason.
     pub(super) fn return_to_slurm(
         &self,
         node: &NodeName,
@@ -90,7 +90,7 @@ impl Outbox {
         async { verdict.await.unwrap_or(Verdict::Unanswered) }
     }
 
-    /// Tells Slurm where a node is; false if it could not be told.
+    /// Reports the address of a node; false if Slurm did not accept it.
     pub(super) async fn report_address(&self, address: NodeAddress) -> bool {
         let (sender, reported) = oneshot::channel();
         self.change(|queue| {
@@ -108,19 +108,19 @@ impl Outbox {
         wish.await.unwrap_or(Wish::Unknown)
     }
 
-    /// Gives nodes back to Slurm that only broken jobs want.
+    /// Returns nodes to Slurm whose jobs cannot get all of their nodes.
     pub(super) fn release(&self, nodes: impl IntoIterator<Item = NodeName>) {
         self.change(|queue| queue.releases.extend(nodes));
     }
 
-    /// Does not release a node that is not ours any more.
+    /// Drops the release of a node that is not ours any more.
     pub(super) fn keep(&self, node: &NodeName) {
         self.change(|queue| {
             queue.releases.remove(node);
         });
     }
 
-    /// Tells the owner of a job something, once.
+    /// Comments on a job, once.
     pub(super) fn comment(&self, job: JobId, text: String) {
         self.change(|queue| {
             if queue.commented.insert(job) {
@@ -134,7 +134,7 @@ impl Outbox {
         self.changed.notify_waiters();
     }
 
-    /// Waits until everything is said.
+    /// Waits until everything is sent.
     pub(super) async fn drained(&self) {
         loop {
             let changed = self.changed.notified();
@@ -157,7 +157,7 @@ impl Outbox {
 }
 
 impl Queue {
-    /// The next call: what failed first, so that its job is requeued; then what is up.
+    /// The next call: failed nodes first, so that their jobs are requeued, then nodes that are up.
     fn next(&mut self) -> Option<Call> {
         self.forget_abandoned();
         if let Some((reason, nodes)) = self.returns.pop_first() {
@@ -199,7 +199,7 @@ impl Queue {
             && self.comments.is_empty()
     }
 
-    /// Puts a call back whose time will come.
+    /// Puts back a call that is to be repeated.
     fn put_back(&mut self, call: Call) {
         match call {
             Call::Return(reason, nodes) => {
@@ -216,7 +216,7 @@ impl Queue {
 }
 
 impl Shared<'_> {
-    /// Says what comes up, for as long as anything may.
+    /// Sends notifications as they arrive; never returns.
     pub(super) async fn deliver(&self) {
         let mut tries = 0;
         loop {
@@ -242,7 +242,7 @@ impl Shared<'_> {
                     tries = 0;
                     self.warn(format!("slurm could not be told: {error}"));
                     if matches!(call, Call::Comment(..)) {
-                        // Nobody else waits for them, and each would be tried as often again.
+                        // Nobody waits for comments, and each of them would be repeated as often.
                         self.outbox.queue.borrow_mut().comments.clear();
                     }
                     self.undelivered(call);
@@ -318,8 +318,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Says each address of a call by itself that was refused, so that one that Slurm does not like is no matter
-    /// for the others.
+    /// Handles a refused call. Several addresses are sent again one by one, so that a bad one does not affect
+    /// the others.
     fn refused_by_slurm(&self, call: Call) {
         match call {
             Call::Addresses(nodes) if nodes.len() > 1 => {
@@ -329,8 +329,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Slurm does not answer: what can be said later is said later by Slurm's own means. Whoever waits hears that
-    /// nobody answers.
+    /// Gives up on a call. Dropping its channels tells those who wait that Slurm did not answer; nodes held for a
+    /// release go on.
     fn undelivered(&self, call: Call) {
         if let Call::Release(nodes) = call {
             for node in &nodes {

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// How a node is released that no job has, if it is up or on its way.
 ///
-/// When one node of a job is given back, Slurm requeues the job, which then has no node any more. A
+/// When one node of a job is returned, Slurm requeues the job, which then has no node any more. A
 /// node that still has a job has another one. One that is up may have got another just now, which ends first.
 pub(super) fn how_to_release(state: &NodeState) -> Option<NodeAction> {
     match (state.has_job(), state.is_powering_up(), state.is_up()) {

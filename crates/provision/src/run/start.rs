@@ -27,7 +27,7 @@ enum Round {
 /// Brings nodes up; those that cannot be had go back to Slurm at once, with the reason.
 ///
 /// `jobs` are the jobs of the resume file. A node that another process starts or stops is waited
-/// for beside the work on the others, and never given back on account of it.
+/// for beside the work on the others, and never returned to Slurm because of it.
 pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Report {
     let begun = run.begun("start");
     let deadline = run.deadline(begun);
