@@ -26,9 +26,9 @@ pub async fn return_nodes(
     }
     match returned(bootstrap, nodes, why, begun).await {
         Ok(nodes) if nodes.is_empty() => {}
-        Ok(nodes) => bootstrap.note(Level::Info, &format!("given back to Slurm: {nodes}")),
+        Ok(nodes) => bootstrap.note(Level::Info, &format!("returned to Slurm: {nodes}")),
         Err(why) => {
-            let text = format!("not given back to Slurm, which waits for them: {why}");
+            let text = format!("not returned to Slurm, which waits for them: {why}");
             bootstrap.note(Level::Error, &text);
         }
     }

@@ -63,7 +63,7 @@ fn phrase(event: &Event) -> (Level, String) {
         EventKind::LaunchFailed => (Level::Error, format!("problem launching instance: {detail}")),
         EventKind::Up => (Level::Info, format!("Started, Private IP {detail}")),
         EventKind::Terminated => (Level::Info, format!("Stopped, instance {instance}")),
-        EventKind::ReturnedToSlurm => (Level::Warning, format!("given back to Slurm: {detail}")),
+        EventKind::ReturnedToSlurm => (Level::Warning, format!("returned to Slurm: {detail}")),
         EventKind::Rebuilt => (Level::Info, format!("rebuilt or rebooted, instance {instance}")),
         EventKind::Cooling => (Level::Warning, format!("cooling down: {detail}")),
         EventKind::Ended => (Level::Info, format!("end: {detail}")),

@@ -23,7 +23,7 @@ fn refused_by(name: &str, stage: &Stage, words: &[&str]) {
 /// Lines about what is wrong; what became of the nodes is said besides.
 fn sentences(ended: &Ended) -> usize {
     let lines = ended.stderr.lines().filter(|line| !line.trim().is_empty());
-    lines.filter(|line| !line.contains("given back")).count()
+    lines.filter(|line| !line.contains("returned to Slurm")).count()
 }
 
 /// The line of the configuration file with this key, and the value that it has.

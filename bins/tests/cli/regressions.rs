@@ -188,7 +188,7 @@ fn a_node_returns_to_slurm_if_the_cloud_cannot_be_opened() {
     let said = || stage.slurm.node(NODE, "State");
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let ended = resumed(&stage, r#"{"jobs":[]}"#).with_code(2);
-    let _ = ended.saying(&[".oci/config", "given back to Slurm"]);
+    let _ = ended.saying(&[".oci/config", "returned to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     // Without the mark, a later timeout of the node was taken for an administrator's word, and it stayed down.
     let node = stage.slurm.ask("scontrol", &["show", "node", NODE]);
@@ -202,7 +202,7 @@ fn a_start_by_hand_returns_no_node_if_the_cloud_cannot_be_opened() {
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let by_hand = stage.run("startnode", &[NODE]).with_code(2).saying(&[".oci/config"]);
     assert!(stage.slurm.node(NODE, "State").contains("POWERING_UP"), "{by_hand:?}");
-    assert!(!by_hand.stderr.contains("given back"), "{by_hand:?}");
+    assert!(!by_hand.stderr.contains("returned to Slurm"), "{by_hand:?}");
 }
 
 /// The first listing failed, the next did not, and nobody had been asked.
@@ -250,7 +250,7 @@ fn nodes_return_to_slurm_if_the_configuration_is_broken() {
     let by_hand = stage.run("startnode", &[NODE]).with_code(2).saying(&["startnode.yaml:"]);
     assert!(said().contains("POWERING_UP"), "by hand nobody waits: {by_hand:?}");
     let ended = resumed(&stage, r#"{"jobs":[]}"#).with_code(2);
-    let _ = ended.saying(&["startnode.yaml:", "given back to Slurm"]);
+    let _ = ended.saying(&["startnode.yaml:", "returned to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     assert!(said().contains("Reason=elastic: configuration: "), "{}", said());
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
@@ -262,12 +262,12 @@ fn nodes_return_to_slurm_if_the_resume_file_is_garbage() {
     let stage = awaited();
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
     let ended = resumed(&stage, "{").with_code(2);
-    let _ = ended.saying(&["DIR/resume: the resume file is not JSON", "given back to Slurm"]);
+    let _ = ended.saying(&["DIR/resume: the resume file is not JSON", "returned to Slurm"]);
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
     assert!(said().contains("Reason=elastic: "), "{}", said());
     assert!(said().contains("the resume file is not JSON"), "{}", said());
     let log = stage.read("log/elastic.log");
-    assert!(log.contains(&format!("given back to Slurm: {NODE}")), "{log}");
+    assert!(log.contains(&format!("returned to Slurm: {NODE}")), "{log}");
     assert_eq!(stage.cloud().requests().len(), 0, "nobody asked the cloud");
 }
 
@@ -283,7 +283,7 @@ fn nodes_return_to_a_slurmctld_that_does_not_answer_at_once() {
     let real = stage.slurm.bin().display().to_string();
     let bin = stage.path("bin").display().to_string();
     stage.write("startnode.yaml", &stage.configuration().replace(&real, &bin));
-    let _ = resumed(&stage, "{").with_code(2).saying(&["given back to Slurm: ", NODE]);
+    let _ = resumed(&stage, "{").with_code(2).saying(&["returned to Slurm: ", NODE]);
     assert!(stage.path("show.tried").exists() && stage.path("update.tried").exists());
     wait("end of it", || (!said().contains("POWERING_UP")).then_some(()), said);
 }
@@ -298,7 +298,7 @@ fn nodes_that_cannot_return_to_slurm_are_reported() {
     let output = command.env("SLURM_RESUME_FILE", stage.path("gone")).output().unwrap();
     let _ = Ended::of(&output, stage.dir.path()).with_code(2);
     let log = stage.read("log/elastic.log");
-    let line = log.lines().find(|line| line.contains("not given back to Slurm"));
+    let line = log.lines().find(|line| line.contains("not returned to Slurm"));
     assert!(line.is_some_and(|line| line.contains(" ERROR ")), "{log}");
 }
 
