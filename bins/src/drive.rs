@@ -8,7 +8,7 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use crate::progress::ProgressBar;
 use hostlist::{Hostlist, NodeName};
 use provision::exec::{Cancel, CancelSignal, Progress, Tools};
-use provision::plan::{Operation, Plan, Refusal, ReportStep, SlurmStep, Step};
+use provision::plan::{Operation, Plan, Refusal, Step};
 use provision::run::{Observation, Run};
 use provision::state::{Event, EventKind};
 use provision::{Report, Roster, World};
@@ -138,7 +138,7 @@ impl Context {
         // Machines are ended whether slurmctld answers or not.
         let ends = matches!(plan.operation, Operation::Stop | Operation::StopAll);
         let blind = if ends && look.fleet.is_complete() { SUCCESS } else { unseen };
-        if fails(plan) { SOME_FAILED } else { shown.max(blind) }
+        if plan.fails() { SOME_FAILED } else { shown.max(blind) }
     }
 
     /// Says which of these nodes neither slurm.conf nor slurmctld nor the cloud knows, and which they are.
@@ -209,18 +209,6 @@ async fn watch(stop: CancelSignal) {
     stop.cancel();
 }
 
-/// True if a run that carries the plan out is one in which nodes failed.
-pub(crate) fn fails(plan: &Plan) -> bool {
-    plan.steps().any(|step| match step {
-        Step::Report(ReportStep::Refuse { .. }) => true,
-        // Elsewhere it is what was asked for.
-        Step::Slurm(SlurmStep::ReturnToSlurm { .. }) | Step::Report(ReportStep::GiveUp { .. }) => {
-            matches!(plan.operation, Operation::Start | Operation::Rebuild)
-        }
-        _ => false,
-    })
-}
-
 /// True if the signal was ignored when we were started, and so still is.
 fn ignores(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -252,24 +240,6 @@ async fn heard(signal: &mut Option<Signal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provision::Cause;
-    use provision::plan::{Stage, our_reason};
-
-    #[test]
-    fn a_dry_run_in_which_a_node_returns_to_slurm_fails() {
-        let node = || NodeName::new("n1").unwrap();
-        let plan = |operation, step| Plan::new(operation).stage(Stage::new("", vec![step]));
-        let give_back = |operation| {
-            let (cause, reason) = (Cause::Capacity, our_reason("full"));
-            plan(operation, Step::Slurm(SlurmStep::ReturnToSlurm { node: node(), cause, reason }))
-        };
-        let refuse = Step::Report(ReportStep::Refuse { node: node(), why: Refusal::NoShape });
-        assert!(fails(&plan(Operation::Resize, refuse)));
-        assert!(fails(&give_back(Operation::Start)));
-        assert!(fails(&give_back(Operation::Rebuild)));
-        assert!(!fails(&give_back(Operation::Reconcile)));
-        assert!(!fails(&Plan::new(Operation::Start)));
-    }
 
     #[test]
     fn a_signal_that_is_ignored_is_told_from_one_that_is_not() {

@@ -21,7 +21,7 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::Purpose;
 use check::{Limits, New};
 use clap::Parser;
-use provision::conf::{ConfLock, is_unapplied, missing_gres, unstarted};
+use provision::conf::{ConfLock, is_unapplied, missing_gres, planned_section, unstarted};
 use provision::plan::{self, Finish, ReportStep, SlurmStep, Step};
 use provision::run::Run;
 use slurmctl::Controller as _;
@@ -202,7 +202,8 @@ async fn planned(
             let look = run.observe().await;
             let plan = plan::finish(&request, look.world(run));
             let plan = plan.map_err(|error| Diagnostic::from_error(&error))?;
-            let section = change::section(&inputs.marked, Some(&inputs.cluster), &plan)?;
+            let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan);
+            let section = section.map_err(|error| Diagnostic::from_error(&error))?;
             // Refused where what slurmctld is yet to be told would hit a job.
             let tells = |step: &Step| {
                 matches!(

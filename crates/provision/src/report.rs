@@ -170,6 +170,19 @@ impl Report {
         self.failures.is_empty() && self.nodes.values().all(|node| node.outcome.is_success())
     }
 
+    /// What slurmctld did not do, by its words, with the nodes of each.
+    #[must_use]
+    pub fn slurm_failures(&self) -> Vec<String> {
+        let mut alike: BTreeMap<&str, Hostlist> = BTreeMap::new();
+        for (node, failed) in &self.nodes {
+            if failed.cause == Some(Cause::Slurm) {
+                let why = failed.reason.as_deref().unwrap_or_default();
+                alike.entry(why).or_default().push(node.as_str());
+            }
+        }
+        alike.into_iter().map(|(why, nodes)| format!("{nodes}: {why}")).collect()
+    }
+
     /// Every node that failed, and why; very many with the same failure are one host list.
     #[must_use]
     pub fn failed_nodes(&self) -> Vec<(String, String)> {
@@ -268,5 +281,15 @@ mod tests {
         let expected =
             ["m1: refused: no shape", "m2: refused: no shape", "n[1-60000]: refused: strange"];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn the_reason_why_slurmctld_reboots_nothing_is_reported() {
+        let mut report = Report::new(Operation::Rollout);
+        for (name, cause) in [("n1", Cause::Slurm), ("n2", Cause::Slurm), ("n3", Cause::Refused)] {
+            let failed = NodeReport::new(Outcome::Failed).because(cause, "no answer");
+            report.nodes.insert(NodeName::new(name).unwrap(), failed);
+        }
+        assert_eq!(report.slurm_failures(), ["n[1-2]: no answer"]);
     }
 }

@@ -4,17 +4,18 @@ use super::{check, difference};
 use crate::args::Common;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use crate::drive::fails;
 use crate::environment::this_user;
 use crate::output::{Volume, chain};
 use crate::process::{SOME_FAILED, SUCCESS, USAGE_ERROR};
 use crate::wiring;
 use provision::Report;
-use provision::conf::{Applied, MarkedFile, Proof, Trial};
+use provision::conf::{
+    Applied, MarkedFile, Proof, Trial, bad_conf, nodes_in_use, planned_section, written_conf,
+};
 use provision::exec::Files;
-use provision::plan::{self, File, FileStep, Finish, Plan, Refusal, ReportStep, Resize, Step};
+use provision::plan::{self, Finish, Plan, Resize};
 use provision::run::{self, Observation, Run};
-use slurmconf::{Cluster, Document, Markers};
+use slurmconf::Cluster;
 use std::path::Path;
 
 /// What is to be done about the nodes of slurm.conf.
@@ -48,7 +49,7 @@ impl Aim<'_> {
             Self::Size(request) => Ok(plan::resize(request, look.world(run))),
         };
         let plan = plan.map_err(|error| Diagnostic::from_error(&error))?;
-        unwritable(&plan).map_or(Ok(plan), Err)
+        bad_conf(&plan).map_or(Ok(plan), |why| Err(Diagnostic::new(why)))
     }
 
     async fn carry_out(&self, run: &Run<'_>) -> Result<Report, Diagnostic> {
@@ -83,7 +84,8 @@ impl Change<'_> {
                 if plan.is_idle() && plan.steps().next().is_none() {
                     return Ok(self.idle(&context, &plan));
                 }
-                let section = section(self.marked, self.aim.cluster(), &plan)?;
+                let section = planned_section(self.marked, self.aim.cluster(), &plan);
+                let section = section.map_err(|error| Diagnostic::from_error(&error))?;
                 show(self.common, &context, self.marked, (&plan, &section))?;
                 if self.common.dry_run {
                     return Ok(self.seen(&context, &look, &plan));
@@ -117,7 +119,7 @@ impl Change<'_> {
         {
             return Ok(USAGE_ERROR);
         }
-        if let Some(text) = written(plan) {
+        if let Some(text) = written_conf(plan) {
             rehearse(marked, text)?;
             if self.prove && !proven(context, marked, section).await {
                 return Ok(SOME_FAILED);
@@ -152,22 +154,12 @@ impl Change<'_> {
     /// started hides nothing from `finish`.
     fn seen(&self, context: &Context, look: &Observation, plan: &Plan) -> u8 {
         match self.aim {
-            Aim::Finish { .. } if !in_use(plan).is_empty() => USAGE_ERROR,
-            _ if fails(plan) => SOME_FAILED,
+            Aim::Finish { .. } if !nodes_in_use(plan).is_empty() => USAGE_ERROR,
+            _ if plan.fails() => SOME_FAILED,
             Aim::Finish { .. } if look.fleet.is_complete() => SUCCESS,
             Aim::Finish { .. } | Aim::Limits(_) | Aim::Size(_) => context.blind(look),
         }
     }
-}
-
-/// What is wrong with slurm.conf, where that is why nothing is planned: it is the configuration, and no node, that is at fault.
-fn unwritable(plan: &Plan) -> Option<Diagnostic> {
-    plan.steps().find_map(|step| match step {
-        Step::Report(ReportStep::Refuse { why: why @ Refusal::BadConf(_), .. }) => {
-            Some(Diagnostic::new(why.to_string()))
-        }
-        _ => None,
-    })
 }
 
 /// Shows what changes in slurm.conf, and the plan.
@@ -191,29 +183,6 @@ fn show(
         context.output.print(line);
     }
     Ok(())
-}
-
-/// The text of slurm.conf that the plan writes.
-fn written(plan: &Plan) -> Option<&[u8]> {
-    plan.steps().find_map(|step| match step {
-        Step::File(FileStep::Write { which: File::SlurmConf, text, .. }) => Some(text.as_slice()),
-        _ => None,
-    })
-}
-
-/// What stands between the markers when the plan is carried out: what a planner adds to the nodes is shown and tried, too.
-pub(super) fn section(
-    marked: &MarkedFile,
-    cluster: Option<&Cluster>,
-    plan: &Plan,
-) -> Result<String, Diagnostic> {
-    let refuses = plan.steps().any(|step| matches!(step, Step::Report(ReportStep::Refuse { .. })));
-    let section = match (written(plan), cluster) {
-        (Some(text), _) => Document::parse(text).section(Markers::NODES),
-        (None, Some(cluster)) if refuses => Ok(cluster.to_string()),
-        (None, _) => marked.section(),
-    };
-    section.map_err(|error| Diagnostic::from_error(&error))
 }
 
 /// Makes sure that the file can be replaced before anything is changed.
@@ -262,21 +231,9 @@ async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
     }
 }
 
-/// The nodes that may not go because of their jobs, each with the reason.
-fn in_use(plan: &Plan) -> Vec<String> {
-    let refusal = |step: &Step| match step {
-        Step::Report(ReportStep::Refuse {
-            node,
-            why: why @ (Refusal::Job(_) | Refusal::InUse),
-        }) => Some(format!("{node}: {why}")),
-        _ => None,
-    };
-    plan.steps().filter_map(refusal).collect()
-}
-
 /// Says which nodes may not go, if that is all that the plan says.
 fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
-    let refusals = in_use(plan);
+    let refusals = nodes_in_use(plan);
     if refusals.is_empty() {
         return false;
     }

@@ -4,8 +4,7 @@ use super::inputs::Inputs;
 use crate::args::CONFIG;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use provision::conf::gres_types;
-use provision::plan;
+use provision::conf::{gres_types, suspend_exclusions};
 use slurmconf::{ElasticSettings, Program};
 use slurmctl::Controller as _;
 use std::path::Path;
@@ -49,21 +48,11 @@ pub(super) fn lines(
     });
     settings.reboot = Some(program("rebuild", None));
     let mut text = settings.text().map_err(|error| Diagnostic::from_error(&error))?;
-    text.push_str(&excluded(context, inputs).unwrap_or_default());
+    let Inputs { cluster, marked, .. } = inputs;
+    let excluded = suspend_exclusions(&context.slurm.config, version, marked, cluster);
+    text.push_str(&excluded.unwrap_or_default());
     Ok(match gres_types(&inputs.cluster, &context.slurm.config) {
         None => text,
         Some(types) => format!("{types}\n{text}"),
     })
-}
-
-/// The line for nodes that are never stopped, where slurm.conf has one outside the markers that leaves some of ours out: its
-/// own words, which may have counts in them, and those.
-///
-/// Else `finish` and `resize` keep such a line between the markers, and one outside would only go out of date.
-fn excluded(context: &Context, inputs: &Inputs) -> Option<String> {
-    let slurm = &context.slurm;
-    let said = plan::excluded_outside(&slurm.config, &inputs.marked.document)?;
-    let known = slurm.config.suspend_exclusions(&said, slurm.controller.version());
-    let missing = inputs.cluster.persistent_nodes().difference(&known);
-    (!missing.is_empty()).then(|| format!("SuspendExcNodes={said},{missing}\n"))
 }

@@ -7,13 +7,11 @@ use crate::diagnostic::Diagnostic;
 use crate::output::chain;
 use crate::process::SOME_FAILED;
 use crate::progress::bar;
-use hostlist::Hostlist;
 use provision::plan::{self, Refusal, Rollout, RolloutHow, RolloutProgress};
 use provision::run::{self, Run};
 use provision::state::RolloutMemory;
-use provision::{Cause, Outcome, Report, ResolvedRollout};
+use provision::{Outcome, Report, ResolvedRollout};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -108,20 +106,19 @@ impl Drive<'_> {
         loop {
             self.keep(request);
             let look = run.observe_rollout(request).await;
-            let blind = is_blind(look.slurm.is_some(), look.fleet.is_complete());
             let Ok(progress) = plan::rollout_progress(request, look.world(run)) else {
                 return Ok(self.context.report(self.common, &report).max(SOME_FAILED));
             };
-            if blind && !was_blind {
+            if progress.blind && !was_blind {
                 self.context.blind(&look);
-            } else if !blind && before.replace(progress) != Some(progress) {
+            } else if !progress.blind && before.replace(progress) != Some(progress) {
                 self.tell(progress);
             }
-            was_blind = blind;
-            if let Some(code) = self.ends(run, (request, &report), progress, blind) {
+            was_blind = progress.blind;
+            if let Some(code) = self.ends(run, (request, &report), progress) {
                 return Ok(code);
             }
-            for failure in report.failures.iter().chain(&disobeyed(&report)) {
+            for failure in report.failures.iter().chain(&report.slurm_failures()) {
                 self.context.warn(failure);
             }
             // Whoever is told to end begins nothing more, and says once more how it stands.
@@ -144,22 +141,20 @@ impl Drive<'_> {
         run: &Run<'_>,
         (request, report): (&Rollout, &Report),
         progress: RolloutProgress,
-        blind: bool,
     ) -> Option<u8> {
-        let over = is_over(progress, blind);
-        if is_done(progress, blind)
+        if progress.is_done()
             && let Err(error) = self.memory.forget(request)
         {
             self.context.warn(&chain(&error));
         }
-        let leave = over || self.once;
+        let leave = progress.is_over() || self.once;
         let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if !(leave || late || run.tools.cancel.is_cancelled()) {
             return None;
         }
         self.context.progress.clear(self.context.output);
         let code = self.context.report(self.common, report);
-        Some(if progress.failed > 0 || blind || !leave { SOME_FAILED } else { code })
+        Some(if progress.failed > 0 || progress.blind || !leave { SOME_FAILED } else { code })
     }
 
     /// A line for each change, as JSON if asked for; on a terminal a bar in one place.
@@ -199,74 +194,4 @@ async fn pauses(run: &Run<'_>) -> bool {
         () = sleep(PAUSE) => {}
     }
     !cancel.is_cancelled()
-}
-
-/// What slurmctld did not do, by its words. The last report alone is told at the end, and these nodes may be tried again before that.
-fn disobeyed(report: &Report) -> Vec<String> {
-    let mut alike: BTreeMap<&str, Hostlist> = BTreeMap::new();
-    for (node, failed) in &report.nodes {
-        if failed.cause == Some(Cause::Slurm) {
-            let why = failed.reason.as_deref().unwrap_or_default();
-            alike.entry(why).or_default().push(node.as_str());
-        }
-    }
-    alike.into_iter().map(|(why, nodes)| format!("{nodes}: {why}")).collect()
-}
-
-/// True if a look does not show how the nodes stand.
-fn is_blind(slurm_answered: bool, listing_complete: bool) -> bool {
-    !(slurm_answered && listing_complete)
-}
-
-/// True if nothing more will happen; a look that shows no node shows no end either.
-fn is_over(progress: RolloutProgress, blind: bool) -> bool {
-    !blind && progress.is_over()
-}
-
-/// True if nothing is left to remember. A node that failed is one that a timer would otherwise have rebooted for ever.
-fn is_done(progress: RolloutProgress, blind: bool) -> bool {
-    is_over(progress, blind) && progress.failed == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use hostlist::NodeName;
-    use provision::NodeReport;
-    use provision::plan::Operation;
-
-    #[test]
-    fn the_reason_why_slurmctld_reboots_nothing_is_reported() {
-        let mut report = Report::new(Operation::Rollout);
-        for (name, cause) in [("n1", Cause::Slurm), ("n2", Cause::Slurm), ("n3", Cause::Refused)] {
-            let failed = NodeReport::new(Outcome::Failed).because(cause, "no answer");
-            report.nodes.insert(NodeName::new(name).unwrap(), failed);
-        }
-        assert_eq!(disobeyed(&report), ["n[1-2]: no answer"]);
-    }
-
-    #[test]
-    fn a_moment_without_slurmctld_or_a_listing_is_not_the_end_of_a_rollout() {
-        // All that a look sees without slurmctld: nodes that are not touched.
-        let nothing = RolloutProgress { apart: 4, ..RolloutProgress::default() };
-        assert!(nothing.is_over());
-        for (slurm, listing) in [(false, true), (true, false), (false, false)] {
-            assert!(!is_over(nothing, is_blind(slurm, listing)), "{slurm} {listing}");
-        }
-        assert!(is_over(nothing, is_blind(true, true)));
-        let left = RolloutProgress { left: 1, ..nothing };
-        assert!(!is_over(left, is_blind(true, true)));
-    }
-
-    #[test]
-    fn a_rollout_that_halts_remembers_what_it_tried() {
-        let done = RolloutProgress { done: 4, ..RolloutProgress::default() };
-        assert!(is_done(done, false));
-        assert!(!is_done(done, true), "nothing was seen");
-        let halted = RolloutProgress { left: 2, failed: 1, halted: true, ..done };
-        let ended = RolloutProgress { failed: 1, ..done };
-        for failed in [halted, ended] {
-            assert!(failed.is_over() && !is_done(failed, false), "{failed:?}");
-        }
-    }
 }

@@ -5,6 +5,7 @@ mod expected;
 mod fit;
 mod lock;
 mod marked_file;
+mod planned;
 mod prove;
 mod rollback;
 mod trial;
@@ -17,5 +18,6 @@ pub use fit::{
 };
 pub use lock::ConfLock;
 pub use marked_file::{MarkedFile, MarkerError};
+pub use planned::{bad_conf, nodes_in_use, planned_section, suspend_exclusions, written_conf};
 pub use prove::{Proof, ProofFailure, Trial};
 pub use rollback::{Applied, Verdict, is_unapplied};

@@ -96,6 +96,20 @@ impl Plan {
     pub fn is_idle(&self) -> bool {
         self.steps().all(Step::is_idle)
     }
+
+    /// True if a run that carries it out is one in which nodes failed.
+    #[must_use]
+    pub fn fails(&self) -> bool {
+        self.steps().any(|step| match step {
+            Step::Report(ReportStep::Refuse { .. }) => true,
+            // Elsewhere it is what was asked for.
+            Step::Slurm(SlurmStep::ReturnToSlurm { .. })
+            | Step::Report(ReportStep::GiveUp { .. }) => {
+                matches!(self.operation, Operation::Start | Operation::Rebuild)
+            }
+            _ => false,
+        })
+    }
 }
 
 /// What was asked for.
@@ -225,5 +239,27 @@ impl JobGroup {
     #[must_use]
     pub fn new(job: JobId, nodes: impl IntoIterator<Item = NodeName>) -> Self {
         Self { job, nodes: crate::order::by_number(nodes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::Cause;
+
+    #[test]
+    fn a_plan_by_which_a_node_to_start_returns_to_slurm_fails() {
+        let node = || NodeName::new("n1").unwrap();
+        let plan = |operation, step| Plan::new(operation).stage(Stage::new("", vec![step]));
+        let give_back = |operation| {
+            let (cause, reason) = (Cause::Capacity, our_reason("full"));
+            plan(operation, Step::Slurm(SlurmStep::ReturnToSlurm { node: node(), cause, reason }))
+        };
+        let refuse = Step::Report(ReportStep::Refuse { node: node(), why: Refusal::NoShape });
+        assert!(plan(Operation::Resize, refuse).fails());
+        assert!(give_back(Operation::Start).fails());
+        assert!(give_back(Operation::Rebuild).fails());
+        assert!(!give_back(Operation::Reconcile).fails());
+        assert!(!Plan::new(Operation::Start).fails());
     }
 }

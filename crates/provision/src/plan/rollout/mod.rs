@@ -1,7 +1,9 @@
 //! An image for all nodes, a few at a time.
 
+mod progress;
 mod request;
 
+pub use progress::RolloutProgress;
 pub use request::{JobForm, Rollout, RolloutHow};
 
 use super::reasons::{MISFIT, is_drained_by_us, is_misfit, not_back};
@@ -73,35 +75,6 @@ fn stands(request: &Rollout, world: World<'_>) -> Result<Vec<Stand>, Refusal> {
     Ok(nodes.into_iter().map(|node| stand(node, request, world)).collect())
 }
 
-/// How far a rollout is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RolloutProgress {
-    /// Nodes that have the image and are in service.
-    pub done: usize,
-    /// Nodes that are being rebuilt, or are in the queue for it.
-    pub under_way: usize,
-    /// Nodes that did not come back, or not with the image.
-    pub failed: usize,
-    /// Nodes that are still to be begun.
-    pub left: usize,
-    /// Nodes that are not touched: powered down, held, on their way, or refused.
-    pub apart: usize,
-    /// True if failures have ended it.
-    pub halted: bool,
-    /// How many could be begun now.
-    pub room: usize,
-    /// Nothing is begun before that.
-    pub pause: Option<SystemTime>,
-}
-
-impl RolloutProgress {
-    /// True if nothing more will happen.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.under_way == 0 && (self.left == 0 || self.halted)
-    }
-}
-
 /// How far a rollout is; an error where [`rollout`] has one.
 pub fn rollout_progress(request: &Rollout, world: World<'_>) -> Result<RolloutProgress, Refusal> {
     let stands = stands(request, world)?;
@@ -116,6 +89,7 @@ pub fn rollout_progress(request: &Rollout, world: World<'_>) -> Result<RolloutPr
         halted: matches!(wait, Why::Halted(_)),
         room: room.min(tally.left),
         pause: if let Why::Pause(until) = wait { Some(until) } else { None },
+        blind: world.slurm.is_none() || !world.fleet.is_complete(),
     })
 }
 
