@@ -52,7 +52,7 @@ async fn returned(
         begun,
     };
     let deadline = begun + wiring::before_timeout(&slurm.config, nodes);
-    unstarted.return_to_slurm(deadline).await.map_err(|error| Diagnostic::from_error(&error))
+    unstarted.return_to_slurm(deadline).await.map_err(Diagnostic::from)
 }
 
 /// Tells Slurm why nodes are not rebuilt: neither they nor their jobs need wait for ResumeTimeout.

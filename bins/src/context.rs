@@ -178,7 +178,7 @@ impl Context {
     ) -> Result<Option<Diagnostic>, Diagnostic> {
         let rules = wiring::image_rules(&self.settings);
         let found = rules.resolve(&mut self.site, config, &*self.cloud).await;
-        Ok(found.map_err(|error| Diagnostic::from_cloud(&error))?.map(Diagnostic::new))
+        Ok(found?.map(Diagnostic::new))
     }
 
     /// Finds the images, and goes on without those that cannot be had: what needs none is done, and the rest is refused.

@@ -19,12 +19,6 @@ impl Diagnostic {
         Self { messages: vec![text.into()], transient: false }
     }
 
-    /// An error with its causes.
-    #[must_use]
-    pub fn from_error(error: &(dyn Error + 'static)) -> Self {
-        Self::new(chain(error))
-    }
-
     /// Several errors, one message each.
     #[must_use]
     pub fn from_errors<E: Error + 'static>(errors: &[E]) -> Self {
@@ -36,8 +30,7 @@ impl Diagnostic {
     #[must_use]
     pub fn from_cloud(error: &cloud_core::Error) -> Self {
         let kind = error.kind();
-        let transient = kind.is_transient() || kind.is_about_the_place();
-        Self { transient, ..Self::from_error(error) }
+        Self::new(chain(error)).transient(kind.is_transient() || kind.is_about_the_place())
     }
 
     /// Adds what to do about it.
@@ -72,4 +65,12 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-impl Error for Diagnostic {}
+impl<E: Error + 'static> From<E> for Diagnostic {
+    fn from(error: E) -> Self {
+        let error: &(dyn Error + 'static) = &error;
+        match error.downcast_ref() {
+            Some(cloud) => Self::from_cloud(cloud),
+            None => Self::new(chain(error)),
+        }
+    }
+}

@@ -110,8 +110,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     if arguments.print {
         let (document, slurm) = (&inputs.marked.document, &context.slurm);
         let version = slurm.controller.version();
-        let section = plan::node_section(&inputs.cluster, document, &slurm.config, version);
-        let section = section.map_err(|error| Diagnostic::from_error(&error))?;
+        let section = plan::node_section(&inputs.cluster, document, &slurm.config, version)?;
         context.output.print(section.trim_end());
         return Ok(SUCCESS);
     }
@@ -200,10 +199,8 @@ async fn planned(
     context
         .with_run(&arguments.common, async |run: &Run<'_>| {
             let look = run.observe().await;
-            let plan = plan::finish(&request, look.world(run));
-            let plan = plan.map_err(|error| Diagnostic::from_error(&error))?;
-            let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan);
-            let section = section.map_err(|error| Diagnostic::from_error(&error))?;
+            let plan = plan::finish(&request, look.world(run))?;
+            let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // Refused where what slurmctld is yet to be told would hit a job.
             let tells = |step: &Step| {
                 matches!(

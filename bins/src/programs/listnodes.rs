@@ -125,8 +125,7 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     } else if let Some(path) = &arguments.hosts {
         let old = std::fs::read(path)
             .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))?;
-        let new = plan::hosts(&old, &machines, None);
-        let new = new.map_err(|error| Diagnostic::from_error(&error))?;
+        let new = plan::hosts(&old, &machines, None)?;
         context.output.hand_out(&new);
     } else {
         print(context, arguments, &rows);
@@ -137,8 +136,7 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
 
 /// The nodes asked for: those named, or those of slurm.conf.
 fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Diagnostic> {
-    let given = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let given = given.map_err(|error| Diagnostic::from_error(&error))?;
+    let given = arguments.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     let mut names = given.unwrap_or_else(|| run.conf.nodes());
     if arguments.partition.is_empty() {
         return Ok(names);

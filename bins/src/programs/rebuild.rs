@@ -151,7 +151,7 @@ fn target_files(context: &Context) -> TargetFiles {
 /// The nodes of a call as RebootProgram.
 fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeName>, Diagnostic> {
     match &arguments.nodes {
-        Some(nodes) => nodes.node_names().map_err(|error| Diagnostic::from_error(&error)),
+        Some(nodes) => nodes.node_names().map_err(Diagnostic::from),
         None => Ok(vec![this_machine(environment)?]),
     }
 }
@@ -169,7 +169,7 @@ fn mistyped(names: &[NodeName], context: &Context) -> Option<Diagnostic> {
 fn this_machine(environment: &Environment) -> Result<NodeName, Diagnostic> {
     // 26.05 says it; the others leave it to us.
     let name = environment.get("SLURM_NODE_NAME").unwrap_or(&environment.hostname);
-    NodeName::new(name).map_err(|error| Diagnostic::from_error(&error))
+    NodeName::new(name).map_err(Diagnostic::from)
 }
 
 /// Rebuilds or reboots nodes, as Slurm asked for.

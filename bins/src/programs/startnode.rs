@@ -113,7 +113,7 @@ async fn begin(
     if let (Some(word), Caller::Operator | Caller::Script) = (&arguments.features, caller) {
         return Err(stray(word, &arguments.nodes));
     }
-    let names = arguments.nodes.node_names().map_err(|error| Diagnostic::from_error(&error))?;
+    let names = arguments.nodes.node_names()?;
     let request = match request {
         Err(_) if arguments.failed => ResumeRequest::default(),
         request => request.map_err(|why| illegible(&why, file))?,

@@ -67,8 +67,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let begun = Instant::now();
     let common = &arguments.common;
-    let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let names = names.map_err(|error| Diagnostic::from_error(&error))?;
+    let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
     let mut context = Context::open(bootstrap, purpose, arguments.nodes.as_ref()).await?;
     let deadline = &mut context.site.policies.deadline;

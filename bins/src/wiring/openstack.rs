@@ -27,7 +27,7 @@ pub(super) async fn connect(
     search.cloud.clone_from(&openstack.cloud);
     // What lies in an operator's current directory would be his alone: slurmctld's programs are called elsewhere.
     search.directories.retain(|directory| directory.is_absolute());
-    let config = Config::load(&sources, &search).map_err(|error| unusable(&error, settings))?;
+    let config = Config::load(&sources, &search).map_err(|error| unusable(error, settings))?;
     let mut options = cloud_openstack::Settings::default();
     options.http = http(settings, environment, purpose);
     options.launch = launch(openstack);
@@ -35,7 +35,7 @@ pub(super) async fn connect(
     options.address_network.clone_from(&openstack.network_name);
     let cloud =
         cloud_openstack::OpenStack::connect(config, options, super::pacer(&settings.elastic)).await;
-    let cloud = cloud.map_err(|error| unreachable(&error))?;
+    let cloud = cloud.map_err(unreachable)?;
     let mut warnings = cloud.warnings().to_vec();
     if settings.endpoint.is_some() {
         warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
@@ -78,19 +78,19 @@ async fn named(
 }
 
 /// What is wrong with clouds.yaml; slurmctld passes its programs no variables.
-fn unusable(error: &ConfigError, settings: &Settings) -> Diagnostic {
+fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
     if error.is_unspecified() {
         let file = &settings.file;
-        return Diagnostic::new(format!("{}, or say which with cloud in {file}", chain(error)));
+        return Diagnostic::new(format!("{}, or say which with cloud in {file}", chain(&error)));
     }
-    Diagnostic::from_error(error)
+    Diagnostic::from(error)
 }
 
 /// A cloud that does not answer is no wrong configuration.
-fn unreachable(error: &ConfigError) -> Diagnostic {
+fn unreachable(error: ConfigError) -> Diagnostic {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<cloud_core::Error>());
     let passes = cause.is_some_and(|cause| Diagnostic::from_cloud(cause).is_transient());
-    Diagnostic::from_error(error).transient(passes)
+    Diagnostic::from(error).transient(passes)
 }
 
 fn launch(openstack: &OpenStack) -> LaunchOptions {

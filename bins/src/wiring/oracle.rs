@@ -24,8 +24,7 @@ pub(super) async fn connect(
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
     let (http, pacer) = (http(settings, environment, purpose), super::pacer(&settings.elastic));
-    let cloud = Oci::connect(config, site, http, pacer, clock).await;
-    let cloud = cloud.map_err(|error| Diagnostic::from_cloud(&error))?;
+    let cloud = Oci::connect(config, site, http, pacer, clock).await?;
     let mut warnings = Vec::new();
     let mut named = Vec::new();
     let subnet = match (purpose, &oracle.subnet_id) {
@@ -79,17 +78,16 @@ fn credentials(
         endpoint: settings.endpoint.clone(),
         written_in: Some(settings.file.clone().into()),
     };
-    Config::load(&sources, &overrides, SystemTime::now())
-        .map_err(|error| unusable(&error, settings))
+    Config::load(&sources, &overrides, SystemTime::now()).map_err(|error| unusable(error, settings))
 }
 
 /// What is wrong with the credentials; slurmctld passes its programs no variables.
-fn unusable(error: &ConfigError, settings: &Settings) -> Diagnostic {
+fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
     if error.is_unspecified() {
         let file = &settings.file;
-        return Diagnostic::new(format!("{}, or with config_file in {file}", chain(error)));
+        return Diagnostic::new(format!("{}, or with config_file in {file}", chain(&error)));
     }
-    Diagnostic::from_error(error)
+    Diagnostic::from(error)
 }
 
 /// Where and how machines are launched.
@@ -139,7 +137,7 @@ async fn subnets(
     }
     let all = match cloud.subnets(None, &Tags::default()).await {
         Ok(all) => all,
-        Err(error) => return vec![Err(Diagnostic::from_cloud(&error))],
+        Err(error) => return vec![Err(error.into())],
     };
     let is_there = |id: &str| all.iter().any(|subnet| subnet.id.as_str() == id);
     let found = |(id, place): (String, &str)| {
@@ -163,8 +161,7 @@ async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<Sub
         ));
     };
     let tags = settings.cluster_id.as_deref().map(|id| Tags::from([("cluster", id)]));
-    let found = cloud.subnets(Some(vcn), &tags.clone().unwrap_or_default()).await;
-    let found = found.map_err(|error| Diagnostic::from_cloud(&error))?;
+    let found = cloud.subnets(Some(vcn), &tags.clone().unwrap_or_default()).await?;
     let fits = |subnet: &&Subnet| tags.is_some() || subnet.name == SUBNET;
     let fitting: Vec<&Subnet> = found.iter().filter(fits).collect();
     match fitting[..] {

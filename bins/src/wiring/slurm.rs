@@ -27,7 +27,7 @@ impl Slurm {
     /// The file with the markers, in slurm.conf and what it includes.
     pub fn marked_file(&self) -> Result<MarkedFile, Diagnostic> {
         let found = MarkedFile::find(&self.path, self.controller.version());
-        found.map_err(|error| Diagnostic::from_error(&error))
+        found.map_err(Diagnostic::from)
     }
 }
 
@@ -45,8 +45,7 @@ pub async fn slurm(
     })?;
     let controller = controller(paths, &path, environment).await?;
     let read = |path: &Path| std::fs::read(path);
-    let config = Config::load(&path, controller.version(), read)
-        .map_err(|error| Diagnostic::from_error(&error))?;
+    let config = Config::load(&path, controller.version(), read)?;
     let controller = controller.with_message_timeout(config.message_timeout());
     Ok(Slurm { controller, path, config })
 }
@@ -111,7 +110,7 @@ async fn controller(
     if !paths.restart.is_empty() {
         config.restart.clone_from(&paths.restart);
     }
-    Scontrol::connect(config).await.map_err(|error| Diagnostic::from_error(&error))
+    Scontrol::connect(config).await.map_err(Diagnostic::from)
 }
 
 #[cfg(test)]

@@ -47,8 +47,7 @@ impl Aim<'_> {
             Self::Finish { request, .. } => plan::finish(request, look.world(run)),
             Self::Limits(request) => plan::resize_to(request, look.world(run)),
             Self::Size(request) => Ok(plan::resize(request, look.world(run))),
-        };
-        let plan = plan.map_err(|error| Diagnostic::from_error(&error))?;
+        }?;
         bad_conf(&plan).map_or(Ok(plan), |why| Err(Diagnostic::new(why)))
     }
 
@@ -58,7 +57,7 @@ impl Aim<'_> {
             Self::Limits(request) => run::resize_to(run, request).await,
             Self::Size(request) => Ok(run::resize(run, request).await),
         };
-        report.map_err(|error| Diagnostic::from_error(&error))
+        report.map_err(Diagnostic::from)
     }
 
     /// What is to stand between the markers, if that is known before it is planned.
@@ -84,8 +83,7 @@ impl Change<'_> {
                 if plan.is_idle() && plan.steps().next().is_none() {
                     return Ok(self.idle(&context, &plan));
                 }
-                let section = planned_section(self.marked, self.aim.cluster(), &plan);
-                let section = section.map_err(|error| Diagnostic::from_error(&error))?;
+                let section = planned_section(self.marked, self.aim.cluster(), &plan)?;
                 show(self.common, &context, self.marked, (&plan, &section))?;
                 if self.common.dry_run {
                     return Ok(self.seen(&context, &look, &plan));

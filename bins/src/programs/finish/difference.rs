@@ -11,8 +11,7 @@ pub(super) fn lines(
     new: &str,
     output: Output,
 ) -> Result<Vec<String>, Diagnostic> {
-    let old = marked.section();
-    let old = old.map_err(|error| Diagnostic::from_error(&error))?;
+    let old = marked.section()?;
     let diff = TextDiff::from_lines(old.as_str(), new);
     let mut lines = vec![output.paint(Colour::Bold, format!("--- {}", marked.path.display()))];
     for group in diff.grouped_ops(1) {

@@ -134,7 +134,7 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
     match text {
         Some(text) => {
             let management = ManagementNode::read(&management.display().to_string(), &text);
-            Ok(limits.without(&management.map_err(|error| Diagnostic::from_error(&error))?))
+            Ok(limits.without(&management?))
         }
         None => Ok(limits),
     }
@@ -156,13 +156,13 @@ async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnost
             StyleName::Citc => shapes.read_as_citc(&file, &text),
             StyleName::Folded | StyleName::NodeGroups => shapes.read(&file, &text),
         };
-        read.map_err(|error| Diagnostic::from_error(&error))?;
+        read?;
     }
     Ok(shapes)
 }
 
 async fn flavors(context: &Context) -> Result<Shapes, Diagnostic> {
-    let offered = context.cloud.shapes().await.map_err(|error| Diagnostic::from_cloud(&error))?;
+    let offered = context.cloud.shapes().await?;
     let mut shapes = Shapes::new();
     for shape in offered {
         let gres = if shape.gpus > 0 { format!("gpu:{}", shape.gpus) } else { String::new() };

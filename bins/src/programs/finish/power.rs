@@ -15,7 +15,7 @@ pub(super) fn lines(
     inputs: &Inputs,
     config: Option<&Path>,
 ) -> Result<String, Diagnostic> {
-    let here = std::env::current_exe().map_err(|error| Diagnostic::from_error(&error))?;
+    let here = std::env::current_exe()?;
     let folder = here.parent().map(Path::to_path_buf).unwrap_or_default();
     let version = context.slurm.controller.version();
     // slurmctld is not where we are.
@@ -47,7 +47,7 @@ pub(super) fn lines(
         program("startnode-failed", None)
     });
     settings.reboot = Some(program("rebuild", None));
-    let mut text = settings.text().map_err(|error| Diagnostic::from_error(&error))?;
+    let mut text = settings.text()?;
     let Inputs { cluster, marked, .. } = inputs;
     let excluded = suspend_exclusions(&context.slurm.config, version, marked, cluster);
     text.push_str(&excluded.unwrap_or_default());

@@ -42,7 +42,7 @@ pub(super) async fn submit(
             } else if !submit.anew {
                 memory.recall(&mut request);
             } else if !common.dry_run {
-                memory.forget(&request).map_err(|error| Diagnostic::from_error(&error))?;
+                memory.forget(&request)?;
             }
             let code = if common.dry_run {
                 let look = run.observe_rollout(&request).await;

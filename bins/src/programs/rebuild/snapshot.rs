@@ -38,7 +38,7 @@ pub(super) async fn make(
     common: &Common,
     snapshot: &Snapshot,
 ) -> Result<u8, Diagnostic> {
-    let names = snapshot.node.node_names().map_err(|error| Diagnostic::from_error(&error))?;
+    let names = snapshot.node.node_names()?;
     let [node] = &names[..] else {
         return Err(Diagnostic::new("an image is made of one node"));
     };
@@ -83,8 +83,7 @@ fn several(node: &NodeName, count: usize) -> String {
 
 /// Refuses a name that an image has: of two, neither could be called by it.
 async fn unused(run: &Run<'_>, name: &str) -> Result<(), Diagnostic> {
-    let ids = images::named(run.tools.cloud, name).await;
-    let ids = ids.map_err(|error| Diagnostic::from_cloud(&error))?;
+    let ids = images::named(run.tools.cloud, name).await?;
     if ids.is_empty() {
         return Ok(());
     }

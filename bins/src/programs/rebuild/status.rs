@@ -37,8 +37,7 @@ pub(super) async fn show(
     common: &Common,
     status: &Status,
 ) -> Result<u8, Diagnostic> {
-    let given = status.nodes.as_ref().map(Hostlist::node_names).transpose();
-    let given = given.map_err(|error| Diagnostic::from_error(&error))?;
+    let given = status.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     context
         .with_run(common, async |run: &Run<'_>| {
             let (mut targets, look) = seen(context, run, (given.as_deref(), status)).await?;

@@ -123,7 +123,7 @@ pub(super) async fn request(
 ) -> Result<ResolvedRollout, Diagnostic> {
     let named = submit.nodes.as_ref().map(Hostlist::node_names).transpose();
     let mut request = Rollout::new(ImageId::new(""));
-    request.nodes = named.map_err(|error| Diagnostic::from_error(&error))?.unwrap_or_default();
+    request.nodes = named?.unwrap_or_default();
     request.partitions.clone_from(&submit.partition);
     request.delay = submit.delay;
     request.max_unavailable = submit.max_unavailable.map(NonZeroUsize::get);
@@ -168,11 +168,11 @@ pub(super) async fn image(
 ) -> Result<ImageId, Diagnostic> {
     let cloud = run.tools.cloud;
     let found = rules.find(cloud, name).await;
-    match found.map_err(|error| Diagnostic::from_cloud(&error))? {
+    match found? {
         ImageWish::Known(image) => Ok(image),
         ImageWish::Unknown(name) => Err(images::explain_unknown(cloud, &name)
             .await
-            .map_or_else(|error| Diagnostic::from_cloud(&error), Diagnostic::new)),
+            .map_or_else(Diagnostic::from, Diagnostic::new)),
     }
 }
 
