@@ -51,7 +51,7 @@ async fn returned(
         reason: plan::our_reason(&reason(bootstrap, why)),
         begun,
     };
-    let deadline = begun + wiring::before_timeout(&slurm.config, nodes);
+    let deadline = begun + provision::before_timeout(&slurm.config, nodes);
     unstarted.return_to_slurm(deadline).await.map_err(Diagnostic::from)
 }
 

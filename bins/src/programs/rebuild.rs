@@ -16,10 +16,10 @@ use crate::process::SOME_FAILED;
 use crate::wiring::{self, Purpose};
 use clap::{Parser, Subcommand};
 use hostlist::{Hostlist, NodeName};
+use provision::Site;
 use provision::plan::{self, RebuildOptions};
 use provision::run::{self, Run};
-use provision::targets::{TargetFiles, Targets};
-use provision::{Cause, NodeReport, Outcome, Report, Site};
+use provision::targets::TargetFiles;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
@@ -188,49 +188,24 @@ pub(super) async fn nodes(
             let begun = Instant::now();
             let rules = wiring::image_rules(&context.settings);
             let files = target_files(context);
-            let Targets { known, failed } =
-                files.targets(run, rules, names, &BTreeMap::new()).await;
+            let targets = files.targets(run, rules, names, &BTreeMap::new()).await;
             let mut site: Site = run.site.clone();
             site.policies.deadline = site.policies.deadline.saturating_sub(begun.elapsed());
             let run = &Run { site: &site, ..run.clone() };
             if common.dry_run {
                 let look = run.observe().await;
-                let plan = plan::rebuild(&known, options, look.world(run));
+                let plan = plan::rebuild(&targets.known, options, look.world(run));
                 let code = context.preview(common, &plan, &look);
-                for (node, why) in &failed {
+                for (node, why) in &targets.failed {
                     context.output.complain(format_args!("{node}: {why}"));
                 }
-                return Ok(if failed.is_empty() { code } else { SOME_FAILED });
+                return Ok(if targets.failed.is_empty() { code } else { SOME_FAILED });
             }
-            let mut report = match known[..] {
-                [] => Report::new(plan::Operation::Rebuild),
-                _ => run::rebuild(run, &known, options).await,
-            };
-            if caller == Caller::Script {
-                // A script that has cut itself loose from slurmctld may still be waited for by it. Nodes that another
-                // process has in hand are that one's to speak of: it may be slurmctld's own.
-                let busy = |_: &NodeName, node: &mut NodeReport| node.outcome == Outcome::Busy;
-                let theirs: BTreeMap<_, _> = report.nodes.extract_if(.., busy).collect();
-                run::tell_not_rebuilt(run, &mut report).await;
-                report.nodes.extend(theirs);
-            }
-            untried(run, failed, &mut report).await;
+            let may_wait = caller == Caller::Script;
+            let report = run::rebuild_targets(run, targets, options, may_wait).await;
             Ok(context.report(common, &report))
         })
         .await
-}
-
-/// Adds nodes of which it is not known what they are to get, and tells Slurm of them.
-async fn untried(run: &Run<'_>, failed: BTreeMap<NodeName, String>, report: &mut Report) {
-    let mut untried = Report::new(plan::Operation::Rebuild);
-    untried.nodes.extend(
-        failed.into_iter().map(|(node, why)| {
-            (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
-        }),
-    );
-    run::tell_not_rebuilt(run, &mut untried).await;
-    report.nodes.extend(untried.nodes);
-    report.warnings.extend(untried.warnings);
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod oracle;
 mod site;
 mod slurm;
 
-pub use site::{before_timeout, deadline, image_rules, keypairs, launch_rules, site, unhurried};
+pub use site::{deadline, image_rules, keypairs, launch_rules, site, unhurried};
 pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};
 
 use crate::config::{Cloud, Elastic, Settings};
@@ -142,7 +142,7 @@ fn proxies(settings: &Settings, environment: &Environment) -> Proxies {
 }
 
 /// The text of a file that should be there.
-fn read(path: &Path) -> Result<String, Diagnostic> {
+pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
     std::fs::read_to_string(path)
         .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))
 }

@@ -40,26 +40,19 @@ pub(super) async fn connect(
     if settings.endpoint.is_some() {
         warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
     }
-    let named = match purpose {
-        Purpose::Check => {
-            let networks = features(slurm, "network").map(InstanceResource::Network);
-            let own: Vec<InstanceResource> =
-                networks.chain(features(slurm, "keypair").map(InstanceResource::KeyPair)).collect();
-            named(&cloud, &settings.file, &own).await
-        }
-        // A launch says itself what it misses.
-        Purpose::Launch
-        | Purpose::Perhaps
-        | Purpose::Look
-        | Purpose::Print
-        | Purpose::Other
-        | Purpose::EndAll => Vec::new(),
-    };
+    // A launch says itself what it misses.
+    let mut named = Vec::new();
+    if purpose == Purpose::Check {
+        let networks = features(slurm, "network").map(InstanceResource::Network);
+        let own: Vec<InstanceResource> =
+            networks.chain(features(slurm, "keypair").map(InstanceResource::KeyPair)).collect();
+        named = resources(&cloud, &settings.file, &own).await;
+    }
     Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, unreachable: None })
 }
 
 /// What launches name; what the features of nodes name is told to be there.
-async fn named(
+async fn resources(
     cloud: &cloud_openstack::OpenStack,
     file: &str,
     own: &[InstanceResource],

@@ -8,7 +8,7 @@ use cloud_core::{ImageId, Secret, SubnetId, Zone};
 use hostlist::Hostlist;
 use provision::conf::LaunchRules;
 use provision::images::ImageRules;
-use provision::{Fallback, Identity, Policies, Site};
+use provision::{Fallback, Identity, Policies, Site, before_timeout};
 use slurmconf::Config;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,9 +16,6 @@ use std::time::Duration;
 /// Where Cluster in the Cloud has them.
 const SSH_KEYS: &str = "~/opc_authorized_keys";
 const BOOTSTRAP: &str = "~/bootstrap.sh";
-
-/// How long before Slurm's own deadline a run ends: slurmctld kills it there.
-const MARGIN: Duration = Duration::from_secs(30);
 
 /// How long an operator's program may take for what is not said otherwise: nobody kills it.
 const UNHURRIED: Duration = Duration::from_mins(30);
@@ -37,14 +34,6 @@ pub fn unhurried(settings: &Settings) -> Duration {
 pub fn deadline(settings: &Settings, slurm: &Config, nodes: &Hostlist) -> Duration {
     let before = before_timeout(slurm, nodes);
     settings.elastic.deadline.map_or(before, |deadline| deadline.min(before))
-}
-
-/// The time that slurmctld itself leaves a program which it has called for these nodes.
-#[must_use]
-pub fn before_timeout(slurm: &Config, nodes: &Hostlist) -> Duration {
-    let timeout = *slurm.resume_timeouts(nodes).end();
-    // Of a short one, most: less would be no time to start a node in.
-    timeout.saturating_sub(MARGIN.min(timeout / 4))
 }
 
 /// What the operator decided, with what slurm.conf says; what only a launch needs is read only for one.

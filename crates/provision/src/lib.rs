@@ -25,7 +25,7 @@ mod world;
 pub use bootstrap_failure::UnstartedNodes;
 pub use cause::Cause;
 pub use cooldown::{Cooldown, Cooldowns};
-pub use policies::{OnPartial, Policies, RebuildHow, Stopped};
+pub use policies::{OnPartial, Policies, RebuildHow, Stopped, before_timeout};
 pub use report::{NodeReport, Outcome, Report};
 pub use rollout_sources::{ResolvedRollout, RolloutSources};
 pub use site::{Fallback, Identity, Place, Pool, Site, Wanted};

@@ -1,6 +1,19 @@
 //! Choices and bounds of a run.
 
+use hostlist::Hostlist;
+use slurmconf::Config;
 use std::time::Duration;
+
+/// How long before Slurm's own deadline a run ends: slurmctld kills it there.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// The time that slurmctld leaves a program which it has called for these nodes.
+#[must_use]
+pub fn before_timeout(slurm: &Config, nodes: &Hostlist) -> Duration {
+    let timeout = *slurm.resume_timeouts(nodes).end();
+    // Of a short one, most: less would be no time to start a node in.
+    timeout.saturating_sub(MARGIN.min(timeout / 4))
+}
 
 /// Choices and bounds of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -147,7 +147,7 @@ async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnost
         Cloud::OpenStack(_) => flavors(context).await?,
     };
     let (path, text) = match &sources.shapes {
-        Some(path) => (path.clone(), Some(read(path)?)),
+        Some(path) => (path.clone(), Some(wiring::read(path)?)),
         None => named(context, context.settings.paths.shapes.as_deref(), SHAPES)?,
     };
     if let Some(text) = text {
@@ -184,19 +184,8 @@ fn named(
     usual: &str,
 ) -> Result<(PathBuf, Option<String>), Diagnostic> {
     let path = context.environment.expand(name.unwrap_or(usual));
-    let text = if name.is_some() { Some(read(&path)?) } else { if_there(&path)? };
+    let is_missing =
+        || matches!(std::fs::metadata(&path), Err(error) if error.kind() == ErrorKind::NotFound);
+    let text = if name.is_none() && is_missing() { None } else { Some(wiring::read(&path)?) };
     Ok((path, text))
-}
-
-fn read(path: &Path) -> Result<String, Diagnostic> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))
-}
-
-fn if_there(path: &Path) -> Result<Option<String>, Diagnostic> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Diagnostic::new(format!("cannot read {}: {error}", path.display()))),
-    }
 }

@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::output::chain;
 use crate::process::SOME_FAILED;
 use crate::progress::bar;
-use provision::plan::{self, Refusal, Rollout, RolloutHow, RolloutProgress};
+use provision::plan::{self, Rollout, RolloutHow, RolloutProgress};
 use provision::run::{self, Run};
 use provision::state::RolloutMemory;
 use provision::{Outcome, Report, ResolvedRollout};
@@ -46,7 +46,7 @@ pub(super) async fn submit(
             }
             let code = if common.dry_run {
                 let look = run.observe_rollout(&request).await;
-                let plan = plan::rollout(&request, look.world(run)).map_err(|why| refused(&why))?;
+                let plan = plan::rollout(&request, look.world(run))?;
                 context.preview(common, &plan, &look)
             } else {
                 let once = submit.once;
@@ -60,10 +60,6 @@ pub(super) async fn submit(
             Ok(if failed.is_empty() { code } else { SOME_FAILED })
         })
         .await
-}
-
-fn refused(why: &Refusal) -> Diagnostic {
-    Diagnostic::new(why.to_string())
 }
 
 /// When to give up; a time that cannot be reckoned never comes.
@@ -84,7 +80,7 @@ struct Drive<'a> {
 impl Drive<'_> {
     /// Submits the jobs; when they run is for Slurm to say.
     async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
-        let report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
+        let report = run::rollout(run, request).await?;
         let submitted = report.with(Outcome::Done).count();
         if !self.common.json {
             self.context.output.say(format_args!("{submitted} jobs submitted"));
@@ -102,7 +98,7 @@ impl Drive<'_> {
     async fn roll(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let (mut before, mut was_blind) = (None, false);
         // What cannot even begin is wrong usage; what is refused later, as slurm.conf has changed, is a failure.
-        let mut report = run::rollout(run, request).await.map_err(|why| refused(&why))?;
+        let mut report = run::rollout(run, request).await?;
         loop {
             self.keep(request);
             let look = run.observe_rollout(request).await;

@@ -16,7 +16,7 @@ mod stop;
 
 pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;
-pub use rebuild::{rebuild, tell_not_rebuilt};
+pub use rebuild::{rebuild, rebuild_targets, tell_not_rebuilt};
 pub use reconcile::{preview_reconcile, reconcile};
 pub use rollout::rollout;
 pub use start::start;

@@ -8,6 +8,7 @@ use crate::cause::Cause;
 use crate::plan::{self, Operation, RebuildOptions, Target};
 use crate::report::{NodeReport, Outcome, Report};
 use crate::state::NodeLock;
+use crate::targets::Targets;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use std::collections::BTreeMap;
@@ -50,6 +51,39 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
         tell_not_rebuilt(run, &mut report).await;
     }
     run.ended(report, begun)
+}
+
+/// Gives nodes their image, or a reboot, and tells Slurm of those of which it is not known what they are to get.
+///
+/// `may_wait` says that Slurm may wait for the nodes even if it did not ask itself: a script may have cut itself loose from
+/// slurmctld.
+pub async fn rebuild_targets(
+    run: &Run<'_>,
+    targets: Targets,
+    options: RebuildOptions,
+    may_wait: bool,
+) -> Report {
+    let mut report = match targets.known[..] {
+        [] => Report::new(Operation::Rebuild),
+        _ => rebuild(run, &targets.known, options).await,
+    };
+    if may_wait {
+        // Nodes that another process has in hand are that one's to speak of: it may be slurmctld's own.
+        let busy = |_: &NodeName, node: &mut NodeReport| node.outcome == Outcome::Busy;
+        let theirs: BTreeMap<_, _> = report.nodes.extract_if(.., busy).collect();
+        tell_not_rebuilt(run, &mut report).await;
+        report.nodes.extend(theirs);
+    }
+    let mut untried = Report::new(Operation::Rebuild);
+    untried.nodes.extend(
+        targets.failed.into_iter().map(|(node, why)| {
+            (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
+        }),
+    );
+    tell_not_rebuilt(run, &mut untried).await;
+    report.nodes.extend(untried.nodes);
+    report.warnings.extend(untried.warnings);
+    report
 }
 
 /// Tells Slurm why nodes that it waits for will not come.
