@@ -229,7 +229,7 @@ impl Context {
         self.log.write(Entry { level: Level::Error, node: None, message });
     }
 
-    /// Says what could not be seen, and the exit code that follows.
+    /// Prints what could not be observed, and returns the exit code that follows.
     pub fn blind(&self, look: &Observation) -> u8 {
         for warning in &look.warnings {
             self.warn(warning);

@@ -141,7 +141,7 @@ impl Context {
         if plan.fails() { SOME_FAILED } else { shown.max(blind) }
     }
 
-    /// Says which of these nodes neither slurm.conf nor slurmctld nor the cloud knows, and which they are.
+    /// Prints and returns the nodes that neither slurm.conf nor slurmctld nor the cloud knows.
     pub fn unknown(&self, names: &[NodeName], world: World<'_>) -> BTreeSet<NodeName> {
         let is_known = |name: &NodeName| {
             let has_machine = !world.fleet.of(name).is_empty() || world.fleet.named(name).is_some();

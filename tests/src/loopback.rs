@@ -70,7 +70,7 @@ impl Loopback {
         self.call("DELETE", "faults", &Value::Null);
     }
 
-    /// Says how many instances fit, in place of everything said before.
+    /// Sets how many instances fit; replaces all earlier settings.
     pub fn set_capacity(&self, capacity: &[Capacity]) {
         self.call("PUT", "capacity", &json!(capacity));
     }
@@ -86,7 +86,7 @@ impl Loopback {
         self.call("PUT", "limits", &json!(all));
     }
 
-    /// Says how many requests are taken, in place of everything said before.
+    /// Sets how many requests are accepted; replaces all earlier settings.
     pub fn set_throttle(&self, throttle: &[Throttle]) {
         self.call("PUT", "throttle", &json!(throttle));
     }

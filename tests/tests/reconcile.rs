@@ -24,8 +24,8 @@ fn cluster(up: u32) -> Cluster {
     cluster_with(up, 300)
 }
 
-/// Runs it until something is so, which it has to have said that it mends: what ends a machine or a job is done only when it
-/// is seen a second time, and what Slurm believes in only when Slurm doubts, too.
+/// Reconciles until the condition holds, and requires that the repair was reported. A machine or a job is ended only when the
+/// finding is seen a second time.
 fn repairs(cluster: &Cluster, finding: &str, node: &str, mut condition: impl FnMut() -> bool) {
     let mut said = String::new();
     cluster.until(&format!("{finding} of {node} is repaired"), || {

@@ -83,7 +83,7 @@ async fn open(bootstrap: &Bootstrap) -> Result<Context, Diagnostic> {
     Ok(context)
 }
 
-/// Does it once; told to end, it ends in order.
+/// Reconciles once; when cancelled, it ends in order.
 async fn round(context: &Context, arguments: &Arguments) -> u8 {
     let work = async |run: &Run<'_>| once(context, arguments, run).await;
     context.with_run(&arguments.common, work).await

@@ -118,7 +118,7 @@ fn code_of_left(context: &Context, some: bool) -> u8 {
     }
 }
 
-/// Says which nodes were left alone because Slurm has them in service, and whether some were.
+/// Prints the nodes that were not stopped because Slurm has them in service; true if there are any.
 fn left_alone(context: &Context, report: &Report) -> bool {
     let wanted = Why::WantedAgain.to_string();
     let wanted = |node: &NodeReport| node.reason.as_deref() == Some(wanted.as_str());

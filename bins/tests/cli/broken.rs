@@ -6,7 +6,7 @@ use crate::stage::{Ended, Stage, program};
 use std::fs;
 use std::process::Command;
 
-/// Runs it, and holds that neither files nor the cloud are other than before.
+/// Runs a program, and checks that files and cloud are unchanged.
 fn unchanged(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
     let before = stage.files();
     let ended = stage.run(name, arguments);

@@ -12,7 +12,7 @@ fn lines(stage: &Stage) -> String {
     stage.run("finish", &["--print-power"]).with_code(0).stdout
 }
 
-/// The same wherever it was compiled.
+/// A path that does not depend on where the program was compiled.
 fn anywhere(text: &str) -> String {
     let folder = Path::new(program("finish")).parent().unwrap().display().to_string();
     text.replace(&folder, "/usr/local/bin")

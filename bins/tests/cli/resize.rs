@@ -14,7 +14,7 @@ fn stage(min: u32, max: u32) -> Stage {
     stage_on("24.11", (min, max), "")
 }
 
-/// The same on a release, with more in slurm.conf.
+/// A cluster on a given release, with more in slurm.conf.
 fn stage_on(series: &str, (min, max): (u32, u32), more: &str) -> Stage {
     let stage = Stage::on(series, |_| {}, |conf| conf.push_str(more));
     limits(&stage, min, max);

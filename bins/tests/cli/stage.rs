@@ -59,13 +59,13 @@ impl Ended {
         }
     }
 
-    /// The same, if it ended with this code.
+    /// The output, if the program ended with this code.
     pub(crate) fn with_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
-    /// The same, if each of these stands on standard error.
+    /// The output, if each of these texts is on standard error.
     pub(crate) fn saying(self, words: &[&str]) -> Self {
         for word in words {
             assert!(self.stderr.contains(word), "nothing about {word:?}: {self:#?}");
@@ -94,12 +94,12 @@ impl Stage {
         Self::with(|_| {}, |_| {})
     }
 
-    /// The same, with another cloud and another slurm.conf.
+    /// A fixture with another cloud and another slurm.conf.
     pub(crate) fn with(change: impl FnOnce(&mut Settings), conf: impl FnOnce(&mut String)) -> Self {
         Self::on("24.11", change, conf)
     }
 
-    /// The same on a release of Slurm.
+    /// A fixture on a given release of Slurm.
     pub(crate) fn on(
         series: &str,
         change: impl FnOnce(&mut Settings),
@@ -125,7 +125,7 @@ impl Stage {
         stage
     }
 
-    /// The same with slurmctld running, on the nodes that limits.yaml gives.
+    /// A fixture with slurmctld running, on the nodes that limits.yaml gives.
     pub(crate) fn running(mut self) -> Self {
         let section = self.run("finish", &["--print"]).with_code(0).stdout;
         let text = self.read("etc/slurm.conf");

@@ -12,7 +12,7 @@ fn on_terminal(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
     typing(stage, "", name, arguments)
 }
 
-/// The same, with somebody who types.
+/// Runs a program on a terminal where somebody types.
 fn typing(stage: &Stage, keys: &str, name: &str, arguments: &[&str]) -> Ended {
     let words = [&[program(name), "--config", "startnode.yaml"], arguments].concat();
     let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();

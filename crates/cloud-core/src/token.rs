@@ -24,7 +24,7 @@ pub struct Token<T> {
     pub life: Duration,
 }
 
-/// Says which of the tokens that came one after the other was used.
+/// The number of a token in the order in which tokens came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation(u64);
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Says what time it is: what a program hands in, so that nothing here looks at a clock itself.
+/// The current time, passed in by the program so that this crate reads no clock.
 ///
 /// ```
 /// use cloud_oci::Clock;

@@ -5,7 +5,7 @@ use cloud_core::ErrorKind;
 use cloud_core::http::{Classification, Response, by_status};
 use serde_json::Value;
 
-/// Says what an answer that is not a success means.
+/// Classifies a response that is not a success.
 ///
 /// The status says most. What it does not say is in the text: Nova answers 403 to what policy
 /// forbids and to what a quota does.

@@ -43,7 +43,7 @@ impl Admin {
         lock(&self.shared.faults).list().to_vec()
     }
 
-    /// Says how many instances fit, in place of everything said before.
+    /// Sets how many instances fit; replaces all earlier settings.
     pub fn set_capacity(&self, capacity: Vec<Capacity>) -> Result<(), Error> {
         self.shared.with(|world| {
             world.settings.check_capacity(&capacity)?;
@@ -61,7 +61,7 @@ impl Admin {
         })
     }
 
-    /// Says what service limits there are, in place of everything said before.
+    /// Sets the service limits; replaces all earlier ones.
     pub fn set_limits(&self, limits: Vec<Limit>) -> Result<(), Error> {
         self.shared.with(|world| {
             limits.iter().try_for_each(|limit| world.settings.check_limit(limit))?;
@@ -70,19 +70,19 @@ impl Admin {
         })
     }
 
-    /// Says how many requests are taken, in place of everything said before.
+    /// Sets how many requests are accepted; replaces all earlier settings.
     pub fn set_throttle(&self, throttle: Vec<Throttle>) -> Result<(), Error> {
         throttle.iter().try_for_each(Throttle::check)?;
         *lock(&self.shared.buckets) = Buckets::new(throttle);
         Ok(())
     }
 
-    /// Says how late every answer is; the work is done at once.
+    /// Delays every response; the work itself is done at once.
     pub fn set_latency(&self, latency: Duration) {
         *lock(&self.shared.latency) = latency;
     }
 
-    /// Says how many times as fast as ours the cloud's clock runs; nought stops it.
+    /// Sets how many times as fast as ours the cloud's clock runs; zero stops it.
     pub fn set_speed(&self, speed: f64) -> Result<(), Error> {
         let speed = Some(Speed::new(speed)?);
         self.set_clock(Change { speed, ..Change::default() })
@@ -176,7 +176,7 @@ impl Admin {
         lock(&self.shared.federation).end_sessions()
     }
 
-    /// Says how long new session tokens are good for.
+    /// Sets how long new session tokens are valid.
     pub fn set_session_lifetime(&self, lifetime: Duration) -> Result<(), Error> {
         lock(&self.shared.federation).set_lifetime(lifetime)
     }

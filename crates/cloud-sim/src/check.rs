@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use std::collections::BTreeSet;
 
-/// Says what is wrong with what, if anything is.
+/// Describes what is wrong with a value, if anything is.
 fn refuse(what: &'static str, wrong: bool, why: impl FnOnce() -> String) -> Result<(), Error> {
     if wrong { Err(Error::NoEffect { what, why: why() }) } else { Ok(()) }
 }

@@ -46,7 +46,7 @@ async fn a_stop_ended_a_start_before_it_asked_whether_slurm_wants_the_node() {
     assert!(bed.state.asked_to_yield(bed.now()).unwrap().is_empty());
 }
 
-/// The same where the stop was killed, or still waits: its wish is older than the start.
+/// The stop was killed, or still waits: its wish is older than the start.
 #[tokio::test(start_paused = true)]
 async fn a_start_yielded_to_a_wish_that_was_older_than_it() {
     let bed = Bed::new("n1");

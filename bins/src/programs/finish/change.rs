@@ -93,7 +93,7 @@ impl Change<'_> {
             .await
     }
 
-    /// Says that there is nothing to change, as what was asked for is said.
+    /// Prints that there is nothing to change, in the chosen format.
     fn idle(&self, context: &Context, plan: &Plan) -> u8 {
         match (self.common.json, self.common.dry_run) {
             (true, true) => context.show(self.common, plan),
@@ -229,7 +229,7 @@ async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
     }
 }
 
-/// Says which nodes may not go, if that is all that the plan says.
+/// Names the nodes that may not be removed, if the plan contains nothing else.
 fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
     let refusals = nodes_in_use(plan);
     if refusals.is_empty() {

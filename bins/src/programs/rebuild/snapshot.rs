@@ -106,7 +106,7 @@ fn undisturbed(node: &NodeName, world: World<'_>) -> Result<(), Diagnostic> {
     )))
 }
 
-/// Says which image there is, or would be.
+/// Prints the image that was made, or would be.
 fn tell(
     context: &Context,
     common: &Common,

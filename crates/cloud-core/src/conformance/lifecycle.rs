@@ -200,7 +200,7 @@ async fn tried(context: &Context<'_>, spec: &InstanceSpec) -> CaseResult<Option<
     }
 }
 
-/// The same id, name, tags and address as before.
+/// Checks that id, name, tags and address are as before.
 async fn ensure_same(context: &Context<'_>, before: &Instance, after: &Instance) -> CaseResult {
     ensure(after.id == before.id, "it has another id")?;
     ensure(after.name == before.name, "it has another name")?;

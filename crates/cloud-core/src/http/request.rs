@@ -88,7 +88,7 @@ impl Request {
         self
     }
 
-    /// Says what it does, where that is not what the method promises.
+    /// Sets what a repeat of the request does, where the method alone does not tell.
     #[must_use]
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;

@@ -102,7 +102,7 @@ pub struct Classification {
     pub retryable: bool,
 }
 
-/// Says what an answer that is not a success means; each cloud has one, with one table.
+/// Classifies a response that is not a success. Each cloud has one classifier, which is one table.
 ///
 /// [`ErrorKind::Unavailable`] stands for "not well, and may have carried it out or not": whether
 /// the request is repeated, and whether the error becomes [`ErrorKind::Ambiguous`], is the

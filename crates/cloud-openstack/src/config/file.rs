@@ -190,7 +190,7 @@ fn unreadable(file: &Path, source: io::Error) -> ConfigError {
         .caused_by(source)
 }
 
-/// Says where it is wrong and never what is there, which may be a secret.
+/// An error with the position of a mistake, and without the text there, which may be a secret.
 fn malformed(file: &Path, problem: &str) -> ConfigError {
     ConfigError::new(format!("{}: {problem}: correct it", file.display()))
 }

@@ -97,7 +97,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Says all of a batch, a call for each thing to say.
+    /// Sends a batch to Slurm, one call for each kind of notification.
     pub(super) async fn send(&mut self, mut batch: Batch) {
         for (notification, nodes) in std::mem::take(&mut batch.nodes) {
             if self.breaks_off(&nodes) {

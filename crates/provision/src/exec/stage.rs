@@ -12,7 +12,7 @@ use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::plan::{
     Begin, Clear, FileStep, FindingKind, JobGroup, MachineStep, Operation, Plan, ReportStep,
-    SlurmStep, Stage, Step, Why, our_reason,
+    SlurmStep, Stage, Step, Why, without_our_prefix,
 };
 use crate::report::{NodeReport, Outcome, Report};
 use crate::site::Site;
@@ -21,7 +21,7 @@ use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use slurmconf::Config;
-use slurmctl::{JobId, Reason};
+use slurmctl::JobId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -195,7 +195,7 @@ impl<'a> Executor<'a> {
             Step::Slurm(SlurmStep::ReturnToSlurm { node, cause, reason })
                 if operation == Operation::Start =>
             {
-                let failure = Failure::new(cause, own_words(&reason));
+                let failure = Failure::new(cause, without_our_prefix(&reason));
                 work.tasks.push(self.task(node, up(From::Nothing(failure), true)));
             }
             Step::Slurm(step) => work.slurm.push(step),
@@ -395,10 +395,4 @@ impl Work {
         };
         comments.filter_map(comment).collect()
     }
-}
-
-/// A reason without what makes it ours, which it gets again when Slurm is told.
-fn own_words(reason: &Reason) -> String {
-    let mark = our_reason("").as_str().trim_end().to_owned();
-    reason.as_str().strip_prefix(&mark).unwrap_or(reason.as_str()).trim_start().to_owned()
 }

@@ -48,7 +48,7 @@ pub struct Tools<'a> {
     pub files: &'a Files,
     /// The name of this run in events.
     pub run: &'a str,
-    /// Says when to stop early.
+    /// Cancels a run early.
     pub cancel: Cancel,
 }
 
@@ -82,7 +82,7 @@ impl Tools<'_> {
     }
 }
 
-/// Says when to stop early; clones hear the same.
+/// A token that cancels a run early; clones share the cancellation.
 ///
 /// ```
 /// use provision::exec::Cancel;

@@ -1,4 +1,4 @@
-//! Plans for people, a line a step, and for machines.
+//! Plans for people: a line for each step.
 
 use super::{
     Begin, Clear, File, FileStep, Finding, FindingKind, Handling, MachineStep, Plan, Reload,
@@ -8,22 +8,21 @@ use crate::site::{Place, Wanted};
 use crate::time::Utc;
 use cloud_core::{InstanceId, Reboot};
 use hostlist::{Hostlist, NodeName};
-use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
 use std::fmt;
 use std::time::Duration;
 
 /// A step as a word, its nodes and what else there is to say.
 pub(super) struct Row<'a> {
-    verb: &'static str,
-    nodes: &'a [NodeName],
-    details: Details,
+    pub(super) verb: &'static str,
+    pub(super) nodes: &'a [NodeName],
+    pub(super) details: Details,
 }
 
 /// What else there is to say about a step, by key.
-type Details = Vec<(&'static str, Said)>;
+pub(super) type Details = Vec<(&'static str, Said)>;
 
 /// What is said under a key.
-enum Said {
+pub(super) enum Said {
     One(String),
     Many(Vec<String>),
 }
@@ -37,17 +36,8 @@ impl fmt::Display for Said {
     }
 }
 
-impl Serialize for Said {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::One(text) => serializer.serialize_str(text),
-            Self::Many(texts) => texts.serialize(serializer),
-        }
-    }
-}
-
 impl Step {
-    fn row(&self) -> Row<'_> {
+    pub(super) fn row(&self) -> Row<'_> {
         Row { verb: self.verb(), nodes: self.nodes(), details: self.details() }
     }
 
@@ -341,68 +331,5 @@ impl fmt::Display for Plan {
             writeln!(f, "job {}: {}", group.job, folded(&group.nodes))?;
         }
         self.findings.iter().try_for_each(|finding| writeln!(f, "found: {finding}"))
-    }
-}
-
-fn names(nodes: &[NodeName]) -> Vec<&str> {
-    nodes.iter().map(NodeName::as_str).collect()
-}
-
-impl Serialize for Step {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let row = self.row();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("step", row.verb)?;
-        map.serialize_entry("nodes", &names(row.nodes))?;
-        let ids: Vec<&str> = self.instances().into_iter().map(InstanceId::as_str).collect();
-        map.serialize_entry("instances", &ids)?;
-        for (key, value) in row.details.iter().filter(|(key, _)| *key != "id") {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
-    }
-}
-
-impl Serialize for Stage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Stage", 4)?;
-        out.serialize_field("what", self.what)?;
-        out.serialize_field("begin", &self.begin.to_string())?;
-        out.serialize_field("steps", &self.steps)?;
-        out.serialize_field("undo", &self.undo)?;
-        out.end()
-    }
-}
-
-impl Serialize for super::JobGroup {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("JobGroup", 2)?;
-        out.serialize_field("job", &self.job.get())?;
-        out.serialize_field("nodes", &names(&self.nodes))?;
-        out.end()
-    }
-}
-
-impl Serialize for Finding {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ids: Vec<&str> = self.instances.iter().map(InstanceId::as_str).collect();
-        let mut out = serializer.serialize_struct("Finding", 5)?;
-        out.serialize_field("kind", self.kind.as_str())?;
-        out.serialize_field("node", &self.node.as_ref().map(NodeName::as_str))?;
-        out.serialize_field("instances", &ids)?;
-        out.serialize_field("text", &self.text)?;
-        out.serialize_field("handling", self.handling.as_str())?;
-        out.end()
-    }
-}
-
-impl Serialize for Plan {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Plan", 4)?;
-        out.serialize_field("operation", self.operation.as_str())?;
-        out.serialize_field("stages", &self.stages)?;
-        out.serialize_field("jobs", &self.groups)?;
-        out.serialize_field("findings", &self.findings)?;
-        out.end()
     }
 }

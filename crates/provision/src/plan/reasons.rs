@@ -45,6 +45,12 @@ pub fn our_reason(text: &str) -> Reason {
     Reason::new(&format!("{OUR_PREFIX}{text}"))
 }
 
+/// The text of a reason without [`OUR_PREFIX`], which it gets again on its way to Slurm.
+pub(crate) fn without_our_prefix(reason: &Reason) -> String {
+    let text = reason.as_str();
+    text.strip_prefix(OUR_PREFIX.trim_end()).unwrap_or(text).trim_start().to_owned()
+}
+
 /// What our own reasons begin with, and those that Slurm gives by itself.
 const OWN_OR_SLURMS: [&str; 6] = [
     OUR_PREFIX,

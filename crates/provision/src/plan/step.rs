@@ -1,6 +1,6 @@
 //! The steps of a plan.
 
-use super::{Refusal, Why};
+use super::{FileStep, Refusal, Why};
 use crate::cause::Cause;
 use crate::site::Wanted;
 use cloud_core::{ImageId, InstanceId, Reboot};
@@ -175,29 +175,6 @@ pub enum SlurmStep {
     Reload(Reload),
 }
 
-/// A file that is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileStep {
-    /// Write a file whole.
-    Write {
-        /// Which.
-        which: File,
-        /// The text that it was planned from: a file that has another by then is somebody else's to change.
-        before: Vec<u8>,
-        /// Its text, in bytes: comments of others may be in any encoding.
-        text: Vec<u8>,
-        /// What changes, in a few words.
-        summary: String,
-        /// The nodes that slurm.conf has no more when it is written.
-        drops: Vec<NodeName>,
-    },
-    /// Work a file out anew from the next look at the cloud, and write it if it changed.
-    Refresh {
-        /// Which.
-        which: File,
-    },
-}
-
 /// Something that is only written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportStep {
@@ -252,17 +229,6 @@ impl Clear {
             Self::AwaitGone(id) | Self::Terminate(id) => id,
         }
     }
-}
-
-/// A file that we write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum File {
-    /// slurm.conf, between the markers.
-    SlurmConf,
-    /// Our block in /etc/hosts.
-    Hosts,
-    /// The inventory.
-    Inventory,
 }
 
 /// How slurmctld takes up its configuration.

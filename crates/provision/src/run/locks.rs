@@ -64,12 +64,12 @@ impl Run<'_> {
         self.lock_enough(nodes, nodes.len(), until).await
     }
 
-    /// The same, and waits only until it has one: no node waits for the locks of others.
+    /// Locks nodes, and waits only until it has one lock: no node waits for the locks of others.
     pub(super) async fn lock_any(&self, nodes: &[NodeName], until: Instant) -> Locked {
         self.lock_enough(nodes, 1, until).await
     }
 
-    /// The same, and asks whoever works on the nodes to let go of them.
+    /// Locks nodes, and asks the processes that work on them to yield.
     ///
     /// The wish is renewed while we wait, and so ends soon after us, however we end. What Slurm wants
     /// up, and its consent is needed, is neither asked for nor given: it is left out of the answer.

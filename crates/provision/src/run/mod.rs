@@ -10,6 +10,7 @@ mod observe;
 mod pass;
 mod rebuild;
 mod reconcile;
+mod remember;
 mod rollout;
 mod start;
 mod stop;

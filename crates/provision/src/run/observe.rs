@@ -1,15 +1,14 @@
 //! One observation of the cloud, of Slurm, and of what we remember.
 
 use super::Run;
+use super::remember::Peek;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
 use crate::exec::{Retry, chain};
 use crate::plan::Rollout;
-use crate::state::{NodeLock, NodeRecord, cooldowns};
+use crate::state::{NodeLock, cooldowns};
 use crate::world::{Fleet, World};
-use cloud_core::{
-    Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState, Operation,
-};
+use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, Operation};
 use futures_util::stream::{self, StreamExt as _};
 use hostlist::NodeName;
 use slurmctl::{Job, JobFilter, Node};
@@ -87,7 +86,7 @@ impl Run<'_> {
     /// Observes what a run for these nodes would, with what is remembered of them, and changes nothing.
     pub async fn observe_for(&self, nodes: &[NodeName]) -> Observation {
         let peek = |node: &NodeName| -> (NodeName, Box<dyn NodeLock>) {
-            (node.clone(), Box::new(Peek(self.tools.state.record(node))))
+            (node.clone(), Box::new(Peek::new(self.tools.state.record(node))))
         };
         let mut peeks = nodes.iter().map(peek).collect();
         let until = Instant::now() + Duration::from_mins(1);
@@ -304,54 +303,6 @@ impl Run<'_> {
             }
         }
     }
-
-    /// Puts a listing right by what we remember: listings lag behind launches and ends, and flap.
-    async fn remember(
-        &self,
-        locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
-        listed: &mut Vec<Instance>,
-        until: Instant,
-    ) {
-        let now = self.tools.now();
-        let hidden = mark(locks, listed, now);
-        let cloud = self.tools.cloud;
-        let mut answers = stream::iter(hidden)
-            .map(|(node, id)| async move {
-                let answer = timeout_at(until, cloud.get(&id)).await;
-                (node, id, answer)
-            })
-            .buffer_unordered(self.site.policies.concurrency.max(1));
-        while let Some((node, id, answer)) = answers.next().await {
-            let Some(lock) = locks.get_mut(&node) else {
-                continue;
-            };
-            match answer {
-                Ok(Ok(instance)) if !self.site.identity.owns(&instance) => {
-                    disown(lock.as_mut(), &id);
-                }
-                Ok(Ok(instance)) if instance.state.is_live() => listed.push(instance),
-                Ok(Ok(_)) => forget(lock.as_mut(), &id, now),
-                Ok(Err(error)) if error.kind() == ErrorKind::NotFound => disown(lock.as_mut(), &id),
-                // Not known: whoever launches observes a few times first.
-                Ok(Err(_)) | Err(_) => {}
-            }
-        }
-    }
-}
-
-/// What is remembered of a node, without its lock: nothing is written.
-#[derive(Debug)]
-struct Peek(NodeRecord);
-
-impl NodeLock for Peek {
-    fn record(&self) -> NodeRecord {
-        self.0.clone()
-    }
-
-    fn keep(&mut self, record: &NodeRecord) -> crate::state::Result<()> {
-        self.0 = record.clone();
-        Ok(())
-    }
 }
 
 /// What Slurm has answered, if it has.
@@ -369,52 +320,4 @@ fn seen(
             (None, None)
         }
     }
-}
-
-/// Takes instances for leaving that were told to go a short while ago, and writes down which are gone;
-/// gives those that we remember and that are not listed.
-fn mark(
-    locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
-    listed: &mut [Instance],
-    now: SystemTime,
-) -> Vec<(NodeName, InstanceId)> {
-    let told_to_go = |record: NodeRecord| {
-        let id = record.terminated.as_ref().map(InstanceId::new)?;
-        record.is_terminated(&id, now).then_some(id)
-    };
-    let told: BTreeSet<InstanceId> =
-        locks.values().map(|lock| lock.record()).filter_map(told_to_go).collect();
-    for instance in listed.iter_mut().filter(|instance| told.contains(&instance.id)) {
-        if !instance.state.is_leaving() {
-            instance.state = InstanceState::Terminating;
-        }
-    }
-    let states = listed.iter().map(|instance| (&instance.id, instance.state.is_live()));
-    let live: BTreeMap<&InstanceId, bool> = states.collect();
-    let mut hidden = Vec::new();
-    for (node, lock) in locks {
-        let Some(id) = lock.record().instance() else {
-            continue;
-        };
-        match live.get(&id) {
-            None => hidden.push((node.clone(), id)),
-            Some(true) => {}
-            Some(false) => forget(lock.as_mut(), &id, now),
-        }
-    }
-    hidden
-}
-
-/// Writes down that an instance is gone.
-fn forget(lock: &mut dyn NodeLock, id: &InstanceId, now: SystemTime) {
-    let mut record = lock.record();
-    record.terminate(id, now);
-    let _ = lock.keep(&record);
-}
-
-/// Writes down that an instance is not there, or not ours any more.
-fn disown(lock: &mut dyn NodeLock, id: &InstanceId) {
-    let mut record = lock.record();
-    record.forget(id);
-    let _ = lock.keep(&record);
 }

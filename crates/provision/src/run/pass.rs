@@ -89,7 +89,7 @@ pub(super) fn merge(report: &mut Report, other: Report) {
     }
 }
 
-/// Says of nodes that another process has them in hand.
+/// Reports nodes that another process works on.
 pub(super) fn busy(report: &mut Report, nodes: Vec<NodeName>) {
     for node in nodes {
         let words = "another process works on it";
@@ -98,7 +98,7 @@ pub(super) fn busy(report: &mut Report, nodes: Vec<NodeName>) {
     }
 }
 
-/// Says of nodes that Slurm wants them up, and that they were left to whoever brings them up.
+/// Reports nodes that Slurm wants up again: they are left to the process that brings them up.
 pub(super) fn wanted_again(report: &mut Report, nodes: Vec<NodeName>) {
     for node in nodes {
         let mut left = NodeReport::new(Outcome::Nothing);
@@ -107,7 +107,7 @@ pub(super) fn wanted_again(report: &mut Report, nodes: Vec<NodeName>) {
     }
 }
 
-/// Says of names that no node has them.
+/// Reports names that no node has.
 pub(super) fn unknown(report: &mut Report, names: Vec<NodeName>) {
     for name in names {
         let why = Refusal::NotInSlurmConf.to_string();
@@ -127,7 +127,7 @@ pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
     }
 }
 
-/// Says of nodes that nothing more was done to them because we were told to end.
+/// Reports nodes on which the work was cancelled.
 pub(super) fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
     for node in nodes {
         let failed = NodeReport::new(Outcome::Failed);

@@ -51,7 +51,7 @@ impl StateDir {
     }
 }
 
-/// Does it for all nodes, and says what went wrong first.
+/// Applies a change to all nodes, and returns the first error.
 fn all(nodes: &[NodeName], work: impl Fn(&NodeName) -> Result<()>) -> Result<()> {
     nodes.iter().map(work).fold(Ok(()), Result::and)
 }

@@ -63,7 +63,7 @@ impl Bed {
         self.run_on(&self.cloud, &self.slurm, work).await
     }
 
-    /// The same with another cloud or controller in the place of ours.
+    /// A run with another cloud or controller.
     pub(crate) async fn run_on<T>(
         &self,
         cloud: &dyn Provider,

@@ -1,0 +1,114 @@
+//! Corrects a listing by what earlier runs wrote down of their launches and terminations.
+
+use super::Run;
+use crate::state::{NodeLock, NodeRecord};
+use cloud_core::{ErrorKind, Instance, InstanceId, InstanceState};
+use futures_util::stream::{self, StreamExt as _};
+use hostlist::NodeName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
+use tokio::time::{Instant, timeout_at};
+
+impl Run<'_> {
+    /// Corrects a listing by the nodes' records: a listing lags behind launches and terminations, and may flap.
+    pub(super) async fn remember(
+        &self,
+        locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
+        listed: &mut Vec<Instance>,
+        until: Instant,
+    ) {
+        let now = self.tools.now();
+        let hidden = mark(locks, listed, now);
+        let cloud = self.tools.cloud;
+        let mut answers = stream::iter(hidden)
+            .map(|(node, id)| async move {
+                let answer = timeout_at(until, cloud.get(&id)).await;
+                (node, id, answer)
+            })
+            .buffer_unordered(self.site.policies.concurrency.max(1));
+        while let Some((node, id, answer)) = answers.next().await {
+            let Some(lock) = locks.get_mut(&node) else {
+                continue;
+            };
+            match answer {
+                Ok(Ok(instance)) if !self.site.identity.owns(&instance) => {
+                    disown(lock.as_mut(), &id);
+                }
+                Ok(Ok(instance)) if instance.state.is_live() => listed.push(instance),
+                Ok(Ok(_)) => forget(lock.as_mut(), &id, now),
+                Ok(Err(error)) if error.kind() == ErrorKind::NotFound => disown(lock.as_mut(), &id),
+                // Not known: whoever launches observes a few times first.
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// What is remembered of a node, without its lock: nothing is written.
+#[derive(Debug)]
+pub(super) struct Peek(NodeRecord);
+
+impl Peek {
+    pub(super) fn new(record: NodeRecord) -> Self {
+        Self(record)
+    }
+}
+
+impl NodeLock for Peek {
+    fn record(&self) -> NodeRecord {
+        self.0.clone()
+    }
+
+    fn keep(&mut self, record: &NodeRecord) -> crate::state::Result<()> {
+        self.0 = record.clone();
+        Ok(())
+    }
+}
+
+/// Takes instances for leaving that were told to go a short while ago, and writes down which are gone;
+/// gives those that we remember and that are not listed.
+fn mark(
+    locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
+    listed: &mut [Instance],
+    now: SystemTime,
+) -> Vec<(NodeName, InstanceId)> {
+    let told_to_go = |record: NodeRecord| {
+        let id = record.terminated.as_ref().map(InstanceId::new)?;
+        record.is_terminated(&id, now).then_some(id)
+    };
+    let told: BTreeSet<InstanceId> =
+        locks.values().map(|lock| lock.record()).filter_map(told_to_go).collect();
+    for instance in listed.iter_mut().filter(|instance| told.contains(&instance.id)) {
+        if !instance.state.is_leaving() {
+            instance.state = InstanceState::Terminating;
+        }
+    }
+    let states = listed.iter().map(|instance| (&instance.id, instance.state.is_live()));
+    let live: BTreeMap<&InstanceId, bool> = states.collect();
+    let mut hidden = Vec::new();
+    for (node, lock) in locks {
+        let Some(id) = lock.record().instance() else {
+            continue;
+        };
+        match live.get(&id) {
+            None => hidden.push((node.clone(), id)),
+            Some(true) => {}
+            Some(false) => forget(lock.as_mut(), &id, now),
+        }
+    }
+    hidden
+}
+
+/// Writes down that an instance is gone.
+fn forget(lock: &mut dyn NodeLock, id: &InstanceId, now: SystemTime) {
+    let mut record = lock.record();
+    record.terminate(id, now);
+    let _ = lock.keep(&record);
+}
+
+/// Writes down that an instance is not there, or not ours any more.
+fn disown(lock: &mut dyn NodeLock, id: &InstanceId) {
+    let mut record = lock.record();
+    record.forget(id);
+    let _ = lock.keep(&record);
+}
