@@ -111,10 +111,11 @@ impl Log {
         self
     }
 
-    /// Also writes the `tracing` events of our libraries.
+    /// Also writes the `tracing` events of our libraries, until another log takes them.
     pub fn take_events(self: &Arc<Self>) {
+        *EVENT_LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(self));
         // It fails only if there is a subscriber already.
-        let _ = tracing::subscriber::set_global_default(Events(Arc::clone(self)));
+        let _ = tracing::subscriber::set_global_default(Events);
     }
 
     /// The id of this run, which every line has.
@@ -170,7 +171,10 @@ impl Log {
 }
 
 /// Writes the `tracing` events of our libraries to the log; docs/dependencies.md has the reason not to use `tracing-subscriber`.
-struct Events(Arc<Log>);
+struct Events;
+
+/// The log that takes events: each round of `reconcile --watch` opens its own, because logrotate may replace the file.
+static EVENT_LOG: Mutex<Option<Arc<Log>>> = Mutex::new(None);
 
 impl Subscriber for Events {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -187,7 +191,10 @@ impl Subscriber for Events {
             _ => Level::Debug,
         };
         let message = &format!("{}{}", text.message, text.fields);
-        self.0.write(Entry { level, node: None, message });
+        let log = EVENT_LOG.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(log) = log {
+            log.write(Entry { level, node: None, message });
+        }
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

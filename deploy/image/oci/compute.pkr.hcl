@@ -61,12 +61,18 @@ build {
   sources = ["source.oracle-oci.compute"]
 
   provisioner "shell" {
-    inline = ["mkdir -p /tmp/deploy"]
+    inline = ["mkdir -p /tmp/deploy/image"]
+  }
+
+  # Not all of deploy/: Terraform's state beside it holds secrets.
+  provisioner "file" {
+    source      = "${path.root}/../../ansible"
+    destination = "/tmp/deploy/"
   }
 
   provisioner "file" {
-    source      = "${path.root}/../../"
-    destination = "/tmp/deploy"
+    source      = "${path.root}/../anonymise"
+    destination = "/tmp/deploy/image/anonymise"
   }
 
   provisioner "shell" {

@@ -63,12 +63,18 @@ build {
   sources = ["source.openstack.compute"]
 
   provisioner "shell" {
-    inline = ["mkdir -p /tmp/deploy"]
+    inline = ["mkdir -p /tmp/deploy/image"]
+  }
+
+  # Not all of deploy/: Terraform's state beside it holds secrets.
+  provisioner "file" {
+    source      = "${path.root}/../../ansible"
+    destination = "/tmp/deploy/"
   }
 
   provisioner "file" {
-    source      = "${path.root}/../../"
-    destination = "/tmp/deploy"
+    source      = "${path.root}/../anonymise"
+    destination = "/tmp/deploy/image/anonymise"
   }
 
   provisioner "shell" {

@@ -79,8 +79,9 @@ resource "terraform_data" "stop_compute_nodes" {
   }
 
   provisioner "remote-exec" {
-    when   = destroy
-    inline = ["cd / && sudo -u slurm /usr/local/bin/stopnode --all --force"]
+    when = destroy
+    # Without the program no compute node was ever started.
+    inline = ["cd / && { [ ! -e /usr/local/bin/stopnode ] || sudo -u slurm /usr/local/bin/stopnode --all --force; }"]
 
     connection {
       type        = "ssh"

@@ -121,8 +121,9 @@ module "management" {
     }
   })
 
-  # Destroyed before these, which the management node and the way to it need.
+  # Destroyed before these, which the destroy hook needs: its credential, the management node and the way to it.
   depends_on = [
+    openstack_identity_application_credential_v3.management,
     openstack_compute_volume_attach_v2.shared,
     openstack_networking_router_interface_v2.cluster,
     openstack_networking_secgroup_rule_v2.ssh,

@@ -58,14 +58,20 @@ impl NodeWork<'_> {
 
     async fn come_up_or_return(&mut self, from: From, tells: bool) -> Outcome {
         let signals = Rc::clone(&self.signals);
+        match &from {
+            From::Instance(id, _) => self.take(id),
+            From::Stopped(id) => self.adopt(id),
+            From::Launch(..) | From::Nothing(_) => {}
+        }
         let come_up = async {
             match from {
                 // An instance that is up already is reported even after the deadline.
-                From::Instance(id, Some(address)) => {
-                    self.take(&id);
+                From::Instance(_, Some(address)) => {
                     self.address = Some(address);
                     Ok(())
                 }
+                // The plan knew the reason: a deadline that passes now does not change it.
+                From::Nothing(failure) => Err(failure),
                 from => tokio::select! {
                     biased;
                     failure = signals.stopped() => Err(failure),
@@ -83,14 +89,8 @@ impl NodeWork<'_> {
     async fn come_up(&mut self, from: From) -> Result<(), Failure> {
         match from {
             From::Launch(wanted, in_the_way) => self.launch_and_watch(&wanted, in_the_way).await,
-            From::Instance(id, _) => {
-                self.take(&id);
-                self.until_up(&id).await
-            }
-            From::Stopped(id) => {
-                self.adopt(&id);
-                self.start_stopped(&id).await
-            }
+            From::Instance(id, _) => self.until_up(&id).await,
+            From::Stopped(id) => self.start_stopped(&id).await,
             From::Nothing(failure) => Err(failure),
         }
     }

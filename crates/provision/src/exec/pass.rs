@@ -116,11 +116,19 @@ impl Shared<'_> {
                 self.stop(Cause::Cancelled);
                 Instant::now()
             }
-            () = sleep_until(self.deadline) => {
+            () = self.deadline_passed() => {
                 self.stop(Cause::Timeout);
                 self.deadline
             }
         };
         sleep_until(stopped + LAST_ANSWERS).await;
+    }
+
+    /// Waits for the deadline. One that has passed is ready at once, before any node begins: a timer may need a turn of its
+    /// driver first.
+    async fn deadline_passed(&self) {
+        if Instant::now() < self.deadline {
+            sleep_until(self.deadline).await;
+        }
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
 mod tests {
     use super::*;
     use crate::exec::{Cancel, Files, Tools};
-    use crate::plan::{FileStep, Operation, Reload, SlurmStep, Stage};
+    use crate::plan::{FileStep, Operation, Reload, SlurmStep, Stage, our_reason};
     use crate::site::{Identity, Site};
     use crate::state::MemoryState;
     use crate::world::Roster;
@@ -149,7 +149,36 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     #[tokio::test(start_paused = true)]
-    async fn told_to_end_behind_a_file_that_was_written_slurmctld_was_not_told_of_it()
+    async fn a_planned_return_keeps_its_reason_when_the_deadline_has_passed()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
+        let (config, site) = (Config::default(), Site::new(Identity::cluster("blue")));
+        let run = Run {
+            tools: Tools {
+                cloud: &MemoryCloud::new(Settings::default()),
+                slurm: &slurm,
+                state: &MemoryState::new(),
+                clock: &|| SystemTime::UNIX_EPOCH,
+                progress: &(),
+                files: &Files::default(),
+                run: "test",
+                cancel: Cancel::never(),
+            },
+            site: &site,
+            conf: &Roster::new(&config),
+        };
+        let (node, cause) = (NodeName::new("n1")?, Cause::Capacity);
+        let reason = our_reason("out of capacity");
+        let step = SlurmStep::ReturnToSlurm { node: node.clone(), cause, reason };
+        let plan = Plan::new(Operation::Start).stage(Stage::new("n1", vec![Step::Slurm(step)]));
+        let observation = run.observe().await;
+        let report = run.act(&plan, observation, BTreeMap::new(), Instant::now()).await;
+        assert_eq!(report.nodes.get(&node).and_then(|node| node.cause), Some(cause), "{report:?}");
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slurmctld_is_told_of_a_file_that_was_written_before_the_run_is_cancelled()
     -> Result<(), Box<dyn std::error::Error>> {
         let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
         slurm.set_conf_nodes(vec![NodeSpec::cloud("n2".parse()?)]);

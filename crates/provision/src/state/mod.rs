@@ -11,7 +11,7 @@
 //! | `cooldowns.json` | pools without capacity and nodes that rest | `startnode`, `reconcile` | the same | some launches that fail again |
 //! | `sightings.json` | what `reconcile` saw, and since when | `reconcile` | `reconcile` | one run more before anything is terminated |
 //! | `reported.txt` | what `reconcile` has logged already | `reconcile` | `reconcile` | lines in the log that are there twice |
-//! | `applied.conf` | the lines between the markers that slurmctld runs with | `finish`, `resize` | the same | slurmctld is told once more |
+//! | `applied.conf` | the lines between the markers that slurmctld runs with | `finish`, `resize` | the same | lines that were written and not applied go unnoticed, unless nodes differ |
 //! | `slurm.conf.lock` | the [lock](crate::conf::ConfLock) of slurm.conf, and who holds it | `finish`, `resize` | the same | nothing |
 //! | `rollout-<image>.json` | the nodes that a [rollout](RolloutMemory) has tried | `rebuild submit` | `rebuild` | nodes that failed are tried again |
 //! | `events.jsonl` | one line for each event, appended with one write | all | operators | history |
