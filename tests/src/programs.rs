@@ -2,7 +2,7 @@
 
 use crate::release::Release;
 use std::collections::BTreeMap;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -25,10 +25,15 @@ pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
     let config = config.display();
     let links = dir.join("links");
     fs::create_dir_all(&links).expect("a directory of ours");
+    // Hard links, as ./install makes them: a program finds the others beside itself, whatever else was built.
+    let (built, one) = (program("slurm-elastic"), links.join("slurm-elastic"));
+    fs::hard_link(&built, &one)
+        .or_else(|_| fs::copy(&built, &one).map(drop))
+        .expect("a directory of ours");
     // Nothing more is set for ours: they are to live with what slurmctld gives them.
     let ours = OURS.iter().map(|name| {
         let link = links.join(name);
-        symlink(program("slurm-elastic"), &link).expect("a directory of ours");
+        fs::hard_link(&one, &link).expect("a directory of ours");
         (*name, format!("{before}exec {} --config {config} \"$@\"", link.display()))
     });
     let mut scripts: BTreeMap<&str, String> = ours.collect();
