@@ -9,7 +9,7 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::Hostlist;
-use provision::exec::Cancel;
+use provision::Cancel;
 use provision::plan::{self, Operation, ReportStep, Step, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};

@@ -1,6 +1,6 @@
 //! The image that each node is to get, by files, reasons, rollouts and the configuration.
 
-use crate::exec::chain;
+use crate::failure::chain;
 use crate::images::ImageRules;
 use crate::plan::{ImageWish, Target, Vars, image_in};
 use crate::run::Run;

@@ -6,7 +6,7 @@ use cloud_core::{Capability, Provider as _};
 use cloud_core::{
     ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, ShapeName, Zone,
 };
-use provision::exec::Cancel;
+use provision::Cancel;
 use provision::state::Launch;
 use provision::{Cause, Fallback, Identity, Outcome, run};
 use slurmctl::memory::{Call, JobSpec};

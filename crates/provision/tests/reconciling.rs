@@ -5,7 +5,7 @@ use cloud_core::memory::InjectedFault;
 use cloud_core::{
     ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
 };
-use provision::exec::Cancel;
+use provision::Cancel;
 use provision::state::StateDir;
 use provision::{Cause, Outcome, Report, run};
 use slurmctl::memory::{Call, JobSpec};

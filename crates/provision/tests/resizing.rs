@@ -3,7 +3,7 @@
 use crate::common::{Bed, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{ErrorKind, InstanceState, Operation};
-use provision::exec::Cancel;
+use provision::Cancel;
 use provision::plan::{Gaps, GroupSize, Resize};
 use provision::state::NodeLock;
 use provision::{Cause, Outcome, Report, run};

@@ -3,7 +3,7 @@
 use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::{InjectedFault, Settings};
 use cloud_core::{Capability, ErrorKind, Operation};
-use provision::exec::Cancel;
+use provision::Cancel;
 use provision::plan::{Gaps, GroupSize, JobGroup, Resize};
 use provision::state::{Document, Event, EventKind, NodeRecord, State, StateDir};
 use provision::{Cause, OnPartial, Outcome, run};

@@ -2,7 +2,7 @@
 
 use crate::common::{Bed, conf, names, node};
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
-use provision::exec::Cancel;
+use provision::Cancel;
 use provision::plan::Rollout;
 use provision::{Outcome, Report, run};
 use slurmctl::memory::{MemorySlurm, NodeSpec, Settings as SlurmSettings};

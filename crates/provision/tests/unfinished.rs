@@ -1,7 +1,7 @@
 //! A finish that ends before it is done, and what the next one makes of it.
 
 use crate::common::Bed;
-use provision::exec::Cancel;
+use provision::Cancel;
 use provision::plan::Finish;
 use provision::{Report, run};
 use slurmconf::{

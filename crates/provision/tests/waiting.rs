@@ -79,7 +79,7 @@ async fn a_stop_gets_a_node_that_is_let_go_of_late() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_was_told_to_end_went_on_asking_a_silent_cloud() {
     let mut bed = Bed::new("n1");
-    let (signal, cancel) = provision::exec::Cancel::new();
+    let (signal, cancel) = provision::Cancel::new();
     bed.cancel = cancel;
     bed.cloud.inject_randomly(
         Some(Operation::List),

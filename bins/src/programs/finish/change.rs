@@ -8,11 +8,11 @@ use crate::environment::this_user;
 use crate::output::{Volume, chain};
 use crate::process::{SOME_FAILED, SUCCESS, USAGE_ERROR};
 use crate::wiring;
+use provision::Files;
 use provision::Report;
 use provision::conf::{
     Applied, MarkedFile, Proof, Trial, bad_conf, nodes_in_use, planned_section, written_conf,
 };
-use provision::exec::Files;
 use provision::plan::{self, Finish, Plan, Resize};
 use provision::run::{self, Observation, Run};
 use slurmconf::Cluster;

@@ -2,7 +2,7 @@
 
 use super::MarkedFile;
 use super::{Expected, Patience};
-use crate::exec::chain;
+use crate::failure::chain;
 use crate::plan::{File, FileStep, MachineStep, Operation, Plan, Reload, SlurmStep, Step};
 use crate::report::Report;
 use crate::state::{self, Document, State, atomic_write};

@@ -1,10 +1,10 @@
 //! Launches that may or may not have been carried out are resolved: looked for until it is known.
 
-use super::failure::Failure;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::History;
 use super::node::NodeWork;
 use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::state::{EventKind, Launch};
 use cloud_core::{Capability, Instance, InstanceId};
 use std::collections::BTreeSet;

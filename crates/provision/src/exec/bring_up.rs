@@ -1,11 +1,11 @@
 //! Brings one node up: remove what is in the way, launch, wait until the instance runs, and report its
 //! address to Slurm. A node that cannot come up is returned to Slurm.
 
-use super::failure::Failure;
 use super::node::{History, NodeWork};
 use super::outbox::Verdict;
 use super::shared::Leave;
 use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::plan::Clear;
 use crate::report::Outcome;
 use crate::site::Wanted;

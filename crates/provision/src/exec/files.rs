@@ -1,10 +1,10 @@
 //! The files that plans write.
 
 use super::LAST_ANSWERS;
-use super::chain;
 use super::stage::Executor;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
+use crate::failure::chain;
 use crate::plan::{File, hosts, inventory_ini, inventory_json, machines, rewritten};
 use crate::state::atomic_write;
 use crate::world::{Fleet, Roster, World};

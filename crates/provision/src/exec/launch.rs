@@ -2,12 +2,12 @@
 
 use super::ambiguous_launch::{Asker, IfNotFound};
 use super::cooldown::Entry;
-use super::failure::Failure;
 use super::node::{NodeWork, Permit};
-use super::retry::Retry;
 use super::until_up::Came;
 use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::plan::Clear;
+use crate::retry::Retry;
 use crate::site::{Place, Wanted};
 use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchToken};
 

@@ -1,8 +1,8 @@
 //! One listing of the cloud for all nodes that wait for what it shows.
 
-use super::failure::Failure;
 use super::shared::Shared;
 use crate::addresses;
+use crate::failure::Failure;
 use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState};
 use futures_util::future::{LocalBoxFuture, OptionFuture};
 use hostlist::NodeName;

@@ -3,7 +3,6 @@
 mod ambiguous_launch;
 mod bring_up;
 mod cooldown;
-mod failure;
 mod files;
 mod launch;
 mod listing;
@@ -13,21 +12,15 @@ mod notification;
 mod outbox;
 mod pass;
 mod rebuild;
-mod retry;
 mod shared;
 mod slurm_steps;
 mod stage;
 mod take_down;
 mod terminate;
-mod tools;
 mod until_up;
 mod wait_drained;
 mod whole_jobs;
 
-pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
-
-pub(crate) use failure::chain;
-pub(crate) use retry::Retry;
 pub(crate) use stage::Executor;
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Termination of instances of this cluster that belong to no node.
 
-use super::retry;
 use super::stage::Executor;
+use crate::retry;
 use crate::state::EventKind;
 use cloud_core::{Error, InstanceId};
 use futures_util::stream::{self, StreamExt as _};

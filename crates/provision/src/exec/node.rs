@@ -1,7 +1,7 @@
 //! One node in the hands of the executor: what is known and written down of it, and its requests.
 
-use super::failure::Failure;
 use super::shared::{Shared, Signals};
+use crate::failure::Failure;
 use crate::report::{NodeReport, Outcome};
 use crate::state::{EventKind, Launch, NodeLock, NodeRecord};
 use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchToken};

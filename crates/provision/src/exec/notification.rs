@@ -1,9 +1,9 @@
 //! The calls by which Slurm is told, and asked, about many nodes at once.
 
 use super::outbox::Verdict;
-use super::tools::Tools;
 use super::whole_jobs::how_to_release;
 use crate::plan::{held, is_drained_by_us, is_wanted_again};
+use crate::tools::Tools;
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{JobId, Node, NodeAction, NodeAddress, NodeState, Reason};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! The outbox: batches notifications to Slurm and sends them one call at a time.
 
-use super::failure::Failure;
 use super::notification::{Notification, Still, Taken};
 use super::shared::Shared;
 use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::plan::our_reason;
 use crate::state::EventKind;
 use hostlist::NodeName;

@@ -5,12 +5,12 @@
 
 use super::LAST_ANSWERS;
 use super::bring_up::From;
-use super::failure::Failure;
 use super::node::NodeWork;
 use super::shared::{Passed, Setting, Shared};
 use super::take_down::TakeDown;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
+use crate::failure::Failure;
 use crate::report::Outcome;
 use crate::state::NodeLock;
 use cloud_core::InstanceId;

@@ -1,9 +1,9 @@
 //! Instances that get another image, or a reboot, and come back.
 
-use super::retry::Retry;
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::report::{NodeReport, Outcome};
+use crate::retry::Retry;
 use crate::state::EventKind;
 use cloud_core::{
     Error, ErrorKind, Goal, ImageId, InstanceId, Poll, Reboot, WaitOutcome, Waited, wait_until,

@@ -1,16 +1,16 @@
 //! What the nodes of a run have in common, and what may break into the work on one of them.
 
-use super::failure::Failure;
 use super::listing::Listing;
 use super::node::{NodeWork, Permit};
 use super::outbox::Outbox;
-use super::tools::Tools;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
+use crate::failure::Failure;
 use crate::plan::JobGroup;
 use crate::report::{NodeReport, Outcome};
 use crate::site::{Pool, Site};
 use crate::state::{NodeLock, WISH};
+use crate::tools::Tools;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use std::cell::{Cell, RefCell};
@@ -252,9 +252,9 @@ impl<'a> Shared<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::{Cancel, Files};
     use crate::site::Identity;
     use crate::state::{MemoryState, State as _};
+    use crate::tools::{Cancel, Files};
     use cloud_core::memory::{MemoryCloud, Settings};
     use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
     use std::time::Duration;

@@ -250,7 +250,7 @@ impl Executor<'_> {
         let fleet = timeout_at(self.deadline + LAST_ANSWERS, self.fleet(conf)).await;
         let fleet = fleet
             .map_err(|late| (Cause::Timeout, late.to_string()))?
-            .map_err(|error| (Cause::from(error.kind()), super::chain(&error)))?;
+            .map_err(|error| (Cause::from(error.kind()), crate::failure::chain(&error)))?;
         for node in missing {
             if let [one] = fleet.standing(node).here[..]
                 && let Some(address) = one.address

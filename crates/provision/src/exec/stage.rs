@@ -1,15 +1,14 @@
 //! Plans, stage by stage.
 
 use super::bring_up::From;
-use super::failure::Failure;
 use super::pass::{Goal, Task, pass};
 use super::rebuild::{Renew, Renewal};
 use super::shared::{Passed, Setting};
 use super::slurm_steps::Batch;
 use super::take_down::TakeDown;
-use super::tools::Tools;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
+use crate::failure::Failure;
 use crate::plan::{
     Begin, Clear, FileStep, FindingKind, JobGroup, MachineStep, Operation, Plan, ReportStep,
     SlurmStep, Stage, Step, Why, without_our_prefix,
@@ -17,6 +16,7 @@ use crate::plan::{
 use crate::report::{NodeReport, Outcome, Report};
 use crate::site::Site;
 use crate::state::{NodeLock, cooldowns};
+use crate::tools::Tools;
 use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;

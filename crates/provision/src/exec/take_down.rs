@@ -1,13 +1,13 @@
 //! Takes one node down: terminates its instances, unless Slurm wants the node again.
 
 use super::ambiguous_launch::{Asker, IfNotFound, Searched};
-use super::failure::Failure;
 use super::node::NodeWork;
 use super::outbox::Wish;
-use super::retry::Retry;
 use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::plan::Why;
 use crate::report::Outcome;
+use crate::retry::Retry;
 use cloud_core::InstanceId;
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! Terminates instances that are in the way of a launch or not wanted any more.
 
 use super::ambiguous_launch::Asker;
-use super::failure::Failure;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::NodeWork;
-use super::retry::Retry;
 use crate::cause::Cause;
+use crate::failure::Failure;
 use crate::plan::Clear;
+use crate::retry::Retry;
 use crate::state::{EventKind, LEAVING};
 use cloud_core::{Error, Instance, InstanceId};
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! Waits until an instance runs and has an address.
 
-use super::failure::Failure;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::{History, NodeWork};
-use super::retry::Retry;
 use crate::cause::Cause;
+use crate::failure::Failure;
+use crate::retry::Retry;
 use crate::site::Place;
 use crate::state::EventKind;
 use cloud_core::{ErrorKind, Instance, InstanceId, InstanceState};

@@ -1,7 +1,7 @@
 //! Checks of the cloud: does it answer, and has it the images that nodes boot?
 
 use super::{Check, Facts};
-use crate::exec::chain;
+use crate::failure::chain;
 use crate::images::needs_image;
 use crate::plan::Refusal;
 use crate::site::Site;

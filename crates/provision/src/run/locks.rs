@@ -1,7 +1,7 @@
 //! The locks of a run's nodes: what is free at once, and what becomes free in time.
 
 use super::Run;
-use crate::exec::chain;
+use crate::failure::chain;
 use crate::plan::is_wanted_again;
 use crate::state::{NodeLock, WISH};
 use hostlist::{Hostlist, NodeName};

@@ -23,10 +23,11 @@ pub use rollout::rollout;
 pub use start::start;
 pub use stop::{failed, stop, stop_all, stop_now};
 
-use crate::exec::{LAST_ANSWERS, Tools};
+use crate::exec::LAST_ANSWERS;
 use crate::report::Report;
 use crate::site::Site;
 use crate::state::EventKind;
+use crate::tools::Tools;
 use crate::world::Roster;
 use std::time::Duration;
 use tokio::time::Instant;

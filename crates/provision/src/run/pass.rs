@@ -138,10 +138,10 @@ pub(super) fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::{Cancel, Files, Tools};
     use crate::plan::{FileStep, Operation, Reload, SlurmStep, Stage, our_reason};
     use crate::site::{Identity, Site};
     use crate::state::MemoryState;
+    use crate::tools::{Cancel, Files, Tools};
     use crate::world::Roster;
     use cloud_core::memory::{MemoryCloud, Settings};
     use slurmconf::Config;

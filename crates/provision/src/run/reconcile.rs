@@ -3,7 +3,7 @@
 use super::Run;
 use super::observe::{Observation, SlurmQuery};
 use super::pass::without;
-use crate::exec::chain;
+use crate::failure::chain;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step};
 use crate::report::Report;
 use crate::state::{Document, change_soon};

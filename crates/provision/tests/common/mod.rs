@@ -3,10 +3,10 @@
 use cloud_core::memory::{MemoryCloud, Outcome, Settings as CloudSettings};
 use cloud_core::{ImageId, Instance, Operation, Provider};
 use hostlist::{Hostlist, NodeName};
-use provision::exec::{Cancel, Files, Tools};
 use provision::plan::JobGroup;
 use provision::run::Run;
 use provision::state::{MemoryState, State};
+use provision::{Cancel, Files, Tools};
 use provision::{Identity, Roster, Site};
 use slurmconf::Config;
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, Settings as SlurmSettings};

@@ -10,9 +10,9 @@ use cloud_core::{
 };
 use fastrand::Rng;
 use hostlist::{Hostlist, NodeName};
-use provision::exec::{Cancel, Files, Tools};
 use provision::run::Run;
 use provision::state::{MemoryState, State};
+use provision::{Cancel, Files, Tools};
 use provision::{Fallback, Identity, Roster, Site};
 use slurmconf::{Config, SlurmVersion};
 use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};

@@ -41,7 +41,7 @@ impl Retry {
     }
 
     /// Waits before the request is made again; false if it should not be.
-    pub(super) async fn wait(&mut self, error: &Error) -> bool {
+    pub(crate) async fn wait(&mut self, error: &Error) -> bool {
         let Some(pause) = self.pause(error) else {
             return false;
         };
@@ -51,7 +51,7 @@ impl Retry {
 }
 
 /// Repeats a request until it succeeds, fails for good, or the next try would begin after the deadline.
-pub(super) async fn until<F: Future<Output = Result<(), Error>>>(
+pub(crate) async fn until<F: Future<Output = Result<(), Error>>>(
     deadline: Instant,
     request: impl Fn() -> F,
 ) -> Result<(), Error> {

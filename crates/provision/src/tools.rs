@@ -85,7 +85,7 @@ impl Tools<'_> {
 /// A token that cancels a run early; clones share the cancellation.
 ///
 /// ```
-/// use provision::exec::Cancel;
+/// use provision::Cancel;
 ///
 /// let (signal, cancel) = Cancel::new();
 /// assert!(!cancel.is_cancelled());
