@@ -17,7 +17,7 @@ pub(crate) const LONGEST_COMMENT: usize = 1_000;
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
 /// The fields of a job. Free text, which only administrators can write, comes last.
-pub(crate) const JOB_FIELDS: [&str; 12] = [
+pub(crate) const JOB_FIELDS: [&str; 16] = [
     "JobID",
     "State",
     "Reason",
@@ -29,6 +29,10 @@ pub(crate) const JOB_FIELDS: [&str; 12] = [
     "Reboot",
     "RestartCnt",
     "Feature",
+    "NumCPUs",
+    "TimeLimit",
+    "EligibleTime",
+    "Dependency",
     "admin_comment",
 ];
 

@@ -2,7 +2,12 @@
 
 use crate::state::words;
 use hostlist::{Hostlist, NodeName};
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    path::PathBuf,
+    str::FromStr,
+    time::{Duration, SystemTime},
+};
 
 /// The id of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,6 +136,14 @@ pub struct Job {
     pub restarts: u32,
     /// Its `--constraint`.
     pub features: Option<String>,
+    /// The number of CPUs that it requested or has.
+    pub cpus: u32,
+    /// Its time limit, in Slurm's spelling.
+    pub time_limit: Option<String>,
+    /// When it may start, or could have started at the earliest.
+    pub eligible: Option<SystemTime>,
+    /// The jobs that it waits for, in Slurm's spelling.
+    pub dependency: Option<String>,
     /// The admin comment.
     pub admin_comment: Option<String>,
 }
@@ -151,6 +164,10 @@ impl Job {
             reboot: false,
             restarts: 0,
             features: None,
+            cpus: 0,
+            time_limit: None,
+            eligible: None,
+            dependency: None,
             admin_comment: None,
         }
     }

@@ -4,6 +4,7 @@ use crate::{
     Job, JobId, JobState,
     argv::{JOB_FIELDS, SEPARATOR},
     parse::BadLine,
+    time,
 };
 use hostlist::{Hostlist, Parser};
 
@@ -34,6 +35,10 @@ fn job(line: &str) -> Option<Job> {
         reboot,
         restarts,
         features,
+        cpus,
+        time_limit,
+        eligible,
+        dependency,
         comment,
     ] = fields[..]
     else {
@@ -53,6 +58,10 @@ fn job(line: &str) -> Option<Job> {
     job.reboot = !matches!(reboot, "0" | "no" | "");
     job.restarts = restarts.parse().unwrap_or(0);
     job.features = text(features);
+    job.cpus = cpus.parse().unwrap_or(0);
+    job.time_limit = text(time_limit);
+    job.eligible = time::parse(eligible);
+    job.dependency = text(dependency);
     job.admin_comment = text(comment.trim_end_matches(SEPARATOR));
     Some(job)
 }
@@ -74,7 +83,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fields(values: [&str; 12]) -> String {
+    fn fields(values: [&str; 16]) -> String {
         values.map(|value| format!("{value}{SEPARATOR}")).concat()
     }
 
@@ -92,6 +101,10 @@ mod tests {
             "1",
             "3",
             "a|b",
+            "4",
+            "1-00:00:00",
+            "2026-11-16T12:01:41",
+            "afterok:5",
             "x\u{1f}y",
         ]);
         let more = fields([
@@ -106,6 +119,10 @@ mod tests {
             "0",
             "0",
             "(null)",
+            "1",
+            "UNLIMITED",
+            "N/A",
+            "(null)",
             "(null)",
         ]);
         let jobs = jobs(&format!("{line}\nrest of a comment\n{more}\n")).unwrap();
@@ -118,28 +135,31 @@ mod tests {
         );
         assert_eq!(first.features.as_deref(), Some("a|b"));
         assert_eq!(first.admin_comment.as_deref(), Some("x\u{1f}y"));
+        assert_eq!((first.cpus, first.time_limit.as_deref()), (4, Some("1-00:00:00")));
+        assert_eq!((first.eligible.is_some(), second.eligible), (true, None));
+        assert_eq!((first.dependency.as_deref(), &second.dependency), (Some("afterok:5"), &None));
         assert_eq!(second.state, JobState::Other("WEIRD".into()));
         assert_eq!(
             (second.reason.as_deref(), second.admin_comment.as_deref()),
             (Some("BeginTime"), None)
         );
-        let bad = fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", ""]);
+        let bad = fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", "", "", "", "", ""]);
         assert!(super::jobs(&bad).is_err());
     }
 
     #[test]
     fn a_job_whose_line_is_cut_is_an_error() {
-        let line = fields(["7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", ""]);
+        let line = fields(["7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", "", "", "", "", ""]);
         assert!(jobs(&line).is_err(), "n1 is in use, and must not be taken for free");
     }
 
     #[test]
     fn an_invalid_request_does_not_hide_the_job() {
-        let line = fields(["7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", ""]);
+        let line = fields(["7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", "", "", "", "", ""]);
         let jobs = jobs(&line).unwrap();
         let [job] = &jobs[..] else { panic!("{jobs:?}") };
         assert_eq!((job.nodes.to_string(), job.wanted.len()), ("n1".into(), 0));
-        let line = fields(["7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", ""]);
+        let line = fields(["7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", "", "", "", "", ""]);
         assert!(super::jobs(&line).is_err(), "where it runs must be known");
     }
 

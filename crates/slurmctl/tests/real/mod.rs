@@ -125,6 +125,8 @@ mod cases {
         assert_eq!((job.nodes.to_string(), job.wanted.to_string()), ("n7".into(), "n7".into()));
         assert_eq!((job.partition.as_str(), job.node_count, job.restarts), ("main", 1, 0));
         assert_eq!((job.reboot, &job.features), (false, &None));
+        assert_eq!((job.cpus, job.time_limit.is_some()), (2, true));
+        assert_eq!((job.eligible.is_some(), &job.dependency), (true, &None));
         assert_eq!(job.admin_comment.as_deref(), Some("cloud: 'out' of capacity=0"));
         let on = |jobs: Vec<slurmctl::Job>| jobs.iter().map(|job| job.id).collect::<Vec<_>>();
         assert_eq!(on(slurm.jobs(JobFilter::On(list("n[5-7]"))).await.unwrap()), [id]);
