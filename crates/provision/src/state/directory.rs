@@ -91,7 +91,7 @@ impl State for StateDir {
     }
 
     fn note(&self, event: &Event) -> Result<()> {
-        let path = self.root.join("events.jsonl");
+        let path = self.root.join(history::FILE);
         let file = safe_open::open(&path, OpenOptions::new().append(true));
         owner::inherit_owner(&path);
         let written = file.and_then(|mut file| file.write_all(event.to_line().as_bytes()));

@@ -1,0 +1,186 @@
+//! The log of events: one JSON object a line, appended with one write.
+
+use crate::life::Place;
+use hostlist::NodeName;
+use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A run has begun.
+    Begun,
+    /// An instance was launched.
+    Launched,
+    /// An instance that was there already is used.
+    Adopted,
+    /// An instance that is on its way out is waited for.
+    Waiting,
+    /// A launch was refused, or its instance failed.
+    LaunchFailed,
+    /// Slurm knows the node's address.
+    Up,
+    /// The node's slurmd has registered with slurmctld.
+    Registered,
+    /// Jobs run on the node.
+    Busy,
+    /// No job runs on the node any more.
+    Idle,
+    /// An instance was told to go.
+    Terminated,
+    /// The node was returned to Slurm.
+    ReturnedToSlurm,
+    /// The node was returned to service.
+    Returned,
+    /// A new image was written, or the instance rebooted.
+    Rebuilt,
+    /// A pool cools down.
+    Cooling,
+    /// A run has ended.
+    Ended,
+    /// Something that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// One line of the log.
+///
+/// ```
+/// use history::{Event, EventKind};
+///
+/// let event: Event = serde_json::from_str(r#"{"at":5,"run":"r1","event":"sang","song":"la"}"#)?;
+/// assert_eq!(event.event, EventKind::Unknown);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// Which run.
+    #[serde(default)]
+    pub run: String,
+    /// What happened.
+    pub event: EventKind,
+    /// To which node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// With which instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// Why, or how it went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Why, as one of the codes that do not change, such as `capacity` or `quota`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The shape of the machine, with its size if the shape leaves that open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
+    /// The zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// True if the machine may be taken away at any time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub preemptible: bool,
+    /// For which jobs of Slurm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<u32>,
+    /// Since when, if it is noticed later: an instance runs before Slurm knows its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+}
+
+/// Milliseconds since 1970.
+#[must_use]
+pub fn millis(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Event {
+    /// Something that happened in a run.
+    #[must_use]
+    pub fn new(at: SystemTime, run: &str, event: EventKind) -> Self {
+        Self {
+            at: millis(at),
+            run: run.to_owned(),
+            event,
+            node: None,
+            instance: None,
+            detail: None,
+            cause: None,
+            shape: None,
+            zone: None,
+            preemptible: false,
+            jobs: Vec::new(),
+            since: None,
+        }
+    }
+
+    /// To which node.
+    #[must_use]
+    pub fn of(mut self, node: &NodeName) -> Self {
+        self.node = Some(node.as_str().to_owned());
+        self
+    }
+
+    /// With which instance.
+    #[must_use]
+    pub fn with(mut self, instance: impl Into<String>) -> Self {
+        self.instance = Some(instance.into());
+        self
+    }
+
+    /// Why, or how it went.
+    #[must_use]
+    pub fn because(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Why, as a code that does not change.
+    #[must_use]
+    pub fn caused_by(mut self, cause: &str) -> Self {
+        self.cause = Some(cause.to_owned());
+        self
+    }
+
+    /// Where.
+    #[must_use]
+    pub fn in_place(mut self, place: Place) -> Self {
+        let Place { shape, zone, preemptible } = place;
+        (self.shape, self.zone, self.preemptible) = (shape, zone, preemptible);
+        self
+    }
+
+    /// Where it happened, as far as the line says.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        let (shape, zone) = (self.shape.clone(), self.zone.clone());
+        Place { shape, zone, preemptible: self.preemptible }
+    }
+
+    /// For which jobs.
+    #[must_use]
+    pub fn for_jobs(mut self, jobs: impl IntoIterator<Item = u32>) -> Self {
+        self.jobs = jobs.into_iter().collect();
+        self
+    }
+
+    /// Since when, if it is noticed later.
+    #[must_use]
+    pub fn since(mut self, since: SystemTime) -> Self {
+        self.since = Some(millis(since));
+        self
+    }
+
+    /// The line, with its end.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
