@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod cost;
 mod error;
 mod event;
 mod life;

@@ -1,0 +1,51 @@
+//! Machines and jobs, as the log of events has them.
+
+use super::attribute::{JobRun, Machine, Owner};
+use super::calendar::Millis;
+use crate::Lives;
+
+/// The machines of a log. `cpus` says how many CPUs a node has, and `shape` what shape, where the log does not.
+///
+/// A machine whose shape nobody knows is of the shape `unknown`, which has no price.
+#[must_use]
+pub fn machines(
+    lives: &Lives,
+    now: Millis,
+    cpus: impl Fn(&str) -> u32,
+    shape: impl Fn(&str) -> Option<String>,
+) -> Vec<Machine> {
+    let mut machines = Vec::new();
+    for life in &lives.lives {
+        let Some((from, until)) = life.machine(now) else { continue };
+        let node = life.node.clone().unwrap_or_default();
+        let known = life.place.shape.clone().or_else(|| shape(&node));
+        let mut shape = known.unwrap_or_else(|| "unknown".to_owned());
+        if life.place.preemptible {
+            shape.push_str(" preemptible");
+        }
+        let (cpus, zone) = (cpus(&node), life.place.zone.clone());
+        machines.push(Machine { node, shape, zone, cpus, from, until });
+    }
+    machines
+}
+
+/// When jobs ran on nodes, where Slurm keeps no accounts. The log does not say how many CPUs a job had: jobs that are on a
+/// node at the same time share it evenly.
+#[must_use]
+pub fn runs(lives: &Lives, now: Millis, owner: impl Fn(u32) -> Owner) -> Vec<JobRun> {
+    let mut runs = Vec::new();
+    for life in &lives.lives {
+        let Some(node) = &life.node else { continue };
+        for work in &life.work {
+            let count = u64::try_from(work.jobs.len()).unwrap_or(u64::MAX).max(1);
+            for job in &work.jobs {
+                // More than any machine has, so that jobs have all of it together.
+                let share = u64::from(u32::MAX) / count;
+                let nodes = vec![(node.clone(), share)];
+                let until = work.to.unwrap_or(now);
+                runs.push(JobRun { owner: owner(*job), nodes, from: work.from, until });
+            }
+        }
+    }
+    runs
+}

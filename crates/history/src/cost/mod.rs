@@ -1,0 +1,19 @@
+//! What machines cost, and whom.
+//!
+//! Everything here is a plain function of values, in whole numbers: no part of an amount is lost or made by rounding.
+
+mod attribute;
+mod budget;
+mod calendar;
+mod lives;
+mod money;
+mod prices;
+mod table;
+
+pub use attribute::{JobRun, Machine, Owner, Share, attribute, spread};
+pub use budget::{Budget, BudgetState, Period, Spending};
+pub use calendar::{Millis, day_name, day_start, month_start, next_day, next_month};
+pub use lives::{machines, runs};
+pub use money::{Cost, Price, in_cents};
+pub use prices::Prices;
+pub use table::{By, Row, Table, UnknownBy};
