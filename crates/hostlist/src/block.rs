@@ -4,6 +4,7 @@ use crate::digits::push_number;
 use crate::list::Hostlist;
 use crate::runs::{Run, Runs};
 use crate::span::{Span, increment};
+use alloc::vec::Vec;
 
 /// A cursor over the names of a list, a block at a time: `while blocks.refill() { blocks.entries() }`.
 ///
@@ -61,7 +62,7 @@ struct Block {
     /// Length of one entry.
     entry: usize,
     /// The digits that all entries of the block share, as a range of an entry.
-    shared: std::ops::Range<usize>,
+    shared: core::ops::Range<usize>,
     /// Entries in the block: 1, 10 or 100.
     size: u16,
     /// The entries that belong to the span: `first..end`.

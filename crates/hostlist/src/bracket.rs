@@ -5,23 +5,45 @@ use crate::error::ErrorKind;
 use crate::parse::Refusal;
 use crate::span::Span;
 use crate::{MAX_ITEMS, MAX_PREFIX_VALUES, MAX_RANGE};
+use alloc::vec::Vec;
+use core::num::NonZeroUsize;
+
+/// What is read beyond Slurm's grammar.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extras {
+    /// What Slurm accepts by mistake.
+    pub(crate) lenient: bool,
+    /// ClusterShell's `0-10/2`.
+    pub(crate) steps: bool,
+}
 
 /// Reads `1-3,7` and gives each span to `push`; positions are bytes of `numbers`.
 pub(crate) fn read(
     numbers: &str,
-    lenient: bool,
+    extras: Extras,
     mut push: impl FnMut(Span),
 ) -> Result<(), Refusal> {
     let mut rest = numbers;
-    for _ in 0..MAX_ITEMS {
-        let (span, after) = if let Some(found) = plain_span(rest) {
-            found
+    let mut pushed = 0;
+    while pushed < MAX_ITEMS {
+        let at = numbers.len() - rest.len();
+        let (read, after) = if let Some((span, after)) = plain_span(rest) {
+            (span.map(|span| (span, NonZeroUsize::MIN)), after)
         } else {
-            let (item, after) =
+            let (text, after) =
                 rest.split_once(',').map_or((rest, None), |(item, after)| (item, Some(after)));
-            (span(item, lenient), after)
+            (item(text, extras), after)
         };
-        push(span.map_err(|kind| (kind, numbers.len() - rest.len()))?);
+        let (span, step) = read.map_err(|kind| (kind, at))?;
+        if step == NonZeroUsize::MIN {
+            push(span);
+            pushed += 1;
+        } else {
+            for value in (span.lo..=span.hi).step_by(step.get()) {
+                push(Span { lo: value, hi: value, ..span });
+                pushed += 1;
+            }
+        }
         match after {
             Some(after) => rest = after,
             None => return Ok(()),
@@ -48,7 +70,18 @@ fn plain_span(text: &str) -> Option<(Result<Span, ErrorKind>, Option<&str>)> {
 /// The blanks that C's `strtoul` skips.
 const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
 
-/// Reads one item: `7`, `1-3`, or `5-`, which is `5`.
+/// Reads one item and its step, which is 1 where there is none.
+fn item(item: &str, extras: Extras) -> Result<(Span, NonZeroUsize), ErrorKind> {
+    match item.rsplit_once('/') {
+        Some((range, step)) if extras.steps && range.contains('-') => {
+            let step = step.parse().map_err(|_| ErrorKind::NotANumber)?;
+            Ok((span(range, extras.lenient)?, step))
+        }
+        Some(_) | None => Ok((span(item, extras.lenient)?, NonZeroUsize::MIN)),
+    }
+}
+
+/// Reads one range: `7`, `1-3`, or `5-`, which is `5`.
 fn span(item: &str, lenient: bool) -> Result<Span, ErrorKind> {
     if item.is_empty() {
         return Err(ErrorKind::EmptyItem);
@@ -94,14 +127,14 @@ type Prefix<'a> = (Vec<(&'a str, Vec<Span>)>, &'a str);
 ///
 /// A `[` without `]` after it ends the search: it and all before it are plain text. `None` is a token
 /// that Slurm drops in silence, and only when `lenient`.
-pub(crate) fn prefix(text: &str, lenient: bool) -> Result<Option<Prefix<'_>>, Refusal> {
+pub(crate) fn prefix(text: &str, extras: Extras) -> Result<Option<Prefix<'_>>, Refusal> {
     // Both from right to left; one more literal than brackets.
     let (mut brackets, mut literals) = (Vec::new(), Vec::new());
     let mut left = text;
     while let Some((before, after)) = left.rsplit_once('[') {
         let Some((numbers, literal)) = after.rsplit_once(']') else { break };
-        let swallowed = lenient && !brackets.is_empty();
-        match outer(numbers, lenient, swallowed) {
+        let swallowed = extras.lenient && !brackets.is_empty();
+        match outer(numbers, extras, swallowed) {
             Ok(spans) => brackets.push(spans),
             Err((kind, _)) if swallowed && kind != ErrorKind::TooManyItems => return Ok(None),
             Err((kind, at)) => return Err((kind, before.len() + 1 + at)),
@@ -117,9 +150,9 @@ pub(crate) fn prefix(text: &str, lenient: bool) -> Result<Option<Prefix<'_>>, Re
 
 /// Reads one bracket before the last, with Slurm's bound on its values; where Slurm would swallow the
 /// error it also keeps the ranges that fit.
-fn outer(numbers: &str, lenient: bool, truncate: bool) -> Result<Vec<Span>, Refusal> {
+fn outer(numbers: &str, extras: Extras, truncate: bool) -> Result<Vec<Span>, Refusal> {
     let mut spans = Vec::new();
-    read(numbers, lenient, |span| spans.push(span))?;
+    read(numbers, extras, |span| spans.push(span))?;
     let mut values = 0;
     let fits = |span: &&Span| {
         values += span.count();

@@ -3,7 +3,7 @@
 use crate::list::Hostlist;
 use crate::runs::{Run, Runs};
 use crate::span::Span;
-use std::num::NonZeroUsize;
+use core::num::NonZeroUsize;
 
 impl Hostlist {
     /// The list in pieces of `size` hosts, the last one possibly smaller; order kept.
@@ -45,19 +45,10 @@ impl Iterator for Chunks<'_> {
                 self.rest = self.runs.run().span;
             }
             let room = u64::try_from(self.size.get() - piece.len()).unwrap_or(u64::MAX);
-            let (now, rest) = self.rest.map_or((None, None), |span| split(span, room));
-            self.rest = rest;
+            let (now, rest) = self.rest.map(|span| span.split_at(room)).unzip();
+            self.rest = rest.flatten();
             piece.push_run(Run { span: now, ..self.runs.run() });
         }
         (!piece.is_empty()).then_some(piece)
     }
-}
-
-/// The first `count` numbers, and the rest.
-fn split(span: Span, count: u64) -> (Option<Span>, Option<Span>) {
-    if span.count() <= count {
-        return (Some(span), None);
-    }
-    let lo = span.lo + count;
-    (Some(Span { hi: lo - 1, ..span }), Some(Span { lo, ..span }))
 }

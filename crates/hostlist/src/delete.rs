@@ -3,7 +3,8 @@
 use crate::key::{Piece, Stems};
 use crate::list::Hostlist;
 use crate::span::Span;
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 impl Hostlist {
     /// Removes, for each host of `other`, its first occurrence; the order of the rest is kept.

@@ -1,6 +1,7 @@
 //! Reading and writing digits, eight at a time where that can be.
 
-use std::num::NonZeroU64;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
 /// Digits of the largest `u64`.
 pub(crate) const MAX_DIGITS: usize = 20;
@@ -99,7 +100,7 @@ pub(crate) fn push_number(out: &mut Vec<u8>, value: u64, width: u32) {
     }
     let length = usize::try_from(width.max(self::digits(value))).unwrap_or(usize::MAX);
     if let Some(zeros) = length.checked_sub(MAX_DIGITS) {
-        out.extend(std::iter::repeat_n(b'0', zeros));
+        out.extend(core::iter::repeat_n(b'0', zeros));
     }
     out.extend_from_slice(digits.get(MAX_DIGITS.saturating_sub(length)..).unwrap_or_default());
 }

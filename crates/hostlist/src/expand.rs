@@ -2,8 +2,10 @@
 
 use crate::block::Blocks;
 use crate::list::Hostlist;
-use std::io::{self, Write};
-use std::iter::FusedIterator;
+use alloc::borrow::ToOwned as _;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::iter::FusedIterator;
 
 /// Below this, blocks of names are not worth their set-up.
 const FEW: usize = 32;
@@ -31,7 +33,7 @@ impl Hostlist {
         while blocks.refill() {
             let (bytes, entry) = blocks.entries();
             // Checking a block as a whole is far cheaper than checking each name.
-            let Ok(mut names) = std::str::from_utf8(bytes) else { continue };
+            let Ok(mut names) = core::str::from_utf8(bytes) else { continue };
             while let Some((name, rest)) = names.split_at_checked(entry) {
                 action(name);
                 names = rest;
@@ -52,7 +54,12 @@ impl Hostlist {
     /// assert_eq!(out, b"n8 n9 n10");
     /// # Ok::<(), hostlist::ParseError>(())
     /// ```
-    pub fn write_to(&self, out: &mut (impl Write + ?Sized), separator: &str) -> io::Result<()> {
+    #[cfg(feature = "std")]
+    pub fn write_to(
+        &self,
+        out: &mut (impl std::io::Write + ?Sized),
+        separator: &str,
+    ) -> std::io::Result<()> {
         let mut blocks = self.blocks(separator);
         let mut skip = separator.len();
         while blocks.refill() {

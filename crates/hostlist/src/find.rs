@@ -2,8 +2,9 @@
 
 use crate::key::{Piece, Stems};
 use crate::list::Hostlist;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// The position of each name; built at the first search.
 pub(crate) struct Index {

@@ -4,7 +4,9 @@ use crate::digits::push_number;
 use crate::list::Hostlist;
 use crate::runs::Run;
 use crate::span::Span;
-use std::fmt;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 /// Prints as Slurm's `show hostlist` does: order kept, nothing dropped, one dimension only.
 impl fmt::Display for Hostlist {
@@ -21,12 +23,30 @@ impl fmt::Debug for Hostlist {
 
 impl Hostlist {
     fn folded(&self) -> String {
-        let mut fold = Fold { out: Vec::with_capacity(8 * self.items().len()), ..Fold::default() };
+        let out = Vec::with_capacity(8 * self.items().len());
+        let mut fold = Fold { out, joins: true, ..Fold::default() };
         let mut runs = self.runs();
         while runs.advance() {
             let run = runs.run();
             match run.span {
                 Some(span) if run.suffix.is_empty() => fold.range(run, span),
+                Some(_) | None => run.for_each_name(|name| fold.name(name)),
+            }
+        }
+        fold.finish()
+    }
+
+    /// An expression for the list whose ranges are all short enough to be read again.
+    #[cfg(feature = "serde")]
+    pub(crate) fn expression(&self) -> String {
+        let mut fold = Fold::default();
+        let mut runs = self.runs();
+        while runs.advance() {
+            let run = runs.run();
+            match run.span {
+                Some(span) if run.suffix.is_empty() => {
+                    span.pieces(crate::MAX_RANGE).for_each(|piece| fold.range(run, piece));
+                }
                 Some(_) | None => run.for_each_name(|name| fold.name(name)),
             }
         }
@@ -42,6 +62,8 @@ struct Fold {
     prefix: Vec<u8>,
     waiting: Option<Span>,
     bracket: bool,
+    /// Neighbours become one range.
+    joins: bool,
 }
 
 impl Fold {
@@ -55,7 +77,7 @@ impl Fold {
         let prefix = run.prefix.as_bytes();
         match &mut self.waiting {
             Some(last) if run.repeats || self.prefix == prefix => {
-                if last.absorb(span) {
+                if self.joins && last.absorb(span) {
                     return;
                 }
                 let last = *last;

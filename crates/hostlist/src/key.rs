@@ -6,8 +6,10 @@
 use crate::digits::{exact, push_number, trailing};
 use crate::natural;
 use crate::runs::Run;
-use std::collections::HashMap;
-use std::sync::Arc;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Names `stem` + `lo..=hi`, each printed with exactly `digits` digits; the bare stem where that is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +76,16 @@ fn shifted(value: u64, width: u32) -> Option<u64> {
     if value == 0 { Some(0) } else { value.checked_mul(10u64.checked_pow(width)?) }
 }
 
+#[cfg(not(feature = "std"))]
+type Map<K, V> = alloc::collections::BTreeMap<K, V>;
+#[cfg(feature = "std")]
+type Map<K, V> = std::collections::HashMap<K, V>;
+
 /// Stems as numbers, in the order they were first seen.
 #[derive(Debug, Default)]
 pub(crate) struct Stems {
     names: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, u32>,
+    ids: Map<Arc<str>, u32>,
     last: u32,
 }
 

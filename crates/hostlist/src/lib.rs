@@ -1,4 +1,9 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+#[cfg(all(feature = "std", not(test)))]
+extern crate std;
 
 mod block;
 mod bracket;
@@ -17,6 +22,8 @@ mod parse;
 mod product;
 mod radix;
 mod runs;
+#[cfg(feature = "serde")]
+mod serde;
 mod set;
 mod sort;
 mod span;

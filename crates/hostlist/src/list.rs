@@ -5,7 +5,16 @@ use crate::find::Index;
 use crate::product::Product;
 use crate::runs::Run;
 use crate::span::Span;
-use std::sync::{Arc, OnceLock};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Filled once, by whoever needs it first. Without `std` there is nothing to wait with, so a list is not `Sync`.
+#[cfg(feature = "std")]
+type Once<T> = std::sync::OnceLock<T>;
+#[cfg(not(feature = "std"))]
+type Once<T> = core::cell::OnceCell<T>;
 
 /// An ordered list of host names, duplicates kept, stored as ranges.
 ///
@@ -29,7 +38,7 @@ pub struct Hostlist {
     items: Vec<Item>,
     len: usize,
     /// Made at the first look-up, forgotten at the first change.
-    index: OnceLock<Arc<Index>>,
+    index: Once<Arc<Index>>,
 }
 
 /// A piece of the list's text.
@@ -151,9 +160,10 @@ impl Hostlist {
     }
 
     /// Adds a range, joined to the one before where Slurm would; the prefix serves for more of them.
+    #[inline]
     pub(crate) fn push_range(&mut self, prefix: &str, span: Span) -> Text {
         let prefix = match self.items.last() {
-            Some(Item::Range(last)) if self.text(last.prefix()) == prefix => last.prefix(),
+            Some(Item::Range(last)) if is_same(self.text(last.prefix()), prefix) => last.prefix(),
             Some(_) | None => self.add_text(prefix),
         };
         self.push_span(prefix, span);
@@ -161,6 +171,7 @@ impl Hostlist {
     }
 
     /// Adds a range whose prefix is in the list's text already.
+    #[inline]
     pub(crate) fn push_span(&mut self, prefix: Text, span: Span) {
         let count = usize::try_from(span.count()).unwrap_or(usize::MAX);
         if let Some(Item::Range(last)) = self.items.last_mut()
@@ -186,6 +197,7 @@ impl Hostlist {
         self.add(Item::Product(Box::new(product)), count);
     }
 
+    #[inline]
     fn add(&mut self, item: Item, count: usize) {
         self.items.push(item);
         self.len = self.len.saturating_add(count);
@@ -194,7 +206,7 @@ impl Hostlist {
 
     fn forget_index(&mut self) {
         if self.index.get_mut().is_some() {
-            self.index = OnceLock::new();
+            self.index = Once::new();
         }
     }
 
@@ -218,6 +230,15 @@ impl Hostlist {
     pub(crate) fn index(&self) -> &Index {
         self.index.get_or_init(|| Arc::new(Index::new(self)))
     }
+}
+
+/// Text equality without a call: prefixes are mostly short.
+#[inline]
+fn is_same(a: &str, b: &str) -> bool {
+    if a.len() > 16 {
+        return a == b;
+    }
+    a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| a == b)
 }
 
 /// Two lists are equal when they name the same hosts in the same order, however they are written.

@@ -1,10 +1,12 @@
 //! The name of one node, safe to use in a path, an argument or a URL.
 
 use crate::list::Hostlist;
-use std::borrow::Borrow;
-use std::fmt;
-use std::str::FromStr;
-use std::sync::Arc;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::borrow::Borrow;
+use core::fmt;
+use core::str::FromStr;
 
 /// The longest node name, that of a DNS name.
 const MAX_LENGTH: usize = 253;
@@ -120,7 +122,7 @@ impl fmt::Display for NodeNameError {
     }
 }
 
-impl std::error::Error for NodeNameError {}
+impl core::error::Error for NodeNameError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The order in which Slurm sorts prefixes.
 
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 /// Compares as Slurm does: runs of digits by value, or left-aligned if either begins with a zero; other
 /// bytes as C's signed `char`, so that non-ASCII comes before everything, even before the end.

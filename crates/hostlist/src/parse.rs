@@ -1,12 +1,15 @@
 //! Reading an expression: tokens, brackets, limits.
 
-use crate::bracket;
+use crate::bracket::{self, Extras};
 use crate::digits::push_number;
 use crate::error::{ErrorKind, ParseError};
 use crate::list::{Hostlist, Text};
 use crate::product::{Part, Product};
 use crate::span::Span;
-use std::str::FromStr;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::str::FromStr;
 
 /// The grammar of a Slurm release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,14 +37,19 @@ pub enum Dialect {
 #[must_use]
 pub struct Parser {
     dialect: Dialect,
-    lenient: bool,
+    extras: Extras,
     max_hosts: u64,
     max_bytes: u64,
 }
 
 impl Default for Parser {
     fn default() -> Self {
-        Self { dialect: Dialect::Modern, lenient: false, max_hosts: 1 << 24, max_bytes: 1 << 30 }
+        Self {
+            dialect: Dialect::Modern,
+            extras: Extras::default(),
+            max_hosts: 1 << 24,
+            max_bytes: 1 << 30,
+        }
     }
 }
 
@@ -60,7 +68,19 @@ impl Parser {
     /// Also accepts what Slurm accepts by mistake: text after the low end of a range (`n[1a-3]`), and errors in all but
     /// the last two of three or more brackets, which silently drop the token.
     pub fn lenient(mut self, lenient: bool) -> Self {
-        self.lenient = lenient;
+        self.extras.lenient = lenient;
+        self
+    }
+
+    /// Also accepts ClusterShell's steps, which Slurm refuses: `n[0-6/2]` is `n[0,2,4,6]`.
+    ///
+    /// ```
+    /// let list = hostlist::Parser::new().steps(true).parse("n[00-09/3]")?;
+    /// assert_eq!(list.to_string(), "n[00,03,06,09]");
+    /// # Ok::<(), hostlist::ParseError>(())
+    /// ```
+    pub fn steps(mut self, steps: bool) -> Self {
+        self.extras.steps = steps;
         self
     }
 
@@ -96,7 +116,7 @@ impl Parser {
 
     /// Parses bytes; it is an error if they are not UTF-8.
     pub fn parse_bytes(&self, expression: &[u8]) -> Result<Hostlist, ParseError> {
-        match std::str::from_utf8(expression) {
+        match core::str::from_utf8(expression) {
             Ok(text) => self.parse(text),
             Err(error) => {
                 let at = error.valid_up_to();
@@ -219,11 +239,11 @@ impl Reader<'_> {
             return Err((ErrorKind::Suffix, token.len() - suffix.len()));
         }
         let place = |(kind, at): Refusal| (kind, before.len() + 1 + at);
-        let lenient = self.parser.lenient;
+        let extras = self.parser.extras;
         if suffix.is_empty() && !before.bytes().any(|byte| byte == b'[') {
             let prefix = u64::try_from(before.len()).unwrap_or(u64::MAX);
             let mut text = None;
-            return bracket::read(numbers, lenient, |span| {
+            return bracket::read(numbers, extras, |span| {
                 match text {
                     Some(text) => self.list.push_span(text, span),
                     None => text = Some(self.list.push_range(before, span)),
@@ -233,7 +253,7 @@ impl Reader<'_> {
             .map_err(place);
         }
         let mut spans = Vec::new();
-        bracket::read(numbers, lenient, |span| spans.push(span)).map_err(place)?;
+        bracket::read(numbers, extras, |span| spans.push(span)).map_err(place)?;
         self.product(before, spans, suffix)
     }
 
@@ -259,13 +279,13 @@ impl Reader<'_> {
     }
 
     fn add_text(&mut self, text: &mut Vec<u8>) -> Text {
-        let kept = self.list.add_text(std::str::from_utf8(text).unwrap_or_default());
+        let kept = self.list.add_text(core::str::from_utf8(text).unwrap_or_default());
         text.clear();
         kept
     }
 
     fn product(&mut self, before: &str, spans: Vec<Span>, suffix: &str) -> Result<(), Refusal> {
-        let Some((brackets, literal)) = bracket::prefix(before, self.parser.lenient)? else {
+        let Some((brackets, literal)) = bracket::prefix(before, self.parser.extras)? else {
             return Ok(());
         };
         // A bracket of one value is as good as text.

@@ -3,6 +3,7 @@
 use crate::digits::push_number;
 use crate::list::{Hostlist, Text};
 use crate::span::Span;
+use alloc::vec::Vec;
 
 /// `literal[spans]literal[spans]…suffix`, not expanded.
 #[derive(Clone, Debug)]
@@ -107,7 +108,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(crate) fn prefix(&self) -> &str {
-        std::str::from_utf8(&self.prefix).unwrap_or_default()
+        core::str::from_utf8(&self.prefix).unwrap_or_default()
     }
 
     pub(crate) fn span(&self) -> Option<Span> {

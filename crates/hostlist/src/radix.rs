@@ -1,5 +1,7 @@
 //! Sorting many rows by a number: one pass for each digit of the key that is not the same in all.
 
+use alloc::vec::Vec;
+
 /// Below this, comparing is faster than counting.
 const FEW: usize = 512;
 
@@ -44,7 +46,7 @@ fn sort_by<T: Copy>(rows: &mut Vec<T>, spare: &mut Vec<T>, key: impl Fn(&T) -> u
             }
             *place += 1;
         }
-        std::mem::swap(rows, spare);
+        core::mem::swap(rows, spare);
     }
 }
 

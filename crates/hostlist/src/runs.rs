@@ -4,6 +4,7 @@ use crate::digits::push_number;
 use crate::list::{Hostlist, Item};
 use crate::product::Walk;
 use crate::span::Span;
+use alloc::vec::Vec;
 
 /// Names that differ in one number only, or a single name without one.
 #[derive(Clone, Copy)]
@@ -30,7 +31,7 @@ impl Run<'_> {
             name.truncate(self.prefix.len());
             push_number(name, value, span.width);
             name.extend_from_slice(self.suffix.as_bytes());
-            action(std::str::from_utf8(name).unwrap_or_default());
+            action(core::str::from_utf8(name).unwrap_or_default());
         }
     }
 }
@@ -41,7 +42,7 @@ impl Run<'_> {
 #[derive(Debug)]
 pub(crate) struct Runs<'a> {
     list: &'a Hostlist,
-    items: std::slice::Iter<'a, Item>,
+    items: core::slice::Iter<'a, Item>,
     current: Option<&'a Item>,
     repeats: bool,
     /// The position within a product.
@@ -64,7 +65,7 @@ impl Runs<'_> {
             }
             self.walk = None;
         }
-        let before = std::mem::replace(&mut self.current, self.items.next());
+        let before = core::mem::replace(&mut self.current, self.items.next());
         self.repeats = match (before, self.current) {
             (Some(Item::Range(before)), Some(Item::Range(now))) => before.prefix() == now.prefix(),
             _ => false,

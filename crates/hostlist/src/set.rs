@@ -3,6 +3,7 @@
 use crate::key::Stems;
 use crate::list::Hostlist;
 use crate::span::Span;
+use alloc::vec::Vec;
 
 /// The start or the end of a piece of one of the two lists.
 #[derive(Clone, Copy)]
@@ -30,6 +31,7 @@ impl Hostlist {
     /// let (a, b): (Hostlist, Hostlist) = ("n[1-5]".parse()?, "n[4-8]".parse()?);
     /// assert_eq!(a.union(&b).to_string(), "n[1-8]");
     /// assert_eq!(a.difference(&b).to_string(), "n[1-3]");
+    /// assert_eq!(a.symmetric_difference(&b).to_string(), "n[1-3,6-8]");
     /// assert_eq!(a.intersection(&b).to_string(), "n[4-5]");
     /// # Ok::<(), hostlist::ParseError>(())
     /// ```
@@ -42,6 +44,12 @@ impl Hostlist {
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         combine(self, other, |first, second| first && !second)
+    }
+
+    /// The hosts that are in exactly one of the two lists, each once, in Slurm's order.
+    #[must_use]
+    pub fn symmetric_difference(&self, other: &Self) -> Self {
+        combine(self, other, |first, second| first != second)
     }
 
     /// The hosts that are in both lists, each once, in Slurm's order.

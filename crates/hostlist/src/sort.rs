@@ -4,8 +4,10 @@ use crate::key::Stems;
 use crate::list::Hostlist;
 use crate::radix;
 use crate::span::Span;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// A range or a name, ready to sort: by prefix, names first, then by printed length and value.
 #[derive(Clone, Copy)]
@@ -16,6 +18,9 @@ struct Row {
     lo: u64,
     hi: u64,
 }
+
+/// Fewer rows than this are sorted by comparing.
+const DENSE: usize = 512;
 
 impl Row {
     fn new(rank: u32, Span { lo, hi, width }: Span) -> Self {
@@ -123,11 +128,48 @@ impl Hostlist {
             }
         }
         let names = stems.rank(rows.iter_mut().map(|row| &mut row.rank));
-        radix::sort(&mut rows, Row::group, |row| row.lo);
+        if let Some(dense) = count_dense(&rows) {
+            rows = dense;
+        } else {
+            radix::sort(&mut rows, Row::group, |row| row.lo);
+        }
         for group in rows.chunk_by(Row::meets) {
             action(group.first().map_or("", |row| names.name(row.rank)), group);
         }
     }
+}
+
+/// Sorts numbers with one prefix and one width by counting them, where they lie so close that this is less work
+/// than to move them; neighbours come out joined.
+fn count_dense(rows: &[Row]) -> Option<Vec<Row>> {
+    let first = rows.first()?;
+    let alike = |row: &Row| row.rank == first.rank && row.width == first.width;
+    if rows.len() < DENSE || first.is_name() || !rows.iter().all(alike) {
+        return None;
+    }
+    let (mut lowest, mut highest, mut numbers) = (first.lo, first.hi, 0_u64);
+    for row in rows {
+        (lowest, highest) = (lowest.min(row.lo), highest.max(row.hi));
+        numbers = numbers.saturating_add(row.span().count());
+    }
+    let few = |count: u64| usize::try_from(count).ok().filter(|count| *count / 4 < rows.len());
+    few(numbers)?;
+    let mut counts = vec![0_u32; few(highest - lowest)? + 1];
+    for row in rows {
+        let (lo, hi) =
+            (usize::try_from(row.lo - lowest).ok()?, usize::try_from(row.hi - lowest).ok()?);
+        counts.get_mut(lo..=hi)?.iter_mut().for_each(|count| *count += 1);
+    }
+    let mut sorted: Vec<Row> = Vec::new();
+    for (value, count) in (lowest..=highest).zip(counts) {
+        for _ in 0..count {
+            match sorted.last_mut() {
+                Some(row) if row.hi.wrapping_add(1) == value => row.hi = value,
+                Some(_) | None => sorted.push(Row { lo: value, hi: value, ..*first }),
+            }
+        }
+    }
+    Some(sorted)
 }
 
 /// Joins what overlaps or touches.
@@ -193,5 +235,53 @@ fn count_up(rows: &[Row], mut push: impl FnMut(Span)) {
         }
         let Some(next) = until.checked_add(1) else { return };
         at = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Walk = fn(&[Row], &mut dyn FnMut(Span));
+
+    fn text(rows: &[Row], walk: Walk) -> Vec<Span> {
+        let mut spans = Vec::new();
+        walk(rows, &mut |span| spans.push(span));
+        spans
+    }
+
+    #[test]
+    fn counting_gives_what_sorting_gives() {
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 33) % below
+        };
+        for (spread, length) in [(1, 1), (300, 1), (1500, 2), (2000, 3), (2300, 1)] {
+            let rows: Vec<Row> = (0..600)
+                .map(|_| {
+                    let lo = 95 + random(spread);
+                    Row { rank: 3, width: 2, lo, hi: lo + random(length) }
+                })
+                .collect();
+            let counted = count_dense(&rows).expect("close together");
+            let mut sorted = rows;
+            radix::sort(&mut sorted, Row::group, |row| row.lo);
+            let walks: [Walk; 2] =
+                [|rows, push| merge(rows, push), |rows, push| interleave(rows, push)];
+            for walk in walks {
+                assert_eq!(text(&counted, walk), text(&sorted, walk), "{spread} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn far_apart_or_unlike_rows_are_not_counted() {
+        let row = |lo: u64, width| Row { rank: 0, width, lo, hi: lo };
+        let far: Vec<Row> = (0..600).map(|number| row(number * 1000, 1)).collect();
+        assert!(count_dense(&far).is_none());
+        let wide: Vec<Row> =
+            (0..600).map(|number| row(number, 1 + u32::from(number == 9))).collect();
+        assert!(count_dense(&wide).is_none());
     }
 }

@@ -67,10 +67,30 @@ impl Span {
     /// The parts of the span whose numbers are printed equally long, with that length as width.
     pub(crate) fn by_length(self) -> impl Iterator<Item = Self> {
         let mut rest = Some(self);
-        std::iter::from_fn(move || {
+        core::iter::from_fn(move || {
             let (part, after) = rest?.split_length();
             rest = after;
             Some(part)
+        })
+    }
+
+    /// The first `count` numbers, and the rest.
+    pub(crate) fn split_at(self, count: u64) -> (Self, Option<Self>) {
+        if self.count() <= count {
+            return (self, None);
+        }
+        let lo = self.lo + count;
+        (Self { hi: lo - 1, ..self }, Some(Self { lo, ..self }))
+    }
+
+    /// The span in pieces of `count` numbers, the last one possibly smaller.
+    #[cfg(feature = "serde")]
+    pub(crate) fn pieces(self, count: u64) -> impl Iterator<Item = Self> {
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let (piece, after) = rest?.split_at(count);
+            rest = after;
+            Some(piece)
         })
     }
 

@@ -27,6 +27,22 @@ fn each_error_names_its_kind_and_byte() {
 }
 
 #[test]
+fn wrong_steps_are_errors() {
+    let parser = Parser::new().steps(true);
+    for expression in
+        ["n[1/2]", "n[1-9/0]", "n[1-9/]", "n[1-9/x]", "n[1-9/-2]", "n[1-9/2/2]", "n[/2]"]
+    {
+        assert_eq!(
+            parser.parse(expression).unwrap_err().kind(),
+            ErrorKind::NotANumber,
+            "{expression}"
+        );
+    }
+    let many = format!("n[{}1]", "0-65535/2,".repeat(20));
+    assert_eq!(parser.parse(&many).unwrap_err().kind(), ErrorKind::TooManyItems);
+}
+
+#[test]
 fn slurm_22_05_refuses_a_suffix() {
     let error = Hostlist::parse_with("n[1-2]-ib0", Dialect::V22_05).unwrap_err();
     assert_eq!((error.kind(), error.position()), (ErrorKind::Suffix, 6));

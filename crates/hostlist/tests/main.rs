@@ -8,5 +8,8 @@
 )]
 
 mod bad_input;
+mod commands;
 mod properties;
+#[cfg(feature = "serde")]
+mod serde;
 mod slurm;

@@ -104,6 +104,10 @@ proptest! {
             (a.union(&b), names_a.union(&names_b).cloned().collect::<BTreeSet<_>>()),
             (a.difference(&b), names_a.difference(&names_b).cloned().collect()),
             (a.intersection(&b), names_a.intersection(&names_b).cloned().collect()),
+            (
+                a.symmetric_difference(&b),
+                names_a.symmetric_difference(&names_b).cloned().collect(),
+            ),
         ] {
             prop_assert_eq!(result.len(), expected.len(), "a host twice in {}", result);
             prop_assert_eq!(set(&result), expected);
@@ -161,6 +165,22 @@ proptest! {
                 prop_assert!(error.to_string().contains('^'));
             }
         }
+    }
+
+    #[test]
+    fn a_step_takes_every_so_many(lo in 0_u64..50, more in 0_u64..50, step in 1_usize..9, width in 1_usize..4) {
+        let expression = format!("n[{lo:0width$}-{}/{step},7]x", lo + more);
+        let expected: Vec<String> =
+            (lo..=lo + more).step_by(step).map(|value| format!("n{value:0width$}x")).chain(["n7x".into()]).collect();
+        prop_assert_eq!(Parser::new().steps(true).parse(&expression).unwrap().to_vec(), expected);
+        prop_assert!(Parser::new().parse(&expression).is_err(), "Slurm refuses steps");
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn what_is_serialized_reads_back(list in list()) {
+        let json = serde_json::to_string(&list).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Hostlist>(&json).unwrap(), list);
     }
 
     #[test]
