@@ -4,7 +4,7 @@ use crate::cloud::DEADLINE;
 use crate::{CONCURRENCY, LATENCY};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
-    Flex, ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken,
+    ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken,
     Provider as _, ShapeName, SubnetId, Tags, Zone, http,
 };
 use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, Site};
@@ -221,10 +221,9 @@ fn spec(number: u32) -> InstanceSpec {
     let name = format!("vm-standard-e5-ad1-{number:04}");
     let mut spec = InstanceSpec::new(
         InstanceName::new(name.clone()),
-        ShapeName::new("VM.Standard.E5.Flex"),
+        ShapeName::new("VM.Standard.E5.Flex.1.8"),
         ImageId::new("ocid1.image.oc1.phx.img001"),
     );
-    spec.flex = Some(Flex { ocpus: 1, memory_gb: Some(8) });
     spec.tags = Tags::from([("cluster", "bench"), ("type", "compute"), ("node", name.as_str())]);
     spec.ssh_keys = vec!["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample slurm@mgmt".to_owned()];
     spec.user_data = Some(cloud_core::Secret::new("#!/bin/sh\nsystemctl start slurmd\n".repeat(8)));

@@ -5,7 +5,7 @@ mod oracle;
 mod site;
 mod slurm;
 
-pub use site::{deadline, image_rules, keypairs, launch_rules, site, unhurried};
+pub use site::{deadline, describe, image_rules, keypairs, site, unhurried};
 pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};
 
 use crate::config::{Cloud, Elastic, Settings};
@@ -92,7 +92,7 @@ pub async fn cloud(
     };
     match connected {
         Err(diagnostic) if goes_on(&diagnostic) => Ok(Connected {
-            cloud: Box::new(unreachable(&diagnostic)),
+            cloud: Box::new(unreachable(&diagnostic).describing(describe(settings))),
             subnet: None,
             named: Vec::new(),
             warnings: Vec::new(),

@@ -91,7 +91,7 @@ fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
 }
 
 /// Where and how machines are launched.
-fn site(oracle: &Oracle) -> Site {
+pub(super) fn site(oracle: &Oracle) -> Site {
     let mut site = Site::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
     site.hostname = oracle.hostname_label;

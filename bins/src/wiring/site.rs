@@ -4,9 +4,8 @@ use super::{Purpose, read};
 use crate::config::{Cloud, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use cloud_core::{ImageId, Secret, SubnetId, Zone};
+use cloud_core::{Description, ImageId, Secret, SubnetId, Zone};
 use hostlist::Hostlist;
-use provision::conf::LaunchRules;
 use provision::images::ImageRules;
 use provision::{Fallback, Identity, Policies, Site, before_timeout};
 use slurmconf::Config;
@@ -86,16 +85,12 @@ pub fn site(
     Ok((site, unread))
 }
 
-/// What the cloud requires of every launch: Oracle's takes no machine outside an availability domain, nor one whose name its
-/// DNS would not take.
+/// What the cloud says about itself; nothing is asked.
 #[must_use]
-pub fn launch_rules(settings: &Settings) -> LaunchRules {
+pub fn describe(settings: &Settings) -> Description {
     match &settings.cloud {
-        Cloud::Oracle(oracle) => LaunchRules {
-            needs_zone: true,
-            is_host_name: oracle.hostname_label.then_some(cloud_oci::is_host_name),
-        },
-        Cloud::OpenStack(_) => LaunchRules::default(),
+        Cloud::Oracle(oracle) => super::oracle::site(oracle).describe(),
+        Cloud::OpenStack(_) => cloud_openstack::describe(),
     }
 }
 
@@ -165,14 +160,7 @@ pub fn image_rules(settings: &Settings) -> ImageRules {
         Cloud::Oracle(_) => true,
         Cloud::OpenStack(_) => false,
     };
-    ImageRules { is_id: is_image_id, gpu_images }
-}
-
-/// True for what can only be an id: Oracle's, or 32 hexadecimal digits with or without hyphens.
-fn is_image_id(text: &str) -> bool {
-    let digits = text.bytes().filter(|&byte| byte != b'-');
-    let hexadecimal = digits.clone().all(|byte| byte.is_ascii_hexdigit()) && digits.count() == 32;
-    text.starts_with("ocid1.") || hexadecimal
+    ImageRules { is_id: describe(settings).is_id, gpu_images }
 }
 
 #[cfg(test)]
@@ -195,13 +183,5 @@ mod tests {
         assert_eq!(of("n1"), 870);
         assert_eq!(of("n2"), 45, "of a minute");
         assert_eq!(of("n[1-2]"), 870);
-    }
-
-    #[test]
-    fn an_id_is_told_from_a_name() {
-        assert!(is_image_id("ocid1.image.oc1.phx.aaaa"));
-        assert!(is_image_id("6b7f2c9e-0a8d-4a51-9a39-0e5f3b1c2d4e"));
-        assert!(!is_image_id("rocky-9.5"));
-        assert!(!is_image_id("deadbeef"));
     }
 }

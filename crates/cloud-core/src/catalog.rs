@@ -1,6 +1,6 @@
 //! What a cloud has to offer: shapes, images, limits and capabilities.
 
-use crate::{ImageId, ImageName, ShapeName, Tags, Zone};
+use crate::{Architecture, ImageId, ImageName, ShapeName, Tags, Zone};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
@@ -10,23 +10,64 @@ use std::time::SystemTime;
 pub struct Shape {
     /// Its name.
     pub name: ShapeName,
+    /// The architecture of its processors, where the cloud says it.
+    pub architecture: Option<Architecture>,
     /// Hardware threads; the smallest size if it is flexible.
     pub vcpus: u32,
+    /// Hardware threads in each core, where the cloud says it.
+    pub threads_per_core: Option<u32>,
     /// Memory in MiB; the smallest size if it is flexible.
     pub memory_mib: u64,
     /// GPUs.
     pub gpus: u32,
-    /// True if a launch has to give its size.
+    /// Their model, such as `a100`, where the cloud says it.
+    pub gpu_model: Option<String>,
+    /// Local disks, whose contents end with the instance.
+    pub local_disks: u32,
+    /// The size of all local disks together, in GiB.
+    pub local_disk_gib: u64,
+    /// True if a launch has to give its size: behind the name of the shape, see [`offers`](Self::offers).
     pub flexible: bool,
     /// Zones that offer it; none if the cloud does not say.
     pub zones: Vec<Zone>,
 }
 
 impl Shape {
-    /// A shape of fixed size without GPUs; the fields take the rest.
+    /// A shape of fixed size without GPUs or local disks; the fields take the rest.
     #[must_use]
     pub fn new(name: ShapeName, vcpus: u32, memory_mib: u64) -> Self {
-        Self { name, vcpus, memory_mib, gpus: 0, flexible: false, zones: Vec::new() }
+        Self {
+            name,
+            architecture: None,
+            vcpus,
+            threads_per_core: None,
+            memory_mib,
+            gpus: 0,
+            gpu_model: None,
+            local_disks: 0,
+            local_disk_gib: 0,
+            flexible: false,
+            zones: Vec::new(),
+        }
+    }
+
+    /// True if a launch may ask for this shape by that name: its own or, if it is flexible, its own with a size behind it.
+    ///
+    /// ```
+    /// use cloud_core::{Shape, ShapeName};
+    ///
+    /// let mut flexible = Shape::new(ShapeName::new("large"), 2, 1024);
+    /// flexible.flexible = true;
+    /// assert!(flexible.offers(&ShapeName::new("large.16.256")));
+    /// assert!(!flexible.offers(&ShapeName::new("large")) && !flexible.offers(&ShapeName::new("larger.16")));
+    /// ```
+    #[must_use]
+    pub fn offers(&self, wanted: &ShapeName) -> bool {
+        if !self.flexible {
+            return *wanted == self.name;
+        }
+        let size = wanted.as_str().strip_prefix(self.name.as_str());
+        size.is_some_and(|size| size.len() > 1 && size.starts_with(['.', '-']))
     }
 }
 
@@ -72,9 +113,12 @@ impl ImageFilter {
 }
 
 /// How much of something may be used, and is.
+///
+/// Every cloud may have the limits `instances`, `cores` (hardware threads) and `ram_mib`; others have the names that
+/// [`Description::limit_of`](crate::Description::limit_of) gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The cloud's name of it, such as `standard2-core-count` or `instances`.
+    /// Its name.
     pub name: String,
     /// Where it counts, if not everywhere.
     pub zone: Option<Zone>,
@@ -98,6 +142,8 @@ pub enum Capability {
     Start,
     /// Make an image of an instance.
     Snapshot,
+    /// List shapes and images.
+    Catalog,
     /// Tell limits and use.
     Limits,
     /// Instances that may be taken away.
@@ -108,12 +154,13 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability, for tables and tests.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::LaunchToken,
         Self::Rebuild,
         Self::SoftReboot,
         Self::Start,
         Self::Snapshot,
+        Self::Catalog,
         Self::Limits,
         Self::Preemptible,
         Self::FaultDomain,

@@ -227,6 +227,8 @@ pub enum ErrorKind {
     NotFound,
     /// The state of the thing does not allow it now.
     Conflict,
+    /// The instance made with this launch token is gone, and the token with it: look, and launch with another.
+    TokenUsedUp,
     /// The request itself is wrong and will stay wrong.
     Invalid,
     /// The tenancy's or project's limit is reached.
@@ -247,11 +249,12 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Unauthenticated,
         Self::Forbidden,
         Self::NotFound,
         Self::Conflict,
+        Self::TokenUsedUp,
         Self::Invalid,
         Self::Quota,
         Self::Capacity,
@@ -276,6 +279,7 @@ impl ErrorKind {
             Self::Unauthenticated
             | Self::Forbidden
             | Self::NotFound
+            | Self::TokenUsedUp
             | Self::Invalid
             | Self::Quota
             | Self::Capacity
@@ -309,6 +313,7 @@ impl fmt::Display for ErrorKind {
             Self::Forbidden => "forbidden",
             Self::NotFound => "not found",
             Self::Conflict => "conflict",
+            Self::TokenUsedUp => "launch token used up",
             Self::Invalid => "invalid request",
             Self::Quota => "quota exceeded",
             Self::Capacity => "out of capacity",

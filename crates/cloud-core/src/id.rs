@@ -32,7 +32,7 @@ macro_rules! text_types {
 }
 
 text_types! {
-    /// The cloud's id of an instance: an OCID, a Nova UUID.
+    /// The cloud's id of an instance.
     InstanceId;
     /// The name shown for an instance. Not unique: two instances may have the same.
     InstanceName;
@@ -40,19 +40,23 @@ text_types! {
     ImageId;
     /// The name of an image.
     ImageName;
-    /// The name of a shape (OCI) or flavor (OpenStack).
+    /// The name of a shape, which other clouds call a flavor or an instance type. Where the cloud has shapes whose size a
+    /// launch chooses, the size is part of the name ([`Shape::offers`](crate::Shape::offers)).
     ShapeName;
-    /// An availability domain (OCI) or availability zone (OpenStack).
+    /// A part of a cloud with machines of its own, such as an availability zone.
     Zone;
-    /// The cloud's id of a subnet (OCI) or network (OpenStack).
+    /// The cloud's id of a subnet or network.
     SubnetId;
     /// A group of hosts inside a zone that do not fail together with another group.
     FaultDomain;
+    /// The architecture of a processor, as `uname -m` names it: `x86_64`, `aarch64`.
+    Architecture;
 }
 
 /// Marks repeats of one launch: a cloud that knows tokens makes one instance for one token.
 ///
-/// A token has to change when the request changes, and only then. OCI remembers it for 24 hours.
+/// A token has to change when the request changes, and only then. Clouds remember it for a day or so. Once the instance made
+/// with it is gone, a launch with it is an error of kind [`TokenUsedUp`](crate::ErrorKind::TokenUsedUp).
 ///
 /// ```
 /// use cloud_core::LaunchToken;
@@ -66,10 +70,6 @@ pub struct LaunchToken(String);
 impl LaunchToken {
     /// Longest token that every cloud takes, in bytes.
     pub const LONGEST: usize = 64;
-
-    /// The code of the [`Conflict`](crate::ErrorKind::Conflict) that says that the instance made with the token is
-    /// gone, and the token with it: look, and launch with another.
-    pub const USED_UP: &str = "InvalidatedRetryToken";
 
     /// Takes the text if it can go into a header: 1 to 64 visible ASCII characters.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidLaunchToken> {

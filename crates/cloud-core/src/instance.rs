@@ -96,10 +96,8 @@ pub struct Fault {
 pub struct InstanceSpec {
     /// The name to show, also the host name where the cloud sets one.
     pub name: InstanceName,
-    /// The shape or flavor.
+    /// The shape, with its size where it leaves that open.
     pub shape: ShapeName,
-    /// The size of a shape that has none of its own.
-    pub flex: Option<Flex>,
     /// The image to boot from.
     pub image: ImageId,
     /// Where; the cloud or the provider's configuration chooses if none is given.
@@ -129,7 +127,6 @@ impl InstanceSpec {
         Self {
             name,
             shape,
-            flex: None,
             image,
             zone: None,
             subnet: None,
@@ -142,13 +139,4 @@ impl InstanceSpec {
             fault_domain: None,
         }
     }
-}
-
-/// Size of an instance whose shape leaves it open, such as OCI's `VM.Standard.E4.Flex`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flex {
-    /// Physical cores.
-    pub ocpus: u32,
-    /// Memory in GB; the cloud chooses by the number of cores if none is given.
-    pub memory_gb: Option<u32>,
 }

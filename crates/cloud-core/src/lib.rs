@@ -6,6 +6,7 @@ mod clock;
 mod config_error;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod description;
 mod error;
 #[cfg(feature = "http")]
 pub mod http;
@@ -25,12 +26,13 @@ mod wait;
 
 pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Shape};
 pub use config_error::ConfigError;
+pub use description::{Counted, Description, ShapeLimit, is_uuid};
 pub use error::{Error, ErrorKind, Result};
 pub use id::{
-    FaultDomain, ImageId, ImageName, InstanceId, InstanceName, InvalidLaunchToken, LaunchToken,
-    ShapeName, SubnetId, Zone,
+    Architecture, FaultDomain, ImageId, ImageName, InstanceId, InstanceName, InvalidLaunchToken,
+    LaunchToken, ShapeName, SubnetId, Zone,
 };
-pub use instance::{Fault, Flex, Instance, InstanceSpec};
+pub use instance::{Fault, Instance, InstanceSpec};
 pub use operation::Operation;
 pub use provider::{InstanceFilter, Provider, Reboot};
 pub use secret::Secret;

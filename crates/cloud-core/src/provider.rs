@@ -1,10 +1,11 @@
 //! The port: what a cloud has to be able to do for us.
 
 use crate::{
-    Capabilities, Error, Image, ImageFilter, ImageId, ImageName, Instance, InstanceId,
-    InstanceName, InstanceSpec, Limit, Operation, Result, Shape, Tags,
+    Description, Error, Image, ImageFilter, ImageId, ImageName, Instance, InstanceId, InstanceName,
+    InstanceSpec, Limit, Operation, Result, Shape, Tags,
 };
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -19,10 +20,8 @@ use std::net::IpAddr;
 /// been done, the kind is [`Ambiguous`](crate::ErrorKind::Ambiguous).
 #[async_trait]
 pub trait Provider: fmt::Debug + Send + Sync + 'static {
-    /// What it can do beyond the minimum.
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
-    }
+    /// What the cloud says about itself: its names for things, and what it can do beyond the minimum.
+    fn describe(&self) -> Description;
 
     /// The instances that the filter wants, from all pages.
     ///
@@ -40,6 +39,16 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     /// instance, where the cloud knows tokens. A wish in the spec that the cloud cannot fulfil
     /// is [`Unsupported`](crate::ErrorKind::Unsupported), never silently left out.
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance>;
+
+    /// Launches instances that are alike but for name, tags and token: one result for each, in their order.
+    ///
+    /// A cloud whose API launches many at once sends one request, and says how many it takes
+    /// ([`Description::batch`]). Each instance is listed with the name and the tags of its own spec from the
+    /// beginning. If the answer is lost, every result is [`Ambiguous`](crate::ErrorKind::Ambiguous): the caller
+    /// looks for each instance by its tags, and does not rely on tokens. Other clouds launch one by one.
+    async fn launch_many(&self, specs: &[InstanceSpec]) -> Vec<Result<Instance>> {
+        join_all(specs.iter().map(|spec| self.launch(spec))).await
+    }
 
     /// Begins to remove an instance; one that is gone already is a success.
     ///

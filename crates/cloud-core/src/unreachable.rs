@@ -1,8 +1,8 @@
 //! What stands for a cloud that lets nobody in: it answers everything with the reason.
 
 use crate::{
-    Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter, InstanceId, InstanceSpec,
-    Limit, Operation, Provider, Reboot, Result, Shape,
+    Description, Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter, InstanceId,
+    InstanceSpec, Limit, Operation, Provider, Reboot, Result, Shape,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -13,13 +13,20 @@ use std::net::IpAddr;
 pub struct Unreachable {
     kind: ErrorKind,
     why: String,
+    description: Description,
 }
 
 impl Unreachable {
     /// A cloud that answers every request with an error of this kind.
     #[must_use]
     pub fn new(kind: ErrorKind, why: impl Into<String>) -> Self {
-        Self { kind, why: why.into() }
+        Self { kind, why: why.into(), description: Description::new("unreachable") }
+    }
+
+    /// Has it describe itself as the cloud that it stands for.
+    #[must_use]
+    pub fn describing(self, description: Description) -> Self {
+        Self { description, ..self }
     }
 
     fn answer<T>(&self, operation: Operation) -> Result<T> {
@@ -29,6 +36,10 @@ impl Unreachable {
 
 #[async_trait]
 impl Provider for Unreachable {
+    fn describe(&self) -> Description {
+        self.description.clone()
+    }
+
     async fn list(&self, _: &InstanceFilter) -> Result<Vec<Instance>> {
         self.answer(Operation::List)
     }

@@ -13,6 +13,7 @@ fn predicates_say_what_a_kind_means() {
         (ErrorKind::Forbidden, [false, false, true, false]),
         (ErrorKind::NotFound, [false, false, false, false]),
         (ErrorKind::Conflict, [true, false, false, false]),
+        (ErrorKind::TokenUsedUp, [false, false, false, false]),
         (ErrorKind::Invalid, [false, false, false, false]),
         (ErrorKind::Quota, [false, true, false, false]),
         (ErrorKind::Capacity, [false, true, false, false]),

@@ -2,7 +2,7 @@
 
 use cloud_core::memory::{Event, InjectedFault, MemoryCloud, Outcome, Settings, Span, Throttle};
 use cloud_core::{
-    Capabilities, Capability, Error, ErrorKind, FaultDomain, Flex, ImageFilter, ImageId, ImageName,
+    Capabilities, Capability, Error, ErrorKind, FaultDomain, ImageFilter, ImageId, ImageName,
     InstanceFilter, InstanceName, InstanceSpec, InstanceState, LaunchToken, Operation, Provider,
     Reboot, Result, ShapeName, Tags, Zone,
 };
@@ -91,13 +91,12 @@ async fn a_token_is_good_for_one_request_and_24_hours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_an_instance_that_was_deleted_is_a_conflict() {
+async fn a_token_of_an_instance_that_was_deleted_is_used_up() {
     let cloud = MemoryCloud::new(exact());
     let first = cloud.launch(&with_token("vm-1", "t")).await.expect("a launch");
     cloud.terminate(&first.id).await.expect("success");
     let error = cloud.launch(&with_token("vm-1", "t")).await.expect_err("an error");
-    assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert_eq!(error.code(), Some("InvalidatedRetryToken"));
+    assert_eq!(error.kind(), ErrorKind::TokenUsedUp);
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,7 +280,7 @@ async fn wrong_requests_are_refused() {
         (change(|spec| spec.image = ImageId::new("none")), ErrorKind::Invalid),
         (change(|spec| spec.zone = Some(Zone::new("none"))), ErrorKind::Invalid),
         (change(|spec| spec.shape = ShapeName::new("flex")), ErrorKind::Invalid),
-        (change(|spec| spec.flex = Some(Flex { ocpus: 1, memory_gb: None })), ErrorKind::Invalid),
+        (change(|spec| spec.shape = ShapeName::new("small.1.8")), ErrorKind::Invalid),
         (change(|spec| spec.preemptible = true), ErrorKind::Unsupported),
         (change(|spec| spec.fault_domain = Some(FaultDomain::new("1"))), ErrorKind::Unsupported),
     ];

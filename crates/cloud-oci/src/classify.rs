@@ -54,8 +54,7 @@ fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind,
         (409, "IncorrectState") => (ErrorKind::Conflict, !names_an_end(message)),
         (409, "LockConflict" | "ExternalServerIncorrectState") => (ErrorKind::Conflict, true),
         (409, "Conflict") => (ErrorKind::Conflict, names_a_moment(message)),
-        // Also `InvalidatedRetryToken`: the instance made with the token is gone, so look, and take
-        // a token of a new generation.
+        (409, "InvalidatedRetryToken") => (ErrorKind::TokenUsedUp, false),
         (409 | 412, _) => (ErrorKind::Conflict, false),
         (429, _) => (ErrorKind::Throttled, true),
         (501, _) => (ErrorKind::Unsupported, false),
@@ -186,7 +185,7 @@ mod tests {
                 true,
             ),
             (409, "Conflict", "The name is in use", Conflict, false),
-            (409, "InvalidatedRetryToken", "x", Conflict, false),
+            (409, "InvalidatedRetryToken", "x", ErrorKind::TokenUsedUp, false),
             (412, "NoEtagMatch", "x", Conflict, false),
             // Beyond the reference: what the SDK does not repeat either, and what cannot pass.
             (501, "NotImplemented", "x", ErrorKind::Unsupported, false),
@@ -250,12 +249,7 @@ mod tests {
     #[test]
     fn a_token_whose_instance_is_gone_means_a_look_and_a_new_generation() {
         let classification = said(409, "InvalidatedRetryToken", "x");
-        assert_eq!(classification.kind, ErrorKind::Conflict);
-        assert_eq!(
-            classification.code.as_deref(),
-            Some("InvalidatedRetryToken"),
-            "callers ask for it"
-        );
+        assert_eq!(classification.kind, ErrorKind::TokenUsedUp);
     }
 
     #[test]

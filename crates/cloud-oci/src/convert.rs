@@ -2,8 +2,8 @@
 
 use crate::wire;
 use cloud_core::{
-    Image, ImageId, ImageName, Instance, InstanceId, InstanceName, InstanceState, Shape, ShapeName,
-    Zone,
+    Architecture, Image, ImageId, ImageName, Instance, InstanceId, InstanceName, InstanceState,
+    Shape, ShapeName, Zone,
 };
 use jiff::Timestamp;
 use std::time::SystemTime;
@@ -52,10 +52,25 @@ pub(crate) fn shape(from: wire::Shape) -> Shape {
     // An Ampere A1 core is one thread; every other OCPU has two.
     let threads = if from.name.contains(".A1.") { 1.0 } else { 2.0 };
     let vcpus = u32::try_from(whole(ocpus * threads)).unwrap_or(u32::MAX);
+    let is_arm = is_arm(&from.name);
     let mut shape = Shape::new(ShapeName::new(from.name), vcpus, whole(memory * 1024.0));
+    shape.architecture = Some(Architecture::new(if is_arm { "aarch64" } else { "x86_64" }));
+    shape.threads_per_core = Some(if is_arm { 1 } else { 2 });
     shape.gpus = from.gpus.unwrap_or_default();
+    shape.local_disks = from.local_disks.unwrap_or_default();
+    shape.local_disk_gib = whole(from.local_disks_total_size_in_gbs.unwrap_or_default());
     shape.flexible = flexible;
     shape
+}
+
+/// True for shapes with Ampere's processors, `A1` and its successors, or NVIDIA's Grace.
+fn is_arm(shape: &str) -> bool {
+    let is_ampere = |part: &str| {
+        part.strip_prefix('A').is_some_and(|number| number.len() == 1 && number != "0")
+    };
+    let standard = shape.split_once(".Standard.").map(|(_, rest)| rest);
+    let family = standard.and_then(|rest| rest.split('.').next());
+    family.is_some_and(is_ampere) || shape.contains(".GB200.")
 }
 
 /// The nearest whole number; nothing if it is none.

@@ -3,14 +3,14 @@
 use crate::api::{Service, with_token};
 use crate::classify::with_remark;
 use crate::provider::Oci;
+use crate::size::sized;
 use crate::work_request::Goal;
 use crate::{Site, convert, wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::Method;
 use cloud_core::{
-    Error, ErrorKind, FaultDomain, Flex, Instance, InstanceSpec, LaunchToken, Operation, Result,
-    Secret,
+    Error, ErrorKind, FaultDomain, Instance, InstanceSpec, Operation, Result, Secret,
 };
 use serde_json::{Map, Value, json};
 
@@ -41,8 +41,7 @@ impl Oci {
         // OCI rejects a token whose instance is gone, or answers as it did then, as long as it still shows it.
         if spec.token.is_some() && instance.state.is_leaving() {
             let why = format!("its token made {}, which is {}", instance.id, instance.state);
-            let error = request.error(ErrorKind::Conflict).because(why);
-            return Err(error.with_code(LaunchToken::USED_UP));
+            return Err(request.error(ErrorKind::TokenUsedUp).because(why));
         }
         self.work_requests.began(&instance.id, Goal::Launch, &response);
         Ok(instance)
@@ -84,8 +83,8 @@ pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<Value, String>
     } else {
         body.remove("preemptibleInstanceConfig");
     }
-    if let Some(flex) = spec.flex {
-        let mut config = shape_config(flex);
+    if let (_, Some(size)) = sized(&spec.shape) {
+        let mut config = size.config();
         let baseline = body.get("shapeConfig").and_then(|it| it.get(BASELINE)).cloned();
         overlay(&mut config, json!({BASELINE: baseline}));
         body.insert("shapeConfig".to_owned(), config);
@@ -119,7 +118,7 @@ fn said(site: &Site, spec: &InstanceSpec, template: &Value) -> Result<Value, Str
         "faultDomain": spec.fault_domain.as_ref().map(fault_domain),
         "freeformTags": spec.tags.iter().collect::<Tagged>(),
         "metadata": metadata(spec),
-        "shape": spec.shape.as_str(),
+        "shape": sized(&spec.shape).0,
         "sourceDetails": {"sourceType": "image", "imageId": spec.image.as_str()},
     }))
 }
@@ -184,13 +183,6 @@ pub(crate) fn fault_domain(domain: &FaultDomain) -> String {
     } else {
         name.to_owned()
     }
-}
-
-/// The size of an instance whose shape leaves it open.
-pub(crate) fn shape_config(flex: Flex) -> Value {
-    let mut config = json!({"ocpus": f64::from(flex.ocpus)});
-    overlay(&mut config, json!({"memoryInGBs": flex.memory_gb.map(f64::from)}));
-    config
 }
 
 fn metadata(spec: &InstanceSpec) -> Value {
@@ -276,8 +268,8 @@ mod tests {
                 json!({"faultDomain": "Rack-7"}),
             ),
             (
-                |spec| spec.flex = Some(Flex { ocpus: 2, memory_gb: None }),
-                json!({"shapeConfig": {"ocpus": 2.0}}),
+                |spec| spec.shape = ShapeName::new("VM.Standard.E5.Flex.2"),
+                json!({"shape": "VM.Standard.E5.Flex", "shapeConfig": {"ocpus": 2.0}}),
             ),
             (
                 |spec| spec.tags = Tags::from([("cluster", "c1")]),

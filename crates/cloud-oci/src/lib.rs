@@ -10,6 +10,7 @@ mod clock;
 mod config;
 mod convert;
 mod der;
+mod describe;
 mod image;
 mod instance_principal;
 mod jwt;
@@ -21,6 +22,7 @@ mod provider;
 mod region;
 pub mod sign;
 mod site;
+mod size;
 mod wire;
 mod work_request;
 

@@ -1,12 +1,13 @@
 //! What may be used, what is used, and what there is.
 
 use crate::api::{Service, with_token};
-use crate::launch::{fault_domain, shape_config};
+use crate::launch::fault_domain;
 use crate::page::{Listing, Of};
 use crate::provider::Oci;
+use crate::size::sized;
 use crate::wire::{self, LimitValue, ResourceAvailability};
 use cloud_core::http::{Authorize as _, Method};
-use cloud_core::{Error, ErrorKind, FaultDomain, Flex, Limit, Operation, Result, ShapeName, Zone};
+use cloud_core::{Error, ErrorKind, FaultDomain, Limit, Operation, Result, ShapeName, Zone};
 use serde_json::{Map, Value, json};
 
 const OPERATION: Operation = Operation::Limits;
@@ -80,14 +81,15 @@ impl Oci {
     pub async fn capacity(
         &self,
         zone: &Zone,
-        shapes: &[(ShapeName, Option<Flex>, Option<FaultDomain>)],
+        shapes: &[(ShapeName, Option<FaultDomain>)],
     ) -> Result<Vec<ShapeCapacity>> {
         let tenancy = self.tenancy().await?;
-        let wanted = shapes.iter().map(|(shape, flex, domain)| {
-            let mut wanted = Map::from_iter([("instanceShape".to_owned(), json!(shape.as_str()))]);
+        let wanted = shapes.iter().map(|(shape, domain)| {
+            let (shape, size) = sized(shape);
+            let mut wanted = Map::from_iter([("instanceShape".to_owned(), json!(shape))]);
             let domain = domain.as_ref().map(|domain| json!(fault_domain(domain)));
             wanted.extend(domain.map(|domain| ("faultDomain".to_owned(), domain)));
-            wanted.extend(flex.map(|it| ("instanceShapeConfig".to_owned(), shape_config(it))));
+            wanted.extend(size.map(|size| ("instanceShapeConfig".to_owned(), size.config())));
             Value::Object(wanted)
         });
         let details = json!({

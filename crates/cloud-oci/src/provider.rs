@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use cloud_core::http::{self, Client, HeaderName, Url};
 use cloud_core::pace::Pacer;
 use cloud_core::{
-    Capabilities, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
     InstanceFilter, InstanceId, InstanceSpec, Limit, Operation, Provider, Reboot, Result, Shape,
 };
 use std::collections::BTreeMap;
@@ -121,8 +121,8 @@ fn invalid(why: &str) -> Error {
 
 #[async_trait]
 impl Provider for Oci {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::all()
+    fn describe(&self) -> Description {
+        self.site.describe()
     }
 
     /// OCI filters by name and not by tag, so all of the compartment is listed and the rest is done

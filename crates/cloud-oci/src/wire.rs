@@ -76,6 +76,9 @@ pub(crate) struct Shape {
     #[serde(rename = "memoryInGBs")]
     pub(crate) memory_in_gbs: Option<f64>,
     pub(crate) gpus: Option<u32>,
+    pub(crate) local_disks: Option<u32>,
+    #[serde(rename = "localDisksTotalSizeInGBs")]
+    pub(crate) local_disks_total_size_in_gbs: Option<f64>,
     pub(crate) is_flexible: Option<bool>,
     pub(crate) ocpu_options: Option<OcpuOptions>,
     pub(crate) memory_options: Option<MemoryOptions>,

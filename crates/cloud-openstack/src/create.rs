@@ -107,8 +107,6 @@ fn refuse_what_nova_cannot(spec: &InstanceSpec) -> Result<()> {
         "Nova has no preemptible servers"
     } else if spec.fault_domain.is_some() {
         "Nova has no fault domains; use a server group"
-    } else if spec.flex.is_some() {
-        "a flavor has its size"
     } else if !spec.ssh_keys.is_empty() {
         "Nova takes the name of a key pair; set that, or put the keys into the user data"
     } else {
@@ -228,7 +226,7 @@ fn boot_volume(volume: &BootVolume, image: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::{FaultDomain, Flex, ImageId, InstanceName, ShapeName, Tags, Zone};
+    use cloud_core::{FaultDomain, ImageId, InstanceName, ShapeName, Tags, Zone};
 
     fn spec() -> InstanceSpec {
         let name = InstanceName::new("vm-1");
@@ -305,10 +303,9 @@ mod tests {
 
     #[test]
     fn no_wish_is_left_out_without_a_word() {
-        let wishes: [fn(&mut InstanceSpec); 4] = [
+        let wishes: [fn(&mut InstanceSpec); 3] = [
             |spec| spec.preemptible = true,
             |spec| spec.fault_domain = Some(FaultDomain::new("1")),
-            |spec| spec.flex = Some(Flex { ocpus: 1, memory_gb: None }),
             |spec| spec.ssh_keys = vec!["ssh-ed25519 AAAA".to_owned()],
         ];
         assert!(refuse_what_nova_cannot(&spec()).is_ok());

@@ -3,7 +3,7 @@
 use crate::api::{Api, join};
 use crate::wire::{FlavorsBody, NovaFlavor};
 use cloud_core::http::Method;
-use cloud_core::{Operation, Result, Shape, ShapeName};
+use cloud_core::{Architecture, Operation, Result, Shape, ShapeName};
 
 /// All flavors that we may use.
 pub(crate) async fn list(api: &Api, operation: Operation) -> Result<Vec<NovaFlavor>> {
@@ -16,6 +16,13 @@ pub(crate) fn shape(flavor: NovaFlavor) -> Shape {
     let mut shape = Shape::new(ShapeName::new(flavor.name), flavor.vcpus, flavor.ram);
     let counts = flavor.extra_specs.iter().map(|(key, value)| gpus(key, value));
     shape.gpus = counts.fold(0, u32::saturating_add);
+    let spec = |key: &str| flavor.extra_specs.get(key);
+    // Nova knows `hw:cpu_threads` as the threads that the guest sees in a core.
+    shape.threads_per_core = spec("hw:cpu_threads").and_then(|threads| threads.trim().parse().ok());
+    let architecture = spec("capabilities:cpu_arch").or_else(|| spec("hw:architecture"));
+    shape.architecture = architecture.map(|name| Architecture::new(name.trim()));
+    shape.local_disks = u32::from(flavor.ephemeral > 0);
+    shape.local_disk_gib = flavor.ephemeral;
     shape
 }
 

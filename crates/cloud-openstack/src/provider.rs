@@ -2,6 +2,7 @@
 
 use crate::api::{Api, is_gone, join, with_query};
 use crate::create::{self, LaunchOptions, Nic};
+use crate::describe::describe;
 use crate::legacy_tag::LegacyTag;
 use crate::resolve::{Kind, Resolver, uuid};
 use crate::server::Primary;
@@ -10,7 +11,7 @@ use crate::{flavor, image, limits, server, tags};
 use async_trait::async_trait;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
-    Capabilities, Capability, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
     InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Operation, Provider, Reboot,
     Result, Shape,
 };
@@ -254,14 +255,8 @@ impl OpenStack {
 
 #[async_trait]
 impl Provider for OpenStack {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::from([
-            Capability::Rebuild,
-            Capability::SoftReboot,
-            Capability::Start,
-            Capability::Snapshot,
-            Capability::Limits,
-        ])
+    fn describe(&self) -> Description {
+        describe()
     }
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {

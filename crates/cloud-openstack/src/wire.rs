@@ -220,6 +220,9 @@ pub(crate) struct NovaFlavor {
     pub(crate) vcpus: u32,
     #[serde(default)]
     pub(crate) ram: u64,
+    /// GiB of a second local disk.
+    #[serde(default, rename = "OS-FLV-EXT-DATA:ephemeral")]
+    pub(crate) ephemeral: u64,
     #[serde(default)]
     pub(crate) extra_specs: BTreeMap<String, String>,
 }

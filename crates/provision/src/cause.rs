@@ -95,7 +95,7 @@ impl From<ErrorKind> for Cause {
             ErrorKind::Unauthenticated => Self::Unauthenticated,
             ErrorKind::Forbidden => Self::Forbidden,
             ErrorKind::NotFound => Self::NotFound,
-            ErrorKind::Conflict => Self::Conflict,
+            ErrorKind::Conflict | ErrorKind::TokenUsedUp => Self::Conflict,
             ErrorKind::Invalid | ErrorKind::Unsupported => Self::Invalid,
             ErrorKind::Quota => Self::Quota,
             ErrorKind::Capacity => Self::Capacity,

@@ -2,7 +2,7 @@
 
 use crate::cause::Cause;
 use crate::site::Place;
-use cloud_core::{Error, Fault};
+use cloud_core::{Error, Fault, is_uuid};
 use hostlist::NodeName;
 
 /// Why a node did not get what was asked for.
@@ -19,9 +19,8 @@ impl Failure {
         Self { cause, text: text.into(), request_id: None }
     }
 
-    /// What a cloud refused, in words that hold for every node that it refused alike; the name of this one, if it
-    /// is one node's, is left out of them.
-    pub(crate) fn of(error: &Error, place: Option<&Place>, node: Option<&NodeName>) -> Self {
+    /// What a cloud refused, in words that hold for every node that it refused alike.
+    pub(crate) fn of(error: &Error, place: Option<&Place>, names: Names<'_>) -> Self {
         let cause = Cause::from(error.kind());
         let mut text = format!("{}: {}", error.operation(), cause.words());
         if let Some(place) = place {
@@ -31,46 +30,51 @@ impl Failure {
         let behind =
             std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>());
         for message in [Some(error), behind].into_iter().flatten().filter_map(Error::message) {
-            text = format!("{text}: {}", alike(message, node));
+            text = format!("{text}: {}", names.left_out_of(message));
         }
         Self { cause, text, request_id: error.request_id().map(str::to_owned) }
     }
 
     /// What became of an instance after its launch was accepted.
-    pub(crate) fn of_fault(fault: &Fault, place: Option<&Place>, node: &NodeName) -> Self {
+    pub(crate) fn of_fault(fault: &Fault, place: Option<&Place>, names: Names<'_>) -> Self {
         let cause = Cause::from(fault.kind);
         let place = place.map(|place| format!(" ({})", place.pool())).unwrap_or_default();
-        let said = alike(&fault.message, Some(node));
+        let said = names.left_out_of(&fault.message);
         Self::new(cause, format!("launch: {}{place}: {said}", cause.words()))
     }
 }
 
-/// The words of a cloud without the ids in them and without the name of the node: a thousand nodes that failed
-/// alike are one reason, and one call to Slurm.
-fn alike(message: &str, node: Option<&NodeName>) -> String {
-    let is_node = |word: &str| node.is_some_and(|node| word.eq_ignore_ascii_case(node.as_str()));
-    let is_in_id = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let mut text = String::with_capacity(message.len());
-    let mut rest = message;
-    while let Some(begin) = rest.find(is_in_id) {
-        let (before, word) = rest.split_at(begin);
-        let (word, after) = word.split_at(word.find(|c| !is_in_id(c)).unwrap_or(word.len()));
-        let end = word.trim_end_matches(['.', '-', '_']);
-        text.push_str(before);
-        text.push_str(if is_id(end) || is_node(end) { "…" } else { end });
-        text.push_str(word.strip_prefix(end).unwrap_or_default());
-        rest = after;
-    }
-    text.push_str(rest);
-    text
+/// What differs in the messages about nodes that failed alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    /// The node, if it is one node's failure.
+    pub(crate) node: Option<&'a NodeName>,
+    /// True for an id of the cloud.
+    pub(crate) is_id: fn(&str) -> bool,
 }
 
-/// True for a UUID and for an OCID.
-fn is_id(word: &str) -> bool {
-    let parts: Vec<&str> = word.split('-').collect();
-    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    let hexadecimal = || parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    word.starts_with("ocid1.") || (lengths == [8, 4, 4, 4, 12] && hexadecimal())
+impl Names<'_> {
+    /// The words of a cloud without the ids in them and without the name of the node: a thousand nodes that failed
+    /// alike are one reason, and one call to Slurm.
+    fn left_out_of(self, message: &str) -> String {
+        let is_node =
+            |word: &str| self.node.is_some_and(|node| word.eq_ignore_ascii_case(node.as_str()));
+        let is_name = |word: &str| (self.is_id)(word) || is_uuid(word) || is_node(word);
+        let is_in_id = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        let mut text = String::with_capacity(message.len());
+        let mut rest = message;
+        while let Some(begin) = rest.find(is_in_id) {
+            let (before, word) = rest.split_at(begin);
+            let (word, after) = word.split_at(word.find(|c| !is_in_id(c)).unwrap_or(word.len()));
+            let end = word.trim_end_matches(['.', '-', '_']);
+            text.push_str(before);
+            text.push_str(if is_name(end) { "…" } else { end });
+            text.push_str(word.strip_prefix(end).unwrap_or_default());
+            rest = after;
+        }
+        text.push_str(rest);
+        text
+    }
 }
 
 /// An error with its causes, on one line.
@@ -89,15 +93,19 @@ mod tests {
     use super::*;
     use cloud_core::{ErrorKind, Operation};
 
+    fn is_id(text: &str) -> bool {
+        text.starts_with("i-0.")
+    }
+
     #[test]
     fn every_node_that_failed_alike_was_a_reason_of_its_own() {
         let uuid = "ff7ef1f4-1d60-4241-a2d7-e0af2d92f7d4";
-        let ocid = "ocid1.instance.oc1.phx.abyhqljt";
+        let id = "i-0.abyhqljt";
         let rows = [
             (format!("Build of instance {uuid} aborted: no."), "Build of instance … aborted: no."),
             (format!("build failures for instance {uuid}."), "build failures for instance …."),
-            (format!("[{ocid}] ({uuid})"), "[…] (…)"),
-            (ocid.to_owned(), "…"),
+            (format!("[{id}] ({uuid})"), "[…] (…)"),
+            (id.to_owned(), "…"),
             ("Out of host capacity.".to_owned(), "Out of host capacity."),
             (
                 "VM.Standard2.1 in AD-1, 10.0.0.1: é".to_owned(),
@@ -115,9 +123,10 @@ mod tests {
         ];
         let node = NodeName::new("n-7").unwrap();
         for (message, expected) in rows {
-            assert_eq!(alike(&message, Some(&node)), expected);
+            let names = Names { node: Some(&node), is_id };
+            assert_eq!(names.left_out_of(&message), expected);
         }
-        assert_eq!(alike("n-7 is down", None), "n-7 is down");
+        assert_eq!(Names { node: None, is_id }.left_out_of("n-7 is down"), "n-7 is down");
     }
 
     #[test]
@@ -127,7 +136,7 @@ mod tests {
         let error = Error::new(ErrorKind::Unauthenticated, Operation::Launch)
             .because("no credential")
             .caused_by(refused);
-        let text = Failure::of(&error, None, None).text;
+        let text = Failure::of(&error, None, Names { node: None, is_id }).text;
         let words = ": no credential: 600 s apart, set the clock of this machine";
         assert!(text.starts_with("launch: ") && text.ends_with(words), "{text}");
     }

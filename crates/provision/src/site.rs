@@ -3,7 +3,7 @@
 use crate::plan::Refusal;
 use crate::policies::Policies;
 use cloud_core::{
-    Flex, ImageId, Instance, InstanceName, InstanceSpec, Secret, ShapeName, SubnetId, Tags, Zone,
+    ImageId, Instance, InstanceName, InstanceSpec, Secret, ShapeName, SubnetId, Tags, Zone,
 };
 use hostlist::NodeName;
 use slurmconf::{Features, NodeDef};
@@ -108,10 +108,8 @@ impl fmt::Display for Pool {
 /// Where an instance may be launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The shape.
+    /// The shape, with its size if it leaves that open.
     pub shape: ShapeName,
-    /// Its size, if the shape leaves that open.
-    pub flex: Option<Flex>,
     /// The zone; the cloud chooses if none is given.
     pub zone: Option<Zone>,
     /// The network; the provider's configuration chooses if none is given.
@@ -121,35 +119,19 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place of which only the shape is given, which may hold its size: `VM.Standard.E4.Flex.16.256`
-    /// is `VM.Standard.E4.Flex` with 16 cores and 256 GB.
+    /// A place of which only the shape is given.
     #[must_use]
     pub(crate) fn new(shape: &str) -> Self {
-        let (shape, flex) = sized(shape).map_or((shape, None), |(shape, flex)| (shape, Some(flex)));
-        let shape = ShapeName::new(shape);
-        Self { shape, flex, zone: None, subnet: None, preemptible: false }
+        Self { shape: ShapeName::new(shape), zone: None, subnet: None, preemptible: false }
     }
 
     /// The pool it draws from: what may be taken away at any time has a supply and a quota of its own.
     #[must_use]
     pub(crate) fn pool(&self) -> Pool {
-        let size = match self.flex {
-            None => String::new(),
-            Some(Flex { ocpus, memory_gb: None }) => format!(".{ocpus}"),
-            Some(Flex { ocpus, memory_gb: Some(memory) }) => format!(".{ocpus}.{memory}"),
-        };
         let kind = if self.preemptible { " preemptible" } else { "" };
-        let shape = ShapeName::new(format!("{}{size}{kind}", self.shape));
+        let shape = ShapeName::new(format!("{}{kind}", self.shape));
         Pool { shape, zone: self.zone.clone() }
     }
-}
-
-/// `….Flex.<cores>.<GB>`, as CitC writes sizes.
-fn sized(name: &str) -> Option<(&str, Flex)> {
-    let (rest, memory) = name.rsplit_once('.')?;
-    let (shape, ocpus) = rest.rsplit_once('.')?;
-    let flex = Flex { ocpus: ocpus.parse().ok()?, memory_gb: Some(memory.parse().ok()?) };
-    shape.ends_with(".Flex").then_some((shape, flex))
 }
 
 /// What a node asks for.
@@ -190,7 +172,7 @@ pub struct Site {
     pub shape_images: BTreeMap<String, ImageId>,
     /// Images that features call by name.
     pub images: BTreeMap<String, ImageId>,
-    /// What stands before the number of `ad=` in the name of a zone, such as `TnMx:UK-LONDON-1-AD-`.
+    /// What stands before a number that a node has for its zone, in the name of the zone.
     pub zone_root: Option<String>,
     /// Zones for nodes whose features name none, first choice first.
     pub zones: Vec<Zone>,
@@ -237,8 +219,8 @@ impl Site {
         }
     }
 
-    /// What a node of this definition asks for, from its features `shape=` or `flavor=`, `ad=` or
-    /// `zone=`, `image=`, `network=` and `keypair=`.
+    /// What a node of this definition asks for, from its features `shape=` or `flavor=`, `zone=` or
+    /// CitC's `ad=`, `image=`, `network=` and `keypair=`.
     pub fn wanted(&self, node: &NodeName, def: &NodeDef) -> Result<Wanted, Refusal> {
         let feature = |key| def.features.as_ref().and_then(|features| features.value(key));
         let places = self.places(def).ok_or(Refusal::NoShape)?;
@@ -273,17 +255,17 @@ impl Site {
             None => self.subnet.clone(),
         };
         let zone = def.zone().map(|name| self.zone(name));
-        let zone = zone.or_else(|| feature("zone").map(Zone::new));
         let first = Place { subnet, preemptible: self.preemptible, ..Place::new(shape) };
         Some(self.places_from(&first, zone))
     }
 
-    /// The zone that `ad=` means: the root and what is given, unless that is a whole name of OCI's, which
-    /// has a colon.
+    /// The zone that a node's feature means: a number stands behind the root, and a name for itself.
     #[must_use]
     pub fn zone(&self, name: &str) -> Zone {
         match &self.zone_root {
-            Some(root) if !name.contains(':') => Zone::new(format!("{root}{name}")),
+            Some(root) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Zone::new(format!("{root}{name}"))
+            }
             _ => Zone::new(name),
         }
     }
@@ -314,7 +296,6 @@ impl Site {
     pub fn spec(&self, wanted: &Wanted, place: &Place, generation: u32) -> InstanceSpec {
         let name = InstanceName::new(wanted.node.as_str());
         let mut spec = InstanceSpec::new(name, place.shape.clone(), wanted.image.clone());
-        spec.flex = place.flex;
         spec.zone.clone_from(&place.zone);
         spec.subnet.clone_from(&place.subnet);
         spec.preemptible = place.preemptible;
@@ -330,11 +311,9 @@ impl Site {
 
 impl Fallback {
     fn from(&self, home: &Place) -> Place {
-        let shape = self.shape.as_deref().map(Place::new);
-        let Place { shape, flex, .. } = shape.unwrap_or_else(|| home.clone());
+        let shape = self.shape.as_deref().map(ShapeName::new);
         Place {
-            shape,
-            flex,
+            shape: shape.unwrap_or_else(|| home.shape.clone()),
             zone: self.zone.clone().or_else(|| home.zone.clone()),
             subnet: self.subnet.clone().or_else(|| home.subnet.clone()),
             preemptible: self.preemptible,

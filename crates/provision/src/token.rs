@@ -12,7 +12,6 @@ pub(crate) fn of(spec: &InstanceSpec, beside: &str, generation: u32) -> Option<L
     digest.field(spec.name.as_str());
     digest.field(&generation.to_string());
     digest.field(spec.shape.as_str());
-    digest.field(&spec.flex.map(|flex| format!("{flex:?}")).unwrap_or_default());
     digest.field(spec.image.as_str());
     digest.field(spec.zone.as_ref().map_or("", |zone| zone.as_str()));
     digest.field(spec.fault_domain.as_ref().map_or("", |domain| domain.as_str()));
@@ -63,7 +62,7 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::{FaultDomain, Flex, ImageId, InstanceName, Secret, ShapeName, SubnetId, Zone};
+    use cloud_core::{FaultDomain, ImageId, InstanceName, Secret, ShapeName, SubnetId, Zone};
 
     fn spec() -> InstanceSpec {
         let name = InstanceName::new("vm-standard-e4-flex-16-256-ad1-0001");
@@ -87,7 +86,7 @@ mod tests {
 
     #[test]
     fn any_change_of_the_request_changes_the_token() {
-        let edits: [fn(&mut InstanceSpec); 12] = [
+        let edits: [fn(&mut InstanceSpec); 11] = [
             |spec| spec.name = InstanceName::new("vm-standard-e4-flex-16-256-ad1-0002"),
             |spec| spec.shape = ShapeName::new("other"),
             |spec| spec.image = ImageId::new("other"),
@@ -96,7 +95,6 @@ mod tests {
             |spec| spec.subnet = Some(SubnetId::new("AD-1")),
             |spec| spec.keypair = Some("AD-1".to_owned()),
             |spec| spec.preemptible = true,
-            |spec| spec.flex = Some(Flex { ocpus: 1, memory_gb: None }),
             |spec| spec.ssh_keys = vec!["key".to_owned()],
             |spec| spec.user_data = Some(Secret::new("key".to_owned())),
             |spec| spec.tags = [("cluster", "blue")].into(),

@@ -4,7 +4,7 @@ use crate::common::{Bed, groups, names, node};
 use async_trait::async_trait;
 use cloud_core::memory::{InjectedFault, MemoryCloud, Settings};
 use cloud_core::{
-    Capabilities, Capability, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec,
+    Capability, Description, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec,
     Operation, Provider, Reboot, Result,
 };
 use provision::Outcome;
@@ -45,8 +45,8 @@ impl Busy {
 
 #[async_trait]
 impl Provider for Busy {
-    fn capabilities(&self) -> Capabilities {
-        self.cloud.capabilities()
+    fn describe(&self) -> Description {
+        self.cloud.describe()
     }
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {

@@ -21,6 +21,7 @@ fn cluster(style: Style) -> Cluster {
         style,
         memory: MemoryPolicy::CitcOracle,
         default_partition: Some("compute".to_owned()),
+        ..GenerateOptions::default()
     };
     generate(&limits, &Shapes::oci(), &site).unwrap()
 }

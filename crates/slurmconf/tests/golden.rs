@@ -17,7 +17,8 @@ fn citc(
     let limits = Limits::read("limits.yaml", limits).unwrap();
     let limits = limits.without(&ManagementNode::read("mgmt_shape.yaml", MANAGEMENT).unwrap());
     let cluster_id = cluster_id.map(str::to_owned);
-    let site = GenerateOptions { cluster_id, style: Style::Citc, memory, default_partition: None };
+    let site =
+        GenerateOptions { cluster_id, style: Style::Citc, memory, ..GenerateOptions::default() };
     let cluster = generate(&limits, shapes, &site).unwrap();
     cluster.to_string().lines().map(str::to_owned).collect()
 }

@@ -143,23 +143,30 @@ mod tests {
             (second.reason.as_deref(), second.admin_comment.as_deref()),
             (Some("BeginTime"), None)
         );
-        let bad = fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", "", "", "", "", ""]);
+        let bad =
+            fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", "", "", "", "", ""]);
         assert!(super::jobs(&bad).is_err());
     }
 
     #[test]
     fn a_job_whose_line_is_cut_is_an_error() {
-        let line = fields(["7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", "", "", "", "", ""]);
+        let line = fields([
+            "7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", "", "", "", "", "",
+        ]);
         assert!(jobs(&line).is_err(), "n1 is in use, and must not be taken for free");
     }
 
     #[test]
     fn an_invalid_request_does_not_hide_the_job() {
-        let line = fields(["7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", "", "", "", "", ""]);
+        let line = fields([
+            "7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", "", "", "", "", "",
+        ]);
         let jobs = jobs(&line).unwrap();
         let [job] = &jobs[..] else { panic!("{jobs:?}") };
         assert_eq!((job.nodes.to_string(), job.wanted.len()), ("n1".into(), 0));
-        let line = fields(["7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", "", "", "", "", ""]);
+        let line = fields([
+            "7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", "", "", "", "", "",
+        ]);
         assert!(super::jobs(&line).is_err(), "where it runs must be known");
     }
 

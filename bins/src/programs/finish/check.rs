@@ -93,7 +93,7 @@ pub(super) async fn all(
         cloud: cloud(context).await,
         site: &context.site,
         images: wiring::image_rules(&context.settings),
-        launch: wiring::launch_rules(&context.settings),
+        description: wiring::describe(&context.settings),
         generated: limits.inputs.map(|inputs| Generated {
             cluster: &inputs.cluster,
             shapes: &inputs.sizes.0,

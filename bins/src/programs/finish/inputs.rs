@@ -57,6 +57,7 @@ impl Inputs {
             style: sources.style.into(),
             memory: memory(context, citc),
             default_partition: sources.default_partition.clone().or_else(default),
+            zone_feature: Some(context.cloud.describe().zone_feature.to_owned()),
         };
         let cluster =
             generate_all(&limits, &shapes, &site).map_err(|errors| not_generated(&errors))?;
@@ -79,8 +80,8 @@ impl Inputs {
 
     /// Refuses nodes that the cloud can never launch.
     pub(in crate::programs) fn launchable(self, context: &Context) -> Result<Self, Diagnostic> {
-        let rules = wiring::launch_rules(&context.settings);
-        match unlaunchable(&self.cluster.nodes, &context.site, rules) {
+        let cloud = context.cloud.describe();
+        match unlaunchable(&self.cluster.nodes, &context.site, &cloud) {
             Some(unlaunchable) => Err(Diagnostic::new(unlaunchable)),
             None => Ok(self),
         }

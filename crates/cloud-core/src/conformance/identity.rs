@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// The same launch with the same token makes one instance; another token makes another.
 pub(super) async fn idempotent_launch(context: &Context<'_>) -> CaseResult {
-    if !context.provider.capabilities().has(Capability::LaunchToken) {
+    if !context.provider.describe().can(Capability::LaunchToken) {
         return skip("it knows no launch tokens");
     }
     let spec = context.with_token(context.spec("vm-1"), "first");

@@ -78,7 +78,7 @@ pub(super) async fn address_wait(context: &Context<'_>) -> CaseResult {
 
 /// A rebuilt instance has the new image and is otherwise the same.
 pub(super) async fn rebuild_keeps_identity_and_changes_image(context: &Context<'_>) -> CaseResult {
-    if !context.provider.capabilities().has(Capability::Rebuild) {
+    if !context.provider.describe().can(Capability::Rebuild) {
         return skip("it cannot rebuild");
     }
     let before = context.addressed(&context.spec("vm-1")).await?;
@@ -92,7 +92,7 @@ pub(super) async fn rebuild_keeps_identity_and_changes_image(context: &Context<'
 /// A rebooted instance comes back, and is the same.
 pub(super) async fn reboot_keeps_identity(context: &Context<'_>) -> CaseResult {
     let before = context.addressed(&context.spec("vm-1")).await?;
-    let soft = context.provider.capabilities().has(Capability::SoftReboot);
+    let soft = context.provider.describe().can(Capability::SoftReboot);
     for how in [Some(Reboot::Hard), soft.then_some(Reboot::Soft)].into_iter().flatten() {
         let boots = context.fixture.boots(&before.id);
         context.provider.reboot(&before.id, how).await?;
@@ -107,7 +107,7 @@ pub(super) async fn reboot_keeps_identity(context: &Context<'_>) -> CaseResult {
 
 /// A stopped instance is seen to be stopped, can be started, and runs again.
 pub(super) async fn start_after_stop(context: &Context<'_>) -> CaseResult {
-    if !context.provider.capabilities().has(Capability::Start) {
+    if !context.provider.describe().can(Capability::Start) {
         return skip("it cannot start");
     }
     let before = context.addressed(&context.spec("vm-1")).await?;
@@ -121,7 +121,7 @@ pub(super) async fn start_after_stop(context: &Context<'_>) -> CaseResult {
 
 /// A snapshot becomes an image that can be found by its name and used; the image is left there.
 pub(super) async fn snapshot_makes_an_image(context: &Context<'_>) -> CaseResult {
-    if !context.provider.capabilities().has(Capability::Snapshot) {
+    if !context.provider.describe().can(Capability::Snapshot) {
         return skip("it cannot make snapshots");
     }
     let instance = context.running(&context.spec("vm-1")).await?;
@@ -157,7 +157,7 @@ pub(super) async fn catalog_knows_what_can_be_launched(context: &Context<'_>) ->
 /// it can do is not; where that has a case of its own, it is not tried again here.
 pub(super) async fn missing_capabilities_are_typed(context: &Context<'_>) -> CaseResult {
     let id = context.running(&context.spec("vm-1")).await?.id;
-    let capabilities = context.provider.capabilities();
+    let capabilities = context.provider.describe().capabilities;
     let name = ImageName::new("missing_capabilities_are_typed");
     let missing = |capability| !capabilities.has(capability);
     let mut responses = vec![(Capability::Limits, context.provider.limits().await.err())];

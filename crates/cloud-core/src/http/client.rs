@@ -285,6 +285,7 @@ impl Attempted {
             | ErrorKind::Forbidden
             | ErrorKind::NotFound
             | ErrorKind::Conflict
+            | ErrorKind::TokenUsedUp
             | ErrorKind::Quota
             | ErrorKind::Capacity
             | ErrorKind::Unsupported => ErrorKind::Unauthenticated,

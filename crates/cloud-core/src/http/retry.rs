@@ -1,7 +1,7 @@
 //! Whether to send a request again, and when. Pure: nothing is sent and no time passes here.
 
 use super::Effect;
-use crate::{Error, ErrorKind, LaunchToken, Operation};
+use crate::{Error, ErrorKind, Operation};
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use std::time::Duration;
 
@@ -142,11 +142,8 @@ impl Attempts {
             | ErrorKind::NotFound
             | ErrorKind::Invalid
             | ErrorKind::Quota
-            | ErrorKind::Capacity => {
-                let is_answer = error.code() == Some(LaunchToken::USED_UP);
-                error.operation() == Operation::Launch && !is_answer
-            }
-            ErrorKind::Ambiguous | ErrorKind::Unsupported => false,
+            | ErrorKind::Capacity => error.operation() == Operation::Launch,
+            ErrorKind::TokenUsedUp | ErrorKind::Ambiguous | ErrorKind::Unsupported => false,
         };
         // Of an earlier attempt only the cloud can say that it was not carried out.
         if self.perhaps_done && (inconclusive || fate == Fate::Unasked) {
@@ -320,20 +317,20 @@ mod tests {
 
     #[test]
     fn a_launch_stays_ambiguous_when_its_repeat_finds_a_lock() {
-        let refusal = |code| Error::new(ErrorKind::Conflict, Operation::Launch).with_code(code);
-        for (code, expected) in [
-            ("LockConflict", ErrorKind::Ambiguous),
-            ("IncorrectState", ErrorKind::Ambiguous),
+        let rows = [
+            (ErrorKind::Conflict, ErrorKind::Ambiguous),
             // That its token was used says what became of the first.
-            (LaunchToken::USED_UP, ErrorKind::Conflict),
-        ] {
+            (ErrorKind::TokenUsedUp, ErrorKind::TokenUsedUp),
+        ];
+        for (kind, expected) in rows {
             let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
             let lost = failure(Fate::Unknown, ErrorKind::Unavailable, None);
             assert!(matches!(attempts.after(lost, Duration::ZERO), Next::Again(_)));
-            let refused = Failure { fate: Fate::Refused, error: refusal(code) };
+            let error = Error::new(kind, Operation::Launch);
+            let refused = Failure { fate: Fate::Refused, error };
             match attempts.after(refused, Duration::ZERO) {
-                Next::GiveUp(error) => assert_eq!(error.kind(), expected, "{code}"),
-                Next::Again(pause) => panic!("{code}: again after {pause:?}"),
+                Next::GiveUp(error) => assert_eq!(error.kind(), expected, "{kind}"),
+                Next::Again(pause) => panic!("{kind}: again after {pause:?}"),
             }
         }
     }

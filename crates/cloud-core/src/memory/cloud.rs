@@ -257,7 +257,7 @@ impl MemoryCloud {
         operation: Operation,
         subject: &str,
     ) -> Result<()> {
-        if self.capabilities().has(capability) {
+        if self.describe().can(capability) {
             return Ok(());
         }
         Err(Error::unsupported(operation).on(subject))

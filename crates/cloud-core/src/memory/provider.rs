@@ -4,7 +4,7 @@ use super::cloud::{Call, MemoryCloud};
 use super::fault::InjectedFault;
 use crate::clock::after;
 use crate::{
-    Capabilities, Capability, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    Capability, Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
     InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Operation, Provider, Reboot,
     Result, Shape,
 };
@@ -14,8 +14,13 @@ use std::net::IpAddr;
 
 #[async_trait]
 impl Provider for MemoryCloud {
-    fn capabilities(&self) -> Capabilities {
-        self.world().settings.capabilities.clone()
+    fn describe(&self) -> Description {
+        let settings = &self.world().settings;
+        let mut description = Description::new("memory");
+        description.capabilities.clone_from(&settings.capabilities);
+        description.is_id = |text| text.starts_with("instance-") || text.starts_with("image-");
+        description.batch = settings.batch;
+        description
     }
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
@@ -45,22 +50,28 @@ impl Provider for MemoryCloud {
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
         let call = Call::new(Operation::Launch, Some(spec.name.as_str()));
-        self.call(call, |world, now, fault| {
-            let late = match fault {
-                Some(InjectedFault::FailLater(kind)) => Some(kind),
-                Some(
-                    InjectedFault::Refuse(_)
-                    | InjectedFault::LoseResponse
-                    | InjectedFault::LoseRequest
-                    | InjectedFault::Delay(_)
-                    | InjectedFault::DoneLater(_)
-                    | InjectedFault::Flap,
-                )
-                | None => None,
-            };
-            world.launch(now, spec, late)
-        })
-        .await
+        self.call(call, |world, now, fault| world.launch(now, spec, late(fault))).await
+    }
+
+    /// One request for as many as a batch takes: the fault of the request is that of all its launches.
+    async fn launch_many(&self, specs: &[InstanceSpec]) -> Vec<Result<Instance>> {
+        let batch = self.world().settings.batch.max(1);
+        let mut results = Vec::with_capacity(specs.len());
+        for specs in specs.chunks(batch) {
+            let [first, ..] = specs else { continue };
+            let call = Call::new(Operation::Launch, Some(first.name.as_str()));
+            let answer = self.call(call, |world, now, fault| {
+                let launched = specs.iter().map(|spec| world.launch(now, spec, late(fault)));
+                Ok(launched.collect::<Vec<_>>())
+            });
+            match answer.await {
+                Ok(launched) => results.extend(launched),
+                Err(error) => {
+                    results.extend(specs.iter().map(|spec| Err(error.clone().on(&spec.name))));
+                }
+            }
+        }
+        results
     }
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
@@ -143,5 +154,21 @@ impl Provider for MemoryCloud {
             Ok(world.add_image(name.clone(), usable))
         })
         .await
+    }
+}
+
+/// The kind that a launch fails with later.
+fn late(fault: Option<InjectedFault>) -> Option<ErrorKind> {
+    match fault {
+        Some(InjectedFault::FailLater(kind)) => Some(kind),
+        Some(
+            InjectedFault::Refuse(_)
+            | InjectedFault::LoseResponse
+            | InjectedFault::LoseRequest
+            | InjectedFault::Delay(_)
+            | InjectedFault::DoneLater(_)
+            | InjectedFault::Flap,
+        )
+        | None => None,
     }
 }

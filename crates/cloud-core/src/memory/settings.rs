@@ -51,6 +51,8 @@ pub struct Settings {
     pub seed: u64,
     /// What it can do.
     pub capabilities: Capabilities,
+    /// Most launches in one request.
+    pub batch: usize,
     /// The shapes on offer, and in which zones.
     pub shapes: Vec<Shape>,
     /// The images there are.
@@ -95,6 +97,7 @@ impl Default for Settings {
         Self {
             seed: 0,
             capabilities: Capabilities::all(),
+            batch: 1,
             shapes: vec![small, flex],
             images: vec![image("image-1", "compute-v1"), image("image-2", "compute-v2")],
             latency: Span::millis(20, 80),

@@ -170,12 +170,10 @@ impl World {
         let invalid = |why| Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(why));
         let unsupported = |why| Err(Error::unsupported(Operation::Launch).because(why));
         let capabilities = &self.settings.capabilities;
-        let Some(shape) = self.settings.shapes.iter().find(|shape| shape.name == spec.shape) else {
-            return invalid("no such shape");
+        let Some(shape) = self.settings.shapes.iter().find(|shape| shape.offers(&spec.shape))
+        else {
+            return invalid("no such shape; a flexible one has its size behind its name");
         };
-        if shape.flexible != spec.flex.is_some() {
-            return invalid("a flexible shape has to be given a size, and no other may be");
-        }
         if spec.zone.as_ref().is_some_and(|zone| !shape.zones.contains(zone)) {
             return invalid("no such shape in this zone");
         }
@@ -212,8 +210,7 @@ impl World {
         // One that is still at work is the one that it will be.
         match first.and_then(|machine| machine.view(now.max(used.at))) {
             Some(instance) if !instance.state.is_leaving() => Ok(Some(instance)),
-            Some(_) | None => Err(Error::new(ErrorKind::Conflict, Operation::Launch)
-                .with_code(LaunchToken::USED_UP)
+            Some(_) | None => Err(Error::new(ErrorKind::TokenUsedUp, Operation::Launch)
                 .because("the instance made with the token was deleted")),
         }
     }
@@ -239,7 +236,7 @@ impl World {
     /// The launch with its zone, the first with room if it does not ask for one; true if there is
     /// no room.
     fn place(&self, now: Instant, spec: &InstanceSpec) -> (InstanceSpec, bool) {
-        let shape = self.settings.shapes.iter().find(|shape| shape.name == spec.shape);
+        let shape = self.settings.shapes.iter().find(|shape| shape.offers(&spec.shape));
         let all = shape.map(|shape| shape.zones.as_slice()).unwrap_or_default();
         let zones = spec.zone.as_ref().map_or(all, std::slice::from_ref);
         let free = zones.iter().find(|zone| !self.is_full(now, &spec.shape, Some(zone)));

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
 use cloud_core::{
-    Capabilities, Capability, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    Capability, Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
     InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken, Limit,
     Operation, Provider, Reboot, Result, Shape, ShapeName, Tags,
 };
@@ -146,12 +146,12 @@ impl Broken {
 
 #[async_trait]
 impl Provider for Broken {
-    fn capabilities(&self) -> Capabilities {
-        let capabilities = self.cloud.capabilities();
+    fn describe(&self) -> Description {
+        let mut description = self.cloud.describe();
         if self.has(Bug::CapabilitiesDenied) {
-            return capabilities.without(Capability::Limits);
+            description.capabilities = description.capabilities.without(Capability::Limits);
         }
-        capabilities
+        description
     }
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {

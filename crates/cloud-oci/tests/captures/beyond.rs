@@ -255,8 +255,7 @@ async fn an_instance_that_is_gone_is_not_taken_for_a_launch() {
             fixture.oci.launch(&spec).await
         });
         let error = told.await.expect_err("gone");
-        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-        assert_eq!(error.code(), Some("InvalidatedRetryToken"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::TokenUsedUp, "{error}");
     }
 }
 

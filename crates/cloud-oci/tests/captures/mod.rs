@@ -7,7 +7,7 @@ mod listings;
 mod recorder;
 
 use cloud_core::{
-    ErrorKind, FaultDomain, Flex, ImageFilter, ImageId, InstanceFilter, InstanceName, InstanceSpec,
+    ErrorKind, FaultDomain, ImageFilter, ImageId, InstanceFilter, InstanceName, InstanceSpec,
     InstanceState, LaunchToken, Limit, Provider as _, Reboot, Secret, ShapeName, SubnetId, Tags,
     Zone,
 };
@@ -39,10 +39,9 @@ fn zone() -> Zone {
 fn small(name: &str, token: &str) -> InstanceSpec {
     let mut spec = InstanceSpec::new(
         InstanceName::new(name),
-        ShapeName::new("VM.Standard.E5.Flex"),
+        ShapeName::new("VM.Standard.E5.Flex.1.8"),
         ImageId::new("ocid1.image.oc1.phx.img001"),
     );
-    spec.flex = Some(Flex { ocpus: 1, memory_gb: Some(8) });
     spec.zone = Some(zone());
     spec.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));
     spec.token = LaunchToken::new(token).ok();
@@ -69,7 +68,7 @@ fn full_site() -> Site {
 
 fn full_spec() -> InstanceSpec {
     let mut spec = small("c1-compute-0001", "unused");
-    spec.flex = Some(Flex { ocpus: 4, memory_gb: Some(64) });
+    spec.shape = ShapeName::new("VM.Standard.E5.Flex.4.64");
     spec.fault_domain = Some(FaultDomain::new("2"));
     spec.preemptible = true;
     spec.tags = Tags::from([("cluster", "c1"), ("type", "compute")]);
@@ -103,8 +102,7 @@ async fn launches() {
         assert_eq!(asked[0].headers["opc-retry-token"], "c1-compute-0002-gen7");
         match (capture, result) {
             ("38", Err(error)) => {
-                assert_eq!(error.kind(), ErrorKind::Conflict);
-                assert_eq!(error.code(), Some("InvalidatedRetryToken"));
+                assert_eq!(error.kind(), ErrorKind::TokenUsedUp);
             }
             (_, result) => drop(result.expect("accepted")),
         }
@@ -115,7 +113,7 @@ async fn launches() {
 async fn a_launch_that_fails_later_is_explained_by_its_work_request() {
     let fixture = Fixture::new(bare_site()).await;
     let mut spec = small("nocap-1", "nocap-1-a");
-    spec.flex = None;
+    spec.shape = ShapeName::new("VM.Standard.E5.Flex");
     fixture.queue("40", 0);
     let id = fixture.oci.launch(&spec).await.expect("accepted").id;
     let more = ["instanceOptions", "createVnicDetails", "sourceDetails"];
@@ -329,9 +327,8 @@ async fn limits_and_capacity() {
     assert_eq!(limit, expected);
     fixture.compare(&[("28", 0, ALONE)]);
 
-    let shape = ShapeName::new("VM.Standard.E5.Flex");
-    let flex = Flex { ocpus: 4, memory_gb: Some(64) };
-    let wanted = [(shape, Some(flex), Some(FaultDomain::new("FAULT-DOMAIN-1")))];
+    let shape = ShapeName::new("VM.Standard.E5.Flex.4.64");
+    let wanted = [(shape, Some(FaultDomain::new("FAULT-DOMAIN-1")))];
     fixture.queue("31", 0);
     let capacity = fixture.oci.capacity(&zone(), &wanted).await.expect("a report");
     assert_eq!((&capacity[0].status, capacity[0].count), (&CapacityStatus::Available, Some(7)));

@@ -5,8 +5,8 @@ use cloud_core::conformance::{Condition, Fixture};
 use cloud_core::http::{self, Retry};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
-    Flex, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, Secret, ShapeName,
-    SubnetId, Zone,
+    ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, Secret, ShapeName, SubnetId,
+    Zone,
 };
 use cloud_oci::{Clock, Config, Credentials, Oci, PrivateKey, Region, Site};
 use cloud_sim::{Capacity, Cloud, Fault, Limit, Rule, Settings, State, Throttle};
@@ -93,10 +93,9 @@ pub(crate) fn pacer() -> Pacer {
 pub(crate) fn spec(name: &str) -> InstanceSpec {
     let mut spec = InstanceSpec::new(
         InstanceName::new(name),
-        ShapeName::new("VM.Standard.E5.Flex"),
+        ShapeName::new("VM.Standard.E5.Flex.1.8"),
         ImageId::new("ocid1.image.oc1.phx.img001"),
     );
-    spec.flex = Some(Flex { ocpus: 1, memory_gb: Some(8) });
     spec.zone = Some(Zone::new("Uocm:PHX-AD-1"));
     spec
 }

@@ -74,8 +74,7 @@ async fn a_token_whose_instance_is_gone_says_so() {
     provider.terminate(&launched.id).await.expect("accepted");
     fixture.cloud.admin().advance(std::time::Duration::from_mins(1)).expect("it can be");
     let error = provider.launch(&with_token("vm-1")).await.expect_err("the token is used up");
-    assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert_eq!(error.code(), Some("InvalidatedRetryToken"));
+    assert_eq!(error.kind(), ErrorKind::TokenUsedUp);
     let mut next = spec("vm-1");
     next.token = LaunchToken::new("c1:vm-1:2").ok();
     provider.launch(&next).await.expect("a new generation");

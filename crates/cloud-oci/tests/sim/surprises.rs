@@ -85,7 +85,6 @@ async fn bare_metal_cannot_be_rebuilt_in_place() {
     let provider = fixture.provider().await;
     let mut metal = spec("bm-1");
     metal.shape = cloud_core::ShapeName::new("BM.HPC2.36");
-    metal.flex = None;
     let launched = provider.launch(&metal).await.expect("accepted");
     let ids = [launched.id.clone()];
     wait_until(&provider, &ids, Goal::Running, fixture.poll()).await;
@@ -117,7 +116,7 @@ async fn subnets_zones_limits_and_capacity_can_be_asked_for() {
     provider.launch(&spec("vm-1")).await.expect("accepted");
     let cores = provider.resource_availability(cores.expect("listed")).await.expect("an answer");
     assert_eq!(cores.used, Some(1));
-    let wanted = [(cloud_core::ShapeName::new("VM.Standard2.1"), None, None)];
+    let wanted = [(cloud_core::ShapeName::new("VM.Standard2.1"), None)];
     let capacity = provider.capacity(&Zone::new("Uocm:PHX-AD-1"), &wanted).await.expect("a report");
     assert_eq!(capacity[0].status, CapacityStatus::Available);
 }

@@ -2,6 +2,7 @@
 
 use super::MarkedFile;
 use crate::site::Site;
+use cloud_core::Description;
 use hostlist::Hostlist;
 use slurmconf::{Cluster, Config, NodeDef, PartitionDef};
 use std::collections::BTreeSet;
@@ -62,20 +63,11 @@ pub fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
     })
 }
 
-/// What a cloud requires of every launch.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LaunchRules {
-    /// True if a machine has to be in a zone that the request names.
-    pub needs_zone: bool,
-    /// True of names that a machine may have, where that is limited.
-    pub is_host_name: Option<fn(&str) -> bool>,
-}
-
 /// What to do about nodes that the cloud would never launch.
 #[must_use]
-pub fn unlaunchable(nodes: &[NodeDef], site: &Site, rules: LaunchRules) -> Option<String> {
-    let zoneless = || without_zone(nodes, site).filter(|_| rules.needs_zone);
-    zoneless().or_else(|| without_host_name(nodes, site, rules.is_host_name?))
+pub fn unlaunchable(nodes: &[NodeDef], site: &Site, cloud: &Description) -> Option<String> {
+    let zoneless = || without_zone(nodes, site, cloud).filter(|_| cloud.needs_zone);
+    zoneless().or_else(|| without_host_name(nodes, site, cloud.is_host_name?))
 }
 
 /// What to do about nodes of ours whose names are no host names.
@@ -96,15 +88,16 @@ fn without_host_name(
 }
 
 /// What to do about nodes none of whose places has a zone.
-fn without_zone(nodes: &[NodeDef], site: &Site) -> Option<String> {
+fn without_zone(nodes: &[NodeDef], site: &Site, cloud: &Description) -> Option<String> {
     let lacks = |node: &&NodeDef| {
         site.places(node).is_some_and(|places| places.iter().all(|place| place.zone.is_none()))
     };
     let nodes: Hostlist = nodes.iter().filter(lacks).flat_map(|node| node.names.iter()).collect();
     (!nodes.is_empty()).then(|| {
+        let term = cloud.zone_term;
         format!(
-            "{nodes} can never start: this cloud launches machines in an availability domain only; in limits.yaml, give the \
-             group `zone: '1'`, or write shape, availability domain and count: `VM.Standard2.1: {{1: 4}}`"
+            "{nodes} can never start: this cloud launches no machine whose node names no {term}; in limits.yaml, give the \
+             group `zone: '1'`, or write shape, {term} and count: `VM.Standard2.1: {{1: 4}}`"
         )
     })
 }
@@ -169,17 +162,18 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_an_availability_domain_are_unlaunchable() {
+    fn nodes_without_a_zone_are_unlaunchable() {
+        let cloud = Description::new("a cloud");
         let mut site = Site::new(crate::Identity::cluster("c1"));
         let nodes = config(
             "NodeName=a[1-2] Features=shape=S,ad=None\nNodeName=b1 Features=shape=S,ad=1\nNodeName=login\n",
         );
-        let told = without_zone(&nodes.nodes, &site).unwrap();
+        let told = without_zone(&nodes.nodes, &site, &cloud).unwrap();
         assert!(told.starts_with("a[1-2] can never start"), "{told}");
         assert!(told.contains("zone: '1'") && told.contains("{1: 4}"), "{told}");
         let zone = Some(cloud_core::Zone::new("AD-2"));
         site.fallback = vec![crate::Fallback { zone, ..Default::default() }];
-        assert_eq!(without_zone(&nodes.nodes, &site), None, "there is another place");
+        assert_eq!(without_zone(&nodes.nodes, &site, &cloud), None, "there is another place");
     }
 
     #[test]

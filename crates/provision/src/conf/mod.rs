@@ -13,8 +13,7 @@ mod trial;
 pub use dynamic_nodes::fill_from_slurmctld;
 pub(crate) use expected::{Expected, Patience};
 pub use fit::{
-    LaunchRules, default_partition, duplicate_partitions, gres_types, missing_gres, unlaunchable,
-    unstarted,
+    default_partition, duplicate_partitions, gres_types, missing_gres, unlaunchable, unstarted,
 };
 pub use lock::ConfLock;
 pub use marked_file::{MarkedFile, MarkerError};

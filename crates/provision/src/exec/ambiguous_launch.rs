@@ -188,7 +188,7 @@ impl NodeWork<'_> {
     }
 
     fn knows_repeats(&self) -> bool {
-        self.shared.tools.cloud.capabilities().has(Capability::LaunchToken)
+        self.shared.cloud.can(Capability::LaunchToken)
     }
 
     /// The token of the last launch, if that had no answer.

@@ -154,7 +154,7 @@ impl<'a> NodeWork<'a> {
         repeats: bool,
     ) -> Result<Option<Instance>, Failure> {
         let place = order.places.first();
-        let failure = Failure::of(error, place, Some(&self.name));
+        let failure = Failure::of(error, place, self.names());
         let if_not_found = match error.kind() {
             ErrorKind::Capacity | ErrorKind::Quota => {
                 self.shared.refused_by(place, failure.cause);
@@ -166,19 +166,22 @@ impl<'a> NodeWork<'a> {
                 IfNotFound::Launch
             }
             ErrorKind::Ambiguous => self.repeat_or_launch(),
-            ErrorKind::Conflict if self.launches <= MOST_GENERATIONS => match error.code() {
-                Some(LaunchToken::USED_UP) => {
-                    // The instance of this token is gone, and the token cannot be used again. Whoever terminated
-                    // it may have launched another, so look before using the next token.
-                    self.next_generation();
-                    return self.resolve_launch(IfNotFound::Repeat, Asker::Us).await;
-                }
-                _ if repeats => IfNotFound::Launch,
-                Some(_) | None => IfNotFound::LaunchWithNextToken,
-            },
+            ErrorKind::TokenUsedUp if self.launches <= MOST_GENERATIONS => {
+                // The instance of this token is gone, and the token cannot be used again. Whoever terminated
+                // it may have launched another, so look before using the next token.
+                self.next_generation();
+                return self.resolve_launch(IfNotFound::Repeat, Asker::Us).await;
+            }
+            ErrorKind::Conflict if self.launches <= MOST_GENERATIONS && repeats => {
+                IfNotFound::Launch
+            }
+            ErrorKind::Conflict if self.launches <= MOST_GENERATIONS => {
+                IfNotFound::LaunchWithNextToken
+            }
             ErrorKind::Throttled
             | ErrorKind::Unavailable
             | ErrorKind::Conflict
+            | ErrorKind::TokenUsedUp
             | ErrorKind::Unauthenticated
             | ErrorKind::Forbidden
             | ErrorKind::NotFound

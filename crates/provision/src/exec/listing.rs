@@ -143,7 +143,8 @@ impl Shared<'_> {
             Ok(listed) => listed,
             Err(error) => {
                 self.warn(format!("a look at the cloud did not succeed: {error}"));
-                return is_hopeless(&error).then(|| Err(Failure::of(&error, None, None)));
+                return is_hopeless(&error)
+                    .then(|| Err(Failure::of(&error, None, self.names(None))));
             }
         };
         let running = listed

@@ -1,7 +1,7 @@
 //! One node in the hands of the executor: what is known and written down of it, and its requests.
 
 use super::shared::{Shared, Signals};
-use crate::failure::Failure;
+use crate::failure::{Failure, Names};
 use crate::report::{NodeReport, Outcome};
 use crate::state::{EventKind, Launch, NodeLock, NodeRecord};
 use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchToken};
@@ -119,6 +119,11 @@ impl<'a> NodeWork<'a> {
         }));
         let terminated = request.await;
         self.note_terminated(terminated)
+    }
+
+    /// What differs in the cloud's messages about this node and about others that failed alike.
+    pub(super) fn names(&self) -> Names<'_> {
+        self.shared.names(Some(&self.name))
     }
 
     /// Waits until one more request may be under way, and until it is known whether the node is released.

@@ -5,13 +5,13 @@ use super::node::{NodeWork, Permit};
 use super::outbox::Outbox;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
-use crate::failure::Failure;
+use crate::failure::{Failure, Names};
 use crate::plan::JobGroup;
 use crate::report::{NodeReport, Outcome};
 use crate::site::{Pool, Site};
 use crate::state::{NodeLock, WISH};
 use crate::tools::Tools;
-use cloud_core::InstanceId;
+use cloud_core::{Description, InstanceId};
 use hostlist::NodeName;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,8 @@ pub(super) struct Shared<'a> {
     keeps_locks: bool,
     /// Since when the nodes are ours.
     begun: SystemTime,
+    /// What the cloud says about itself.
+    pub(super) cloud: Description,
 }
 
 /// What may break into the work on a node.
@@ -146,6 +148,7 @@ impl<'a> Shared<'a> {
             requests: Semaphore::new(site.policies.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             keeps_locks,
             begun: tools.now(),
+            cloud: tools.cloud.describe(),
         }
     }
 
@@ -156,6 +159,11 @@ impl<'a> Shared<'a> {
     /// Waits until one more request may be under way.
     pub(super) async fn permit(&'a self) -> Permit<'a> {
         self.requests.acquire().await.ok()
+    }
+
+    /// What differs in the cloud's messages about this node and about others that failed alike.
+    pub(super) fn names<'n>(&self, node: Option<&'n NodeName>) -> Names<'n> {
+        Names { node, is_id: self.cloud.is_id }
     }
 
     pub(super) fn warn(&self, text: impl Into<String>) {

@@ -69,7 +69,7 @@ impl NodeWork<'_> {
         if retry.wait(error).await {
             return Ok(());
         }
-        let failure = Failure::of(error, None, Some(&self.name));
+        let failure = Failure::of(error, None, self.names());
         let text = &failure.text;
         self.shared.warn(format!("{}: {id} could not be terminated: {text}", self.name));
         Err(failure)

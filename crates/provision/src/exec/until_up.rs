@@ -83,7 +83,7 @@ impl NodeWork<'_> {
             let Err(error) = started else {
                 return Ok(true);
             };
-            let failure = Failure::of(&error, None, Some(&self.name));
+            let failure = Failure::of(&error, None, self.names());
             match error.kind() {
                 // Already started by somebody else, or still stopping.
                 ErrorKind::Ambiguous | ErrorKind::Conflict => return Ok(false),
@@ -93,6 +93,7 @@ impl NodeWork<'_> {
                     }
                 }
                 ErrorKind::Unauthenticated
+                | ErrorKind::TokenUsedUp
                 | ErrorKind::Forbidden
                 | ErrorKind::NotFound
                 | ErrorKind::Invalid
@@ -192,7 +193,7 @@ impl NodeWork<'_> {
             let text = "the instance was removed while it was started";
             return Err(Failure::new(Cause::Conflict, text));
         };
-        let failure = Failure::of_fault(fault, places.first(), &self.name);
+        let failure = Failure::of_fault(fault, places.first(), self.names());
         self.shared.tools.note_node(EventKind::LaunchFailed, &self.name, &failure.text);
         if !matches!(fault.kind, ErrorKind::Capacity | ErrorKind::Quota) {
             return Err(failure);

@@ -2,45 +2,56 @@
 
 use super::{Check, CloudFacts};
 use crate::site::Site;
-use cloud_core::{Limit, Shape, ShapeName, Zone};
+use cloud_core::{Counted, Description, Limit, Shape, ShapeName, Zone};
 use slurmconf::NodeDef;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The limit of memory, where a cloud has one.
 const MEMORY: &str = "ram_mib";
 
+/// What is wanted, and of what cloud.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) nodes: &'a [NodeDef],
+    pub(super) site: &'a Site,
+    pub(super) description: &'a Description,
+}
+
 /// Whether the cloud would allow all nodes at once.
-pub(super) fn limits(cloud: &CloudFacts, nodes: &[NodeDef], site: &Site) -> Vec<Check> {
+pub(super) fn limits(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
     match &cloud.limits {
         Ok(limits) => {
             let shapes = cloud.shapes.as_ref().map_or(&[][..], Vec::as_slice);
-            quota(limits, shapes, nodes, site)
+            quota(limits, shapes, wanted)
         }
         Err(why) => vec![Check::warn(format!("limits of the cloud cannot be read: {why}"))],
     }
 }
 
 /// Whether the cloud has what the nodes want where they want it.
-pub(super) fn places(cloud: &CloudFacts, nodes: &[NodeDef], site: &Site) -> Vec<Check> {
+pub(super) fn places(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
+    let Wanted { nodes, site, .. } = wanted;
     if nodes.iter().all(|node| node.zone().is_none()) && site.fallback.is_empty() {
         return Vec::new();
     }
     match &cloud.shapes {
-        Ok(shapes) => offered(shapes, nodes, site),
+        Ok(shapes) => offered(shapes, wanted),
         Err(why) => vec![Check::warn(format!("shapes cannot be listed: {why}"))],
     }
 }
 
 /// What is nowhere, or not where it is wanted. A cloud that does not say where it has its shapes is believed about that.
-fn offered(offered: &[Shape], nodes: &[NodeDef], site: &Site) -> Vec<Check> {
+fn offered(offered: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
+    let Wanted { nodes, site, description } = wanted;
     let zones: BTreeSet<&Zone> = offered.iter().flat_map(|shape| &shape.zones).collect();
-    let (wanted, others) = wanted(nodes, site);
+    let (wanted, others) = machines(nodes, site);
     let mut checks = Vec::new();
     for zone in unknown(&wanted, &zones) {
         let all = names(&zones);
+        let term = description.zone_term;
         checks.push(Check::fail(format!(
-            "nodes are to be in availability domain {zone}, and the cloud has {all}: set ad_root to what these have before \
-             their number"
+            "nodes are to be in {term} {zone}, and the cloud has {all}: change `zone` in limits.yaml or, where that is a \
+             number, set ad_root to what these have before their number"
         )));
     }
     for zone in unknown(&others, &zones) {
@@ -68,11 +79,11 @@ fn offered(offered: &[Shape], nodes: &[NodeDef], site: &Site) -> Vec<Check> {
 }
 
 /// A shape, and where.
-type Wanted = BTreeSet<(ShapeName, Option<Zone>)>;
+type Machines = BTreeSet<(ShapeName, Option<Zone>)>;
 
 /// What is wanted first, and what only where that is full.
-fn wanted(nodes: &[NodeDef], site: &Site) -> (Wanted, Wanted) {
-    let (mut first, mut others) = (Wanted::new(), Wanted::new());
+fn machines(nodes: &[NodeDef], site: &Site) -> (Machines, Machines) {
+    let (mut first, mut others) = (Machines::new(), Machines::new());
     for node in nodes {
         let mut places = site.places(node).unwrap_or_default().into_iter();
         first.extend(places.next().map(|place| (place.shape, place.zone)));
@@ -85,7 +96,7 @@ fn wanted(nodes: &[NodeDef], site: &Site) -> (Wanted, Wanted) {
 }
 
 /// Zones that the cloud does not have, as far as it says which it has.
-fn unknown<'a>(wanted: &'a Wanted, zones: &BTreeSet<&Zone>) -> BTreeSet<&'a Zone> {
+fn unknown<'a>(wanted: &'a Machines, zones: &BTreeSet<&Zone>) -> BTreeSet<&'a Zone> {
     let wanted = wanted.iter().filter_map(|(_, zone)| zone.as_ref());
     wanted.filter(|zone| !zones.is_empty() && !zones.contains(zone)).collect()
 }
@@ -93,7 +104,7 @@ fn unknown<'a>(wanted: &'a Wanted, zones: &BTreeSet<&Zone>) -> BTreeSet<&'a Zone
 /// True unless the cloud says that it does not have the shape there; a zone that is none is reported elsewhere.
 fn is_there(place: &(ShapeName, Option<Zone>), offered: &[Shape], zones: &BTreeSet<&Zone>) -> bool {
     let (shape, zone) = place;
-    let Some(offered) = offered.iter().find(|offered| offered.name == *shape) else {
+    let Some(offered) = offered.iter().find(|offered| offered.offers(shape)) else {
         return offered.is_empty() || zone.as_ref().is_some_and(|zone| !zones.contains(zone));
     };
     match zone {
@@ -110,9 +121,9 @@ fn names(zones: &BTreeSet<&Zone>) -> String {
 type Needs = BTreeMap<(String, Option<String>), u64>;
 
 /// What the cloud would not allow, where these are its shapes.
-fn quota(limits: &[Limit], shapes: &[Shape], nodes: &[NodeDef], site: &Site) -> Vec<Check> {
-    let count: usize = nodes.iter().map(|node| node.names.len()).sum();
-    let needs = needs(nodes, shapes, site);
+fn quota(limits: &[Limit], shapes: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
+    let count: usize = wanted.nodes.iter().map(|node| node.names.len()).sum();
+    let needs = needs(shapes, wanted);
     let mut known = 0;
     let mut checks = Vec::new();
     for ((name, zone), need) in &needs {
@@ -139,7 +150,8 @@ fn quota(limits: &[Limit], shapes: &[Shape], nodes: &[NodeDef], site: &Site) -> 
     checks
 }
 
-fn needs(nodes: &[NodeDef], shapes: &[Shape], site: &Site) -> Needs {
+fn needs(shapes: &[Shape], wanted: Wanted<'_>) -> Needs {
+    let Wanted { nodes, site, description } = wanted;
     let mut needs = Needs::new();
     for node in nodes {
         let count = u64::try_from(node.names.len()).unwrap_or(u64::MAX);
@@ -153,28 +165,25 @@ fn needs(nodes: &[NodeDef], shapes: &[Shape], site: &Site) -> Needs {
         need("cores".to_owned(), None, u64::from(topology.cpus));
         let place = site.places(node).and_then(|places| places.into_iter().next());
         let shape =
-            place.as_ref().and_then(|it| shapes.iter().find(|shape| shape.name == it.shape));
+            place.as_ref().and_then(|it| shapes.iter().find(|shape| shape.offers(&it.shape)));
         // The cloud counts all of it; `RealMemory` is what is surely left of it.
         let memory = shape.map(|shape| shape.memory_mib).or(node.real_memory);
         need(MEMORY.to_owned(), None, memory.unwrap_or_default());
         let Some(place) = place else {
             continue;
         };
-        if let Some(family) = family(place.shape.as_str()) {
+        if let Some(limit) = (description.limit_of)(&place.shape) {
             let zone = place.zone.map(|zone| zone.as_str().to_owned());
-            need(format!("{family}-core-count"), zone, cores);
+            let each = match limit.counts {
+                Counted::Instances => 1,
+                Counted::Cores => cores,
+                Counted::Threads => u64::from(topology.cpus),
+                Counted::Gpus => shape.map_or(0, |shape| u64::from(shape.gpus)),
+            };
+            need(limit.name, zone, each);
         }
     }
     needs
-}
-
-/// What limits call the shapes of a kind: `standard2` for `VM.Standard2.4`, `standard-e4` for
-/// `VM.Standard.E4.Flex`.
-fn family(shape: &str) -> Option<String> {
-    let kind = shape.strip_prefix("VM.").or_else(|| shape.strip_prefix("BM."))?;
-    let flexible = kind.split_once(".Flex").map(|(kind, _)| kind);
-    let kind = flexible.or_else(|| kind.rsplit_once('.').map(|(kind, _)| kind))?;
-    Some(kind.to_lowercase().replace('.', "-").replace("denseio", "dense-io"))
 }
 
 #[cfg(test)]
@@ -182,7 +191,19 @@ mod tests {
     use super::super::Status;
     use super::*;
     use crate::{Fallback, Identity};
+    use cloud_core::ShapeLimit;
     use slurmconf::Config;
+
+    /// A cloud with a limit of cores for each kind of shape.
+    fn description() -> Description {
+        let mut description = Description::new("a cloud");
+        description.limit_of = |shape| {
+            let (kind, _) = shape.as_str().strip_prefix("VM.")?.split_once('.')?;
+            let name = format!("{}-core-count", kind.to_lowercase());
+            Some(ShapeLimit { name, counts: Counted::Cores })
+        };
+        description
+    }
 
     /// What is said of nodes with these features in a cloud with two shapes in one zone.
     fn said(features: &str, root: &str) -> String {
@@ -190,8 +211,9 @@ mod tests {
     }
 
     fn said_with(features: &str, root: &str, fallback: Vec<Fallback>) -> String {
-        let shape = |name| {
+        let shape = |name: &str| {
             let mut shape = Shape::new(ShapeName::new(name), 2, 15_360);
+            shape.flexible = name.ends_with(".Flex");
             shape.zones = vec![Zone::new("Uocm:PHX-AD-1")];
             shape
         };
@@ -200,7 +222,9 @@ mod tests {
         let mut site = Site::new(Identity::cluster("c1"));
         site.zone_root = Some(root.to_owned());
         site.fallback = fallback;
-        let checks = super::offered(&offered, &Config::parse(&conf).unwrap().nodes, &site);
+        let nodes = &Config::parse(&conf).unwrap().nodes;
+        let wanted = Wanted { nodes, site: &site, description: &description() };
+        let checks = super::offered(&offered, wanted);
         let text = |check: Check| match check.status {
             Status::Ok => "well".to_owned(),
             Status::Warn | Status::Fail => check.text,
@@ -213,7 +237,8 @@ mod tests {
         let root = "Uocm:PHX-AD-";
         assert_eq!(said("shape=VM.Standard.E4.Flex.16.256,ad=1", root), "well");
         assert!(
-            said("shape=VM.Standard.E9.Flex.1.16,ad=1", root).contains("VM.Standard.E9.Flex in")
+            said("shape=VM.Standard.E9.Flex.1.16,ad=1", root)
+                .contains("VM.Standard.E9.Flex.1.16 in")
         );
     }
 
@@ -265,7 +290,8 @@ mod tests {
         let nodes = Config::parse(conf).unwrap().nodes;
         let mut site = Site::new(Identity::cluster("c1"));
         site.zone_root = Some("PHX-AD-".to_owned());
-        let checks = quota(limits, shapes, &nodes, &site);
+        let wanted = Wanted { nodes: &nodes, site: &site, description: &description() };
+        let checks = quota(limits, shapes, wanted);
         let warns = checks.into_iter().filter(|check| check.status == Status::Warn);
         warns.map(|check| check.text).collect()
     }
@@ -314,18 +340,5 @@ mod tests {
         assert_eq!(warnings_of(&all, &shapes("m1.small"), conf), Vec::<String>::new(), "not known");
         let said = warnings_of(&all, &shapes("m1.large"), conf);
         assert!(said[0].contains("327680 of ram_mib"), "{said:?}");
-    }
-
-    #[test]
-    fn shapes_of_a_kind_have_one_limit() {
-        for (shape, kind) in [
-            ("VM.Standard2.4", Some("standard2")),
-            ("BM.Standard.E4.128", Some("standard-e4")),
-            ("VM.Standard.E4.Flex", Some("standard-e4")),
-            ("VM.DenseIO2.8", Some("dense-io2")),
-            ("m1.large", None),
-        ] {
-            assert_eq!(family(shape).as_deref(), kind, "{shape}");
-        }
     }
 }

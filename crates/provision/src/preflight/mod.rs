@@ -14,9 +14,11 @@ pub use host::{Access, ConfigOwner, HostFacts, unresolved};
 pub use programs::{Alias, program_problems};
 pub use slurm::SlurmFacts;
 
-use crate::conf::{LaunchRules, MarkedFile, missing_gres, unlaunchable};
+use crate::conf::{MarkedFile, missing_gres, unlaunchable};
 use crate::images::ImageRules;
 use crate::site::Site;
+use capacity::Wanted;
+use cloud_core::Description;
 use slurmconf::{Cluster, MemoryPolicy, NodeDef, Shapes};
 use std::io::ErrorKind;
 
@@ -81,8 +83,8 @@ pub struct Facts<'a> {
     pub site: &'a Site,
     /// What is particular about the cloud's images.
     pub images: ImageRules,
-    /// What the cloud requires of launches.
-    pub launch: LaunchRules,
+    /// What the cloud says about itself, whether it can be asked or not.
+    pub description: Description,
     /// What the limits generate, if they can be read.
     pub generated: Option<Generated<'a>>,
     /// This host.
@@ -118,7 +120,7 @@ pub struct Section {
 /// Runs all checks.
 #[must_use]
 pub fn run(facts: &Facts<'_>) -> Vec<Check> {
-    let Facts { slurm, site, generated, host, .. } = facts;
+    let Facts { slurm, site, generated, host, description, .. } = facts;
     let generated = generated.as_ref();
     let nodes: &[NodeDef] = generated.map_or(&[], |it| &it.cluster.nodes);
     let mut checks = readable(facts);
@@ -127,15 +129,16 @@ pub fn run(facts: &Facts<'_>) -> Vec<Check> {
         Ok(cloud) => checks.extend(cloud.answers(facts, nodes)),
         Err(why) => checks.push(Check::fail(why)),
     }
-    checks.extend(unlaunchable(nodes, site, facts.launch).map(Check::fail));
+    checks.extend(unlaunchable(nodes, site, description).map(Check::fail));
     checks.extend(host.unresolved());
     if let Some(generated) = generated {
         let sizes = (generated.shapes, generated.memory);
         checks.extend(fallback::too_small(nodes, &site.fallback, sizes));
     }
     if let (Some(_), Ok(cloud)) = (generated, &facts.cloud) {
-        checks.extend(capacity::limits(cloud, nodes, site));
-        checks.extend(capacity::places(cloud, nodes, site));
+        let wanted = Wanted { nodes, site, description };
+        checks.extend(capacity::limits(cloud, wanted));
+        checks.extend(capacity::places(cloud, wanted));
     }
     let gres = generated.and_then(|it| missing_gres(it.cluster, slurm.config));
     checks.extend(gres.map(Check::fail));

@@ -6,7 +6,7 @@ use crate::simulation::{honest, simulate};
 use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
 use cloud_core::{
-    Capabilities, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec,
+    Description, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec,
     Operation, Provider, Reboot, Result, Tags,
 };
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ struct Liar(MemoryCloud, Lie);
 
 #[async_trait]
 impl Provider for Liar {
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
+    fn describe(&self) -> Description {
+        self.0.describe()
     }
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {

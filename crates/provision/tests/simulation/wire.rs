@@ -4,7 +4,7 @@ use crate::simulation::judge::Judge;
 use crate::simulation::kill::Killable;
 use async_trait::async_trait;
 use cloud_core::{
-    Capabilities, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec, Operation, Provider,
+    Description, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec, Operation, Provider,
     Reboot, Result,
 };
 use std::collections::BTreeMap;
@@ -39,8 +39,8 @@ impl Wire {
 
 #[async_trait]
 impl Provider for Wire {
-    fn capabilities(&self) -> Capabilities {
-        self.cloud.capabilities()
+    fn describe(&self) -> Description {
+        self.cloud.describe()
     }
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {

@@ -29,6 +29,8 @@ pub struct GenerateOptions {
     pub memory: MemoryPolicy,
     /// The generated partition with `Default=YES`, if any.
     pub default_partition: Option<String>,
+    /// The feature that names the zone of a node; CitC's `ad` if none is given, and always in [`Style::Citc`].
+    pub zone_feature: Option<String>,
 }
 
 /// Generated nodes and partitions, which print as lines of slurm.conf.
@@ -233,6 +235,9 @@ fn describe(
     })
 }
 
+/// The feature that names the zone of a node in CitC's files.
+const CITC_ZONE: &str = "ad";
+
 fn features(
     group: &Group,
     shape: &Shape,
@@ -249,9 +254,12 @@ fn features(
     }
     features.push(format!("shape={}", group.shape));
     match &group.zone {
-        Some(zone) => features.push(format!("ad={zone}")),
+        Some(zone) => {
+            let own = site.zone_feature.as_deref().filter(|_| site.style != Style::Citc);
+            features.push(format!("{}={zone}", own.unwrap_or(CITC_ZONE)));
+        }
         // CitC's tools expect Python's None.
-        None if site.style == Style::Citc => features.push("ad=None"),
+        None if site.style == Style::Citc => features.push(format!("{CITC_ZONE}=None")),
         None => {}
     }
     features.push(format!("arch={}", shape.arch));

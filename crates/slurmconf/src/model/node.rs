@@ -96,10 +96,12 @@ impl NodeDef {
         self.features.as_ref()?.value("shape")
     }
 
-    /// The value of the feature `ad=`, unless it is CitC's `None`.
+    /// The value of the feature `zone=`, or of CitC's `ad=`, unless that is CitC's `None`.
     #[must_use]
     pub fn zone(&self) -> Option<&str> {
-        self.features.as_ref()?.value("ad").filter(|zone| *zone != "None")
+        let features = self.features.as_ref()?;
+        let citc = || features.value("ad").filter(|zone| *zone != "None");
+        features.value("zone").or_else(citc)
     }
 
     /// The processors, with Slurm's rules for missing values.

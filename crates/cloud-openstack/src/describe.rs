@@ -1,0 +1,22 @@
+//! What OpenStack says about itself.
+
+use cloud_core::{Architecture, Capability, Description, is_uuid};
+
+/// What an OpenStack says about itself; nothing is asked.
+#[must_use]
+pub fn describe() -> Description {
+    let mut description = Description::new("OpenStack");
+    description.capabilities = [
+        Capability::Rebuild,
+        Capability::SoftReboot,
+        Capability::Start,
+        Capability::Snapshot,
+        Capability::Catalog,
+        Capability::Limits,
+    ]
+    .into();
+    description.is_id = is_uuid;
+    description.zone_term = "availability zone";
+    description.architectures = ["x86_64", "aarch64"].map(Architecture::new).to_vec();
+    description
+}
