@@ -5,12 +5,8 @@ use crate::diagnostic::Diagnostic;
 use crate::log::Level;
 use crate::wiring::{self, Slurm};
 use hostlist::{Hostlist, NodeName};
-use provision::plan::{self, Operation};
-use provision::run::{self, Run};
-use provision::state::MemoryState;
-use provision::{Cancel, Files, Tools};
-use provision::{Cause, Identity, NodeReport, Outcome, Report, Roster, Site, UnstartedNodes};
-use std::time::SystemTime;
+use provision::UnstartedNodes;
+use provision::plan;
 use tokio::time::Instant;
 
 /// Returns nodes to Slurm whose start could not begin: their jobs need not wait for ResumeTimeout.
@@ -57,43 +53,16 @@ async fn returned(
 
 /// Tells Slurm why nodes are not rebuilt: neither they nor their jobs need wait for ResumeTimeout.
 pub async fn report_not_rebuilt(bootstrap: &Bootstrap, names: &[NodeName], why: &Diagnostic) {
-    let warnings = match not_rebuilt(bootstrap, names, why).await {
-        Ok(warnings) => warnings,
+    let untold = match slurm(bootstrap).await {
+        Ok(Slurm { controller, config, .. }) => {
+            let reason = reason(bootstrap, why);
+            provision::report_not_rebuilt(&controller, &config, names, &reason).await
+        }
         Err(why) => vec![format!("Slurm could not be told why nodes are not rebuilt: {why}")],
     };
-    for text in &warnings {
+    for text in &untold {
         bootstrap.note(Level::Error, text);
     }
-}
-
-/// What could not be told.
-async fn not_rebuilt(
-    bootstrap: &Bootstrap,
-    names: &[NodeName],
-    why: &Diagnostic,
-) -> Result<Vec<String>, Diagnostic> {
-    let slurm = slurm(bootstrap).await?;
-    let (cloud, state, files) = (wiring::unreachable(why), MemoryState::new(), Files::default());
-    let (site, roster) = (Site::new(Identity::by_name()), Roster::new(&slurm.config));
-    let run = Run {
-        tools: Tools {
-            cloud: &cloud,
-            slurm: &slurm.controller,
-            state: &state,
-            clock: &SystemTime::now,
-            progress: &(),
-            files: &files,
-            run: "",
-            cancel: Cancel::never(),
-        },
-        site: &site,
-        conf: &roster,
-    };
-    let failed = NodeReport::new(Outcome::Failed).because(Cause::Refused, reason(bootstrap, why));
-    let mut report = Report::new(Operation::Rebuild);
-    report.nodes.extend(names.iter().map(|name| (name.clone(), failed.clone())));
-    run::tell_not_rebuilt(&run, &mut report).await;
-    Ok(report.warnings)
 }
 
 async fn slurm(bootstrap: &Bootstrap) -> Result<Slurm, Diagnostic> {

@@ -1,7 +1,7 @@
 //! What the programs know from outside: variables, home, host name, who called. Read here and nowhere else.
 
-use crate::caller;
 use nix::unistd::{Uid, User, gethostname, getuid};
+use slurmctl::{CallSigns, Caller, Role, is_called_by_daemon};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ impl Environment {
             home,
             hostname,
             variables,
-            by_slurm: caller::is_slurm(),
+            by_slurm: is_called_by_daemon(),
             terminal: std::io::stderr().is_terminal(),
         }
     }
@@ -54,6 +54,13 @@ impl Environment {
         };
         let home = user_called(user).map(|user| user.dir);
         Self { home: home.or(self.home), ..self }
+    }
+
+    /// Who has called us, as a program that Slurm knows in this role.
+    #[must_use]
+    pub fn caller(&self, role: Role) -> Caller {
+        let signs = CallSigns { by_daemon: self.by_slurm, terminal: self.terminal };
+        Caller::of(role, signs, |name| self.get(name).is_some())
     }
 
     /// A variable that is set to something.

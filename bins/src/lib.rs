@@ -4,7 +4,6 @@ pub mod alias;
 pub mod args;
 pub mod bootstrap;
 pub mod bootstrap_failure;
-pub mod caller;
 pub mod config;
 pub mod context;
 pub mod diagnostic;

@@ -8,7 +8,6 @@
 use crate::alias;
 use crate::args::Common;
 use crate::bootstrap::Bootstrap;
-use crate::caller::{Caller, Role};
 use crate::environment::Environment;
 use crate::log::{Entry, Level};
 use crate::multicall::NAME;
@@ -17,6 +16,7 @@ use crate::programs::PROGRAMS;
 use clap::{ArgMatches, Command, Error, Parser};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
+use slurmctl::{Caller, Role};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ pub(crate) fn run_matches<A: Parser, F: Future<Output = u8>>(
 
 /// True if slurmctld has called us to start nodes.
 pub(crate) fn is_by_slurmctld() -> bool {
-    let caller = Caller::of(Role::Resume, &Environment::read());
+    let caller = Environment::read().caller(Role::Resume);
     matches!(caller, Caller::Slurm | Caller::RebootJob)
 }
 

@@ -7,8 +7,6 @@ mod elastic;
 mod fallback;
 mod openstack;
 mod oracle;
-mod reader;
-mod tree;
 mod value;
 
 pub use elastic::Elastic;
@@ -20,10 +18,10 @@ pub(crate) use value::duration;
 use cloud_core::Secret;
 use cloud_core::http::Proxies;
 use provision::RebuildHow;
-use reader::Reader;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use slurmconf::{Error, yaml::Source};
+use slurmconf::Error;
+use slurmconf::yaml::{Reader, Source};
 use value::{texts, words};
 
 /// The configuration in `startnode.yaml`.

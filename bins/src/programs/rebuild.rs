@@ -8,7 +8,6 @@ mod submit;
 use crate::args::{Common, nodes as hostlist};
 use crate::bootstrap::Bootstrap;
 use crate::bootstrap_failure::report_not_rebuilt;
-use crate::caller::{Caller, Role};
 use crate::context::{Context, in_time};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
@@ -20,6 +19,7 @@ use provision::Site;
 use provision::plan::{self, RebuildOptions};
 use provision::run::{self, Run};
 use provision::targets::TargetFiles;
+use slurmctl::{Caller, Role};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
@@ -80,7 +80,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     let code = bootstrap.fail(&why);
     // Whoever sits there, or has it called by Ansible or cron, has made a mistake, and a rebuild that Slurm waits for may be
     // on its way.
-    let waits = Caller::of(Role::Reboot, &bootstrap.environment) == Caller::Slurm;
+    let waits = bootstrap.environment.caller(Role::Reboot) == Caller::Slurm;
     if waits
         && arguments.command.is_none()
         && !arguments.common.dry_run
@@ -180,7 +180,7 @@ pub(super) async fn nodes(
 ) -> Result<u8, Diagnostic> {
     // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared, as it may be
     // where slurmctld does not say. So it is from Ansible or cron, where nobody sits there either.
-    let caller = Caller::of(Role::Reboot, &context.environment);
+    let caller = context.environment.caller(Role::Reboot);
     let slurm_asks = caller == Caller::Slurm;
     let options = RebuildOptions { launch_absent: true, slurm_asks, ..RebuildOptions::default() };
     context

@@ -10,8 +10,7 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::Purpose;
 use clap::Parser;
 use provision::plan::{Finding, FindingKind, Handling};
-use provision::run::{self, Run};
-use provision::state::Document;
+use provision::run::{self, Run, newly_reported};
 use std::time::Duration;
 
 /// Compare the cloud, Slurm and slurm.conf, and repair discrepancies.
@@ -126,32 +125,9 @@ fn tell(context: &Context, findings: &[Finding]) {
     }
 }
 
-/// Logs what is only reported: a timer shows nobody what we say. What was there the last time is not logged again.
+/// Logs what is only reported, once: a timer shows nobody what we print.
 fn note(context: &Context, findings: &[Finding]) {
-    let before = context.state.load(Document::Reported).ok().flatten().unwrap_or_default();
-    let told = findings.iter().filter(|finding| finding.handling == Handling::Reported);
-    let now: Vec<String> = told.map(|finding| finding.to_string().replace('\n', " ")).collect();
-    for message in new(&before, &now) {
+    for message in &newly_reported(&*context.state, findings) {
         context.log.write(Entry { level: Level::Warning, node: None, message });
-    }
-    let _ = context.state.change(Document::Reported, &mut |_| now.join("\n"));
-}
-
-fn new<'a>(before: &str, now: &'a [String]) -> Vec<&'a str> {
-    let is_new = |line: &&str| !before.lines().any(|known| known == *line);
-    now.iter().map(String::as_str).filter(is_new).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_only_reported_is_logged_once_and_again_when_it_comes_back() {
-        let now = ["two machines".to_owned(), "a stray drain".to_owned()];
-        assert_eq!(new("", &now), ["two machines", "a stray drain"]);
-        assert_eq!(new("two machines", &now), ["a stray drain"]);
-        assert_eq!(new("two machines\na stray drain", &now), Vec::<&str>::new());
-        assert_eq!(new("something else", &now).len(), 2);
     }
 }

@@ -103,7 +103,10 @@ async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Di
 /// Brings one group of persistent nodes to a size.
 async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result<u8, Diagnostic> {
     let marked = context.slurm.marked_file()?;
-    let group = GroupSize { size, ..group(arguments, &Roster::new(&context.slurm.config))? };
+    let roster = Roster::new(&context.slurm.config);
+    let group =
+        GroupSize::only(&roster, arguments.partition.as_deref()).map_err(Diagnostic::new)?;
+    let group = GroupSize { size, ..group };
     let request = Resize {
         groups: &[group],
         gaps: if arguments.fill_gaps { Gaps::Fill } else { Gaps::Keep },
@@ -122,26 +125,4 @@ async fn change(
 ) -> Result<u8, Diagnostic> {
     let change = Change { common: &arguments.common, marked, aim, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
-}
-
-/// The group of persistent nodes that is meant.
-fn group(arguments: &Arguments, conf: &Roster<'_>) -> Result<GroupSize, Diagnostic> {
-    if let Some(name) = arguments.partition.as_deref().filter(|it| conf.partition(it).is_none()) {
-        return Err(super::no_partition(name));
-    }
-    let groups = GroupSize::persistent(conf, arguments.partition.as_deref());
-    match &groups[..] {
-        [one] => Ok(one.clone()),
-        [] => Err(Diagnostic::new(match &arguments.partition {
-            Some(partition) => format!("partition {partition} has no persistent nodes"),
-            None => "slurm.conf has no persistent nodes".to_owned(),
-        })),
-        several => {
-            let stems: Vec<&str> = several.iter().map(|group| group.stem.as_str()).collect();
-            let stems = stems.join(", ");
-            Err(Diagnostic::new(format!(
-                "which nodes? {stems}; name a partition that has one kind only"
-            )))
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use crate::args::{Common, nodes};
 use crate::bootstrap::Bootstrap;
 use crate::bootstrap_failure::{report_not_rebuilt, return_nodes};
-use crate::caller::{Caller, Role};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
@@ -13,7 +12,7 @@ use hostlist::{Hostlist, NodeName};
 use provision::images::all_need_image;
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{ResumeFileError, ResumeFileWarning, ResumeRequest};
+use slurmctl::{Caller, ResumeFileError, ResumeFileWarning, ResumeRequest, Role};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -68,7 +67,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     // Read first: it is gone when slurmctld has ended.
     let file = bootstrap.environment.get("SLURM_RESUME_FILE").map(Path::new);
     let request = ResumeRequest::read(&arguments.nodes, file);
-    let caller = Caller::of(Role::Resume, &bootstrap.environment);
+    let caller = bootstrap.environment.caller(Role::Resume);
     let call = Call { file, caller, begun };
     let why = match begin(&bootstrap, &arguments, request, &call).await {
         Ok(code) => return code,

@@ -2,7 +2,6 @@
 
 use crate::args::{Common, nodes};
 use crate::bootstrap::Bootstrap;
-use crate::caller::{Caller, Role};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::process::{SOME_FAILED, SUCCESS};
@@ -13,6 +12,7 @@ use provision::Cancel;
 use provision::plan::{self, Operation, ReportStep, Step, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};
+use slurmctl::{Caller, Role};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -111,7 +111,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
 
 /// The exit code where nodes were left alone, if some were: by hand that is not what was meant, and slurmctld has changed its mind.
 fn code_of_left(context: &Context, some: bool) -> u8 {
-    if some && Caller::of(Role::Suspend, &context.environment) != Caller::Slurm {
+    if some && context.environment.caller(Role::Suspend) != Caller::Slurm {
         SOME_FAILED
     } else {
         SUCCESS

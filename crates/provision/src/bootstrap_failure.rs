@@ -1,10 +1,17 @@
-//! A start that could not begin: Slurm waits for the nodes, and gets them back.
+//! A start or a rebuild that could not begin: Slurm waits for the nodes, and learns that they will not come.
 //!
 //! Where the configuration cannot be read, or the cloud lets nobody in, the jobs of these nodes need not wait for
 //! ResumeTimeout.
 
-use crate::state::{NodeRecord, State};
-use hostlist::Hostlist;
+use crate::plan::Operation;
+use crate::run::{Run, tell_not_rebuilt};
+use crate::site::{Identity, Site};
+use crate::state::{MemoryState, NodeRecord, State};
+use crate::world::Roster;
+use crate::{Cancel, Cause, Files, NodeReport, Outcome, Report, Tools};
+use cloud_core::Unreachable;
+use hostlist::{Hostlist, NodeName};
+use slurmconf::Config;
 use slurmctl::{Controller, ErrorKind, NodeAction, Reason};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
@@ -89,6 +96,37 @@ impl UnstartedNodes<'_> {
         let age = record.launch.as_ref().map(|launch| launch.age(SystemTime::now()));
         age.is_some_and(|age| age < self.begun.elapsed())
     }
+}
+
+/// Tells Slurm why nodes are not rebuilt, without asking the cloud: it may be why. Gives what Slurm could not be told.
+pub async fn report_not_rebuilt(
+    slurm: &dyn Controller,
+    config: &Config,
+    names: &[NodeName],
+    reason: &str,
+) -> Vec<String> {
+    let cloud = Unreachable::new(cloud_core::ErrorKind::Invalid, reason);
+    let (state, files) = (MemoryState::new(), Files::default());
+    let (site, roster) = (Site::new(Identity::by_name()), Roster::new(config));
+    let run = Run {
+        tools: Tools {
+            cloud: &cloud,
+            slurm,
+            state: &state,
+            clock: &SystemTime::now,
+            progress: &(),
+            files: &files,
+            run: "",
+            cancel: Cancel::never(),
+        },
+        site: &site,
+        conf: &roster,
+    };
+    let failed = NodeReport::new(Outcome::Failed).because(Cause::Refused, reason);
+    let mut report = Report::new(Operation::Rebuild);
+    report.nodes.extend(names.iter().map(|name| (name.clone(), failed.clone())));
+    tell_not_rebuilt(&run, &mut report).await;
+    report.warnings
 }
 
 #[cfg(test)]

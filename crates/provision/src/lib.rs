@@ -25,7 +25,7 @@ mod token;
 mod tools;
 mod world;
 
-pub use bootstrap_failure::UnstartedNodes;
+pub use bootstrap_failure::{UnstartedNodes, report_not_rebuilt};
 pub use cause::Cause;
 pub use cooldown::{Cooldown, Cooldowns};
 pub use policies::{OnPartial, Policies, RebuildHow, Stopped, before_timeout};

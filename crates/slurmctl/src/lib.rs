@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod argv;
+mod caller;
 mod classify;
 mod config;
 mod controller;
@@ -20,6 +21,7 @@ mod state;
 mod time;
 mod update;
 
+pub use caller::{CallSigns, Caller, Role, is_called_by_daemon};
 pub use config::ControllerConfig;
 pub use controller::{Controller, NodeAction, NodeAddress};
 pub use error::{Error, ErrorKind, Result};

@@ -7,9 +7,8 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use clap::Args;
 use cloud_core::{ImageId, ImageName, Instance};
 use hostlist::{Hostlist, NodeName};
-use provision::World;
 use provision::images;
-use provision::plan::Refusal;
+use provision::plan;
 use provision::run::Run;
 use serde_json::json;
 
@@ -45,16 +44,11 @@ pub(super) async fn make(
     context
         .with_run(common, async |run: &Run<'_>| {
             let look = run.observe().await;
-            let here = look.fleet.standing(node).here;
-            if !look.fleet.is_complete() && here.is_empty() {
+            if !look.fleet.is_complete() && look.fleet.standing(node).here.is_empty() {
                 return Ok(context.blind(&look));
             }
-            let [instance] = here[..] else {
-                return Err(Diagnostic::new(several(node, here.len())));
-            };
-            if !snapshot.force {
-                undisturbed(node, look.world(run))?;
-            }
+            let source = plan::snapshot_source(node, snapshot.force, look.world(run));
+            let instance = source.map_err(Diagnostic::new)?;
             unused(run, &snapshot.name).await?;
             if common.dry_run {
                 tell(context, common, (snapshot, node, instance), None);
@@ -74,13 +68,6 @@ pub(super) async fn make(
         .await
 }
 
-fn several(node: &NodeName, count: usize) -> String {
-    match count {
-        0 => format!("{node} has no machine; start it first"),
-        _ => format!("{node} has {count} machines; see reconcile"),
-    }
-}
-
 /// Refuses a name that an image has: of two, neither could be called by it.
 async fn unused(run: &Run<'_>, name: &str) -> Result<(), Diagnostic> {
     let ids = images::named(run.tools.cloud, name).await?;
@@ -90,20 +77,6 @@ async fn unused(run: &Run<'_>, name: &str) -> Result<(), Diagnostic> {
     let ids: Vec<&str> = ids.iter().map(ImageId::as_str).collect();
     let ids = ids.join(", ");
     Err(Diagnostic::new(format!("there is an image {name} already ({ids}); choose another name")))
-}
-
-/// Refuses where a job would be hit: OCI shuts a machine down for its image.
-fn undisturbed(node: &NodeName, world: World<'_>) -> Result<(), Diagnostic> {
-    let why = match world.job_on(node) {
-        _ if world.slurm.is_none() => Refusal::NoSlurm,
-        Some(job) => Refusal::Job(job.id),
-        None if world.is_busy(node) => Refusal::InUse,
-        None => return Ok(()),
-    };
-    Err(Diagnostic::new(format!(
-        "{node}: {why}, and the machine may be shut down while its image is made; drain the node (scontrol update \
-         nodename={node} state=drain reason=image) and wait for its jobs, or use --force"
-    )))
 }
 
 /// Prints the image that was made, or would be.

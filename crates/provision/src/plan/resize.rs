@@ -55,7 +55,7 @@ impl GroupSize {
     /// The groups of persistent nodes that slurm.conf has, of one partition or of all, with the size
     /// they have now.
     #[must_use]
-    pub fn persistent(conf: &Roster<'_>, partition: Option<&str>) -> Vec<Self> {
+    fn persistent(conf: &Roster<'_>, partition: Option<&str>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for name in &counted(conf, partition) {
             let (stem, digits) = split(name.as_str());
@@ -72,6 +72,24 @@ impl GroupSize {
             }
         }
         groups
+    }
+
+    /// The one group of persistent nodes that slurm.conf has, in a partition or in all; an error says why it is not one.
+    pub fn only(conf: &Roster<'_>, partition: Option<&str>) -> Result<Self, String> {
+        if let Some(name) = partition.filter(|name| conf.partition(name).is_none()) {
+            return Err(format!("slurm.conf has no partition {name}"));
+        }
+        let groups = Self::persistent(conf, partition);
+        match (&groups[..], partition) {
+            ([one], _) => Ok(one.clone()),
+            ([], Some(name)) => Err(format!("partition {name} has no persistent nodes")),
+            ([], None) => Err("slurm.conf has no persistent nodes".to_owned()),
+            (several, _) => {
+                let stems: Vec<&str> = several.iter().map(|group| group.stem.as_str()).collect();
+                let stems = stems.join(", ");
+                Err(format!("which nodes? {stems}; name a partition that has one kind only"))
+            }
+        }
     }
 
     /// The number of a node by that name.

@@ -11,14 +11,17 @@ mod pass;
 mod rebuild;
 mod reconcile;
 mod remember;
+mod reported;
 mod rollout;
 mod start;
 mod stop;
 
 pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;
-pub use rebuild::{rebuild, rebuild_targets, tell_not_rebuilt};
+pub(crate) use rebuild::tell_not_rebuilt;
+pub use rebuild::{rebuild, rebuild_targets};
 pub use reconcile::{preview_reconcile, reconcile};
+pub use reported::newly_reported;
 pub use rollout::rollout;
 pub use start::start;
 pub use stop::{failed, stop, stop_all, stop_now};

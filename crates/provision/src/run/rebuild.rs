@@ -89,7 +89,7 @@ pub async fn rebuild_targets(
 /// Tells Slurm why nodes that it waits for will not come.
 ///
 /// [`rebuild`] does so by itself; this is for nodes that never got that far. The cloud is not asked: it may be why.
-pub async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
+pub(crate) async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
     let mut failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success()).peekable();
     if failed.peek().is_none() {
         return;

@@ -3,12 +3,33 @@
 //! serde stops at the first error. So a wrong value is noted and left out, and the rest is read again without it.
 
 use super::tree::{Notes, Tree};
+use super::{Node, Source, Value};
+use crate::Error;
 use serde::Deserialize;
-use slurmconf::Error;
-use slurmconf::yaml::{Node, Source, Value};
 
 /// A file whose top mapping is read into several types; each takes the keys that it knows.
-pub(super) struct Reader<'a> {
+///
+/// ```
+/// use slurmconf::yaml::{Reader, Source};
+///
+/// #[derive(Default, serde::Deserialize)]
+/// #[serde(default)]
+/// struct Site {
+///     name: String,
+///     count: u32,
+/// }
+///
+/// let source = Source::new("site.yaml", "name: [a]\ncount: many\ncuont: 3\n");
+/// let root = source.read()?;
+/// let mut reader = Reader::new(&source, "site.yaml", &root)?;
+/// let _: Site = reader.read();
+/// let (errors, warnings) = reader.into_findings();
+/// assert_eq!(errors.len(), 2);
+/// assert!(warnings[0].to_string().contains("did you mean \"count\"?"));
+/// # Ok::<(), slurmconf::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<'a> {
     source: &'a Source<'a>,
     file: &'a str,
     root: &'a Node,
@@ -19,18 +40,15 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
-        source: &'a Source<'a>,
-        file: &'a str,
-        root: &'a Node,
-    ) -> Result<Self, Error> {
+    /// Begins to read the mapping `root`, which errors call `file`.
+    pub fn new(source: &'a Source<'a>, file: &'a str, root: &'a Node) -> Result<Self, Error> {
         let entries = source.map(file, root)?;
         let (known, errors, warnings) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { source, file, root, entries, known, errors, warnings })
     }
 
     /// Reads the keys that the type knows; a wrong value counts as absent.
-    pub(super) fn read<T: for<'de> Deserialize<'de> + Default>(&mut self) -> T {
+    pub fn read<T: for<'de> Deserialize<'de> + Default>(&mut self) -> T {
         let mut notes = Notes::new(self.source);
         loop {
             let wrong = match T::deserialize(Tree::top(&notes, self.file, self.root)) {
@@ -51,19 +69,20 @@ impl<'a> Reader<'a> {
     }
 
     /// Knows the keys of this type, whatever their values are.
-    pub(super) fn know<T: for<'de> Deserialize<'de> + Default>(&mut self) {
+    pub fn know<T: for<'de> Deserialize<'de> + Default>(&mut self) {
         let before = self.errors.len();
         let _ = self.read::<T>();
         self.errors.truncate(before);
     }
 
     /// True if the key is there, whatever its value is.
-    pub(super) fn has(&self, key: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
         Node::get(self.entries, key).is_some_and(|node| !node.is_null())
     }
 
     /// Notes that a key is missing; an empty text is as good as none.
-    pub(super) fn require(&mut self, key: &'static str) {
+    pub fn require(&mut self, key: &'static str) {
         let at = match Node::get(self.entries, key) {
             Some(node) if matches!(&node.value, Value::Text(text) if text.is_empty()) => node,
             Some(node) if !node.is_null() => return,
@@ -73,7 +92,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Errors and warnings, each in the order of the file.
-    pub(super) fn into_findings(self) -> (Vec<Error>, Vec<Error>) {
+    #[must_use]
+    pub fn into_findings(self) -> (Vec<Error>, Vec<Error>) {
         let Self { mut errors, mut warnings, .. } = self;
         warnings.extend(self.source.unknown_keys(self.file, self.entries, &self.known));
         for findings in [&mut errors, &mut warnings] {

@@ -1,7 +1,5 @@
 //! Who has called the program: Slurm, or anybody else.
 
-use crate::environment::Environment;
-
 /// Who has called the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
@@ -26,11 +24,19 @@ pub enum Role {
     Reboot,
 }
 
+/// The signs by which a process knows who has called it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallSigns {
+    /// True if one of Slurm's daemons is among its ancestors.
+    pub by_daemon: bool,
+    /// True if somebody sees what it writes to standard error.
+    pub terminal: bool,
+}
+
 impl Caller {
-    /// Who has called a program that Slurm knows in this role.
+    /// Who has called a program that Slurm knows in this role; `is_set` says whether a variable has a value.
     #[must_use]
-    pub fn of(role: Role, environment: &Environment) -> Self {
-        let is_set = |name: &str| environment.get(name).is_some();
+    pub fn of(role: Role, signs: CallSigns, is_set: impl Fn(&str) -> bool) -> Self {
         // To start or stop nodes slurmctld passes its slurm.conf, and not even a PATH.
         let bare = is_set("SLURM_CONF") && !is_set("PATH");
         let (file, job) = (is_set("SLURM_RESUME_FILE"), is_set("SLURM_JOB_ID"));
@@ -38,8 +44,8 @@ impl Caller {
             Role::Resume if file => Self::Slurm,
             Role::Resume if job => Self::RebootJob,
             Role::Resume | Role::Suspend if bare => Self::Slurm,
-            Role::Resume | Role::Suspend | Role::Reboot if environment.terminal => Self::Operator,
-            Role::Reboot if environment.by_slurm => Self::Slurm,
+            Role::Resume | Role::Suspend | Role::Reboot if signs.terminal => Self::Operator,
+            Role::Reboot if signs.by_daemon => Self::Slurm,
             Role::Resume | Role::Suspend | Role::Reboot => Self::Script,
         }
     }
@@ -56,7 +62,7 @@ const MOST_ANCESTORS: usize = 6;
 
 /// True if one of Slurm's daemons has called us, be it by a script; and where there is no /proc to say so.
 #[must_use]
-pub fn is_slurm() -> bool {
+pub fn is_called_by_daemon() -> bool {
     descends_from_slurm(|process| std::fs::read_to_string(format!("/proc/{process}/status")).ok())
 }
 
@@ -149,13 +155,8 @@ mod tests {
 
     #[test]
     fn each_role_has_its_own_sign_of_slurm() {
-        let caller = |role, variables: &[&str], by_slurm, terminal| {
-            let variables =
-                variables.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
-            Caller::of(role, &Environment { variables, by_slurm, terminal, ..Default::default() })
-        };
         let (bare, shell) = (&["SLURM_CONF"][..], &["SLURM_CONF", "PATH"][..]);
-        for (role, variables, by_slurm, terminal, expected) in [
+        for (role, variables, by_daemon, terminal, expected) in [
             (Role::Resume, &["SLURM_RESUME_FILE", "PATH"][..], false, true, Caller::Slurm),
             (Role::Resume, &["SLURM_RESUME_FILE", "SLURM_JOB_ID"], true, false, Caller::Slurm),
             (Role::Resume, &["SLURM_JOB_ID"], true, false, Caller::RebootJob),
@@ -169,11 +170,9 @@ mod tests {
             (Role::Reboot, &["SLURM_JOB_ID"], false, false, Caller::Script),
             (Role::Reboot, &[], true, true, Caller::Operator),
         ] {
-            assert_eq!(
-                caller(role, variables, by_slurm, terminal),
-                expected,
-                "{role:?} {variables:?}"
-            );
+            let signs = CallSigns { by_daemon, terminal };
+            let caller = Caller::of(role, signs, |name| variables.contains(&name));
+            assert_eq!(caller, expected, "{role:?} {variables:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! YAML as a tree in which every node knows its line and column.
 //!
 //! People write these files by hand and get the structure wrong: a list where a number belongs, a line that is not
-//! indented. A tree lets a reader report every such error, where it is and what was found. Deserialising into types
-//! stops at the first one.
+//! indented. A tree lets a reader report every such error, where it is and what was found. [`Reader`] fills types from it
+//! and goes on behind each error, where serde alone stops at the first one.
 //!
 //! ```
 //! use slurmconf::yaml::{Node, Source};
@@ -16,6 +16,11 @@
 //! # Ok::<(), slurmconf::Error>(())
 //! ```
 
+mod reader;
+mod tree;
+
+pub use reader::Reader;
+
 use crate::error::{Error, Location, Problem, Result};
 use crate::near::nearest;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -23,6 +28,7 @@ use serde_saphyr::{Location as Mark, Spanned, UserMessageFormatter};
 use std::{fmt, sync::Arc};
 
 /// A YAML file: reads it, and makes errors about its nodes.
+#[derive(Debug)]
 pub struct Source<'a> {
     file: Arc<str>,
     text: &'a str,

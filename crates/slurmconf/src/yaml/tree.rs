@@ -1,12 +1,12 @@
 //! A YAML tree as serde reads it.
 
+use super::{Node, Source, Value};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     self, DeserializeSeed, Deserializer, Expected, IntoDeserializer as _, MapAccess, SeqAccess,
     Unexpected, Visitor,
 };
 use serde::forward_to_deserialize_any;
-use slurmconf::yaml::{Node, Source, Value};
 use std::cell::RefCell;
 use std::fmt::{self, Display};
 
@@ -17,7 +17,7 @@ pub(super) struct Notes<'n> {
     /// The keys that the type of the top mapping knows.
     pub(super) known: RefCell<Vec<&'static str>>,
     /// Keys below the top that mean nothing.
-    pub(super) warnings: RefCell<Vec<slurmconf::Error>>,
+    pub(super) warnings: RefCell<Vec<crate::Error>>,
 }
 
 impl<'n> Notes<'n> {
@@ -47,7 +47,7 @@ pub(super) enum Wrong<'n> {
     /// What was expected of the value that is being read.
     Expected(String),
     /// An error with its position, about this node.
-    At(slurmconf::Error, &'n Node),
+    At(crate::Error, &'n Node),
 }
 
 impl<'n> Wrong<'n> {
@@ -57,7 +57,7 @@ impl<'n> Wrong<'n> {
         source: &Source<'_>,
         key: &str,
         node: &'n Node,
-    ) -> (slurmconf::Error, &'n Node) {
+    ) -> (crate::Error, &'n Node) {
         match self {
             Self::Expected(expected) => (source.expected(key, &expected, node), node),
             Self::At(error, node) => (error, node),
