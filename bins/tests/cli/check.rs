@@ -167,7 +167,19 @@ fn a_missing_compartment_is_not_reported_as_a_silent_cloud() {
     let fault = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
     let said = points(&check(&stage).with_code(1));
-    assert!(point(&said, "Authorization failed").starts_with("fail list instances: "), "{said:#?}");
+    let refused = "fail the cloud refuses this host: list instances: ";
+    assert!(point(&said, "Authorization failed").starts_with(refused), "{said:#?}");
+}
+
+#[test]
+fn a_missing_policy_is_one_failure() {
+    let stage = Stage::new().running();
+    let fault = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
+    stage.cloud().add_fault(Rule::always("*", fault)).unwrap();
+    let said = points(&check(&stage).with_code(1));
+    let of_cloud = said.iter().filter(|point| point.contains("Authorization failed"));
+    assert_eq!(of_cloud.count(), 1, "{said:#?}");
+    assert!(point(&said, "Authorization failed").contains("docs/nodes.md"), "{said:#?}");
 }
 
 #[test]

@@ -32,9 +32,4 @@ output "user_data" {
     condition     = length(base64encode(local.user_data)) < 30000
     error_message = "The user data of the management node has ${length(base64encode(local.user_data))} bytes in base64, and the cloud takes at most 30000: shorten limits."
   }
-
-  precondition {
-    condition     = contains(["", "AVAILABLE"], var.capacity_status)
-    error_message = "No capacity for the management node: ${var.management_shape} is ${var.capacity_status} in ${var.availability_domain}. Set management_shape or management_availability_domain in terraform.tfvars to another."
-  }
 }

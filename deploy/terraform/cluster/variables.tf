@@ -41,15 +41,3 @@ variable "availability_domain" {
   type        = string
   default     = ""
 }
-
-variable "management_shape" {
-  description = "Shape or flavor of the management node, for messages."
-  type        = string
-  default     = ""
-}
-
-variable "capacity_status" {
-  description = "What the cloud says of the room for the management shape: AVAILABLE, OUT_OF_HOST_CAPACITY or HARDWARE_NOT_SUPPORTED; empty where it was not asked."
-  type        = string
-  default     = ""
-}

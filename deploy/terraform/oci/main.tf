@@ -12,7 +12,7 @@ data "oci_core_images" "ubuntu" {
   sort_order               = "DESC"
 }
 
-# Asks whether there is room, so that the answer is a sentence and not a launch that fails after everything else is made.
+# Asks whether there is room before anything else is made: the network and the file system wait for it.
 resource "oci_core_compute_capacity_report" "management" {
   compartment_id      = var.tenancy_ocid
   availability_domain = local.availability_domain
@@ -27,6 +27,13 @@ resource "oci_core_compute_capacity_report" "management" {
         ocpus         = var.management_ocpus
         memory_in_gbs = var.management_memory
       }
+    }
+  }
+
+  lifecycle {
+    postcondition {
+      condition     = self.shape_availabilities[0].availability_status == "AVAILABLE"
+      error_message = "No capacity for the management node: ${var.management_shape} is ${self.shape_availabilities[0].availability_status} in ${local.availability_domain}. Set management_shape or management_availability_domain in terraform.tfvars to another; or ask again later with `terraform apply -replace=oci_core_compute_capacity_report.management`."
     }
   }
 }
@@ -46,8 +53,6 @@ module "cluster" {
   branch              = var.branch
   limits              = var.limits
   availability_domain = local.availability_domain
-  management_shape    = var.management_shape
-  capacity_status     = oci_core_compute_capacity_report.management.shape_availabilities[0].availability_status
 
   startnode = merge(
     {

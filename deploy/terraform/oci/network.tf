@@ -4,6 +4,8 @@ resource "oci_core_vcn" "cluster" {
   display_name   = var.cluster_id
   dns_label      = module.cluster.dns_label
   freeform_tags  = module.cluster.tags
+
+  depends_on = [oci_core_compute_capacity_report.management]
 }
 
 resource "oci_core_internet_gateway" "cluster" {

@@ -3,6 +3,8 @@ resource "oci_file_storage_file_system" "shared" {
   availability_domain = local.availability_domain
   display_name        = var.cluster_id
   freeform_tags       = module.cluster.tags
+
+  depends_on = [oci_core_compute_capacity_report.management]
 }
 
 resource "oci_file_storage_mount_target" "shared" {

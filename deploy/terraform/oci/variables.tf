@@ -69,6 +69,11 @@ variable "compute_image_ocid" {
 variable "ssh_public_key" {
   description = "Public key that may log in, as one line."
   type        = string
+
+  validation {
+    condition     = can(regex("^(ssh|ecdsa|sk)-[^ ]+ [A-Za-z0-9+/=]+", var.ssh_public_key))
+    error_message = "ssh_public_key must be the line of a public key, such as `ssh-ed25519 AAAA… you@example.org`: the content of ~/.ssh/id_ed25519.pub, not its path."
+  }
 }
 
 variable "ssh_private_key_file" {
@@ -80,6 +85,11 @@ variable "ssh_private_key_file" {
 variable "allowed_cidr" {
   description = "Where SSH to the management node may come from. Yours: curl ifconfig.me, with /32 behind it."
   type        = string
+
+  validation {
+    condition     = can(cidrnetmask(var.allowed_cidr))
+    error_message = "allowed_cidr must be an IPv4 range, such as 192.0.2.7/32."
+  }
 }
 
 variable "network_cidr" {

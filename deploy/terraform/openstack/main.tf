@@ -15,11 +15,10 @@ data "openstack_compute_flavor_v2" "management" {
 module "cluster" {
   source = "../cluster"
 
-  cluster_id       = var.cluster_id
-  repository       = var.repository
-  branch           = var.branch
-  limits           = var.limits
-  management_shape = var.management_flavor
+  cluster_id = var.cluster_id
+  repository = var.repository
+  branch     = var.branch
+  limits     = var.limits
 
   startnode = merge(
     {

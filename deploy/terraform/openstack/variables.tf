@@ -72,6 +72,11 @@ variable "ssh_private_key_file" {
 variable "allowed_cidr" {
   description = "Where SSH to the management node may come from. Yours: curl ifconfig.me, with /32 behind it."
   type        = string
+
+  validation {
+    condition     = can(cidrnetmask(var.allowed_cidr))
+    error_message = "allowed_cidr must be an IPv4 range, such as 192.0.2.7/32."
+  }
 }
 
 variable "share_gb" {

@@ -5,7 +5,9 @@ use crate::failure::chain;
 use crate::images::needs_image;
 use crate::plan::Refusal;
 use crate::site::Site;
-use cloud_core::{Error, Image, ImageFilter, ImageId, InstanceFilter, Limit, Provider, Shape};
+use cloud_core::{
+    Error, ErrorKind, Image, ImageFilter, ImageId, InstanceFilter, Limit, Provider, Shape,
+};
 use slurmconf::NodeDef;
 
 /// What the cloud said.
@@ -53,6 +55,11 @@ impl CloudFacts {
         }
     }
 
+    /// True if the cloud lists the machines of this cluster; if not, it is not worth asking for more.
+    pub(super) fn is_open(&self) -> bool {
+        self.machines.is_ok()
+    }
+
     pub(super) fn answers(&self, facts: &Facts<'_>, nodes: &[NodeDef]) -> Vec<Check> {
         let mut checks = Vec::new();
         match &self.machines {
@@ -69,7 +76,8 @@ impl CloudFacts {
                 checks.extend(self.default_image(facts, nodes));
                 checks.extend(self.images_of_nodes(facts, nodes));
             }
-            Err(why) => checks.push(Check::fail(why)),
+            // What else such a cloud says has the same cause.
+            Err(why) => return vec![Check::fail(why)],
         }
         let resource = |found: &Result<String, String>| match found {
             Ok(text) => Check::ok(text),
@@ -140,10 +148,13 @@ fn newest_image(facts: &Facts<'_>, images: &[Image], nodes: &[NodeDef]) -> Optio
 /// A cloud that refuses is not one that does not answer.
 fn unanswered(error: &Error) -> String {
     let text = chain(error);
-    let kind = error.kind();
-    if kind.is_transient() || kind.is_about_the_place() {
-        format!("the cloud does not answer: {text}")
-    } else {
-        text
+    match error.kind() {
+        kind if kind.is_transient() || kind.is_about_the_place() => {
+            format!("the cloud does not answer: {text}")
+        }
+        ErrorKind::Forbidden | ErrorKind::NotFound => format!(
+            "the cloud refuses this host: {text}; give it the permissions in docs/nodes.md, and allow a new policy some minutes"
+        ),
+        _ => text,
     }
 }

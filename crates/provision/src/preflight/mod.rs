@@ -1,6 +1,7 @@
 //! Preflight checks: is everything in place for nodes to start and stop?
 //!
-//! Each check is a function from observed [`Facts`] to results; nothing is changed, and none hides another.
+//! Each check is a function from observed [`Facts`] to results; nothing is changed, and none hides another, except that a cloud
+//! which does not list our machines is one failure.
 
 mod capacity;
 mod cloud;
@@ -135,7 +136,9 @@ pub fn run(facts: &Facts<'_>) -> Vec<Check> {
         let sizes = (generated.shapes, generated.memory);
         checks.extend(fallback::too_small(nodes, &site.fallback, sizes));
     }
-    if let (Some(_), Ok(cloud)) = (generated, &facts.cloud) {
+    if let (Some(_), Ok(cloud)) = (generated, &facts.cloud)
+        && cloud.is_open()
+    {
         let wanted = Wanted { nodes, site, description };
         checks.extend(capacity::limits(cloud, wanted));
         checks.extend(capacity::places(cloud, wanted));

@@ -84,18 +84,6 @@ run "a_bad_name_is_refused" {
   expect_failures = [var.cluster_id]
 }
 
-run "no_room_for_the_management_node_is_said_before_anything_is_made" {
-  command = plan
-
-  variables {
-    management_shape    = "VM.Standard.E5.Flex"
-    availability_domain = "TnMx:UK-LONDON-1-AD-2"
-    capacity_status     = "OUT_OF_HOST_CAPACITY"
-  }
-
-  expect_failures = [output.user_data]
-}
-
 run "user_data_that_the_cloud_would_refuse" {
   command = plan
 
