@@ -132,6 +132,16 @@ impl Place {
         let shape = ShapeName::new(format!("{}{kind}", self.shape));
         Pool { shape, zone: self.zone.clone() }
     }
+
+    /// The place as the log of events has it.
+    #[must_use]
+    pub(crate) fn recorded(&self) -> history::Place {
+        history::Place {
+            shape: Some(self.shape.to_string()),
+            zone: self.zone.as_ref().map(ToString::to_string),
+            preemptible: self.preemptible,
+        }
+    }
 }
 
 /// What a node asks for.

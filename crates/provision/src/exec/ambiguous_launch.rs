@@ -105,7 +105,9 @@ impl NodeWork<'_> {
         // Whatever was launched before it: jobs may run on this one.
         self.history = History::Unknown;
         self.shared.open_probes(&self.name);
-        self.shared.tools.note_node(EventKind::Adopted, &self.name, one.id.as_str());
+        let tools = self.shared.tools;
+        let event = tools.event(EventKind::Adopted).of(&self.name).with(one.id.as_str());
+        tools.note(&event.in_place(self.place.clone()).for_jobs(self.shared.jobs_of(&self.name)));
         Ok(one.clone())
     }
 

@@ -97,7 +97,8 @@ impl NodeWork<'_> {
 
     /// Adopts an existing instance, and logs it.
     fn take(&mut self, id: &InstanceId) {
-        self.shared.tools.note_node(EventKind::Adopted, &self.name, id.as_str());
+        let tools = self.shared.tools;
+        tools.note(&tools.event(EventKind::Adopted).of(&self.name).with(id.as_str()));
         self.adopt(id);
     }
 

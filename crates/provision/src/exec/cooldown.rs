@@ -46,7 +46,8 @@ impl Shared<'_> {
     }
 
     /// Closes a pool at once, for all nodes of this run and for other runs.
-    pub(super) fn cool_down(&self, pool: &Pool, cause: Cause) {
+    pub(super) fn cool_down(&self, place: &Place, cause: Cause) {
+        let pool = &place.pool();
         let (now, pause) = (self.tools.now(), self.site.policies.cooldown);
         let is_new = |known: &Cooldown| {
             let age = now.duration_since(known.opened);
@@ -60,8 +61,9 @@ impl Shared<'_> {
             return;
         }
         self.change_cooldowns(|all| all.close(pool.clone(), cause, now, pause));
-        let event = self.tools.event(EventKind::Cooling);
-        self.tools.note(&event.because(format!("{pool}: {}", cause.words())));
+        let event =
+            self.tools.event(EventKind::Cooling).because(format!("{pool}: {}", cause.words()));
+        self.tools.note(&event.caused_by(cause.code()).in_place(place.recorded()));
     }
 
     /// Lets those of the nodes rest that failed by themselves, so that Slurm does not give the same ones to
@@ -81,9 +83,9 @@ impl Shared<'_> {
 
     /// Closes the pool of a place that has refused a launch, which is also the answer to a probe.
     pub(super) fn refused_by(&self, place: Option<&Place>, cause: Cause) {
-        if let Some(pool) = place.map(Place::pool) {
-            self.probing.borrow_mut().remove(&pool);
-            self.cool_down(&pool, cause);
+        if let Some(place) = place {
+            self.probing.borrow_mut().remove(&place.pool());
+            self.cool_down(place, cause);
             self.probes_changed.notify_waiters();
         }
     }

@@ -89,6 +89,7 @@ impl<'a> NodeWork<'a> {
             let found = match may {
                 May::Launch(spec, permit) => {
                     let repeats = self.can_repeat();
+                    self.place = place.recorded();
                     let error = match self.request_launch(*spec, repeats, permit).await {
                         Ok(instance) => return Ok(Launched { id: instance.id, found: None }),
                         Err(error) => error,

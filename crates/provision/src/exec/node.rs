@@ -1,6 +1,7 @@
 //! One node in the hands of the executor: what is known and written down of it, and its requests.
 
 use super::shared::{Shared, Signals};
+use crate::cause::Cause;
 use crate::failure::{Failure, Names};
 use crate::report::{NodeReport, Outcome};
 use crate::state::{EventKind, Launch, NodeLock, NodeRecord};
@@ -50,6 +51,8 @@ pub(super) struct NodeWork<'a> {
     /// done is always heard.
     launching: Option<LocalBoxFuture<'a, Launched>>,
     terminating: Option<LocalBoxFuture<'a, (InstanceId, Result<(), Error>)>>,
+    /// Where the last launch was asked for.
+    pub(super) place: history::Place,
     pub(super) instance: Option<InstanceId>,
     pub(super) address: Option<IpAddr>,
     pub(super) failure: Option<Failure>,
@@ -76,6 +79,7 @@ impl<'a> NodeWork<'a> {
             presumed_lost: false,
             launching: None,
             terminating: None,
+            place: history::Place::default(),
             instance: None,
             address: None,
             failure: None,
@@ -156,12 +160,14 @@ impl<'a> NodeWork<'a> {
             Ok(instance) => {
                 self.shared.open_probes(&self.name);
                 let event = tools.event(EventKind::Launched).of(&self.name);
-                tools.note(&event.with(instance.id.as_str()));
+                let event = event.with(instance.id.as_str()).in_place(self.place.clone());
+                tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
                 self.note_instance(&instance.id);
                 self.history = History::Launched;
             }
             Err(error) => {
-                tools.note_node(EventKind::LaunchFailed, &self.name, &error.to_string());
+                let place = self.place.clone();
+                self.note_refused(Cause::from(error.kind()), &error.to_string(), place);
                 // What had no effect leaves no launch to look for, but for the one that it repeats.
                 if error.kind() != ErrorKind::Ambiguous && !launched.repeats {
                     self.forget_launch();
@@ -169,6 +175,14 @@ impl<'a> NodeWork<'a> {
             }
         }
         launched.result
+    }
+
+    /// Notes that the cloud has refused a launch, at once or later.
+    pub(super) fn note_refused(&self, cause: Cause, detail: &str, place: history::Place) {
+        let tools = self.shared.tools;
+        let event = tools.event(EventKind::LaunchFailed).of(&self.name).because(detail);
+        let event = event.caused_by(cause.code()).in_place(place);
+        tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
     }
 
     fn note_terminated(

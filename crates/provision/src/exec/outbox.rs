@@ -5,7 +5,6 @@ use super::shared::Shared;
 use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::plan::our_reason;
-use crate::state::EventKind;
 use hostlist::NodeName;
 use slurmctl::{JobId, NodeAddress};
 use std::cell::{Cell, RefCell};
@@ -293,7 +292,7 @@ impl Shared<'_> {
                 for (node, (cause, sender)) in nodes {
                     let verdict = taken.verdict(&node);
                     if verdict == Verdict::Taken {
-                        self.tools.note_node(EventKind::ReturnedToSlurm, &node, &reason);
+                        self.note_returned(&node, cause, &reason);
                         failed.push((node, cause));
                     }
                     let _ = sender.send(verdict);
@@ -309,7 +308,7 @@ impl Shared<'_> {
             }
             Call::Addresses(nodes) => {
                 for (node, (address, sender)) in nodes {
-                    self.tools.note_node(EventKind::Up, &node, &address.address.to_string());
+                    self.note_up(&node, address.address);
                     let _ = sender.send(true);
                 }
             }

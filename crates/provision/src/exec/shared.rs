@@ -9,7 +9,7 @@ use crate::failure::{Failure, Names};
 use crate::plan::JobGroup;
 use crate::report::{NodeReport, Outcome};
 use crate::site::{Pool, Site};
-use crate::state::{NodeLock, WISH};
+use crate::state::{EventKind, NodeLock, WISH};
 use crate::tools::Tools;
 use cloud_core::{Description, InstanceId};
 use hostlist::NodeName;
@@ -45,6 +45,10 @@ pub(super) struct Shared<'a> {
     pub(super) probing: RefCell<BTreeMap<Pool, NodeName>>,
     pub(super) probes_changed: Notify,
     pub(super) passed: RefCell<Passed>,
+    /// When the instances of nodes were first seen running.
+    running: RefCell<BTreeMap<NodeName, SystemTime>>,
+    /// The jobs of each node, for the log.
+    jobs: BTreeMap<NodeName, Vec<u32>>,
     signals: BTreeMap<NodeName, Rc<Signals>>,
     requests: Semaphore,
     /// Locks of nodes that are over are kept for the next stage.
@@ -133,11 +137,19 @@ pub(super) struct Setting<'a> {
 impl<'a> Shared<'a> {
     pub(super) fn new(setting: Setting<'a>, nodes: impl Iterator<Item = NodeName>) -> Self {
         let Setting { tools, site, deadline, cooldowns, groups, keeps_locks } = setting;
+        let mut jobs: BTreeMap<NodeName, Vec<u32>> = BTreeMap::new();
+        for group in &groups {
+            for node in &group.nodes {
+                jobs.entry(node.clone()).or_default().push(group.job.get());
+            }
+        }
         Self {
             tools,
             site,
             deadline,
             groups,
+            jobs,
+            running: RefCell::default(),
             listing: Listing::new(),
             outbox: Outbox::default(),
             cooldowns: RefCell::new(cooldowns),
@@ -154,6 +166,35 @@ impl<'a> Shared<'a> {
 
     pub(super) fn signals(&self, node: &NodeName) -> Rc<Signals> {
         self.signals.get(node).cloned().unwrap_or_default()
+    }
+
+    /// The jobs that wait for a node.
+    pub(super) fn jobs_of(&self, node: &NodeName) -> impl Iterator<Item = u32> {
+        self.jobs.get(node).into_iter().flatten().copied()
+    }
+
+    /// Remembers when an instance was first seen running.
+    pub(super) fn seen_running(&self, node: &NodeName) {
+        let mut running = self.running.borrow_mut();
+        if !running.contains_key(node) {
+            running.insert(node.clone(), self.tools.now());
+        }
+    }
+
+    /// Notes that Slurm knows the address of a node.
+    pub(super) fn note_up(&self, node: &NodeName, address: IpAddr) {
+        let event = self.tools.event(EventKind::Up).of(node).because(address.to_string());
+        let running = self.running.borrow_mut().remove(node);
+        self.tools.note(&match running {
+            Some(running) => event.since(running),
+            None => event,
+        });
+    }
+
+    /// Notes that a node was returned to Slurm.
+    pub(super) fn note_returned(&self, node: &NodeName, cause: Cause, reason: &str) {
+        let event = self.tools.event(EventKind::ReturnedToSlurm).of(node).because(reason);
+        self.tools.note(&event.caused_by(cause.code()).for_jobs(self.jobs_of(node)));
     }
 
     /// Waits until one more request may be under way.

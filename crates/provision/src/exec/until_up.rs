@@ -6,7 +6,6 @@ use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::retry::Retry;
 use crate::site::Place;
-use crate::state::EventKind;
 use cloud_core::{ErrorKind, Instance, InstanceId, InstanceState};
 
 /// Consecutive listings without an instance before it is looked up by id: for one that was listed
@@ -128,6 +127,9 @@ impl NodeWork<'_> {
                 continue;
             };
             (missed, listed) = (0, true);
+            if instance.state == InstanceState::Running {
+                self.shared.seen_running(&self.name);
+            }
             match instance.state {
                 InstanceState::Running if instance.address.is_some() => {
                     self.address = instance.address;
@@ -194,12 +196,13 @@ impl NodeWork<'_> {
             return Err(Failure::new(Cause::Conflict, text));
         };
         let failure = Failure::of_fault(fault, places.first(), self.names());
-        self.shared.tools.note_node(EventKind::LaunchFailed, &self.name, &failure.text);
+        let place = places.first().map(Place::recorded).unwrap_or_default();
+        self.note_refused(failure.cause, &failure.text, place);
         if !matches!(fault.kind, ErrorKind::Capacity | ErrorKind::Quota) {
             return Err(failure);
         }
         if let Some(place) = places.first() {
-            self.shared.cool_down(&place.pool(), failure.cause);
+            self.shared.cool_down(place, failure.cause);
         }
         if places.len() > 1 { Ok(Came::NoRoom(failure)) } else { Err(failure) }
     }

@@ -5,7 +5,6 @@ use super::shared::Shared;
 use crate::cause::Cause;
 use crate::policies::OnPartial;
 use crate::report::Outcome;
-use crate::state::EventKind;
 use hostlist::NodeName;
 use slurmctl::{NodeAction, NodeState};
 use std::collections::BTreeSet;
@@ -64,11 +63,8 @@ impl Shared<'_> {
             if taken.nodes.contains(node) {
                 self.end_probes(node);
                 self.release(node, taken.later.contains(node));
-                self.tools.note_node(
-                    EventKind::ReturnedToSlurm,
-                    node,
-                    Cause::JobIncomplete.words(),
-                );
+                let cause = Cause::JobIncomplete;
+                self.note_returned(node, cause, cause.words());
             }
             self.unhold(node);
         }
