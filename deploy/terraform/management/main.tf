@@ -81,7 +81,9 @@ resource "terraform_data" "stop_compute_nodes" {
   provisioner "remote-exec" {
     when = destroy
     # Without the program no compute node was ever started.
-    inline = ["cd / && { [ ! -e /usr/local/bin/stopnode ] || sudo -u slurm /usr/local/bin/stopnode --all --force; }"]
+    inline = [
+      "cd /; [ ! -e /usr/local/bin/stopnode ] || sudo -u slurm /usr/local/bin/stopnode --all --force || { echo 'compute machines are left: end what is named above, then run terraform destroy again' >&2; exit 1; }",
+    ]
 
     connection {
       type        = "ssh"
