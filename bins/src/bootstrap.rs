@@ -108,14 +108,20 @@ impl Bootstrap {
         if diagnostic.is_transient() { SOME_FAILED } else { USAGE_ERROR }
     }
 
+    /// Where the state directory is.
+    #[must_use]
+    pub fn state_path(&self, settings: Option<&Settings>) -> PathBuf {
+        let configured = settings.and_then(|settings| settings.elastic.state_dir.as_deref());
+        let path = self.common.state_dir.clone();
+        let path = path.or_else(|| configured.map(|path| self.environment.expand(path)));
+        path.unwrap_or_else(|| PathBuf::from(STATE))
+    }
+
     /// Opens the state directory. One that cannot be used stops nothing, because what is in it may be lost; one that is missing
     /// is made for slurmctld's user.
     #[must_use]
     pub fn state(&self, settings: &Settings, slurm: &Config) -> OpenedState {
-        let configured = settings.elastic.state_dir.as_deref();
-        let path = self.common.state_dir.clone();
-        let path = path.or_else(|| configured.map(|path| self.environment.expand(path)));
-        let path = path.unwrap_or_else(|| PathBuf::from(STATE));
+        let path = self.state_path(Some(settings));
         if self.common.dry_run && !path.exists() {
             return OpenedState { state: Box::new(MemoryState::new()), path, lost: None };
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The names of ours.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "startnode",
     "startnode-failed",
     "stopnode",
@@ -16,6 +16,7 @@ const OURS: [&str; 8] = [
     "resize",
     "reconcile",
     "listnodes",
+    "explain",
 ];
 
 /// Where the scripts of a cluster are.

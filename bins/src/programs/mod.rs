@@ -1,5 +1,6 @@
 //! The programs, one file each.
 
+pub mod explain;
 pub mod finish;
 pub mod listnodes;
 pub mod rebuild;
@@ -40,7 +41,7 @@ macro_rules! program {
 /// ```
 /// assert!(bins::programs::PROGRAMS.iter().any(|it| it.name == "startnode" && it.subcommand == "start"));
 /// ```
-pub const PROGRAMS: [Program; 7] = [
+pub const PROGRAMS: [Program; 8] = [
     program!(startnode, "start"),
     program!(stopnode, "stop"),
     program!(finish, "finish"),
@@ -48,6 +49,7 @@ pub const PROGRAMS: [Program; 7] = [
     program!(resize, "resize"),
     program!(reconcile, "reconcile"),
     program!(listnodes, "list"),
+    program!(explain, "explain"),
 ];
 
 /// What is wrong with the name of a partition.

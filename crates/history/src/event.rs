@@ -45,6 +45,31 @@ pub enum EventKind {
     Unknown,
 }
 
+impl EventKind {
+    /// The word in the log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Launched => "launched",
+            Self::Adopted => "adopted",
+            Self::Waiting => "waiting",
+            Self::LaunchFailed => "launch_failed",
+            Self::Up => "up",
+            Self::Registered => "registered",
+            Self::Busy => "busy",
+            Self::Idle => "idle",
+            Self::Terminated => "terminated",
+            Self::ReturnedToSlurm => "returned_to_slurm",
+            Self::Returned => "returned",
+            Self::Rebuilt => "rebuilt",
+            Self::Cooling => "cooling",
+            Self::Ended => "ended",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// One line of the log.
 ///
 /// ```

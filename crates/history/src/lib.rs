@@ -13,4 +13,4 @@ pub use event::{Event, EventKind, millis};
 pub use life::{End, Ending, Life, Place, Refusal, Work};
 pub use lives::{Cooling, Lives};
 pub use phase::{Phase, Span};
-pub use read::{Broken, FILE, Log, read};
+pub use read::{Broken, FILE, Log, read, read_at_most};

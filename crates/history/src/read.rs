@@ -79,8 +79,8 @@ pub fn read(directory: &Path) -> Result<Log, Error> {
     read_at_most(directory, MOST_BYTES)
 }
 
-/// Reads the newest bytes of the log.
-pub(crate) fn read_at_most(directory: &Path, most: u64) -> Result<Log, Error> {
+/// Reads the newest bytes of the log, for whoever needs only what happened lately.
+pub fn read_at_most(directory: &Path, most: u64) -> Result<Log, Error> {
     let mut log = Log::default();
     let (mut parts, mut left) = (Vec::new(), most);
     for number in 0..MOST_FILES {

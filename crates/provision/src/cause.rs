@@ -83,6 +83,11 @@ impl Cause {
         CAUSES.iter().find(|row| row.1 == code).map(|row| row.0)
     }
 
+    /// Every cause, in order.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        CAUSES.iter().map(|row| row.0)
+    }
+
     fn row(self) -> (Self, &'static str, &'static str) {
         let found = CAUSES.iter().find(|row| row.0 == self).copied();
         found.unwrap_or((self, "unknown", "unknown"))

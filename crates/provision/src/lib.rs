@@ -6,6 +6,7 @@ mod cause;
 pub mod conf;
 mod cooldown;
 mod exec;
+pub mod explain;
 mod failure;
 pub mod images;
 pub mod listing;

@@ -3,6 +3,7 @@
 use super::notification::Taken;
 use super::shared::Shared;
 use crate::cause::Cause;
+use crate::explain;
 use crate::policies::OnPartial;
 use crate::report::Outcome;
 use hostlist::NodeName;
@@ -25,7 +26,7 @@ impl Shared<'_> {
     /// Tells the owners of the jobs that wait for a node why it does not come.
     pub(super) fn comment_jobs(&self, node: &NodeName, text: &str) {
         for group in self.groups.iter().filter(|group| group.nodes.contains(node)) {
-            self.outbox.comment(group.job, format!("{node}: {text}"));
+            self.outbox.comment(group.job, explain::waits(group.job, text));
         }
     }
 

@@ -3,7 +3,7 @@
 use slurmctl::{Node, Reason, StateFlag};
 
 /// The prefix of our own reasons, by which later runs recognize them.
-const OUR_PREFIX: &str = "elastic: ";
+pub(crate) const OUR_PREFIX: &str = "elastic: ";
 
 /// The prefix of the reasons of our drains. Our other reasons may replace that of somebody else's drain.
 const DRAINED: &str = "elastic: drained for ";
@@ -120,7 +120,7 @@ pub(super) const MISFIT: &str = "registered with less than slurm.conf says";
 
 /// True if the node came back from a reboot with less than slurm.conf says, as by an image without the driver of its
 /// graphics cards: Slurm does not take it, and never calls the reboot timed out, as it has heard from it.
-pub(super) fn is_misfit(node: &Node) -> bool {
+pub(crate) fn is_misfit(node: &Node) -> bool {
     node.state.is_reboot_issued() && node.state.has(&StateFlag::InvalidReg)
 }
 

@@ -334,7 +334,7 @@ fn recreate(
         return Err(busy(leaving.first()));
     }
     let mut wanted = world.wanted(node)?;
-    if let Some((pool, cooldown)) = all_cooling(&wanted.places, world) {
+    if let Some((pool, cooldown)) = all_cooling(&wanted.places, world.cooldowns, world.now) {
         return Err(Refusal::Cooling { pool, cooldown });
     }
     wanted.image = image;

@@ -6,7 +6,8 @@ use super::{
     bring_up::bring_up, reasons::reason_over,
 };
 use crate::cause::Cause;
-use crate::cooldown::{Cooldown, Gate};
+use crate::cooldown::{Cooldown, Cooldowns, Gate};
+use crate::explain;
 use crate::order::by_number;
 use crate::policies::OnPartial;
 use crate::site::{Place, Pool};
@@ -14,6 +15,7 @@ use crate::world::World;
 use hostlist::NodeName;
 use slurmctl::JobId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 /// Plans the start of nodes.
 ///
@@ -68,18 +70,22 @@ pub(super) fn hindrance(step: &Result<Step, Refusal>, world: World<'_>) -> Optio
     match step {
         Err(refusal) => Some((Cause::Refused, refusal.to_string())),
         Ok(step) => {
-            let (pool, cooldown) = all_cooling(&step.wanted()?.places, world)?;
+            let (pool, cooldown) = all_cooling(&step.wanted()?.places, world.cooldowns, world.now)?;
             Some((Cause::Cooling, format!("{pool}: {cooldown}")))
         }
     }
 }
 
 /// If every place cools down, the one that is the first to be tried again.
-pub(super) fn all_cooling(places: &[Place], world: World<'_>) -> Option<(Pool, Cooldown)> {
+pub(crate) fn all_cooling(
+    places: &[Place],
+    cooldowns: &Cooldowns,
+    now: SystemTime,
+) -> Option<(Pool, Cooldown)> {
     let mut soonest: Option<(Pool, Cooldown)> = None;
     for place in places {
         let pool = place.pool();
-        let Gate::Cooling(cooldown) = world.cooldowns.gate(&pool, world.now) else {
+        let Gate::Cooling(cooldown) = cooldowns.gate(&pool, now) else {
             return None;
         };
         if soonest.as_ref().is_none_or(|(_, known)| cooldown.ends() < known.ends()) {
@@ -89,15 +95,21 @@ pub(super) fn all_cooling(places: &[Place], world: World<'_>) -> Option<(Pool, C
     soonest
 }
 
-/// The jobs that cannot get all their nodes, and why.
+/// The node that a job cannot get, and why.
+struct Broken {
+    node: NodeName,
+    why: String,
+}
+
+/// The jobs that cannot get all their nodes.
 fn broken(
     groups: &[JobGroup],
     lost: &BTreeMap<NodeName, (Cause, String)>,
-) -> BTreeMap<JobId, String> {
+) -> BTreeMap<JobId, Broken> {
     let reason = |group: &JobGroup| {
         let node = group.nodes.iter().find(|node| lost.contains_key(*node))?;
         let (_, why) = lost.get(node)?;
-        Some((group.job, format!("{node}: {why}")))
+        Some((group.job, Broken { node: node.clone(), why: why.clone() }))
     };
     groups.iter().filter_map(reason).collect()
 }
@@ -105,7 +117,7 @@ fn broken(
 /// The nodes that could come up, but that only broken jobs want.
 fn released(
     groups: &[JobGroup],
-    broken: &BTreeMap<JobId, String>,
+    broken: &BTreeMap<JobId, Broken>,
     lost: &BTreeMap<NodeName, (Cause, String)>,
 ) -> BTreeMap<NodeName, (Cause, String)> {
     let wanted_by_whole: BTreeSet<&NodeName> = groups
@@ -115,10 +127,10 @@ fn released(
         .collect();
     let mut released = BTreeMap::new();
     for group in groups {
-        let Some(why) = broken.get(&group.job) else {
+        let Some(Broken { node, why }) = broken.get(&group.job) else {
             continue;
         };
-        let text = format!("job {} cannot get all its nodes, {why}", group.job);
+        let text = format!("job {} cannot get all its nodes, {node}: {why}", group.job);
         for node in &group.nodes {
             if !lost.contains_key(node) && !wanted_by_whole.contains(node) {
                 let why = (Cause::JobIncomplete, text.clone());
@@ -133,16 +145,16 @@ fn released(
 fn return_to_slurm(
     nodes: &[NodeName],
     lost: &BTreeMap<NodeName, (Cause, String)>,
-    broken: &BTreeMap<JobId, String>,
+    broken: &BTreeMap<JobId, Broken>,
     world: World<'_>,
 ) -> Vec<Step> {
     let back = nodes.iter().filter_map(|node| {
         let (cause, why) = lost.get(node)?;
         back(node, *cause, why, world)
     });
-    let comments = broken
-        .iter()
-        .map(|(job, why)| Step::Slurm(SlurmStep::Comment { job: *job, text: why.clone() }));
+    let comments = broken.iter().map(|(job, Broken { why, .. })| {
+        Step::Slurm(SlurmStep::Comment { job: *job, text: explain::waits(*job, why) })
+    });
     back.chain(comments).collect()
 }
 

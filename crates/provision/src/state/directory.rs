@@ -31,6 +31,12 @@ impl StateDir {
         Ok(Self { root })
     }
 
+    /// A directory that is only read: nothing is made in it, and one that is missing holds nothing.
+    #[must_use]
+    pub fn read_only(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
     /// Makes a directory that is missing, for root, and gives it to a user: in one of root's, slurmctld's programs could lock
     /// nothing. What stands in the way is found when it is opened.
     pub fn create_for(root: &Path, user: u32, group: u32) {

@@ -58,7 +58,7 @@ pub(super) fn full(world: World<'_>) -> BTreeMap<NodeName, Shut> {
 /// Why the node cannot be had, if it cannot: its places cool down, it rests, or somebody has its machine in
 /// hand, so that a start would refuse it.
 fn shut(node: &NodeName, places: &[Place], world: World<'_>) -> Option<Shut> {
-    if let Some((pool, cooldown)) = all_cooling(places, world) {
+    if let Some((pool, cooldown)) = all_cooling(places, world.cooldowns, world.now) {
         let text = format!("{pool}: {cooldown}");
         return Some(Shut { reason: full_reason(&text), text });
     }

@@ -1,0 +1,458 @@
+//! One row for each thing that can keep a job waiting or a node out of service.
+
+use super::*;
+use crate::cause::Cause;
+use crate::cooldown::Cooldowns;
+use crate::site::{Identity, Pool, Site};
+use crate::world::{Fleet, Roster};
+use cloud_core::{Instance, InstanceId, InstanceName, InstanceState, Limit, ShapeName, Tags, Zone};
+use history::{Event, EventKind};
+use hostlist::NodeName;
+use slurmconf::Config;
+use slurmctl::{Job, JobState, Node, NodeReason, NodeState};
+use std::time::UNIX_EPOCH;
+
+const CONF: &str = "NodeName=n[1-4] CPUs=2 Features=shape=m1.large,fast State=CLOUD
+NodeName=g[1-2] CPUs=2 Features=shape=g1.a100 State=CLOUD
+NodeName=x1 CPUs=2 State=CLOUD
+PartitionName=main Nodes=n[1-4] MaxTime=60 MaxNodes=3
+PartitionName=gpu Nodes=g[1-2]
+PartitionName=odd Nodes=x1
+";
+
+const OFF: &str = "IDLE+CLOUD+POWERED_DOWN";
+
+/// What Slurm, the cloud and the state directory say, all of which a row may change.
+struct Scene {
+    config: Config,
+    site: Site,
+    job: Job,
+    nodes: Vec<Node>,
+    instances: Vec<Instance>,
+    cooldowns: Cooldowns,
+    events: Vec<Event>,
+}
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_hours(10)
+}
+
+fn name(text: &str) -> NodeName {
+    NodeName::new(text).unwrap()
+}
+
+fn pool(shape: &str) -> Pool {
+    Pool { shape: ShapeName::new(shape), zone: None }
+}
+
+impl Scene {
+    /// Job 7 waits for one node of partition main, and every node is off.
+    fn new() -> Self {
+        let mut job = Job::new(JobId::new(7), JobState::Pending);
+        (job.node_count, job.partition) = (1, "main".to_owned());
+        job.reason = Some("Resources".to_owned());
+        let names = ["n1", "n2", "n3", "n4", "g1", "g2", "x1"];
+        let node = |text: &&str| {
+            let mut node = Node::new(name(text), NodeState::from(OFF));
+            if text.starts_with('n') {
+                node.features = vec!["shape=m1.large".to_owned(), "fast".to_owned()];
+            }
+            node
+        };
+        Self {
+            config: Config::parse(CONF).unwrap(),
+            site: Site::new(Identity::cluster("c1")),
+            job,
+            nodes: names.iter().map(node).collect(),
+            instances: Vec::new(),
+            cooldowns: Cooldowns::new(),
+            events: Vec::new(),
+        }
+    }
+
+    fn reason(mut self, word: &str) -> Self {
+        self.job.reason = Some(word.to_owned());
+        self
+    }
+
+    fn wants(mut self, count: u32) -> Self {
+        self.job.node_count = count;
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// Puts nodes into a state, for a reason that `alice` gave 5 minutes ago.
+    fn nodes(mut self, which: &[&str], state: &str, reason: &str) -> Self {
+        for node in self.nodes.iter_mut().filter(|node| which.contains(&node.name.as_str())) {
+            node.state = NodeState::from(state);
+            node.reason = (!reason.is_empty()).then(|| NodeReason {
+                text: reason.to_owned(),
+                by: Some("alice".to_owned()),
+                at: now().checked_sub(Duration::from_mins(5)),
+            });
+        }
+        self
+    }
+
+    /// The job was requeued, and its node returned for this reason.
+    fn requeued(self, reason: &str) -> Self {
+        let scene = self.reason("BeginTime").nodes(&["n1"], OFF, reason);
+        scene.with(|scene| {
+            scene.job.restarts = 1;
+            scene.job.eligible = now().checked_add(Duration::from_secs(90));
+        })
+    }
+
+    fn facts<T>(&self, ask: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let conf = Roster::new(&self.config);
+        let fleet = Fleet::new(&self.site.identity, &conf, self.instances.clone(), true);
+        let nodes = self.nodes.iter().map(|node| (node.name.clone(), node.clone()));
+        ask(&Facts {
+            site: &self.site,
+            conf: &conf,
+            configuration: None,
+            nodes: Ok(nodes.collect()),
+            jobs: Ok(vec![self.job.clone()]),
+            fleet: Ok(fleet),
+            cooldowns: Ok(self.cooldowns.clone()),
+            events: Ok(self.events.clone()),
+            limits: Ok(Vec::new()),
+            now: now(),
+        })
+    }
+
+    fn job(&self) -> Explanation {
+        self.facts(|facts| job(JobId::new(7), facts))
+    }
+
+    fn node(&self, which: &str) -> Explanation {
+        self.facts(|facts| node(&name(which), facts))
+    }
+}
+
+fn machine(node: &str, id: &str) -> Instance {
+    let state = InstanceState::Running;
+    let mut one = Instance::new(InstanceId::new(id), InstanceName::new(node), state);
+    one.tags = Tags::from([("cluster", "c1"), ("type", "compute"), ("node", node)]);
+    one.created = now().checked_sub(Duration::from_mins(4));
+    one
+}
+
+/// Each with the cause and words of the sentence that it must have.
+fn job_rows() -> Vec<(Scene, &'static str, &'static str)> {
+    let cloud = |text: &str| Scene::new().requeued(&format!("elastic: launch: {text}"));
+    let all = ["n1", "n2", "n3", "n4"];
+    let held = |by: &str| Scene::new().nodes(&all, "IDLE+CLOUD+DRAIN", by);
+    vec![
+        (
+            cloud("out of capacity (m1.large): No valid host."),
+            "capacity",
+            "m1.large is out of capacity (No valid host)",
+        ),
+        (
+            cloud("quota exceeded (m1.large): cores"),
+            "quota",
+            "the quota for m1.large is used up (cores)",
+        ),
+        (cloud("too many requests (m1.large)"), "throttled", "too many"),
+        (cloud("cloud unavailable (m1.large): 503"), "unavailable", "cannot be reached"),
+        (cloud("answer lost (m1.large)"), "ambiguous", "answer to a launch is lost"),
+        (
+            cloud("not authenticated: bad key"),
+            "unauthenticated",
+            "does not accept the cluster's credential (bad key)",
+        ),
+        (cloud("not allowed (m1.large): policy"), "forbidden", "does not allow"),
+        (
+            cloud("invalid request (m1.large): no such subnet"),
+            "invalid",
+            "calls the launch invalid (no such subnet)",
+        ),
+        (
+            cloud("not found (m1.large): image img-1"),
+            "not_found",
+            "does not have what the launch needs (image img-1)",
+        ),
+        (cloud("in use elsewhere (m1.large)"), "conflict", "busy with something else"),
+        (cloud("answer not understood (m1.large): <html>"), "protocol", "cannot be understood"),
+        (Scene::new().requeued("elastic: took too long"), "timeout", "did not run in time"),
+        (
+            Scene::new().requeued("elastic: the cloud has no image rocky-9"),
+            "image",
+            "the image of its nodes is not in the cloud",
+        ),
+        (
+            Scene::new().requeued("elastic: configuration: startnode.yaml:3:1: bad"),
+            "configuration",
+            "the configuration cannot be read",
+        ),
+        (
+            Scene::new().with(|it| {
+                it.cooldowns.close(
+                    pool("m1.large"),
+                    Cause::Capacity,
+                    now() - Duration::from_mins(2),
+                    Duration::from_mins(10),
+                )
+            }),
+            "capacity",
+            "m1.large is out of capacity",
+        ),
+        (held("fan broken"), "held_node", "n1 is out of service by alice (fan broken)"),
+        (
+            held("elastic: drained for lack of room: m1.large: quota exceeded, next try after x"),
+            "quota",
+            "the quota for m1.large",
+        ),
+        (held("elastic: drained for resize"), "drained", "n1 is drained for resize"),
+        (
+            Scene::new().nodes(&all, "IDLE+CLOUD+MAINTENANCE", "os update"),
+            "maintenance",
+            "reserved for maintenance (os update)",
+        ),
+        (
+            Scene::new().nodes(&all, "DOWN+CLOUD+POWERED_DOWN", "ResumeTimeout reached"),
+            "never_registered",
+            "n1 did not register",
+        ),
+        (
+            Scene::new().nodes(&all, "DOWN+CLOUD", "Not responding"),
+            "not_responding",
+            "slurmd on n1 does not answer",
+        ),
+        (
+            Scene::new().nodes(&all, "IDLE+CLOUD+INVALID_REG", ""),
+            "misfit",
+            "n1 registered with fewer",
+        ),
+        (
+            Scene::new().nodes(&all, "DOWN+CLOUD", "elastic: 2 instances: i-1, i-2"),
+            "duplicates",
+            "several machines",
+        ),
+        (Scene::new().nodes(&all, "ALLOCATED+CLOUD", ""), "busy", "other jobs have 4 nodes"),
+        (Scene::new().reason("Priority"), "priority", "higher priority"),
+        (Scene::new().reason("BeginTime"), "begin_time", "not to begin yet"),
+        (Scene::new(), "not_scheduled", "has not scheduled it yet (Resources)"),
+        (
+            Scene::new().wants(5),
+            "larger_than_partition",
+            "it asks for 5 nodes, and partition main has 4",
+        ),
+        (
+            Scene::new().wants(4).reason("PartitionNodeLimit"),
+            "partition_node_limit",
+            "allows MaxNodes=3",
+        ),
+        (
+            Scene::new()
+                .reason("PartitionTimeLimit")
+                .with(|it| it.job.time_limit = Some("2:00:00".to_owned())),
+            "partition_time_limit",
+            "its time limit of 2:00:00 is above MaxTime=60",
+        ),
+        (Scene::new().reason("PartitionDown"), "partition_down", "partition main is down"),
+        (Scene::new().reason("PartitionInactive"), "partition_inactive", "is inactive"),
+        (Scene::new().reason("PartitionConfig"), "partition_config", "does not allow"),
+        (Scene::new().reason("JobHeldUser"), "held", "its owner holds it"),
+        (Scene::new().reason("JobHeldAdmin"), "held", "an administrator holds it"),
+        (Scene::new().reason("launch_failed_requeued_held"), "held", "failed to start too often"),
+        (
+            Scene::new()
+                .reason("Dependency")
+                .with(|it| it.job.dependency = Some("afterok:5(unfulfilled)".to_owned())),
+            "dependency",
+            "it depends on afterok:5",
+        ),
+        (Scene::new().reason("DependencyNeverSatisfied"), "dependency", "never starts"),
+        (
+            Scene::new()
+                .reason("BadConstraints")
+                .with(|it| it.job.features = Some("a100".to_owned())),
+            "constraints",
+            "no node has its constraint a100",
+        ),
+        (
+            Scene::new().with(|it| it.job.features = Some("a100".to_owned())),
+            "nothing_fits",
+            "has no node with a100",
+        ),
+        (Scene::new().reason("QOSMaxJobsPerUserLimit"), "account_limit", "QOSMaxJobsPerUserLimit"),
+        (Scene::new().reason("AssocGrpCpuLimit"), "account_limit", "AssocGrpCpuLimit"),
+        (Scene::new().reason("Licenses"), "licenses", "licences"),
+        (Scene::new().reason("Reservation"), "reservation", "reservation"),
+        (Scene::new().reason("JobArrayTaskLimit"), "array_limit", "array"),
+        (
+            Scene::new().with(|it| it.job.partition = "odd".to_owned()),
+            "shape",
+            "does not say which shape x1 has",
+        ),
+    ]
+}
+
+#[test]
+fn a_waiting_job_has_one_sentence_with_its_cause_and_a_remedy() {
+    for (scene, cause, words) in job_rows() {
+        let told = scene.job();
+        assert_eq!(told.cause, cause, "{told:#?}");
+        assert!(told.sentence.starts_with("Job 7 waits: "), "{told:#?}");
+        assert!(
+            told.sentence.ends_with('.') && told.sentence.contains(words),
+            "{words}: {told:#?}"
+        );
+        assert!(told.remedy.ends_with('.') && !told.evidence.is_empty(), "{told:#?}");
+    }
+}
+
+#[test]
+fn the_admin_comment_is_the_first_sentence() {
+    let reason = "launch: out of capacity (m1.large): No valid host.";
+    let scene = Scene::new().requeued(&format!("elastic: {reason}"));
+    assert_eq!(waits(JobId::new(7), reason), scene.job().sentence);
+    let cleared = Scene::new().requeued("").with(|scene| {
+        scene.job.admin_comment = Some(waits(JobId::new(7), reason));
+    });
+    assert_eq!(cleared.job().sentence, waits(JobId::new(7), reason), "Slurm cleared the reason");
+}
+
+#[test]
+fn a_pool_that_said_no_is_told_with_tries_and_the_next_one() {
+    let cooling = |minutes: u64| {
+        let at = now() - Duration::from_mins(minutes);
+        let place = history::Place { shape: Some("m1.large".to_owned()), ..Default::default() };
+        Event::new(at, "r", EventKind::Cooling).in_place(place)
+    };
+    let scene = Scene::new().wants(2).with(|scene| {
+        let begun = now() - Duration::from_mins(2);
+        scene.cooldowns.close(pool("m1.large"), Cause::Capacity, begun, Duration::from_mins(10));
+        scene.events = vec![cooling(22), cooling(12), cooling(2)];
+    });
+    let told = scene.job().paragraph();
+    assert_eq!(
+        told,
+        "Job 7 waits: m1.large is out of capacity. It needs 2 nodes; of those of partition main that fit, 4 cooling down. \
+         m1.large has said no for 22 minutes (tried 3 times, next try in 8 minutes)."
+    );
+}
+
+#[test]
+fn a_node_that_keeps_fewer_does_not_hide_the_one_that_keeps_most() {
+    let scene = Scene::new().wants(3).nodes(&["n1"], "DOWN+CLOUD", "Not responding");
+    let scene = scene.nodes(&["n2", "n3"], "IDLE+CLOUD+DRAIN", "fan broken");
+    let told = scene.job();
+    assert_eq!(told.cause, "held_node", "{told:#?}");
+    assert!(told.details.concat().contains("1 not responding, 2 held by an administrator"));
+}
+
+#[test]
+fn a_job_that_does_not_wait_is_told_so() {
+    for (state, cause) in
+        [("RUNNING", "running"), ("COMPLETED", "ended"), ("CONFIGURING", "starting")]
+    {
+        let scene = Scene::new().with(|scene| {
+            scene.job.state = JobState::from(state);
+            scene.job.nodes = "n1".parse().unwrap();
+        });
+        assert_eq!(scene.job().cause, cause);
+    }
+    let missing = Scene::new().facts(|facts| job(JobId::new(8), facts));
+    assert_eq!(missing.cause, "unknown_job");
+}
+
+#[test]
+fn each_state_of_a_node_has_a_sentence() {
+    let rows = [
+        (Scene::new(), "n1", "off", "Node n1 is off, and starts when a job needs it."),
+        (Scene::new().nodes(&["n1"], "IDLE+CLOUD", ""), "n1", "ready", "Node n1 is up and free."),
+        (
+            Scene::new().nodes(&["n1"], "IDLE+CLOUD+POWERING_DOWN", ""),
+            "n1",
+            "stopping",
+            "Node n1 is powering down.",
+        ),
+        (
+            Scene::new().nodes(&["n1"], "IDLE+CLOUD+DRAIN", "fan"),
+            "n1",
+            "held_node",
+            "Node n1 is out of service by alice (fan).",
+        ),
+        (
+            Scene::new()
+                .nodes(&["n1"], "ALLOCATED+CLOUD+POWERING_UP", "")
+                .with(|it| it.instances = vec![machine("n1", "i-1")]),
+            "n1",
+            "starting",
+            "Node n1 starts: its machine is running for 4 minutes, and slurmd has not registered.",
+        ),
+        (
+            Scene::new().with(|it| it.instances = vec![machine("n1", "i-1"), machine("n1", "i-2")]),
+            "n1",
+            "duplicates",
+            "Node n1 cannot be had: 2 machines have the name n1.",
+        ),
+        (Scene::new(), "z9", "unknown_node", "There is no node z9 in Slurm or slurm.conf."),
+    ];
+    for (scene, which, cause, sentence) in rows {
+        let told = scene.node(which);
+        assert_eq!((told.cause, told.sentence.as_str()), (cause, sentence));
+    }
+}
+
+#[test]
+fn what_could_not_be_learnt_is_named_and_not_guessed() {
+    let scene = Scene::new().requeued("elastic: launch: quota exceeded (m1.large)");
+    let told = scene.facts(|facts| {
+        let unseen = || "permission denied".to_owned();
+        let mut facts = facts.clone();
+        facts.fleet = Err(unseen());
+        facts.cooldowns = Err(unseen());
+        facts.events = Err(unseen());
+        job(JobId::new(7), &facts)
+    });
+    assert_eq!(told.cause, "quota", "the reason that Slurm keeps is enough");
+    let unseen = told.evidence.iter().filter(|seen| seen.source == "not seen");
+    assert_eq!(unseen.count(), 3, "{told:#?}");
+    let silent = scene.facts(|facts| {
+        let facts = Facts { nodes: Err("no answer".to_owned()), ..facts.clone() };
+        [job(JobId::new(7), &facts), node(&name("n1"), &facts), cluster(&facts).remove(0)]
+    });
+    assert!(silent.iter().all(|told| told.cause == "slurmctld"), "{silent:#?}");
+}
+
+#[test]
+fn a_used_up_limit_is_evidence_for_a_quota() {
+    let scene = Scene::new().with(|scene| {
+        scene.cooldowns.close(pool("m1.large"), Cause::Quota, now(), Duration::from_mins(10));
+    });
+    let limit = |name: &str, used| Limit {
+        name: name.to_owned(),
+        zone: Some(Zone::new("a")),
+        most: Some(8),
+        used: Some(used),
+    };
+    let told = scene.facts(|facts| {
+        let facts = Facts { limits: Ok(vec![limit("cores", 8), limit("ram", 1)]), ..facts.clone() };
+        job(JobId::new(7), &facts)
+    });
+    let texts: Vec<&str> = told.evidence.iter().map(|seen| seen.text.as_str()).collect();
+    assert!(texts.contains(&"limit cores in a: 8 of 8 used"), "{texts:#?}");
+    assert!(!texts.iter().any(|text| text.contains("ram")), "{texts:#?}");
+}
+
+#[test]
+fn the_cluster_is_told_job_by_job_and_by_kinds_of_nodes() {
+    let told = Scene::new().nodes(&["n1", "n2"], "IDLE+CLOUD+DRAIN", "fan").facts(cluster);
+    let sentences: Vec<String> = told.iter().map(Explanation::paragraph).collect();
+    assert_eq!(sentences.first().unwrap(), "1 job waits, and 3 nodes are out of service.");
+    assert!(sentences.iter().any(|text| text.contains("The same holds for 2 nodes: n[1-2].")));
+    let well = Scene::new().with(|scene| {
+        scene.job.state = JobState::Running;
+        scene.nodes.pop();
+    });
+    let told = well.facts(cluster);
+    assert_eq!((told.len(), told.first().unwrap().cause), (1, "well"));
+}

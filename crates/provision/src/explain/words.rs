@@ -1,0 +1,217 @@
+//! What each cause means for whoever waits, and what to do about it.
+
+use super::reported::Reported;
+use crate::cause::Cause;
+
+/// A cause in words: a clause that follows "Job 17 waits:", and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    /// One word for machines.
+    pub(super) code: &'static str,
+    /// A clause in the present tense, without a full stop.
+    pub(super) clause: String,
+    /// One or two sentences in the imperative.
+    pub(super) remedy: String,
+}
+
+impl Words {
+    pub(super) fn new(
+        code: &'static str,
+        clause: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { code, clause: clause.into(), remedy: remedy.into() }
+    }
+
+    /// Why a node could not be had, by the reason that Slurm keeps.
+    pub(super) fn of(reported: &Reported) -> Self {
+        let said = reported.said.trim_end_matches('.');
+        let Some(cause) = reported.cause else { return of_refusal(said) };
+        let pool = reported.pool.as_deref().unwrap_or("the machine that it needs");
+        let (clause, remedy) = of_cause(cause, pool);
+        let clause = if said.is_empty() { clause } else { format!("{clause} ({said})") };
+        Self::new(cause.code(), clause, remedy)
+    }
+
+    /// What the cloud or we have said about a pool that cools down.
+    pub(super) fn of_pool(cause: Cause, pool: &str) -> Self {
+        let pool = Some(pool.to_owned());
+        Self::of(&Reported { cause: Some(cause), pool, said: String::new() })
+    }
+}
+
+/// The clause and the remedy of a cause; the pool is the one that said no.
+fn of_cause(cause: Cause, pool: &str) -> (String, &'static str) {
+    match cause {
+        Cause::Capacity => (
+            format!("{pool} is out of capacity"),
+            "Wait for the next try, add a place to `fallback` in startnode.yaml, or ask for fewer nodes or another partition.",
+        ),
+        Cause::Quota => (
+            format!("the quota for {pool} is used up"),
+            "Ask the cloud for a higher limit, terminate machines that nobody needs, or add another shape to `fallback` in startnode.yaml.",
+        ),
+        Cause::Throttled => (
+            "the cloud refuses requests because it gets too many".to_owned(),
+            "Wait: Slurm tries again. If it lasts, lower `requests_per_second` in startnode.yaml.",
+        ),
+        Cause::Unavailable => (
+            "the cloud cannot be reached or does not work".to_owned(),
+            "Run `finish --check`: it tests endpoint, network and proxy. Slurm tries again.",
+        ),
+        Cause::Ambiguous => (
+            "the cloud's answer to a launch is lost".to_owned(),
+            "Wait: the next try looks for the machine before it launches another. If it lasts, check the network to the cloud.",
+        ),
+        Cause::Unauthenticated => (
+            "the cloud does not accept the cluster's credential".to_owned(),
+            "Run `finish --check` as slurmctld's user: it says which key, token or clock is wrong.",
+        ),
+        Cause::Forbidden => (
+            "the cloud does not allow the cluster to launch machines".to_owned(),
+            "Give the credential the rights that docs/nodes.md lists, then run `finish --check`.",
+        ),
+        Cause::Invalid => (
+            "the cloud calls the launch invalid".to_owned(),
+            "Correct shape, network or image in startnode.yaml and limits.yaml; `finish --check` names what is wrong.",
+        ),
+        Cause::NotFound => (
+            "the cloud does not have what the launch needs".to_owned(),
+            "Correct image, network or shape in startnode.yaml; `finish --check` names what is missing.",
+        ),
+        Cause::Conflict => (
+            "the cloud is busy with something else that has the same name or address".to_owned(),
+            "Wait for the next try. If it lasts, run `reconcile`: it finds machines that are in the way.",
+        ),
+        Cause::Protocol => (
+            "the cloud's answer cannot be understood".to_owned(),
+            "Check that `endpoint` in startnode.yaml is the cloud's API and not a proxy; `startnode -v` logs each request.",
+        ),
+        Cause::Timeout => (
+            "its machine did not run in time".to_owned(),
+            "Look at the machine's console in the cloud. If machines need longer, raise `ResumeTimeout` in slurm.conf.",
+        ),
+        Cause::Cooling => (
+            format!("{pool} cools down after a failure"),
+            "Wait for the next try, or add a place to `fallback` in startnode.yaml.",
+        ),
+        Cause::JobIncomplete => (
+            "another of its nodes cannot be had".to_owned(),
+            "Run `explain` for the other nodes of the job, or ask for fewer nodes.",
+        ),
+        Cause::Refused => (
+            "its machine must not be touched".to_owned(),
+            "Run `reconcile`: it names the machine and the reason.",
+        ),
+        Cause::Slurm => (
+            "slurmctld did not accept what it was told".to_owned(),
+            "Read slurmctld's log, then run `reconcile`.",
+        ),
+        Cause::Cancelled => {
+            ("the start was stopped before it ended".to_owned(), "Wait: Slurm tries again.")
+        }
+    }
+}
+
+/// What a refusal of ours means, by its words.
+fn of_refusal(said: &str) -> Words {
+    for (words, code, clause, remedy) in REFUSALS {
+        if said.contains(words) {
+            return Words::new(code, format!("{clause} ({said})"), remedy);
+        }
+    }
+    Words::new("refused", said, "Run `finish --check` and `reconcile`: they name what is wrong.")
+}
+
+/// Words of a refusal, its code, its clause and its remedy; the first that fits counts.
+const REFUSALS: [(&str, &str, &str, &str); 9] = [
+    (
+        "configuration: ",
+        "configuration",
+        "the configuration cannot be read",
+        "Correct startnode.yaml in the line that is named, then run `finish --check`.",
+    ),
+    (
+        "has no image",
+        "image",
+        "the image of its nodes is not in the cloud",
+        "Set `image_id` in startnode.yaml to an image that exists, then run `finish --check`.",
+    ),
+    (
+        "no usable image",
+        "image",
+        "the image of its nodes is not in the cloud",
+        "Set `image_id` in startnode.yaml to an image that exists, then run `finish --check`.",
+    ),
+    (
+        "unknown image",
+        "image",
+        "the image of its nodes is not in the cloud",
+        "Set `image_id` in startnode.yaml to an image that exists, then run `finish --check`.",
+    ),
+    (
+        "no feature shape=",
+        "shape",
+        "slurm.conf does not say which shape its nodes have",
+        "Run `finish`, or add the feature shape= to the nodes in slurm.conf.",
+    ),
+    (
+        "unknown key pair",
+        "keypair",
+        "its nodes name a key pair that the configuration does not have",
+        "Correct the feature keypair= in slurm.conf or `keypairs` in startnode.yaml.",
+    ),
+    (
+        " instances: ",
+        "duplicates",
+        "several machines have the name of one of its nodes",
+        "Run `reconcile`, and terminate the machines that nobody needs.",
+    ),
+    (
+        "no such node in slurm.conf",
+        "unknown_node",
+        "slurm.conf does not have one of its nodes",
+        "Run `finish`, then `scontrol reconfigure`.",
+    ),
+    (
+        " is ",
+        "machine_in_hand",
+        "somebody works on the machine of one of its nodes",
+        "Wait until the machine runs or is stopped, or terminate it in the cloud.",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_cause_has_its_own_clause_and_a_remedy_that_says_what_to_do() {
+        let mut clauses = BTreeSet::new();
+        for cause in Cause::all() {
+            let words = Words::of_pool(cause, "m1.large");
+            assert!(clauses.insert(words.clause.clone()), "{words:?}");
+            let verb = words.remedy.split([' ', ':']).next().unwrap_or_default();
+            let verbs = ["Ask", "Check", "Correct", "Give", "Look", "Read", "Run", "Wait"];
+            assert!(verbs.contains(&verb), "{words:?}");
+            assert!(words.remedy.ends_with('.') && !words.clause.ends_with('.'), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_by_its_words() {
+        let rows = [
+            ("configuration: startnode.yaml:3:1: unknown csp", "configuration"),
+            ("the cloud has no image rocky-9", "image"),
+            ("no usable image: neither by a feature", "image"),
+            ("2 instances: i-1, i-2", "duplicates"),
+            ("instance i-1 is unknown", "machine_in_hand"),
+            ("weather", "refused"),
+        ];
+        for (said, code) in rows {
+            let reported = Reported { said: said.to_owned(), ..Reported::default() };
+            assert_eq!(Words::of(&reported).code, code, "{said}");
+        }
+    }
+}
