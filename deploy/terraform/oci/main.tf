@@ -54,18 +54,16 @@ module "cluster" {
   limits              = var.limits
   availability_domain = local.availability_domain
 
-  startnode = merge(
-    {
-      csp            = "oracle"
-      region         = var.region
-      compartment_id = var.compartment_ocid
-      vcn_id         = oci_core_vcn.cluster.id
-      subnet_id      = oci_core_subnet.cluster.id
-      # The management node itself, by the dynamic group and the policy: no key on disk.
-      auth = "instance_principal"
-    },
-    var.compute_image_ocid == "" ? {} : { image_id = var.compute_image_ocid },
-  )
+  startnode = {
+    csp            = "oracle"
+    region         = var.region
+    compartment_id = var.compartment_ocid
+    vcn_id         = oci_core_vcn.cluster.id
+    subnet_id      = oci_core_subnet.cluster.id
+    image_id       = var.compute_image_ocid != "" ? var.compute_image_ocid : local.management_image
+    # The management node itself, by the dynamic group and the policy: no key on disk.
+    auth = "instance_principal"
+  }
 
   ansible = merge(
     {

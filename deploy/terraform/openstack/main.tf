@@ -20,17 +20,15 @@ module "cluster" {
   branch     = var.branch
   limits     = var.limits
 
-  startnode = merge(
-    {
-      csp             = "openstack"
-      cloud           = "openstack"
-      networks        = [openstack_networking_network_v2.cluster.name]
-      security_groups = [openstack_networking_secgroup_v2.cluster.name]
-      keypair         = data.openstack_compute_keypair_v2.operators.name
-      hosts_file      = "/etc/hosts"
-    },
-    var.compute_image_id == "" ? {} : { image_id = var.compute_image_id },
-  )
+  startnode = {
+    csp             = "openstack"
+    cloud           = "openstack"
+    networks        = [openstack_networking_network_v2.cluster.name]
+    security_groups = [openstack_networking_secgroup_v2.cluster.name]
+    keypair         = data.openstack_compute_keypair_v2.operators.name
+    image_id        = var.compute_image_id != "" ? var.compute_image_id : data.openstack_images_image_v2.management.id
+    hosts_file      = "/etc/hosts"
+  }
 
   ansible = merge(
     {

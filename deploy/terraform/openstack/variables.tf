@@ -53,7 +53,7 @@ variable "management_user" {
 }
 
 variable "compute_image_id" {
-  description = "Image of compute nodes, as deploy/image makes it. Empty takes the newest with the property cluster=<cluster_id>."
+  description = "Image of compute nodes, as deploy/image makes it. Empty takes that of the management node: each node then configures itself when it boots, which takes minutes."
   type        = string
   default     = ""
 }

@@ -54,6 +54,11 @@ run "everything_is_made" {
   }
 
   assert {
+    condition     = strcontains(base64decode([for file in yamldecode(base64decode(oci_core_instance.management.metadata["user_data"])).write_files : file.content if file.path == "/etc/citc/startnode.yaml"][0]), "\"image_id\": \"ocid1.image.oc1..newest\"")
+    error_message = "without a compute image nodes do not boot that of the management node"
+  }
+
+  assert {
     condition     = oci_identity_dynamic_group.management.matching_rule == "instance.id = 'ocid1.instance.oc1..mgmt'"
     error_message = "the dynamic group is not that of the management node"
   }
