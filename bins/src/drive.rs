@@ -6,10 +6,13 @@ use crate::log::{Entry, Level, Log};
 use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::progress::ProgressBar;
+use crate::wiring;
+use history::millis;
 use hostlist::{Hostlist, NodeName};
+use provision::notice::{Told, notices};
 use provision::plan::{Operation, Plan, Refusal, Step};
 use provision::run::{Observation, Run};
-use provision::state::{Event, EventKind};
+use provision::state::{Document, Event, EventKind};
 use provision::{Cancel, CancelSignal, Progress, Tools};
 use provision::{Report, Roster, World};
 use std::collections::BTreeSet;
@@ -154,6 +157,27 @@ impl Context {
             self.error(&format!("{list}: {}", Refusal::NotInSlurmConf));
         }
         unknown
+    }
+
+    /// Tells administrators what they want to know of a run: last, because Slurm and operators wait for all else.
+    pub async fn notify(&self, report: &Report) {
+        if self.settings.notify.is_empty() {
+            return;
+        }
+        let currency = self.site.allowance.as_ref().map(|it| it.prices.currency.as_str());
+        let mut new = notices(report, currency.unwrap_or_default());
+        let now = millis(SystemTime::now());
+        let changed = self.state.change(Document::Told, &mut |before| {
+            let mut told = Told::parse(before);
+            told.take_new(&mut new, now);
+            told.to_text()
+        });
+        if new.is_empty() || !matches!(changed, Ok(true)) {
+            return;
+        }
+        for failure in wiring::notify(&self.settings, &self.environment, &new).await {
+            self.log.write(Entry { level: Level::Warning, node: None, message: &failure });
+        }
     }
 
     /// Prints what became of a run, and logs what failed. Gives the exit code.

@@ -26,6 +26,9 @@ pub struct Elastic {
     /// How old a machine has to be before `reconcile` ends it.
     #[serde(deserialize_with = "time")]
     pub grace: Option<Duration>,
+    /// How many machines of the cluster may run at a time.
+    #[serde(deserialize_with = "between::<_, 1, 65_536>")]
+    pub max_nodes: Option<u32>,
     /// What becomes of a machine that is found stopped.
     pub stopped: Option<Stopped>,
     /// Where locks, cool-downs and events are kept.

@@ -3,12 +3,14 @@
 //! Every file that Cluster in the Cloud writes is read unchanged; the new keys are optional. All errors are reported
 //! together.
 
+mod budget;
 mod elastic;
 mod fallback;
 mod openstack;
 mod oracle;
 mod value;
 
+pub use budget::{BudgetLimits, Notify};
 pub use elastic::Elastic;
 pub use fallback::Fallback;
 pub use openstack::OpenStack;
@@ -45,6 +47,10 @@ pub struct Settings {
     pub fallback: Vec<Fallback>,
     /// Policies and limits.
     pub elastic: Elastic,
+    /// What may be spent.
+    pub budget: BudgetLimits,
+    /// Who is told of what.
+    pub notify: Vec<Notify>,
     /// Paths of other files.
     pub paths: Paths,
 }
@@ -79,6 +85,9 @@ pub struct Paths {
     /// Shapes besides those that are built in.
     #[serde(rename = "shapes_file")]
     pub shapes: Option<String>,
+    /// What an hour of each shape costs.
+    #[serde(rename = "prices_file")]
+    pub prices: Option<String>,
     /// The management node's shape, which the limits count, too.
     #[serde(rename = "mgmt_shape_file")]
     pub management: Option<String>,
@@ -110,6 +119,8 @@ struct General {
     rebuild: RebuildHow,
     fallback: Vec<Fallback>,
     elastic: Elastic,
+    budget: BudgetLimits,
+    notify: Vec<Notify>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -172,6 +183,7 @@ impl Settings {
 impl General {
     fn into_settings(self, file: &str, cloud: Cloud, paths: Paths) -> Settings {
         let Self { cluster_id, image_id, endpoint, rebuild, mut fallback, elastic, .. } = self;
+        let (budget, notify) = (self.budget, self.notify);
         fallback.retain(|place| *place != Fallback::default());
         // One proxy for all; what is gone to directly is a list, or a text with commas.
         let proxy = self.proxy.map(Secret::new);
@@ -188,6 +200,8 @@ impl General {
             rebuild,
             fallback,
             elastic,
+            budget,
+            notify,
             paths,
         }
     }

@@ -1,5 +1,7 @@
 //! Values of the configuration that have a form of their own.
 
+use cloud_core::Secret;
+use history::cost::Price;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::time::Duration;
 
@@ -63,4 +65,47 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * scale))
+}
+
+/// An amount of money, exactly as it is written.
+pub(super) fn amount<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Price>, D::Error> {
+    let price = Written::deserialize(deserializer).ok().and_then(|it| it.text().parse().ok());
+    price.map(Some).ok_or_else(|| Error::custom("an amount such as 250 or 99.50"))
+}
+
+/// Hundredths, with the sign or without.
+pub(super) fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let text = Written::deserialize(deserializer).ok().map(Written::text).unwrap_or_default();
+    let number = text.strip_suffix('%').unwrap_or(&text).trim().parse::<u64>().ok();
+    let number = number.filter(|number| (1..=100).contains(number));
+    number.map(Some).ok_or_else(|| Error::custom("a percentage from 1% to 100%"))
+}
+
+/// An address that is kept secret: it may be all that somebody needs to know. An error must not show it, so that it is
+/// judged where it is used.
+pub(super) fn secret<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret<String>>, D::Error> {
+    String::deserialize(deserializer).map(|text| Some(Secret::new(text)))
+}
+
+/// A number or a text, as it is written.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Whole(i64),
+    Part(f64),
+    Text(String),
+}
+
+impl Written {
+    fn text(self) -> String {
+        match self {
+            Self::Whole(number) => number.to_string(),
+            Self::Part(number) => number.to_string(),
+            Self::Text(text) => text,
+        }
+    }
 }

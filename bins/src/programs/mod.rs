@@ -1,5 +1,6 @@
 //! The programs, one file each.
 
+pub mod cost;
 pub mod explain;
 pub mod finish;
 pub mod listnodes;
@@ -41,7 +42,7 @@ macro_rules! program {
 /// ```
 /// assert!(bins::programs::PROGRAMS.iter().any(|it| it.name == "startnode" && it.subcommand == "start"));
 /// ```
-pub const PROGRAMS: [Program; 8] = [
+pub const PROGRAMS: [Program; 9] = [
     program!(startnode, "start"),
     program!(stopnode, "stop"),
     program!(finish, "finish"),
@@ -50,6 +51,7 @@ pub const PROGRAMS: [Program; 8] = [
     program!(reconcile, "reconcile"),
     program!(listnodes, "list"),
     program!(explain, "explain"),
+    program!(cost, "cost"),
 ];
 
 /// What is wrong with the name of a partition.

@@ -99,6 +99,7 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
         }
         let blind = report.findings.iter().any(|finding| finding.kind == FindingKind::Blind);
         let code = context.report(common, &report);
+        context.notify(&report).await;
         // Who forgets what it has seen never sees anything twice, and puts little right.
         return if blind || context.forgets { SOME_FAILED } else { code };
     }

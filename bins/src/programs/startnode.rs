@@ -151,7 +151,10 @@ async fn begin(
                 return context.preview(common, &plan, &look);
             }
             context.begin(&names, "Starting");
-            context.report(common, &run::start(run, &names, &jobs).await)
+            let report = run::start(run, &names, &jobs).await;
+            let code = context.report(common, &report);
+            context.notify(&report).await;
+            code
         })
         .await;
     Ok(code)

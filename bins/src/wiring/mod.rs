@@ -1,10 +1,14 @@
 //! From configuration to the things that programs work with.
 
+mod notify;
 mod openstack;
 mod oracle;
+mod prices;
 mod site;
 mod slurm;
 
+pub use notify::notify;
+pub use prices::prices;
 pub use site::{deadline, describe, image_rules, keypairs, site, unhurried};
 pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};
 

@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use cloud_core::{Description, ImageId, Secret, SubnetId, Zone};
 use hostlist::Hostlist;
+use provision::budget::Allowance;
 use provision::images::ImageRules;
 use provision::{Fallback, Identity, Policies, Site, before_timeout};
 use slurmconf::Config;
@@ -80,6 +81,10 @@ pub fn site(
         let named = ("bootstrap_file", settings.paths.bootstrap.as_deref());
         site.user_data = text(named, BOOTSTRAP)?.map(Secret::new);
     }
+    if let Some(budget) = settings.budget.budget().filter(|_| launches || purpose == Purpose::Look)
+    {
+        site.allowance = Some(Allowance { budget, prices: super::prices(settings, environment)? });
+    }
     site.policies = policies(settings);
     site.policies.deadline = deadline(settings, slurm, &slurm.cloud_nodes());
     Ok((site, unread))
@@ -141,6 +146,7 @@ fn policies(settings: &Settings) -> Policies {
     policies.stopped = elastic.stopped.unwrap_or_default();
     policies.on_partial = elastic.on_partial.unwrap_or_default();
     policies.rebuild = settings.rebuild;
+    policies.max_nodes = elastic.max_nodes.and_then(|most| usize::try_from(most).ok());
     if let Some(cooldown) = elastic.cooldown {
         policies.cooldown = cooldown;
     }

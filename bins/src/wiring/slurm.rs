@@ -65,6 +65,7 @@ pub fn nobody(version: SlurmVersion) -> Scontrol {
         scontrol: nowhere("scontrol"),
         squeue: nowhere("squeue"),
         sbatch: nowhere("sbatch"),
+        sacct: nowhere("sacct"),
     };
     Scontrol::new(ScontrolConfig::new(programs), version)
 }

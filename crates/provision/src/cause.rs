@@ -41,10 +41,14 @@ pub enum Cause {
     Slurm,
     /// Somebody told us to stop.
     Cancelled,
+    /// What may be spent is spent.
+    Budget,
+    /// As many machines run as may.
+    MaxNodes,
 }
 
 /// Codes and words, in the order of the variants.
-const CAUSES: [(Cause, &str, &str); 17] = [
+const CAUSES: [(Cause, &str, &str); 19] = [
     (Cause::Capacity, "capacity", "out of capacity"),
     (Cause::Quota, "quota", "quota exceeded"),
     (Cause::Throttled, "throttled", "too many requests"),
@@ -62,6 +66,8 @@ const CAUSES: [(Cause, &str, &str); 17] = [
     (Cause::Refused, "refused", "refused"),
     (Cause::Slurm, "slurm", "slurm did not obey"),
     (Cause::Cancelled, "cancelled", "cancelled"),
+    (Cause::Budget, "budget", "budget reached"),
+    (Cause::MaxNodes, "max_nodes", "max_nodes reached"),
 ];
 
 impl Cause {

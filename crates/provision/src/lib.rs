@@ -2,6 +2,7 @@
 
 mod addresses;
 mod bootstrap_failure;
+pub mod budget;
 mod cause;
 pub mod conf;
 mod cooldown;
@@ -9,7 +10,9 @@ mod exec;
 pub mod explain;
 mod failure;
 pub mod images;
+pub mod job_costs;
 pub mod listing;
+pub mod notice;
 mod order;
 pub mod plan;
 mod policies;

@@ -36,6 +36,8 @@ pub struct Policies {
     /// How old a running instance may be that Slurm, which has just asked for its node, can be waiting
     /// for; any age if it has not just asked. It never believes in a machine that booted before.
     pub oldest: Option<Duration>,
+    /// How many machines of the cluster may run at a time; as many as there are nodes if not given.
+    pub max_nodes: Option<usize>,
     /// Keep inventory and hosts up to date whenever machines come and go.
     pub files: bool,
 }
@@ -51,6 +53,7 @@ impl Default for Policies {
             deadline: Duration::from_mins(9),
             grace: Duration::from_mins(5),
             oldest: None,
+            max_nodes: None,
             files: false,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::cause::Cause;
 use crate::plan::{Finding, Operation};
+use history::cost::BudgetState;
 use hostlist::{Hostlist, NodeName};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use std::collections::BTreeMap;
@@ -144,6 +145,8 @@ pub struct Report {
     pub slurm_told: bool,
     /// True if slurmctld was told of its configuration and did not take it up.
     pub slurm_refused: bool,
+    /// How the budget stood when it began, if there is one.
+    pub budget: Option<BudgetState>,
     /// How long it took.
     pub took: Duration,
 }
@@ -160,6 +163,7 @@ impl Report {
             failures: Vec::new(),
             slurm_told: false,
             slurm_refused: false,
+            budget: None,
             took: Duration::ZERO,
         }
     }

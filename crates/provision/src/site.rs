@@ -1,5 +1,6 @@
 //! What the operator decided: whose instances are ours, where nodes go, and the policies.
 
+use crate::budget::Allowance;
 use crate::plan::Refusal;
 use crate::policies::Policies;
 use cloud_core::{
@@ -155,6 +156,8 @@ pub struct Wanted {
     pub places: Vec<Place>,
     /// The name of the key pair whose keys may log in; the site's keys without it.
     pub keypair: Option<String>,
+    /// Tags besides our own: whose job it is launched for, if it is one.
+    pub labels: Tags,
 }
 
 /// Where a node may go besides its own place: what is not given stays as the node has it.
@@ -202,6 +205,8 @@ pub struct Site {
     pub user_data: Option<Secret<String>>,
     /// All else that launches say and this does not know, so that their tokens change with it.
     pub beside: String,
+    /// What may be spent, if that is limited.
+    pub allowance: Option<Allowance>,
     /// Choices and bounds of a run.
     pub policies: Policies,
 }
@@ -225,6 +230,7 @@ impl Site {
             keypairs: BTreeMap::new(),
             user_data: None,
             beside: String::new(),
+            allowance: None,
             policies: Policies::default(),
         }
     }
@@ -239,7 +245,7 @@ impl Site {
         if let Some(name) = keypair.as_ref().filter(|name| !self.keypairs.contains_key(*name)) {
             return Err(Refusal::UnknownKeypair(name.clone()));
         }
-        Ok(Wanted { node: node.clone(), image, places, keypair })
+        Ok(Wanted { node: node.clone(), image, places, keypair, labels: Tags::new() })
     }
 
     /// The image of a node with these features: the one they name, or else that of its shape.
@@ -309,7 +315,9 @@ impl Site {
         spec.zone.clone_from(&place.zone);
         spec.subnet.clone_from(&place.subnet);
         spec.preemptible = place.preemptible;
-        spec.tags = self.identity.tags_of(&wanted.node);
+        let own = self.identity.tags_of(&wanted.node);
+        // Our own tags come last: they say whose instance it is.
+        spec.tags = wanted.labels.iter().chain(own.iter()).collect();
         let keys = wanted.keypair.as_ref().and_then(|name| self.keypairs.get(name));
         spec.ssh_keys.clone_from(keys.unwrap_or(&self.ssh_keys));
         spec.keypair.clone_from(&wanted.keypair);

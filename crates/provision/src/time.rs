@@ -1,5 +1,6 @@
 //! Points in time for people and logs, and those that others wrote down.
 
+use history::cost::date;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,20 +25,6 @@ impl fmt::Display for Utc {
         let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
-}
-
-/// Year, month and day, `days` after 1970-01-01, in the Gregorian calendar.
-///
-/// Counted in years that begin in March, so that the leap day is the last of its year.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::cooldown::Cooldowns;
 use crate::site::{Identity, Site, Wanted};
 use crate::{order, plan::Refusal};
 use cloud_core::{Instance, InstanceId, InstanceState};
+use history::cost::Spending;
 use hostlist::{Hostlist, NodeName};
 use slurmconf::{Config, NodeDef};
 use slurmctl::{Job, Node};
@@ -26,6 +27,8 @@ pub struct World<'a> {
     pub jobs: Option<&'a [Job]>,
     /// What cools down.
     pub cooldowns: &'a Cooldowns,
+    /// What is spent; `None` without a budget.
+    pub spending: Option<Spending>,
     /// When all this was looked at.
     pub now: SystemTime,
 }

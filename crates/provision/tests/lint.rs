@@ -49,6 +49,7 @@ fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Vi
         slurm: None,
         jobs: Some(&[]),
         cooldowns: &cooldowns,
+        spending: None,
         now: UNIX_EPOCH,
     };
     let mut plan = Plan::new(Operation::Start);

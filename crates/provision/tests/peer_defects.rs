@@ -162,6 +162,7 @@ fn addresses_are_compared_as_addresses() {
             slurm: Some(&slurm),
             jobs: Some(&[]),
             cooldowns: &cooldowns,
+            spending: None,
             now: std::time::SystemTime::UNIX_EPOCH,
         };
         let (plan, _) = reconcile(&provision::plan::Sightings::default(), world);

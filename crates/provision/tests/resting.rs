@@ -29,6 +29,10 @@ impl State for Counting {
         self.state.record(node)
     }
 
+    fn history(&self) -> Result<history::Log> {
+        self.state.history()
+    }
+
     fn load(&self, document: Document) -> Result<Option<String>> {
         self.state.load(document)
     }

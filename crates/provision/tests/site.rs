@@ -126,6 +126,7 @@ fn what_cloud_init_gets_shows_in_no_plan() {
         slurm: None,
         jobs: Some(&[]),
         cooldowns: &cooldowns,
+        spending: None,
         now: UNIX_EPOCH,
     };
     let plan = plan::start(&[node("n1")], &[], world);
@@ -156,6 +157,7 @@ fn a_plan_for_machines_has_lists_where_there_may_be_several() {
         slurm: None,
         jobs: Some(&[]),
         cooldowns: &cooldowns,
+        spending: None,
         now: UNIX_EPOCH,
     };
     let json = serde_json::to_value(plan::stop(&[node("n1")], world)).unwrap();

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod accounting;
 mod argv;
 mod caller;
 mod classify;
@@ -21,6 +22,7 @@ mod state;
 mod time;
 mod update;
 
+pub use accounting::{JobOwner, JobRecord};
 pub use caller::{CallSigns, Caller, Role, is_called_by_daemon};
 pub use config::ControllerConfig;
 pub use controller::{Controller, NodeAction, NodeAddress};

@@ -22,6 +22,8 @@ pub struct Programs {
     pub squeue: PathBuf,
     /// Submits jobs.
     pub sbatch: PathBuf,
+    /// Lists what accounting has of jobs; need not exist where nobody asks for it.
+    pub sacct: PathBuf,
 }
 
 impl Programs {
@@ -55,7 +57,13 @@ impl Programs {
                 Err(Error::new(ErrorKind::Missing, name).because(text))
             }
         };
-        Ok(Self { scontrol: here("scontrol")?, squeue: here("squeue")?, sbatch: here("sbatch")? })
+        let sacct = directory.join("sacct");
+        Ok(Self {
+            scontrol: here("scontrol")?,
+            squeue: here("squeue")?,
+            sbatch: here("sbatch")?,
+            sacct,
+        })
     }
 }
 

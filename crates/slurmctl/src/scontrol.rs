@@ -115,7 +115,7 @@ impl Scontrol {
         self.run(&self.config.programs.scontrol, arguments).await
     }
 
-    async fn run(&self, program: &Path, arguments: &Argv) -> Result<String> {
+    pub(crate) async fn run(&self, program: &Path, arguments: &Argv) -> Result<String> {
         succeeded(program, arguments, self.runner.run(program, arguments).await?)
     }
 

@@ -138,6 +138,7 @@ impl Change<'_> {
         let taken = report.slurm_told && verdict.rolled_back.is_empty();
         report.failures.extend(verdict.rolled_back);
         let code = context.report(common, &report);
+        context.notify(&report).await;
         if taken {
             applied.remember(&*context.state);
         }

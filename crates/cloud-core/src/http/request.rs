@@ -172,7 +172,10 @@ impl fmt::Debug for Request {
         if let Some(port) = self.url.port() {
             write!(f, ":{port}")?;
         }
-        f.write_str(self.url.path())
+        let path = self.url.path();
+        // Of a webhook, the path is the credential.
+        let is_secret = self.secrets.iter().any(|secret| secret.expose() == path);
+        f.write_str(if is_secret { "/[redacted]" } else { path })
     }
 }
 

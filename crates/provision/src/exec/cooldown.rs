@@ -140,6 +140,8 @@ fn is_own(cause: Cause) -> bool {
         | Cause::JobIncomplete
         | Cause::Refused
         | Cause::Slurm
+        | Cause::Budget
+        | Cause::MaxNodes
         | Cause::Cancelled => false,
     }
 }

@@ -95,6 +95,7 @@ impl Executor<'_> {
             slurm: None,
             jobs: None,
             cooldowns: &Cooldowns::new(),
+            spending: None,
             now: self.tools.now(),
         };
         let machines = machines(world);

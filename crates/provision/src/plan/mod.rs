@@ -2,6 +2,7 @@
 
 mod absent;
 mod bring_up;
+mod budget;
 mod conf;
 mod deploy;
 mod exclusions;
@@ -55,6 +56,7 @@ pub use step::{Clear, MachineStep, Reload, ReportStep, SlurmStep, Step};
 pub(crate) use stop::is_wanted_again;
 pub use stop::{stop, stop_all, stop_now};
 
+use cloud_core::Tags;
 use hostlist::NodeName;
 use slurmctl::JobId;
 use std::fmt;
@@ -238,13 +240,22 @@ pub struct JobGroup {
     pub job: JobId,
     /// Its nodes that were asked for, by number.
     pub nodes: Vec<NodeName>,
+    /// The tags of machines that are launched for it alone.
+    pub labels: Tags,
 }
 
 impl JobGroup {
     /// The job's nodes, by number, each once.
     #[must_use]
     pub fn new(job: JobId, nodes: impl IntoIterator<Item = NodeName>) -> Self {
-        Self { job, nodes: crate::order::by_number(nodes) }
+        Self { job, nodes: crate::order::by_number(nodes), labels: Tags::new() }
+    }
+
+    /// Sets the tags of machines that are launched for it alone.
+    #[must_use]
+    pub fn labelled(mut self, labels: Tags) -> Self {
+        self.labels = labels;
+        self
     }
 }
 

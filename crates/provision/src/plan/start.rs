@@ -3,7 +3,9 @@
 use super::deploy::with_files;
 use super::{
     Begin, JobGroup, MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step,
-    bring_up::bring_up, reasons::reason_over,
+    bring_up::bring_up,
+    budget::{Lost, Steps, no_room},
+    reasons::reason_over,
 };
 use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Cooldowns, Gate};
@@ -12,6 +14,7 @@ use crate::order::by_number;
 use crate::policies::OnPartial;
 use crate::site::{Place, Pool};
 use crate::world::World;
+use cloud_core::Tags;
 use hostlist::NodeName;
 use slurmctl::JobId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,20 +30,18 @@ use std::time::SystemTime;
 pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
     let nodes = by_number(nodes.iter().cloned());
     let groups = groups(&nodes, jobs);
-    let steps: BTreeMap<&NodeName, Result<Step, Refusal>> =
-        nodes.iter().map(|node| (node, bring_up(node, world))).collect();
-    let mut lost: BTreeMap<NodeName, (Cause, String)> = BTreeMap::new();
+    let steps: Steps<'_> = nodes.iter().map(|node| (node, bring_up(node, world))).collect();
+    let mut lost = Lost::new();
     for (node, step) in &steps {
         if let Some(why) = hindrance(step, world) {
             lost.insert((*node).clone(), why);
         }
     }
-    let broken = broken(&groups, &lost);
-    if world.site.policies.on_partial == OnPartial::Release {
-        let released = released(&groups, &broken, &lost);
-        lost.extend(released);
-    }
-    let (now, behind) = launches(&nodes, &steps, &lost, world);
+    release(&groups, &mut lost, world);
+    // What is not launched anyway costs nothing.
+    lost.extend(no_room(&groups, &steps, &lost, world));
+    let broken = release(&groups, &mut lost, world);
+    let (now, behind) = launches(&nodes, &steps, &lost, (&groups, world));
     let mut plan = Plan::new(Operation::Start)
         .stage(Stage::new("return to slurm", return_to_slurm(&nodes, &lost, &broken, world)))
         .stage(Stage::new("start", now))
@@ -57,7 +58,8 @@ pub fn start(nodes: &[NodeName], jobs: &[JobGroup], world: World<'_>) -> Plan {
 fn groups(nodes: &[NodeName], jobs: &[JobGroup]) -> Vec<JobGroup> {
     let asked: BTreeSet<&NodeName> = nodes.iter().collect();
     let narrowed = |job: &JobGroup| {
-        JobGroup::new(job.job, job.nodes.iter().filter(|node| asked.contains(node)).cloned())
+        let nodes = job.nodes.iter().filter(|node| asked.contains(node)).cloned();
+        JobGroup::new(job.job, nodes).labelled(job.labels.clone())
     };
     let mut groups: Vec<JobGroup> = jobs.iter().map(narrowed).collect();
     groups.retain(|group| !group.nodes.is_empty());
@@ -95,6 +97,16 @@ pub(crate) fn all_cooling(
     soonest
 }
 
+/// Adds the nodes of jobs that cannot get all of theirs, if the policy is to release them; gives these jobs.
+fn release(groups: &[JobGroup], lost: &mut Lost, world: World<'_>) -> BTreeMap<JobId, Broken> {
+    let broken = broken(groups, lost);
+    if world.site.policies.on_partial == OnPartial::Release {
+        let released = released(groups, &broken, lost);
+        lost.extend(released);
+    }
+    broken
+}
+
 /// The node that a job cannot get, and why.
 struct Broken {
     node: NodeName,
@@ -102,10 +114,7 @@ struct Broken {
 }
 
 /// The jobs that cannot get all their nodes.
-fn broken(
-    groups: &[JobGroup],
-    lost: &BTreeMap<NodeName, (Cause, String)>,
-) -> BTreeMap<JobId, Broken> {
+fn broken(groups: &[JobGroup], lost: &Lost) -> BTreeMap<JobId, Broken> {
     let reason = |group: &JobGroup| {
         let node = group.nodes.iter().find(|node| lost.contains_key(*node))?;
         let (_, why) = lost.get(node)?;
@@ -115,11 +124,7 @@ fn broken(
 }
 
 /// The nodes that could come up, but that only broken jobs want.
-fn released(
-    groups: &[JobGroup],
-    broken: &BTreeMap<JobId, Broken>,
-    lost: &BTreeMap<NodeName, (Cause, String)>,
-) -> BTreeMap<NodeName, (Cause, String)> {
+fn released(groups: &[JobGroup], broken: &BTreeMap<JobId, Broken>, lost: &Lost) -> Lost {
     let wanted_by_whole: BTreeSet<&NodeName> = groups
         .iter()
         .filter(|group| !broken.contains_key(&group.job))
@@ -144,7 +149,7 @@ fn released(
 /// The nodes that are returned to Slurm, and the comments for the owners of broken jobs.
 fn return_to_slurm(
     nodes: &[NodeName],
-    lost: &BTreeMap<NodeName, (Cause, String)>,
+    lost: &Lost,
     broken: &BTreeMap<JobId, Broken>,
     world: World<'_>,
 ) -> Vec<Step> {
@@ -180,10 +185,11 @@ fn waits(node: &NodeName, world: World<'_>) -> bool {
 /// The steps of all that is not lost, and of what has to wait for a probe.
 fn launches(
     nodes: &[NodeName],
-    steps: &BTreeMap<&NodeName, Result<Step, Refusal>>,
-    lost: &BTreeMap<NodeName, (Cause, String)>,
-    world: World<'_>,
+    steps: &Steps<'_>,
+    lost: &Lost,
+    (groups, world): (&[JobGroup], World<'_>),
 ) -> (Vec<Step>, Vec<Step>) {
+    let mut labels = labels(groups);
     let (mut now, mut behind) = (Vec::new(), Vec::new());
     let mut probed: BTreeSet<Pool> = BTreeSet::new();
     for node in nodes {
@@ -203,10 +209,22 @@ fn launches(
         };
         let (places, waits) = choose(&wanted.places, &mut probed, world);
         wanted.places = places;
+        wanted.labels = labels.remove(node).flatten().cloned().unwrap_or_default();
         let stage = if waits { &mut behind } else { &mut now };
         stage.push(Step::Machine(MachineStep::Launch { wanted, first, tell }));
     }
     (now, behind)
+}
+
+/// The labels of each node that one job wants; none where several want it.
+fn labels(groups: &[JobGroup]) -> BTreeMap<&NodeName, Option<&Tags>> {
+    let mut labels: BTreeMap<&NodeName, Option<&Tags>> = BTreeMap::new();
+    for group in groups {
+        for node in &group.nodes {
+            labels.entry(node).and_modify(|labels| *labels = None).or_insert(Some(&group.labels));
+        }
+    }
+    labels
 }
 
 /// The places that may be tried, and whether all of them wait for another launch's probe.

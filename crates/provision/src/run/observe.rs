@@ -3,6 +3,7 @@
 use super::Run;
 use super::remember::Peek;
 use crate::addresses;
+use crate::budget;
 use crate::cooldown::Cooldowns;
 use crate::failure::chain;
 use crate::plan::Rollout;
@@ -11,6 +12,8 @@ use crate::state::{NodeLock, cooldowns};
 use crate::world::{Fleet, World};
 use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, Operation};
 use futures_util::stream::{self, StreamExt as _};
+use history::cost::Spending;
+use history::{Lives, Log};
 use hostlist::NodeName;
 use slurmctl::{Job, JobFilter, Node};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +59,8 @@ pub struct Observation {
     pub jobs: Option<Vec<Job>>,
     /// What cools down.
     pub cooldowns: Cooldowns,
+    /// What is spent, if there is a budget.
+    pub spending: Option<Spending>,
     /// When it was made.
     pub now: SystemTime,
     /// What could not be seen.
@@ -73,6 +78,7 @@ impl Observation {
             slurm: self.slurm.as_ref(),
             jobs: self.jobs.as_deref(),
             cooldowns: &self.cooldowns,
+            spending: self.spending,
             now: self.now,
         }
     }
@@ -122,15 +128,27 @@ impl Run<'_> {
         };
         self.remember(locks, &mut listed, until).await;
         let (slurm, jobs) = seen(slurm, &mut warnings);
-        Observation {
-            fleet: Fleet::new(&self.site.identity, self.conf, listed, complete)
-                .with_fixed(locks.values().filter_map(|lock| lock.record().fixed_instance())),
-            slurm,
-            jobs,
-            cooldowns: cooldowns::load(self.tools.state),
-            now: self.tools.now(),
-            warnings,
-        }
+        let fleet = Fleet::new(&self.site.identity, self.conf, listed, complete)
+            .with_fixed(locks.values().filter_map(|lock| lock.record().fixed_instance()));
+        let now = self.tools.now();
+        let spending = self.spending(&fleet, now, &mut warnings);
+        let cooldowns = cooldowns::load(self.tools.state);
+        Observation { fleet, slurm, jobs, cooldowns, spending, now, warnings }
+    }
+
+    /// What is spent, if there is a budget: from the log of events, and from the machines that run.
+    fn spending(
+        &self,
+        fleet: &Fleet,
+        now: SystemTime,
+        warnings: &mut Vec<String>,
+    ) -> Option<Spending> {
+        self.site.allowance.as_ref()?;
+        let log = self.tools.state.history().unwrap_or_else(|error| {
+            warnings.push(format!("what was spent is not known: {}", chain(&error)));
+            Log::default()
+        });
+        budget::spending(&Lives::of(&log.events), fleet, self.conf, self.site, now)
     }
 
     /// Observes the cloud and Slurm, and the instances that the files of a rollout's nodes name.
@@ -157,7 +175,7 @@ impl Run<'_> {
         };
         let (slurm, jobs) = seen(answer, &mut warnings);
         let (fleet, cooldowns, now) = (Fleet::default(), Cooldowns::new(), self.tools.now());
-        Observation { fleet, slurm, jobs, cooldowns, now, warnings }
+        Observation { fleet, slurm, jobs, cooldowns, spending: None, now, warnings }
     }
 
     /// Asks for the addresses of all instances, where the cloud does not list them.

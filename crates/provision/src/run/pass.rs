@@ -64,6 +64,7 @@ impl Run<'_> {
     ) -> Executor<'_> {
         let mut executor =
             Executor::new(&self.tools, self.site, self.conf, plan.operation, deadline);
+        executor.report.budget = observation.world(self).budget_state();
         executor.locks = locks;
         executor.cooldowns = observation.cooldowns;
         for warning in observation.warnings {
@@ -83,6 +84,7 @@ pub(super) fn merge(report: &mut Report, other: Report) {
         }
     }
     report.slurm_told |= other.slurm_told;
+    report.budget = other.budget.or(report.budget);
     report.slurm_refused |= other.slurm_refused;
     for warning in other.warnings {
         report.warn(warning);

@@ -96,6 +96,10 @@ impl State for StateDir {
         Ok(true)
     }
 
+    fn history(&self) -> Result<history::Log> {
+        history::read(&self.root).map_err(|error| Error::on("read", error.path)(error.source))
+    }
+
     fn note(&self, event: &Event) -> Result<()> {
         let path = self.root.join(history::FILE);
         let file = safe_open::open(&path, OpenOptions::new().append(true));

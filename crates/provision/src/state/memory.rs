@@ -57,6 +57,10 @@ impl State for MemoryState {
         self.content().records.get(node).cloned().unwrap_or_default()
     }
 
+    fn history(&self) -> Result<history::Log> {
+        Ok(history::Log { events: self.events(), ..history::Log::default() })
+    }
+
     fn load(&self, document: Document) -> Result<Option<String>> {
         Ok(self.content().documents.get(&document).cloned())
     }

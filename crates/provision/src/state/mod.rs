@@ -11,6 +11,7 @@
 //! | `cooldowns.json` | pools without capacity and nodes that rest | `startnode`, `reconcile` | the same | some launches that fail again |
 //! | `sightings.json` | what `reconcile` saw, and since when | `reconcile` | `reconcile` | one run more before anything is terminated |
 //! | `reported.txt` | what `reconcile` has logged already | `reconcile` | `reconcile` | lines in the log that are there twice |
+//! | `told.json` | what administrators have been told, and when | all that notify | the same | notifications that come twice |
 //! | `applied.conf` | the lines between the markers that slurmctld runs with | `finish`, `resize` | the same | lines that were written and not applied go unnoticed, unless nodes differ |
 //! | `slurm.conf.lock` | the [lock](crate::conf::ConfLock) of slurm.conf, and who holds it | `finish`, `resize` | the same | nothing |
 //! | `rollout-<image>.json` | the nodes that a [rollout](RolloutMemory) has tried | `rebuild submit` | `rebuild` | nodes that failed are tried again |
@@ -65,6 +66,8 @@ pub enum Document {
     AppliedConf,
     /// What reconcile has reported already.
     Reported,
+    /// What administrators have been told, and when.
+    Told,
 }
 
 impl Document {
@@ -74,6 +77,7 @@ impl Document {
             Self::Sightings => "sightings.json",
             Self::AppliedConf => "applied.conf",
             Self::Reported => "reported.txt",
+            Self::Told => "told.json",
         }
     }
 }
@@ -120,6 +124,9 @@ pub trait State: fmt::Debug + Send + Sync {
         document: Document,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool>;
+
+    /// The log of events.
+    fn history(&self) -> Result<history::Log>;
 
     /// Appends an event.
     fn note(&self, event: &Event) -> Result<()>;

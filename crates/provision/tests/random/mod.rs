@@ -159,6 +159,7 @@ impl Chance {
             slurm: slurm.as_ref(),
             jobs: Some(&jobs),
             cooldowns: &cooldowns,
+            spending: None,
             now: now(),
         })
     }

@@ -56,6 +56,7 @@ impl Scenario {
             slurm: self.slurm.as_ref(),
             jobs: Some(&self.jobs),
             cooldowns: &self.cooldowns,
+            spending: None,
             now: now(),
         };
         let outcome = self.plan(world);

@@ -73,6 +73,10 @@ impl State for Slipping {
         self.0.record(node)
     }
 
+    fn history(&self) -> Result<history::Log> {
+        self.0.history()
+    }
+
     fn load(&self, document: Document) -> Result<Option<String>> {
         match (self.2, document) {
             (Slip::AllSeen, Document::Sightings) => Ok(Some(self.all_seen())),

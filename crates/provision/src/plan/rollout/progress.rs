@@ -64,6 +64,7 @@ mod tests {
                 slurm: answers.then_some(&none),
                 jobs: None,
                 cooldowns: &cooldowns,
+                spending: None,
                 now: SystemTime::UNIX_EPOCH,
             };
             let progress = rollout_progress(&Rollout::new(ImageId::new("new")), world).unwrap();

@@ -1,0 +1,210 @@
+//! What administrators want to be told of as it happens.
+
+use crate::budget::standing;
+use crate::cause::Cause;
+use crate::plan::{FindingKind, Handling, Operation};
+use crate::report::Report;
+use hostlist::Hostlist;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a notice is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Topic {
+    /// The cloud had no machine, or allows no more.
+    Capacity,
+    /// A machine ran that nobody needed.
+    Leak,
+    /// What may be spent is spent, or nearly so.
+    Budget,
+    /// A change was taken back, or a rollout stopped.
+    Rollback,
+}
+
+impl Topic {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Capacity, Self::Leak, Self::Budget, Self::Rollback];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity",
+            Self::Leak => "leak",
+            Self::Budget => "budget",
+            Self::Rollback => "rollback",
+        }
+    }
+
+    /// For how long the same is not told again, in milliseconds.
+    fn pause(self) -> u64 {
+        match self {
+            Self::Capacity | Self::Leak | Self::Rollback => 3_600_000,
+            Self::Budget => 6 * 3_600_000,
+        }
+    }
+}
+
+/// One thing to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What it is about.
+    pub topic: Topic,
+    /// What makes it the same as an earlier one.
+    subject: String,
+    /// What to tell.
+    pub text: String,
+}
+
+impl Notice {
+    fn new(topic: Topic, subject: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { topic, subject: subject.into(), text: text.into() }
+    }
+
+    fn key(&self) -> String {
+        format!("{} {}", self.topic.word(), self.subject)
+    }
+}
+
+/// Most of one text that is sent.
+const LONGEST: usize = 500;
+
+/// What administrators want to know of a run.
+#[must_use]
+pub fn notices(report: &Report, currency: &str) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for (cause, topic) in [
+        (Cause::Capacity, Topic::Capacity),
+        (Cause::Quota, Topic::Capacity),
+        (Cause::Budget, Topic::Budget),
+    ] {
+        for (why, nodes) in failed(report, cause) {
+            notices.push(Notice::new(topic, cause.code(), format!("{nodes} not started: {why}")));
+        }
+    }
+    if let Some(state) = report.budget.filter(|state| state.warns) {
+        let text = standing(&state, currency);
+        notices.push(Notice::new(Topic::Budget, format!("warn {}", state.period), text));
+    }
+    for finding in &report.findings {
+        let mended = finding.kind == FindingKind::Orphan && finding.handling != Handling::Watched;
+        if mended {
+            notices.push(Notice::new(Topic::Leak, finding.to_string(), finding.to_string()));
+        }
+    }
+    let changes =
+        matches!(report.operation, Operation::Finish | Operation::Resize | Operation::Rollout);
+    if changes && !report.failures.is_empty() {
+        let text = format!("{}: {}", report.operation, report.failures.join("; "));
+        notices.push(Notice::new(Topic::Rollback, report.operation.to_string(), text));
+    }
+    notices
+}
+
+/// The nodes that did not start for a cause, by the reason.
+fn failed(report: &Report, cause: Cause) -> BTreeMap<&str, Hostlist> {
+    let mut alike: BTreeMap<&str, Hostlist> = BTreeMap::new();
+    for (name, node) in report.nodes.iter().filter(|(_, node)| node.cause == Some(cause)) {
+        if !node.outcome.is_success() {
+            alike
+                .entry(node.reason.as_deref().unwrap_or_default())
+                .or_default()
+                .push(name.as_str());
+        }
+    }
+    alike
+}
+
+/// What has been told, and when, in milliseconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Told(BTreeMap<String, u64>);
+
+impl Told {
+    /// Reads what was told; nothing if that cannot be read.
+    #[must_use]
+    pub fn parse(text: Option<&str>) -> Self {
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// Keeps of these notices what is not told yet or long ago, and remembers that it is told.
+    pub fn take_new(&mut self, notices: &mut Vec<Notice>, now: u64) {
+        let longest = Topic::ALL.map(Topic::pause).into_iter().max().unwrap_or_default();
+        // What a clock that was ahead has written is forgotten, too.
+        self.0.retain(|_, at| *at <= now && now - *at < longest);
+        notices.retain(|notice| {
+            let last = self.0.get(&notice.key());
+            let is_new = last.is_none_or(|at| now - at >= notice.topic.pause());
+            if is_new {
+                self.0.insert(notice.key(), now);
+            }
+            is_new
+        });
+    }
+
+    /// As it is kept.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// The text of one message about all of these; none if there are none.
+#[must_use]
+pub fn message(cluster: &str, notices: &[&Notice]) -> Option<String> {
+    let line = |notice: &&Notice| {
+        let text: String = notice.text.chars().take(LONGEST).collect();
+        format!("{cluster}: {}: {text}", notice.topic.word())
+    };
+    let lines: Vec<String> = notices.iter().take(20).map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{NodeReport, Outcome};
+    use hostlist::NodeName;
+
+    fn report() -> Report {
+        let mut report = Report::new(Operation::Start);
+        for (name, cause, why) in [
+            ("n1", Cause::Capacity, "out of capacity"),
+            ("n2", Cause::Capacity, "out of capacity"),
+            ("n3", Cause::Budget, "budget: 20.00 of 20.00 USD spent this day"),
+            ("n4", Cause::Timeout, "took too long"),
+        ] {
+            let failed = NodeReport::new(Outcome::ReturnedToSlurm).because(cause, why);
+            report.nodes.insert(NodeName::new(name).unwrap(), failed);
+        }
+        report
+    }
+
+    #[test]
+    fn nodes_that_failed_alike_are_one_notice() {
+        let notices = notices(&report(), "USD");
+        let all: Vec<&Notice> = notices.iter().collect();
+        let expected = "c1: capacity: n[1-2] not started: out of capacity\n\
+                        c1: budget: n3 not started: budget: 20.00 of 20.00 USD spent this day";
+        assert_eq!(message("c1", &all).as_deref(), Some(expected));
+        assert_eq!(message("c1", &[]), None);
+    }
+
+    #[test]
+    fn the_same_is_not_told_again_for_a_while() {
+        let hour = 3_600_000;
+        let mut told = Told::default();
+        let mut count = |now| {
+            let mut notices = notices(&report(), "USD");
+            told = Told::parse(Some(&told.to_text()));
+            told.take_new(&mut notices, now);
+            notices.len()
+        };
+        assert_eq!(
+            [0, 1, hour, hour + 1, 6 * hour, 13 * hour].map(|at| count(at + hour)),
+            [2, 0, 1, 0, 2, 2]
+        );
+        assert_eq!(count(hour), 2, "a clock that was set back keeps nothing quiet");
+        assert_eq!(Told::parse(Some("nonsense")), Told::default());
+    }
+}

@@ -1,0 +1,195 @@
+//! Whose jobs ran where, as Slurm's accounting has it.
+
+use crate::{
+    Error, ErrorKind, JobId, Result, Scontrol,
+    argv::{Argv, SEPARATOR, argv},
+    parse::BadLine,
+    time,
+};
+use hostlist::{Hostlist, Parser};
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+/// What sacct is asked for.
+const FIELDS: &str = "JobIDRaw,User,Account,Partition,NodeList,AllocCPUS,Start,End";
+
+/// What sacct says where slurm.conf has no `AccountingStorageType`.
+const DISABLED: &str = "accounting storage is disabled";
+
+/// How many jobs one squeue is asked for: a command line has its bounds.
+const MOST_JOBS: usize = 1000;
+
+/// One run of a job; a job that was requeued has several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRecord {
+    /// The job.
+    pub id: JobId,
+    /// The name of its owner.
+    pub user: String,
+    /// The account that it is charged to.
+    pub account: String,
+    /// Its partition.
+    pub partition: String,
+    /// Its nodes.
+    pub nodes: Hostlist,
+    /// How many CPUs it had, of all its nodes together.
+    pub cpus: u32,
+    /// When it started.
+    pub start: SystemTime,
+    /// When it ended; none while it runs.
+    pub end: Option<SystemTime>,
+}
+
+/// Who a job belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobOwner {
+    /// The user's name.
+    pub user: String,
+    /// The account.
+    pub account: String,
+}
+
+impl Scontrol {
+    /// The runs of all jobs that had nodes at some time between two moments; none if this cluster keeps no accounts.
+    pub async fn job_records(
+        &self,
+        since: SystemTime,
+        until: SystemTime,
+    ) -> Result<Option<Vec<JobRecord>>> {
+        let arguments = list_records(since, until);
+        let program = &self.programs().sacct;
+        match self.run(program, &arguments).await {
+            Ok(text) => {
+                let tried = || program.display().to_string();
+                let protocol = |source| Error::new(ErrorKind::Protocol, tried()).caused_by(source);
+                records(&text).map(Some).map_err(protocol)
+            }
+            Err(error) if error.to_string().contains(DISABLED) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The owners of jobs that are in the queue.
+    pub async fn job_owners(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, JobOwner>> {
+        let mut owners = BTreeMap::new();
+        for jobs in jobs.chunks(MOST_JOBS) {
+            let ids: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+            let format = ["JobID", "UserName", "Account"].map(|it| format!("{it}:{SEPARATOR}"));
+            let [ids, format] =
+                [format!("--jobs={}", ids.join(",")), format!("--Format={}", format.join(","))];
+            let arguments = argv(["--noheader", "--all", "--local", "--states=all", &ids, &format]);
+            let text = self.run(&self.programs().squeue, &arguments).await?;
+            owners.extend(text.lines().filter_map(owner));
+        }
+        Ok(owners)
+    }
+}
+
+fn list_records(since: SystemTime, until: SystemTime) -> Argv {
+    let seconds = |time: SystemTime| {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        format!("uts{}", since.as_secs())
+    };
+    // A job that ends within the last second belongs to it.
+    let until = until.checked_add(Duration::from_secs(1)).unwrap_or(until);
+    let mut arguments =
+        argv(["--allusers", "--allocations", "--duplicates", "--noheader", "--parsable2"]);
+    arguments.push(format!("--delimiter={SEPARATOR}"));
+    arguments.push(format!("--starttime={}", seconds(since)));
+    arguments.push(format!("--endtime={}", seconds(until)));
+    arguments.push(format!("--format={FIELDS}"));
+    arguments
+}
+
+/// Parses what sacct prints; jobs that never ran are left out.
+fn records(text: &str) -> std::result::Result<Vec<JobRecord>, BadLine> {
+    let mut records = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        records.extend(record(line).ok_or_else(|| BadLine::new("no job", line))?);
+    }
+    Ok(records)
+}
+
+/// A run, or nothing of a job that has none; `None` for a line that is not a job's.
+fn record(line: &str) -> Option<Option<JobRecord>> {
+    let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
+    let [id, user, account, partition, nodes, cpus, start, end] = fields[..] else {
+        return None;
+    };
+    let id = id.parse().ok()?;
+    let Some(start) = time::parse(start) else { return Some(None) };
+    if matches!(nodes, "" | "None assigned") {
+        return Some(None);
+    }
+    let nodes = Parser::new().max_hosts(1 << 17).parse(nodes).ok()?;
+    let [user, account, partition] = [user, account, partition].map(str::to_owned);
+    let (cpus, end) = (cpus.parse().ok()?, time::parse(end));
+    Some(Some(JobRecord { id, user, account, partition, nodes, cpus, start, end }))
+}
+
+fn owner(line: &str) -> Option<(JobId, JobOwner)> {
+    let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
+    let [id, user, account, ..] = fields[..] else { return None };
+    let account = if account == "(null)" { "" } else { account };
+    let (user, account) = (user.to_owned(), account.to_owned());
+    Some((id.parse().ok()?, JobOwner { user, account }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn line(fields: [&str; 8]) -> String {
+        fields.join(&SEPARATOR.to_string())
+    }
+
+    #[test]
+    fn runs_are_read_and_jobs_that_never_ran_are_left_out() {
+        let text = [
+            line([
+                "7",
+                "ada",
+                "physics",
+                "main",
+                "n[1-2]",
+                "6",
+                "2026-11-16T12:01:41",
+                "2026-11-16T12:05:00",
+            ]),
+            line(["8", "bob", "", "gpu", "g1", "1", "2026-11-16T12:01:41", "Unknown"]),
+            line(["9", "bob", "", "gpu", "None assigned", "0", "Unknown", "Unknown"]),
+            line(["10", "bob", "", "gpu", "None assigned", "0", "None", "2026-11-16T12:05:00"]),
+        ];
+        let runs = records(&text.join("\n")).unwrap();
+        let [first, second] = &runs[..] else { panic!("{runs:?}") };
+        assert_eq!(
+            (first.id, first.nodes.to_string(), first.cpus),
+            (JobId::new(7), "n[1-2]".into(), 6)
+        );
+        let took = first.end.unwrap().duration_since(first.start).unwrap();
+        assert_eq!(
+            (first.user.as_str(), first.account.as_str(), took.as_secs()),
+            ("ada", "physics", 199)
+        );
+        assert_eq!((second.account.as_str(), second.end), ("", None));
+        assert!(records("Slurm accounting\n").is_err());
+    }
+
+    #[test]
+    fn owners_are_read() {
+        let text = format!("7{SEPARATOR}ada{SEPARATOR}physics{SEPARATOR}");
+        let (id, found) = owner(&text).unwrap();
+        assert_eq!(
+            (id, found.user.as_str(), found.account.as_str()),
+            (JobId::new(7), "ada", "physics")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(?s).*") {
+            let _ = (records(&text), records(&text.replace(' ', "\u{1f}")), owner(&text));
+        }
+    }
+}
