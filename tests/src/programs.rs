@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The names of ours.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "startnode",
     "startnode-failed",
     "stopnode",
@@ -17,6 +17,7 @@ const OURS: [&str; 9] = [
     "reconcile",
     "listnodes",
     "explain",
+    "cost",
 ];
 
 /// Where the scripts of a cluster are.

@@ -10,9 +10,10 @@ use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::images::all_need_image;
+use provision::job_costs;
 use provision::plan::{self, JobGroup};
 use provision::run::{self, Run};
-use slurmctl::{Caller, ResumeFileError, ResumeFileWarning, ResumeRequest, Role};
+use slurmctl::{Caller, JobId, ResumeFileError, ResumeFileWarning, ResumeRequest, Role};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -143,6 +144,7 @@ async fn begin(
     }
     context.site.policies.oldest = (caller == Caller::Slurm).then_some(OLDEST);
     let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
+    let jobs = labelled(&context, jobs).await;
     let code = context
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
@@ -171,6 +173,24 @@ async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Resu
     }
     // Slurm waits for an answer, and will get one for each node.
     context.go_on_without(found)
+}
+
+/// How long Slurm is asked whose jobs they are: a start does without.
+const OWNERS: Duration = Duration::from_secs(1);
+
+/// The jobs with the tags of machines that are launched for one alone.
+async fn labelled(context: &Context, jobs: Vec<JobGroup>) -> Vec<JobGroup> {
+    if jobs.is_empty() || !wiring::has_room_for_labels(&context.settings) {
+        return jobs;
+    }
+    let ids: Vec<JobId> = jobs.iter().map(|group| group.job).collect();
+    let owners = timeout(OWNERS, context.slurm.controller.job_owners(&ids)).await;
+    let owners = owners.ok().and_then(Result::ok).unwrap_or_default();
+    let label = |group: JobGroup| {
+        let labels = job_costs::labels(group.job, owners.get(&group.job));
+        group.labelled(labels)
+    };
+    jobs.into_iter().map(label).collect()
 }
 
 /// To go on would be to guess which nodes are of one job, and to start a part of them.

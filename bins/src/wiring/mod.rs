@@ -9,7 +9,7 @@ mod slurm;
 
 pub use notify::notify;
 pub use prices::prices;
-pub use site::{deadline, describe, image_rules, keypairs, site, unhurried};
+pub use site::{deadline, describe, has_room_for_labels, image_rules, keypairs, site, unhurried};
 pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};
 
 use crate::config::{Cloud, Elastic, Settings};

@@ -124,6 +124,21 @@ fn fallback(other: &crate::config::Fallback, site: &Site) -> Fallback {
     }
 }
 
+/// How many free-form tags a machine of Oracle's can have.
+const MOST_TAGS: usize = 10;
+
+/// Our own tags, and those that say whose job a machine is launched for.
+const OUR_TAGS: usize = 6;
+
+/// True if machines can carry the job, user and account beside all other tags.
+#[must_use]
+pub fn has_room_for_labels(settings: &Settings) -> bool {
+    match &settings.cloud {
+        Cloud::Oracle(oracle) => oracle.freeform_tags.len() + OUR_TAGS <= MOST_TAGS,
+        Cloud::OpenStack(_) => true,
+    }
+}
+
 /// The text of a file: one that is named must be there, one in its usual place may be.
 fn optional(
     (key, named): (&str, Option<&str>),

@@ -13,6 +13,7 @@ mod caller;
 mod check;
 mod citc;
 mod codes;
+mod cost;
 mod credentials;
 mod features;
 mod fit;

@@ -97,7 +97,7 @@ impl Slurm {
         self.script("bin/squeue", &format!("{setup}exec \"$REAL/squeue\" \"$@\"\n"));
     }
 
-    fn script(&self, name: &str, text: &str) {
+    pub(crate) fn script(&self, name: &str, text: &str) {
         let path = self.dir.join(name);
         fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

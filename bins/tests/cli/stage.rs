@@ -10,8 +10,17 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-pub(crate) const PROGRAMS: [&str; 8] =
-    ["explain", "finish", "listnodes", "rebuild", "reconcile", "resize", "startnode", "stopnode"];
+pub(crate) const PROGRAMS: [&str; 9] = [
+    "cost",
+    "explain",
+    "finish",
+    "listnodes",
+    "rebuild",
+    "reconcile",
+    "resize",
+    "startnode",
+    "stopnode",
+];
 
 /// The compiled program by one of its names: a hard link, as `./install` makes them.
 pub(crate) fn program(name: &str) -> &'static str {

@@ -1,6 +1,7 @@
 //! What machines have cost so far, and what may be spent.
 
 use crate::site::{Place, Site};
+use crate::state::State;
 use crate::world::{Fleet, Roster, World};
 use cloud_core::{Instance, InstanceState};
 use history::cost::{self, Budget, BudgetState, Machine, Millis, Price, Prices, Spending};
@@ -119,6 +120,18 @@ pub fn standing(state: &BudgetState, currency: &str) -> String {
 #[must_use]
 pub(crate) fn renewal(state: &BudgetState) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(state.renewed)
+}
+
+/// What is spent by the log of events alone, if there is a budget.
+#[must_use]
+pub fn spent_by_log(
+    state: &dyn State,
+    conf: &Roster<'_>,
+    site: &Site,
+    now: SystemTime,
+) -> Option<Spending> {
+    let log = state.history().unwrap_or_default();
+    spending(&Lives::of(&log.events), &Fleet::default(), conf, site, now)
 }
 
 /// What is spent, if there is a budget.

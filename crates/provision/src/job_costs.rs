@@ -1,11 +1,12 @@
 //! Whose jobs ran on which CPUs, for what machines cost.
 
 use crate::world::Roster;
+use cloud_core::Tags;
 use history::cost::{JobRun, Owner, spread};
 use history::millis;
 use hostlist::NodeName;
 use slurmconf::NodeDef;
-use slurmctl::JobRecord;
+use slurmctl::{JobId, JobOwner, JobRecord};
 use std::time::SystemTime;
 
 /// How many CPUs slurm.conf gives a node; 0 if it does not say.
@@ -49,10 +50,39 @@ pub fn job_runs(records: &[JobRecord], conf: &Roster<'_>, now: SystemTime) -> Ve
     records.iter().map(run).collect()
 }
 
+/// Longest value of a tag; AWS and OCI take 256 characters, Nova 255.
+const LONGEST_TAG: usize = 255;
+
+/// The tags of machines that are launched for one job alone, as far as is known whose it is.
+#[must_use]
+pub fn labels(job: JobId, owner: Option<&JobOwner>) -> Tags {
+    let value = |text: &str| -> String {
+        text.chars().filter(|letter| !letter.is_control()).take(LONGEST_TAG).collect()
+    };
+    let mut labels = Tags::from([("job", job.to_string())]);
+    if let Some(JobOwner { user, account }) = owner {
+        for (key, text) in [("user", user), ("account", account)] {
+            if !text.is_empty() {
+                labels = labels.with(key, value(text));
+            }
+        }
+    }
+    labels
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use slurmconf::Config;
+
+    #[test]
+    fn labels_are_short_and_never_empty() {
+        let owner = JobOwner { user: "ada\n".repeat(100), account: String::new() };
+        let labels = labels(JobId::new(7), Some(&owner));
+        assert_eq!(labels.get("job"), Some("7"));
+        assert_eq!(labels.get("user").map(str::len), Some(LONGEST_TAG));
+        assert_eq!(labels.get("account"), None);
+    }
 
     #[test]
     fn a_node_has_the_cpus_that_slurm_counts() {

@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod budget;
 mod common;
 mod ending;
 mod ending_all;

@@ -11,6 +11,8 @@ use crate::output::Colour;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring;
 use nix::unistd::{Gid, Uid, User, getgrouplist, getuid};
+use provision::Roster;
+use provision::budget::spent_by_log;
 use provision::preflight::{
     self, Access, Check, CloudFacts, ConfigOwner, Facts, Generated, HostFacts, Section, SlurmFacts,
     Status,
@@ -24,6 +26,7 @@ use std::io;
 use std::net::ToSocketAddrs as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// What is to stand between the markers, and whether slurmctld is yet to be told of it.
 pub(super) struct New {
@@ -75,7 +78,7 @@ pub(super) async fn all(
     limits: Limits<'_>,
     answers: Option<bool>,
 ) -> u8 {
-    let slurm = &context.slurm;
+    let (slurm, now) = (&context.slurm, SystemTime::now());
     let nodes = limits.inputs.map_or(&[][..], |inputs| &inputs.cluster.nodes);
     let facts = Facts {
         unreadable: unreadable(context, limits.new),
@@ -105,6 +108,10 @@ pub(super) async fn all(
                 unwritable: writable(&inputs.marked.path).err(),
             }),
         }),
+        spent: (
+            spent_by_log(&*context.state, &Roster::new(&slurm.config), &context.site, now),
+            now,
+        ),
         host: host(context, common, nodes),
     };
     let checks = preflight::run(&facts);

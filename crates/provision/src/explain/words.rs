@@ -107,6 +107,14 @@ fn of_cause(cause: Cause, pool: &str) -> (String, &'static str) {
             "slurmctld did not accept what it was told".to_owned(),
             "Read slurmctld's log, then run `reconcile`.",
         ),
+        Cause::Budget => (
+            "what may be spent is spent".to_owned(),
+            "Wait for the next day or month (UTC), raise `budget` in startnode.yaml, or see who spends: `cost --by user`.",
+        ),
+        Cause::MaxNodes => (
+            "as many machines run as may".to_owned(),
+            "Wait until other nodes are idle and terminate, or raise `max_nodes` in startnode.yaml.",
+        ),
         Cause::Cancelled => {
             ("the start was stopped before it ended".to_owned(), "Wait: Slurm tries again.")
         }

@@ -3,6 +3,7 @@
 //! Each check is a function from observed [`Facts`] to results; nothing is changed, and none hides another, except that a cloud
 //! which does not list our machines is one failure.
 
+mod budget;
 mod capacity;
 mod cloud;
 mod fallback;
@@ -20,8 +21,10 @@ use crate::images::ImageRules;
 use crate::site::Site;
 use capacity::Wanted;
 use cloud_core::Description;
+use history::cost::Spending;
 use slurmconf::{Cluster, MemoryPolicy, NodeDef, Shapes};
 use std::io::ErrorKind;
+use std::time::SystemTime;
 
 /// How well something is in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +91,8 @@ pub struct Facts<'a> {
     pub description: Description,
     /// What the limits generate, if they can be read.
     pub generated: Option<Generated<'a>>,
+    /// What is spent, if there is a budget, and when that was reckoned.
+    pub spent: (Option<Spending>, SystemTime),
     /// This host.
     pub host: HostFacts<'a>,
 }
@@ -143,6 +148,7 @@ pub fn run(facts: &Facts<'_>) -> Vec<Check> {
         checks.extend(capacity::limits(cloud, wanted));
         checks.extend(capacity::places(cloud, wanted));
     }
+    checks.extend(budget::budget(site, nodes, facts.spent.0, facts.spent.1));
     let gres = generated.and_then(|it| missing_gres(it.cluster, slurm.config));
     checks.extend(gres.map(Check::fail));
     checks.extend(if facts.only_rebuilds { vec![slurm.reboot()] } else { slurm.power() });
