@@ -51,7 +51,7 @@ async fn live(bed: &Bed, registered: &mut Registered, time: Duration) -> Vec<Rep
             if machine.state == InstanceState::Running && registered.insert(machine.id.to_string())
             {
                 let name = bed.site.identity.node_of(&machine).unwrap();
-                bed.slurm.register(&name, "10.0.0.1", Instant::now());
+                let _ = bed.slurm.register(&name, "10.0.0.1", Instant::now());
             }
         }
         advance(Duration::from_secs(1)).await;
