@@ -4,6 +4,7 @@ pub mod alias;
 pub mod args;
 pub mod bootstrap;
 pub mod bootstrap_failure;
+pub mod clouds;
 pub mod config;
 pub mod context;
 pub mod diagnostic;

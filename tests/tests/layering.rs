@@ -89,13 +89,42 @@ fn an_extra_edge_is_reported() {
     assert_eq!(extra, ["a → c"]);
 }
 
-#[test]
-fn slurmctl_needs_at_most_30_crates() {
-    let tree = ["tree", "--offline", "-p", "slurmctl", "-e", "normal", "--prefix", "none"];
+/// The crates that a package needs, itself included.
+fn tree(package: &str) -> BTreeSet<String> {
+    let tree = ["tree", "--offline", "-p", package, "-e", "normal", "--prefix", "none"];
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let output = std::process::Command::new(cargo).args(tree).current_dir(folder).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let crates: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert!((2..=30).contains(&crates.len()), "{crates:?}");
+    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_library_needs_more_crates_than_its_documentation_says() {
+    let text = include_str!("../../docs/dependencies.md");
+    let (_, table) = text.split_once("## What each library needs").expect("the heading");
+    let mut rows = 0;
+    for line in table.lines().skip_while(|line| !line.starts_with("|---")).skip(1) {
+        let Some([name, count, ..]) = line.strip_prefix('|').map(|line| {
+            let mut cells = line.split('|').map(str::trim);
+            [(); 3].map(|()| cells.next().unwrap_or_default())
+        }) else {
+            break;
+        };
+        let crates = tree(name);
+        println!("{name}: {} crates", crates.len());
+        let most: usize = count.parse().unwrap();
+        assert!((1..=most).contains(&crates.len()), "{name}: {crates:?}");
+        rows += 1;
+    }
+    assert!(rows >= 7, "the table was not read");
+}
+
+#[test]
+fn provision_and_slurmctl_build_no_http() {
+    for (package, most) in [("provision", 60), ("slurmctl", 30)] {
+        let crates = tree(package);
+        assert!((2..=most).contains(&crates.len()), "{package}: {crates:?}");
+        assert!(!crates.contains("reqwest"), "{package}: {crates:?}");
+    }
 }

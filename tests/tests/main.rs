@@ -16,6 +16,7 @@ mod finish_live;
 mod job_group;
 mod killed;
 mod layering;
+mod neutral;
 mod openstack_loop;
 mod power_actions;
 mod reboot;

@@ -6,17 +6,14 @@
 mod budget;
 mod elastic;
 mod fallback;
-mod openstack;
-mod oracle;
 mod value;
 
 pub use budget::{BudgetLimits, Notify};
 pub use elastic::Elastic;
 pub use fallback::Fallback;
-pub use openstack::OpenStack;
-pub use oracle::{Auth, Oracle};
-pub(crate) use value::duration;
+pub(crate) use value::{between, duration, texts};
 
+use crate::clouds::{self, CloudConfig, Csp};
 use cloud_core::Secret;
 use cloud_core::http::Proxies;
 use provision::RebuildHow;
@@ -24,15 +21,16 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use slurmconf::Error;
 use slurmconf::yaml::{Reader, Source};
-use value::{texts, words};
+use std::sync::Arc;
+use value::words;
 
 /// The configuration in `startnode.yaml`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The path of the file.
     pub file: String,
     /// The cloud, and what only it needs.
-    pub cloud: Cloud,
+    pub cloud: Arc<dyn CloudConfig>,
     /// The cluster's name, in the tag `cluster` of everything that is its own; a CitC 2 file has none.
     pub cluster_id: Option<String>,
     /// The image of new machines; else the newest that carries the cluster's tag.
@@ -53,15 +51,6 @@ pub struct Settings {
     pub notify: Vec<Notify>,
     /// Paths of other files.
     pub paths: Paths,
-}
-
-/// The clouds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cloud {
-    /// Oracle's.
-    Oracle(Oracle),
-    /// An OpenStack.
-    OpenStack(OpenStack),
 }
 
 /// Paths of other files, where they differ from the defaults.
@@ -123,13 +112,6 @@ struct General {
     notify: Vec<Notify>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Csp {
-    Oracle,
-    OpenStack,
-}
-
 /// Keys of CitC's own tools, which are known and not used.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -158,17 +140,7 @@ impl Settings {
         let general: General = reader.read();
         let paths: Paths = reader.read();
         reader.know::<Citc>();
-        let cloud = match general.csp {
-            Some(Csp::OpenStack) => Cloud::OpenStack(reader.read::<OpenStack>().merged()),
-            Some(Csp::Oracle) | None => {
-                reader.require("compartment_id");
-                Cloud::Oracle(reader.read())
-            }
-        };
-        if general.csp.is_none() && reader.has("csp") {
-            // Of a cloud that is misspelt, any key may be.
-            reader.know::<OpenStack>();
-        }
+        let cloud = clouds::read(general.csp, &mut reader);
         let (mut errors, warnings) = reader.into_findings();
         if errors.is_empty() {
             let settings = general.into_settings(file, cloud, paths);
@@ -181,7 +153,7 @@ impl Settings {
 }
 
 impl General {
-    fn into_settings(self, file: &str, cloud: Cloud, paths: Paths) -> Settings {
+    fn into_settings(self, file: &str, cloud: Arc<dyn CloudConfig>, paths: Paths) -> Settings {
         let Self { cluster_id, image_id, endpoint, rebuild, mut fallback, elastic, .. } = self;
         let (budget, notify) = (self.budget, self.notify);
         fallback.retain(|place| *place != Fallback::default());

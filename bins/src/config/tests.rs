@@ -22,10 +22,10 @@ fn every_citc_file_is_read_as_it_is() {
     assert_eq!(settings(six).cluster_id.as_deref(), Some("cheerful-macaw"));
     let old = settings(two);
     assert_eq!(old.cluster_id, None);
-    assert!(matches!(&old.cloud, Cloud::Oracle(oracle) if oracle.auth == Auth::ConfigFile));
-    let Cloud::OpenStack(cloud) = settings(openstack).cloud else { panic!("not an OpenStack") };
-    assert_eq!(cloud.networks, ["a", "b"]);
-    assert_eq!(cloud.security_groups, ["g"]);
+    assert!(format!("{:?}", old.cloud).contains("auth: ConfigFile"), "{:?}", old.cloud);
+    let cloud = format!("{:?}", settings(openstack).cloud);
+    assert!(cloud.contains(r#"networks: ["a", "b"]"#), "{cloud}");
+    assert!(cloud.contains(r#"security_groups: ["g"]"#), "{cloud}");
 }
 
 #[test]

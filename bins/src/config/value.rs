@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use std::time::Duration;
 
 /// A whole number within bounds.
-pub(super) fn between<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u32>(
+pub(crate) fn between<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u32>(
     deserializer: D,
 ) -> Result<Option<u32>, D::Error> {
     let number = u32::deserialize(deserializer).ok().filter(|it| (LEAST..=MOST).contains(it));
@@ -32,7 +32,7 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
 }
 
 /// One text, or a list of them.
-pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     OneOrMany::deserialize(deserializer).map(|texts| match texts {
         OneOrMany::One(text) => vec![text],
         OneOrMany::Many(texts) => texts,

@@ -1,18 +1,18 @@
 //! From configuration to the things that programs work with.
 
 mod notify;
-mod openstack;
-mod oracle;
 mod prices;
 mod site;
 mod slurm;
 
 pub use notify::notify;
 pub use prices::prices;
-pub use site::{deadline, describe, has_room_for_labels, image_rules, keypairs, site, unhurried};
+pub(crate) use site::features;
+pub use site::{deadline, has_room_for_labels, image_rules, keypairs, site, unhurried};
 pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};
 
-use crate::config::{Cloud, Elastic, Settings};
+use crate::clouds::Wanted;
+use crate::config::{Elastic, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use cloud_core::http::{self, Proxies};
@@ -79,24 +79,18 @@ pub async fn cloud(
     environment: &Environment,
     (purpose, slurm): (Purpose, &slurmconf::Config),
 ) -> Result<Connected, Diagnostic> {
-    let wanted = (purpose, slurm);
-    let connected = match &settings.cloud {
-        Cloud::Oracle(oracle) => oracle::connect(oracle, settings, environment, wanted).await,
-        Cloud::OpenStack(openstack) => {
-            openstack::connect(openstack, settings, environment, wanted).await
-        }
-    };
+    let wanted = Wanted { settings, environment, purpose, slurm };
+    let connected = settings.cloud.connect(wanted).await;
     let goes_on = |diagnostic: &Diagnostic| match purpose {
         Purpose::Check => true,
         // What Slurm knows is worth showing; a wrong configuration is to be mended first.
         Purpose::Look => diagnostic.is_transient(),
-        // Oracle's shapes are built in.
-        Purpose::Print => matches!(settings.cloud, Cloud::Oracle(_)),
+        Purpose::Print => settings.cloud.built_in_shapes().is_some(),
         Purpose::Launch | Purpose::Perhaps | Purpose::Other | Purpose::EndAll => false,
     };
     match connected {
         Err(diagnostic) if goes_on(&diagnostic) => Ok(Connected {
-            cloud: Box::new(unreachable(&diagnostic).describing(describe(settings))),
+            cloud: Box::new(unreachable(&diagnostic).describing(settings.cloud.describe())),
             subnet: None,
             named: Vec::new(),
             warnings: Vec::new(),
@@ -112,7 +106,7 @@ pub(crate) fn unreachable(why: &Diagnostic) -> Unreachable {
     Unreachable::new(kind, why.to_string())
 }
 
-fn pacer(elastic: &Elastic) -> Pacer {
+pub(crate) fn pacer(elastic: &Elastic) -> Pacer {
     let mut pace = Pace::default();
     if let Some(rate) = elastic.requests_per_second {
         pace.most = rate;
@@ -126,7 +120,11 @@ fn pacer(elastic: &Elastic) -> Pacer {
 const ATTEMPTS_TO_KNOW: u32 = 3;
 
 /// Timeouts and proxies.
-fn http(settings: &Settings, environment: &Environment, purpose: Purpose) -> http::Config {
+pub(crate) fn http(
+    settings: &Settings,
+    environment: &Environment,
+    purpose: Purpose,
+) -> http::Config {
     let mut config = http::Config::default();
     if !purpose.changes() {
         config.retry.attempts = ATTEMPTS_TO_KNOW;

@@ -1,10 +1,10 @@
 //! What the operator decided, as `provision` takes it.
 
 use super::{Purpose, read};
-use crate::config::{Cloud, Settings};
+use crate::config::Settings;
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use cloud_core::{Description, ImageId, Secret, SubnetId, Zone};
+use cloud_core::{ImageId, Secret};
 use hostlist::Hostlist;
 use provision::budget::Allowance;
 use provision::images::ImageRules;
@@ -60,20 +60,11 @@ pub fn site(
     };
     let mut site = Site::new(identity);
     site.image = settings.image_id.clone().map(ImageId::new);
-    match &settings.cloud {
-        Cloud::Oracle(oracle) => {
-            site.zone_root.clone_from(&oracle.ad_root);
-            site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
-            site.preemptible = oracle.preemptible;
-            site.beside = super::oracle::beside(oracle);
-            let named = ("ssh_keys_file", settings.paths.ssh_keys.as_deref());
-            let keys = if launches { text(named, SSH_KEYS)? } else { None };
-            let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);
-            site.ssh_keys = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        }
-        Cloud::OpenStack(openstack) => {
-            site.zones = openstack.availability_zone.iter().map(Zone::new).collect();
-        }
+    settings.cloud.complete(&mut site);
+    if launches && settings.cloud.takes_ssh_keys() {
+        let keys = text(("ssh_keys_file", settings.paths.ssh_keys.as_deref()), SSH_KEYS)?;
+        let lines = keys.iter().flat_map(|text| text.lines()).map(str::trim);
+        site.ssh_keys = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
     }
     site.keypairs = keypairs(settings, slurm);
     site.fallback = settings.fallback.iter().map(|other| fallback(other, &site)).collect();
@@ -90,26 +81,15 @@ pub fn site(
     Ok((site, unread))
 }
 
-/// What the cloud says about itself; nothing is asked.
-#[must_use]
-pub fn describe(settings: &Settings) -> Description {
-    match &settings.cloud {
-        Cloud::Oracle(oracle) => super::oracle::site(oracle).describe(),
-        Cloud::OpenStack(_) => cloud_openstack::describe(),
-    }
-}
-
-/// The key pairs that the features of nodes name: Nova takes the name and no keys, and knows itself which there are.
+/// The key pairs that the features of nodes name, where the cloud itself keeps such.
 #[must_use]
 pub fn keypairs(settings: &Settings, slurm: &Config) -> BTreeMap<String, Vec<String>> {
-    match &settings.cloud {
-        Cloud::Oracle(_) => BTreeMap::new(),
-        Cloud::OpenStack(_) => features(slurm, "keypair").map(|name| (name, Vec::new())).collect(),
-    }
+    let named = features(slurm, "keypair").filter(|_| settings.cloud.keeps_key_pairs());
+    named.map(|name| (name, Vec::new())).collect()
 }
 
 /// What the nodes of slurm.conf have for a feature, each value once.
-pub(super) fn features(slurm: &Config, key: &str) -> impl Iterator<Item = String> {
+pub(crate) fn features(slurm: &Config, key: &str) -> impl Iterator<Item = String> {
     let all = slurm.nodes.iter().filter_map(|def| def.features.as_ref()?.value(key));
     let all: BTreeSet<String> = all.map(str::to_owned).collect();
     all.into_iter()
@@ -124,19 +104,13 @@ fn fallback(other: &crate::config::Fallback, site: &Site) -> Fallback {
     }
 }
 
-/// How many free-form tags a machine of Oracle's can have.
-const MOST_TAGS: usize = 10;
-
 /// Our own tags, and those that say whose job a machine is launched for.
 const OUR_TAGS: usize = 6;
 
 /// True if machines can carry the job, user and account beside all other tags.
 #[must_use]
 pub fn has_room_for_labels(settings: &Settings) -> bool {
-    match &settings.cloud {
-        Cloud::Oracle(oracle) => oracle.freeform_tags.len() + OUR_TAGS <= MOST_TAGS,
-        Cloud::OpenStack(_) => true,
-    }
+    settings.cloud.free_tags() >= OUR_TAGS
 }
 
 /// The text of a file: one that is named must be there, one in its usual place may be.
@@ -174,14 +148,11 @@ fn policies(settings: &Settings) -> Policies {
     policies
 }
 
-/// What is particular about the cloud's images: CitC 5 has one for Oracle's shapes with graphics cards and one for the others.
+/// What is particular about the cloud's images.
 #[must_use]
 pub fn image_rules(settings: &Settings) -> ImageRules {
-    let gpu_images = match &settings.cloud {
-        Cloud::Oracle(_) => true,
-        Cloud::OpenStack(_) => false,
-    };
-    ImageRules { is_id: describe(settings).is_id, gpu_images }
+    let cloud = &settings.cloud;
+    ImageRules { is_id: cloud.describe().is_id, gpu_images: cloud.has_gpu_images() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::inputs::{self, Inputs};
 use crate::alias;
 use crate::args::{CONFIG, Common};
-use crate::config::{Auth, Cloud, Settings};
+use crate::config::Settings;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::environment::user_called;
@@ -96,7 +96,7 @@ pub(super) async fn all(
         cloud: cloud(context).await,
         site: &context.site,
         images: wiring::image_rules(&context.settings),
-        description: wiring::describe(&context.settings),
+        description: context.cloud.describe(),
         generated: limits.inputs.map(|inputs| Generated {
             cluster: &inputs.cluster,
             shapes: &inputs.sizes.0,
@@ -192,14 +192,9 @@ fn print(context: &Context, common: &Common, checks: &[Check]) {
     }
 }
 
-/// A persistent node that cannot be resolved. Machines of OCI with a host name are in the DNS of their network; in an
-/// OpenStack they often are in none.
+/// A persistent node that cannot be resolved, unless machines are in the DNS of their network.
 fn unresolved(settings: &Settings, nodes: &[NodeDef]) -> Option<String> {
-    let in_dns = match &settings.cloud {
-        Cloud::Oracle(oracle) => oracle.hostname_label,
-        Cloud::OpenStack(_) => false,
-    };
-    if in_dns || settings.paths.hosts.is_some() {
+    if settings.cloud.is_in_dns() || settings.paths.hosts.is_some() {
         return None;
     }
     preflight::unresolved(nodes, |name| (name, 0).to_socket_addrs().is_ok())
@@ -264,17 +259,9 @@ fn variables(
     is_set: impl Fn(&str) -> bool,
 ) -> Vec<(Vec<&'static str>, String)> {
     let file = &settings.file;
-    let credentials = match &settings.cloud {
-        Cloud::Oracle(_) => {
-            format!("~/.oci/config, or as config_file, profile or region into {file}")
-        }
-        Cloud::OpenStack(_) => format!(
-            "a clouds.yaml in ~/.config/openstack or /etc/openstack, and its entry as cloud into {file}"
-        ),
-    };
     let all = [
         (proxies(settings), format!("{file} as proxy and no_proxy")),
-        (accounts(settings), credentials),
+        settings.cloud.variables(settings),
     ];
     let set = |(mut names, place): (Vec<&'static str>, String)| {
         names.retain(|name| is_set(name));
@@ -288,39 +275,6 @@ fn proxies(settings: &Settings) -> Vec<&'static str> {
         return Vec::new();
     }
     vec!["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
-}
-
-/// The variables of the cloud's own tools that nothing in the configuration goes before.
-fn accounts(settings: &Settings) -> Vec<&'static str> {
-    let unless = |told: bool, name| (!told).then_some(name);
-    match &settings.cloud {
-        Cloud::OpenStack(openstack) => {
-            let told = openstack.cloud.is_some();
-            let names = ["OS_CLOUD", "OS_AUTH_URL"].map(|name| unless(told, name));
-            let files = ["OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE"].map(Some);
-            names.into_iter().chain(files).flatten().collect()
-        }
-        Cloud::Oracle(oracle) => {
-            let machine = oracle.auth == Auth::InstancePrincipal;
-            let files = [
-                unless(machine || oracle.config_file.is_some(), "OCI_CLI_CONFIG_FILE"),
-                unless(machine || oracle.profile.is_some(), "OCI_CLI_PROFILE"),
-                unless(oracle.region.is_some(), "OCI_CLI_REGION"),
-                unless(settings.endpoint.is_some(), "OCI_CLI_ENDPOINT"),
-            ];
-            let keys = [
-                "OCI_CLI_AUTH",
-                "OCI_CLI_USER",
-                "OCI_CLI_TENANCY",
-                "OCI_CLI_FINGERPRINT",
-                "OCI_CLI_KEY_FILE",
-                "OCI_CLI_PASSPHRASE",
-                "OCI_CLI_SECURITY_TOKEN_FILE",
-            ];
-            let keys = keys.map(|name| unless(machine, name));
-            files.into_iter().chain(keys).chain([Some("OCI_CLI_CERT_BUNDLE")]).flatten().collect()
-        }
-    }
 }
 
 #[cfg(test)]

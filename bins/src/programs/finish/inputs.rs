@@ -1,14 +1,16 @@
 //! What `finish` reads: limits, shapes, and the file with the markers.
 
 use super::sources::{Sources, StyleName};
-use crate::config::Cloud;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::wiring;
-use provision::conf::{MarkedFile, default_partition, duplicate_partitions, unlaunchable};
-use slurmconf::{
-    Cluster, Flavor, GenerateOptions, Limits, ManagementNode, MemoryPolicy, Shapes, generate_all,
+use provision::conf::{
+    MarkedFile, default_partition, duplicate_partitions, known_shapes, unlaunchable,
 };
+use slurmconf::{
+    Cluster, GenerateOptions, Limits, ManagementNode, MemoryPolicy, Shapes, generate_all,
+};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -59,8 +61,8 @@ impl Inputs {
             default_partition: sources.default_partition.clone().or_else(default),
             zone_feature: Some(context.cloud.describe().zone_feature.to_owned()),
         };
-        let cluster =
-            generate_all(&limits, &shapes, &site).map_err(|errors| not_generated(&errors))?;
+        let cluster = generate_all(&limits, &shapes, &site)
+            .map_err(|errors| not_generated(&errors, context))?;
         if let Some(unknown) = default_partition(sources.default_partition.as_deref(), &cluster) {
             return Err(Diagnostic::new(unknown));
         }
@@ -88,17 +90,16 @@ impl Inputs {
     }
 }
 
-fn not_generated(errors: &[slurmconf::Error]) -> Diagnostic {
+fn not_generated(errors: &[slurmconf::Error], context: &Context) -> Diagnostic {
     let diagnostic = Diagnostic::from_errors(errors);
     let unknown = errors.iter().filter_map(slurmconf::Error::unknown_shape);
     let mut unknown = unknown.peekable();
     if unknown.peek().is_none() {
         return diagnostic;
     }
-    if unknown.all(|name| name.contains(".Flex")) {
-        return diagnostic.with_help(
-            "a flexible shape has its OCPUs and GB of memory behind it: VM.Standard.E4.Flex.16.256",
-        );
+    let help: BTreeSet<_> = unknown.map(|name| context.settings.cloud.shape_help(name)).collect();
+    if let [Some(help)] = help.into_iter().collect::<Vec<_>>()[..] {
+        return diagnostic.with_help(help);
     }
     diagnostic.with_help(
         "a shape that is not built in goes into a file that --shapes or shapes_file names: `VM.My.8: {memory: 60000, \
@@ -107,11 +108,7 @@ fn not_generated(errors: &[slurmconf::Error]) -> Diagnostic {
 }
 
 fn memory(context: &Context, citc: bool) -> MemoryPolicy {
-    match (&context.settings.cloud, citc) {
-        (Cloud::Oracle(_), true) => MemoryPolicy::CitcOracle,
-        (Cloud::OpenStack(_), true) => MemoryPolicy::CitcOpenstack,
-        (_, false) => MemoryPolicy::default(),
-    }
+    if citc { context.settings.cloud.citc_memory() } else { MemoryPolicy::default() }
 }
 
 fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
@@ -141,11 +138,11 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
     }
 }
 
-/// The built-in shapes or the cloud's flavors, and over them the operator's own.
+/// The built-in shapes or those that the cloud lists, and over them the operator's own.
 async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnostic> {
-    let mut shapes = match &context.settings.cloud {
-        Cloud::Oracle(_) => Shapes::oci(),
-        Cloud::OpenStack(_) => flavors(context).await?,
+    let mut shapes = match context.settings.cloud.built_in_shapes() {
+        Some(shapes) => shapes,
+        None => known_shapes(&context.cloud.shapes().await?, &context.cloud.describe()),
     };
     let (path, text) = match &sources.shapes {
         Some(path) => (path.clone(), Some(wiring::read(path)?)),
@@ -158,22 +155,6 @@ async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnost
             StyleName::Folded | StyleName::NodeGroups => shapes.read(&file, &text),
         };
         read?;
-    }
-    Ok(shapes)
-}
-
-async fn flavors(context: &Context) -> Result<Shapes, Diagnostic> {
-    let offered = context.cloud.shapes().await?;
-    let mut shapes = Shapes::new();
-    for shape in offered {
-        let gres = if shape.gpus > 0 { format!("gpu:{}", shape.gpus) } else { String::new() };
-        let flavor = Flavor {
-            vcpus: shape.vcpus,
-            memory: shape.memory_mib,
-            gres,
-            arch: "x86_64".to_owned(),
-        };
-        shapes.insert(shape.name.as_str(), flavor);
     }
     Ok(shapes)
 }

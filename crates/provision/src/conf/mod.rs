@@ -3,6 +3,7 @@
 mod dynamic_nodes;
 mod expected;
 mod fit;
+mod known_shapes;
 mod lock;
 mod marked_file;
 mod planned;
@@ -15,6 +16,7 @@ pub(crate) use expected::{Expected, Patience};
 pub use fit::{
     default_partition, duplicate_partitions, gres_types, missing_gres, unlaunchable, unstarted,
 };
+pub use known_shapes::known_shapes;
 pub use lock::ConfLock;
 pub use marked_file::{MarkedFile, MarkerError};
 pub use planned::{bad_conf, nodes_in_use, planned_section, suspend_exclusions, written_conf};

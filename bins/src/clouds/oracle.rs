@@ -1,29 +1,174 @@
-//! Oracle's cloud, from the configuration.
+//! Oracle's cloud: its keys of `startnode.yaml`, and how it is connected.
 
-use super::site::features;
-use super::{Connected, Purpose, http};
-use crate::config::{Auth, Oracle, Settings};
+use super::{CloudConfig, Entry, Wanted};
+use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use cloud_core::{ConfigError, Secret, Sources, SubnetId, Tags};
+use crate::wiring::{Connected, Purpose, features, http, pacer};
+use async_trait::async_trait;
+use cloud_core::{ConfigError, Description, Secret, Sources, SubnetId, Tags};
 use cloud_oci::{Clock, Config, Mode, Oci, Overrides, Site, Subnet};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use slurmconf::{MemoryPolicy, Shapes};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// What Cluster in the Cloud called it before it had tags.
 const SUBNET: &str = "Subnet";
 
-pub(super) async fn connect(
-    oracle: &Oracle,
-    settings: &Settings,
-    environment: &Environment,
-    (purpose, slurm): (Purpose, &slurmconf::Config),
-) -> Result<Connected, Diagnostic> {
+/// How many free-form tags a machine can have.
+const MOST_TAGS: usize = 10;
+
+pub(super) const ENTRY: Entry = Entry {
+    csp: "oracle",
+    read: |reader| {
+        reader.require("compartment_id");
+        Arc::new(reader.read::<Oracle>())
+    },
+    know: |reader| reader.know::<Oracle>(),
+};
+
+/// Oracle's cloud.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct Oracle {
+    /// The region, if other than that of the credentials.
+    region: Option<String>,
+    /// The domain of the realm, for a region that we do not know.
+    realm: Option<String>,
+    /// Where the machines are made.
+    compartment_id: String,
+    /// Where to look for the subnet, if it is not named.
+    vcn_id: Option<String>,
+    /// The subnet of the machines.
+    subnet_id: Option<String>,
+    /// What the names of availability domains begin with; the domain's number follows.
+    ad_root: Option<String>,
+    /// How we prove who we are.
+    auth: Auth,
+    /// The profile of `~/.oci/config`.
+    profile: Option<String>,
+    /// Another file than `~/.oci/config`.
+    config_file: Option<String>,
+    /// Machines that may be taken away at any time, at a lower price.
+    preemptible: bool,
+    /// The cluster network that bare metal machines belong to.
+    compute_cluster_id: Option<String>,
+    /// The boot disk's size.
+    #[serde(deserialize_with = "between::<_, 1, 65_536>")]
+    boot_volume_gb: Option<u32>,
+    /// Whether machines are called by their names in the subnet's DNS.
+    #[serde(default = "yes")]
+    hostname_label: bool,
+    /// Whether machines may read their user data the old way, which any of their processes can be led to.
+    legacy_imds: bool,
+    /// The network security groups of machines.
+    #[serde(deserialize_with = "texts")]
+    nsg_ids: Vec<String>,
+    /// Tags of machines besides ours.
+    freeform_tags: BTreeMap<String, String>,
+    /// Tags of machines in name spaces of the tenancy.
+    defined_tags: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// How we prove who we are.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Auth {
+    /// By `~/.oci/config`.
+    #[default]
+    ConfigFile,
+    /// As the machine we run on.
+    InstancePrincipal,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[async_trait(?Send)]
+impl CloudConfig for Oracle {
+    fn describe(&self) -> Description {
+        site(self).describe()
+    }
+
+    async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
+        connect(self, wanted).await
+    }
+
+    fn complete(&self, site: &mut provision::Site) {
+        site.zone_root.clone_from(&self.ad_root);
+        site.subnet = self.subnet_id.clone().map(SubnetId::new);
+        site.preemptible = self.preemptible;
+        site.beside = beside(self);
+    }
+
+    fn takes_ssh_keys(&self) -> bool {
+        true
+    }
+
+    /// CitC 5 has one image for shapes with graphics cards and one for the others.
+    fn has_gpu_images(&self) -> bool {
+        true
+    }
+
+    fn is_in_dns(&self) -> bool {
+        self.hostname_label
+    }
+
+    fn free_tags(&self) -> usize {
+        MOST_TAGS.saturating_sub(self.freeform_tags.len())
+    }
+
+    fn built_in_shapes(&self) -> Option<Shapes> {
+        Some(Shapes::oci())
+    }
+
+    fn shape_help(&self, unknown: &str) -> Option<&'static str> {
+        let help =
+            "a flexible shape has its OCPUs and GB of memory behind it: VM.Standard.E4.Flex.16.256";
+        unknown.contains(".Flex").then_some(help)
+    }
+
+    fn citc_memory(&self) -> MemoryPolicy {
+        MemoryPolicy::CitcOracle
+    }
+
+    fn variables(&self, settings: &Settings) -> (Vec<&'static str>, String) {
+        let unless = |told: bool, name| (!told).then_some(name);
+        let machine = self.auth == Auth::InstancePrincipal;
+        let files = [
+            unless(machine || self.config_file.is_some(), "OCI_CLI_CONFIG_FILE"),
+            unless(machine || self.profile.is_some(), "OCI_CLI_PROFILE"),
+            unless(self.region.is_some(), "OCI_CLI_REGION"),
+            unless(settings.endpoint.is_some(), "OCI_CLI_ENDPOINT"),
+        ];
+        let keys = [
+            "OCI_CLI_AUTH",
+            "OCI_CLI_USER",
+            "OCI_CLI_TENANCY",
+            "OCI_CLI_FINGERPRINT",
+            "OCI_CLI_KEY_FILE",
+            "OCI_CLI_PASSPHRASE",
+            "OCI_CLI_SECURITY_TOKEN_FILE",
+        ];
+        let keys = keys.map(|name| unless(machine, name));
+        let all = files.into_iter().chain(keys).chain([Some("OCI_CLI_CERT_BUNDLE")]);
+        let file = &settings.file;
+        let place = format!("~/.oci/config, or as config_file, profile or region into {file}");
+        (all.flatten().collect(), place)
+    }
+}
+
+async fn connect(oracle: &Oracle, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
+    let Wanted { settings, environment, purpose, slurm } = wanted;
     let config = credentials(oracle, settings, environment)?;
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
-    let (http, pacer) = (http(settings, environment, purpose), super::pacer(&settings.elastic));
+    let (http, pacer) = (http(settings, environment, purpose), pacer(&settings.elastic));
     let cloud = Oci::connect(config, site, http, pacer, clock).await?;
     let mut warnings = Vec::new();
     let mut named = Vec::new();
@@ -91,7 +236,7 @@ fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
 }
 
 /// Where and how machines are launched.
-pub(super) fn site(oracle: &Oracle) -> Site {
+fn site(oracle: &Oracle) -> Site {
     let mut site = Site::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
     site.hostname = oracle.hostname_label;
@@ -114,7 +259,7 @@ pub(super) fn site(oracle: &Oracle) -> Site {
 }
 
 /// All that launches say and `provision` does not know.
-pub(super) fn beside(oracle: &Oracle) -> String {
+fn beside(oracle: &Oracle) -> String {
     let site = site(oracle);
     // What we serialise has string keys only, so this does not fail.
     let template = serde_json::to_string(site.template.expose()).unwrap_or_default();

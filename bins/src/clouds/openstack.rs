@@ -1,26 +1,107 @@
-//! An OpenStack, from the configuration.
+//! OpenStack: its keys of `startnode.yaml`, and how it is connected.
 
-use super::site::features;
-use super::{Connected, Purpose, http};
-use crate::config::{OpenStack, Settings};
+use super::{CloudConfig, Entry, Wanted};
+use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
-use crate::environment::Environment;
 use crate::output::chain;
-use cloud_core::{ConfigError, ErrorKind, Sources};
+use crate::wiring::{Connected, Purpose, features, http, pacer};
+use async_trait::async_trait;
+use cloud_core::{ConfigError, Description, ErrorKind, Sources, Zone};
 use cloud_openstack::{
     BootVolume, Config, InstanceResource, LaunchOptions, LaunchResource, LegacyTag, Nic, Search,
 };
+use provision::Site;
+use serde::Deserialize;
+use slurmconf::MemoryPolicy;
 use std::error::Error as _;
+use std::sync::Arc;
 
 /// The Nova tag that Cluster in the Cloud gives its servers.
 const COMPUTE: &str = "compute";
 
-pub(super) async fn connect(
-    openstack: &OpenStack,
-    settings: &Settings,
-    environment: &Environment,
-    (purpose, slurm): (Purpose, &slurmconf::Config),
-) -> Result<Connected, Diagnostic> {
+pub(super) const ENTRY: Entry = Entry {
+    csp: "openstack",
+    read: |reader| Arc::new(reader.read::<OpenStack>().merged()),
+    know: |reader| reader.know::<OpenStack>(),
+};
+
+/// An OpenStack.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct OpenStack {
+    /// The entry of `clouds.yaml`.
+    cloud: Option<String>,
+    /// The networks of the machines, by name or id; the first gives the address that Slurm is told.
+    #[serde(deserialize_with = "texts")]
+    networks: Vec<String>,
+    /// The network whose address Slurm is told, if not the first.
+    network_name: Option<String>,
+    /// Security groups, by name or id.
+    #[serde(deserialize_with = "texts")]
+    security_groups: Vec<String>,
+    /// The key pair's name.
+    keypair: Option<String>,
+    /// Where the machines are to be.
+    availability_zone: Option<String>,
+    /// With a size, machines boot from a volume of it.
+    #[serde(deserialize_with = "between::<_, 1, 65_536>")]
+    boot_volume_gb: Option<u32>,
+    /// True to give machines their user data on a disk.
+    config_drive: bool,
+    /// The server group that machines belong to.
+    server_group: Option<String>,
+    // CitC names its two networks, and its security group, one by one.
+    network_id: Option<String>,
+    ceph_network: Option<String>,
+    security_group: Option<String>,
+}
+
+impl OpenStack {
+    /// With what CitC names one by one in the lists.
+    fn merged(mut self) -> Self {
+        self.networks.extend(self.network_id.take());
+        self.networks.extend(self.ceph_network.take());
+        self.security_groups.extend(self.security_group.take());
+        self
+    }
+}
+
+#[async_trait(?Send)]
+impl CloudConfig for OpenStack {
+    fn describe(&self) -> Description {
+        cloud_openstack::describe()
+    }
+
+    async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
+        connect(self, wanted).await
+    }
+
+    fn complete(&self, site: &mut Site) {
+        site.zones = self.availability_zone.iter().map(Zone::new).collect();
+    }
+
+    /// Nova takes the name and no keys, and knows itself which there are.
+    fn keeps_key_pairs(&self) -> bool {
+        true
+    }
+
+    fn citc_memory(&self) -> MemoryPolicy {
+        MemoryPolicy::CitcOpenstack
+    }
+
+    fn variables(&self, settings: &Settings) -> (Vec<&'static str>, String) {
+        let named = ["OS_CLOUD", "OS_AUTH_URL"].into_iter().filter(|_| self.cloud.is_none());
+        let all = named.chain(["OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE"]);
+        let file = &settings.file;
+        let place = format!(
+            "a clouds.yaml in ~/.config/openstack or /etc/openstack, and its entry as cloud into {file}"
+        );
+        (all.collect(), place)
+    }
+}
+
+async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
+    let Wanted { settings, environment, purpose, slurm } = wanted;
     let variables = environment.variables.clone();
     let sources = Sources::of_system(environment.home.clone(), variables);
     let mut search = Search::usual(&sources);
@@ -34,7 +115,7 @@ pub(super) async fn connect(
     options.legacy_tag = Some(LegacyTag::new(COMPUTE, ("type", "compute")));
     options.address_network.clone_from(&openstack.network_name);
     let cloud =
-        cloud_openstack::OpenStack::connect(config, options, super::pacer(&settings.elastic)).await;
+        cloud_openstack::OpenStack::connect(config, options, pacer(&settings.elastic)).await;
     let cloud = cloud.map_err(unreachable)?;
     let mut warnings = cloud.warnings().to_vec();
     if settings.endpoint.is_some() {
