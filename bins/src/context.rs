@@ -133,6 +133,7 @@ fn files(settings: &Settings, environment: &Environment, slurm: &wiring::Slurm) 
         slurm_conf: Some(slurm.path.clone()),
         hosts: kept(&settings.paths.hosts),
         inventory: kept(&settings.paths.inventory),
+        metrics: kept(&settings.elastic.metrics),
     }
 }
 

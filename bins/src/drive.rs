@@ -41,7 +41,9 @@ impl Progress for EventPrinter<'_> {
         self.log.write(Entry { level, node: event.node.as_deref(), message: &words });
         if self.json {
             self.output.print(event.to_line().trim_end());
-        } else if let Some(node) = &event.node {
+        } else if let Some(node) = &event.node
+            && level > Level::Debug
+        {
             self.output.say(format_args!("{node}: {words}"));
         }
         self.progress.event(self.output, event);
@@ -70,6 +72,9 @@ fn phrase(event: &Event) -> (Level, String) {
         EventKind::Rebuilt => (Level::Info, format!("rebuilt or rebooted, instance {instance}")),
         EventKind::Cooling => (Level::Warning, format!("cooling down: {detail}")),
         EventKind::Ended => (Level::Info, format!("end: {detail}")),
+        EventKind::Registered => (Level::Debug, "registered with slurmctld".to_owned()),
+        EventKind::Busy => (Level::Debug, "runs jobs".to_owned()),
+        EventKind::Idle => (Level::Debug, "has no job any more".to_owned()),
         _ => (Level::Info, detail.to_owned()),
     }
 }

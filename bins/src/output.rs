@@ -67,6 +67,13 @@ impl Output {
         Self { draws: false, ..self }
     }
 
+    /// How many characters fit on a line: as many as the terminal has, or enough for a page.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        let size = terminal_size::terminal_size().filter(|_| self.terminal);
+        size.map_or(120, |(terminal_size::Width(columns), _)| usize::from(columns))
+    }
+
     /// Draws a line on the terminal that the next line replaces; does nothing elsewhere.
     pub fn draw(&self, line: impl Display) {
         if self.draws {

@@ -246,7 +246,7 @@ impl Builder {
 slurm_conf: {at}/etc/slurm.conf
 slurm_bin: {slurm}
 restart_command: [{at}/bin/restart]
-{extra}elastic: {{state_dir: {at}/elastic, log: {at}/log/elastic.log, requests_per_second: 200, {elastic}}}
+{extra}elastic: {{state_dir: {at}/elastic, log: {at}/log/elastic.log, metrics: {at}/metrics.prom, requests_per_second: 200, {elastic}}}
 "
         )
     }

@@ -7,6 +7,7 @@
     reason = "helpers of tests, whose way to say what is wrong is a panic"
 )]
 
+mod browser;
 mod builder;
 mod cluster;
 mod conf;
@@ -24,6 +25,7 @@ mod release;
 mod site;
 mod wait;
 
+pub use browser::Browser;
 pub use builder::Builder;
 pub use cluster::Cluster;
 pub use conf::Addresses;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The names of ours.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "startnode",
     "startnode-failed",
     "stopnode",
@@ -18,6 +18,7 @@ const OURS: [&str; 10] = [
     "listnodes",
     "explain",
     "cost",
+    "timeline",
 ];
 
 /// Where the scripts of a cluster are.

@@ -33,11 +33,15 @@ fn shows_the_main_job_and_leaves_no_machine() {
         "job 4 ran on 8 nodes",
         "8 of 8 machines on the new image",
         "idle nodes go",
+        "demo/timeline.html",
     ] {
         assert!(shown.contains(words), "{words:?} is not shown:\n{shown}");
     }
     assert_eq!(figure(&shown, "jobs run"), Some("4"), "{shown}");
     assert_eq!(figure(&shown, "machines left"), Some("0"), "{shown}");
+    let page = shown.lines().find(|line| line.ends_with("/timeline.html")).unwrap();
+    let page = std::fs::read_to_string(page.trim()).unwrap();
+    assert!(page.contains("vm-standard2-1-ad1-0008") && page.contains("</html>"));
     println!("the demo took {} s", figure(&shown, "seconds").unwrap());
 }
 

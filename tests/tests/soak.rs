@@ -1,8 +1,9 @@
 //! Two hundred jobs over sixteen nodes, with a cloud that answers one request in seven wrongly.
 
 use cloud_sim::{Fault, Rule};
-use e2e::{Cluster, PATIENCE, USUAL, in_namespaces, wait_for};
+use e2e::{Browser, Cluster, PATIENCE, USUAL, in_namespaces, wait_for};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
@@ -48,39 +49,101 @@ fn is_over(states: &BTreeMap<String, usize>, due: usize) -> bool {
 
 #[test]
 fn two_hundred_jobs_complete_on_a_faulty_cloud() {
-    in_namespaces(|| {
-        let cluster = Cluster::builder(USUAL)
-            .nodes(16)
-            .suspend_time(1)
-            .resume_timeout(60)
-            .elastic("cooldown: 2s, grace: 30s")
-            .cloud(|cloud| cloud.faults = faults())
-            .start();
-        let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "2"]);
-        let begun = Instant::now();
-        for wave in 1..=WAVES {
-            for number in 0..JOBS / WAVES {
-                let nodes = format!("--nodes={}", 1 + number % 4);
-                let _ = cluster.submit(&[&nodes, "--exclusive"], "srun sleep 0.3");
-            }
-            let due = usize::try_from(JOBS / WAVES * wave).unwrap();
-            let done = wait_for(WAVE, || {
-                park_timeout(Duration::from_secs(1));
-                is_over(&states(&cluster), due).then_some(())
-            });
-            let states = states(&cluster);
-            let all = done.is_some() && states.get("COMPLETED") >= Some(&due);
-            assert!(all, "wave {wave}, {due} jobs: {states:?}\n{}", cluster.story());
-            // The next wave finds no machines, and some that are on their way out.
-            cluster.until("the first machines go", || cluster.live().len() < 8);
+    in_namespaces(|| soak(|_| {}));
+}
+
+/// The same jobs, and their timeline in a real browser; only in `./test --full`, which leaves out the test above.
+#[test]
+fn a_browser_shows_the_timeline_of_two_hundred_jobs() {
+    in_namespaces(|| soak(in_a_browser));
+}
+
+fn in_a_browser(page: &Path) {
+    let mut browser = Browser::start(1280, 860);
+    browser.open(page);
+    let drawn = browser.evaluate("timeline.drawn()");
+    assert_eq!(drawn["shown"].as_array().map(Vec::len), Some(16), "lanes: {drawn}");
+    // Without accounting, the log knows the jobs for which machines were launched, and those that reconcile saw.
+    let jobs = drawn["jobs"].as_array().map_or(0, Vec::len);
+    assert!((16..=200).contains(&jobs), "jobs: {drawn}");
+    assert!(drawn["spans"].as_u64() > Some(100), "{drawn}");
+    hover_shows_the_reason(&mut browser);
+    filters_select_lanes(&mut browser);
+    let requests = browser.requests();
+    let leaves = |url: &&String| !url.starts_with("file://") && !url.starts_with("data:");
+    assert_eq!(requests.iter().find(leaves), None, "{requests:?}");
+    assert_eq!(requests.iter().filter(|url| url.starts_with("file://")).count(), 1);
+    println!("16 lanes, {jobs} jobs, {} spans, requests {requests:?}", drawn["spans"]);
+}
+
+fn hover_shows_the_reason(browser: &mut Browser) {
+    let tip = "document.getElementById('tip')";
+    assert_eq!(browser.evaluate(&format!("{tip}.hidden")), true);
+    let marks = browser.evaluate("timeline.failures().filter(it => it.reason)");
+    let mark =
+        marks.as_array().and_then(|marks| marks.first()).expect("the cloud refused launches");
+    browser.hover(mark["x"].as_f64().unwrap(), mark["y"].as_f64().unwrap());
+    browser.settle();
+    let shown = browser.evaluate(&format!("{tip}.innerText"));
+    let (node, reason) = (mark["node"].as_str().unwrap(), mark["reason"].as_str().unwrap());
+    let shown = shown.as_str().unwrap_or_default();
+    assert!(shown.contains(node) && shown.contains(reason), "{shown}, not {mark}");
+    println!("hover shows: {}", shown.replace('\n', " | "));
+}
+
+fn filters_select_lanes(browser: &mut Browser) {
+    let mut shown = |filter: &str| {
+        browser.type_into("filter", filter);
+        let drawn = browser.evaluate("timeline.drawn()");
+        let count = |what: &str| drawn[what].as_array().map_or(0, Vec::len);
+        (count("shown"), count("jobs"))
+    };
+    let (all, _) = shown("node:ad1-");
+    let (one, _) = shown("ad1-0003");
+    let (of_job, jobs) = shown("job:7");
+    let (of_pool, _) = shown("pool:vm.standard2.1");
+    let (none, _) = shown("node:nowhere");
+    assert_eq!((all, one, jobs, of_pool, none), (16, 1, 1, 16, 0));
+    assert!((1..=16).contains(&of_job), "{of_job}");
+    println!("filter: node 1 lane, job 7 {of_job} lanes, pool {of_pool} lanes");
+}
+
+/// Runs the jobs, and does something with the page that shows what happened.
+fn soak(after: impl FnOnce(&Path)) {
+    let cluster = Cluster::builder(USUAL)
+        .nodes(16)
+        .suspend_time(1)
+        .resume_timeout(60)
+        .elastic("cooldown: 2s, grace: 30s")
+        .cloud(|cloud| cloud.faults = faults())
+        .start();
+    let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "2"]);
+    let begun = Instant::now();
+    for wave in 1..=WAVES {
+        for number in 0..JOBS / WAVES {
+            let nodes = format!("--nodes={}", 1 + number % 4);
+            let _ = cluster.submit(&[&nodes, "--exclusive"], "srun sleep 0.3");
         }
-        let took = begun.elapsed();
-        cluster.cloud().clear_faults();
-        let empty = wait_for(PATIENCE, || cluster.live().is_empty().then_some(()));
-        assert!(empty.is_some(), "machines are left\n{}", cluster.story());
-        cluster.wait_empty();
-        table(&cluster, took);
-    });
+        let due = usize::try_from(JOBS / WAVES * wave).unwrap();
+        let done = wait_for(WAVE, || {
+            park_timeout(Duration::from_secs(1));
+            is_over(&states(&cluster), due).then_some(())
+        });
+        let states = states(&cluster);
+        let all = done.is_some() && states.get("COMPLETED") >= Some(&due);
+        assert!(all, "wave {wave}, {due} jobs: {states:?}\n{}", cluster.story());
+        // The next wave finds no machines, and some that are on their way out.
+        cluster.until("the first machines go", || cluster.live().len() < 8);
+    }
+    let took = begun.elapsed();
+    cluster.cloud().clear_faults();
+    let empty = wait_for(PATIENCE, || cluster.live().is_empty().then_some(()));
+    assert!(empty.is_some(), "machines are left\n{}", cluster.story());
+    cluster.wait_empty();
+    table(&cluster, took);
+    let page = cluster.dir().join("timeline.html");
+    let _ = cluster.well("timeline", &["--html", &page.display().to_string()]);
+    after(&page);
 }
 
 fn table(cluster: &Cluster, took: Duration) {

@@ -9,6 +9,7 @@ pub mod reconcile;
 pub mod resize;
 pub mod startnode;
 pub mod stopnode;
+pub mod timeline;
 
 use crate::diagnostic::Diagnostic;
 use crate::process::run_matches;
@@ -42,7 +43,7 @@ macro_rules! program {
 /// ```
 /// assert!(bins::programs::PROGRAMS.iter().any(|it| it.name == "startnode" && it.subcommand == "start"));
 /// ```
-pub const PROGRAMS: [Program; 9] = [
+pub const PROGRAMS: [Program; 10] = [
     program!(startnode, "start"),
     program!(stopnode, "stop"),
     program!(finish, "finish"),
@@ -52,6 +53,7 @@ pub const PROGRAMS: [Program; 9] = [
     program!(listnodes, "list"),
     program!(explain, "explain"),
     program!(cost, "cost"),
+    program!(timeline, "timeline"),
 ];
 
 /// What is wrong with the name of a partition.

@@ -36,3 +36,4 @@ mod snapshot;
 mod stackhpc;
 mod stage;
 mod terminal;
+mod timeline;

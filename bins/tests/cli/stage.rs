@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-pub(crate) const PROGRAMS: [&str; 9] = [
+pub(crate) const PROGRAMS: [&str; 10] = [
     "cost",
     "explain",
     "finish",
@@ -20,6 +20,7 @@ pub(crate) const PROGRAMS: [&str; 9] = [
     "resize",
     "startnode",
     "stopnode",
+    "timeline",
 ];
 
 /// The compiled program by one of its names: a hard link, as `./install` makes them.

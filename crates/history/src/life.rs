@@ -158,7 +158,7 @@ impl Life {
             (self.asked.or(Some(self.begin())), Phase::Asked),
             (self.launched, Phase::Launched),
             (self.running, Phase::Running),
-            (self.up, Phase::Up),
+            (self.up, Phase::Booting),
             (self.registered, Phase::Idle),
         ];
         for (at, phase) in known {

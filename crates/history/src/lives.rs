@@ -71,11 +71,7 @@ impl Lives {
                 life.registered = life.registered.or(event.since).or(Some(event.at));
             }),
             EventKind::Busy => self.change(event, |life| begin_work(life, event)),
-            EventKind::Idle => self.change(event, |life| {
-                if let Some(work) = life.work.last_mut() {
-                    work.to = work.to.or(event.since).or(Some(event.at));
-                }
-            }),
+            EventKind::Idle => self.change(event, |life| end_work(life, event)),
             EventKind::Terminated => self.terminated(event),
             EventKind::ReturnedToSlurm => self.returned(event),
             EventKind::Rebuilt => self.change(event, |life| life.rebuilt.push(event.at)),
@@ -190,6 +186,9 @@ impl Lives {
 
     fn change(&mut self, event: &Event, change: impl FnOnce(&mut Life)) {
         let Some(node) = &event.node else { return };
+        if event.event == EventKind::Idle && !self.open.contains_key(node) {
+            return;
+        }
         let index = self.open_or_begin(node, event);
         if let Some(life) = self.lives.get_mut(index) {
             add_jobs(
@@ -258,6 +257,18 @@ fn begin_work(life: &mut Life, event: &Event) {
         None => {}
     }
     life.work.push(Work { from, to: None, jobs: event.jobs.clone() });
+}
+
+/// Work ends; work whose begin nobody noticed began when the node registered.
+fn end_work(life: &mut Life, event: &Event) {
+    let to = event.since.unwrap_or(event.at);
+    match (life.work.last_mut(), life.registered) {
+        (Some(work), _) => work.to = work.to.or(Some(to)),
+        (None, Some(from)) if from < to => {
+            life.work.push(Work { from, to: Some(to), jobs: life.jobs.clone() });
+        }
+        (None, Some(_) | None) => {}
+    }
 }
 
 fn close_work(life: &mut Life, at: u64) {

@@ -13,7 +13,7 @@ pub enum Phase {
     /// The machine runs, and Slurm does not know its address yet.
     Running,
     /// Slurm knows the address; the operating system boots, and slurmd has not registered yet.
-    Up,
+    Booting,
     /// Jobs run on it.
     Busy,
     /// It is registered, and no job runs on it.
@@ -23,10 +23,10 @@ pub enum Phase {
 impl Phase {
     /// All phases, in the order in which a node goes through them.
     pub const ALL: [Self; 6] =
-        [Self::Asked, Self::Launched, Self::Running, Self::Up, Self::Busy, Self::Idle];
+        [Self::Asked, Self::Launched, Self::Running, Self::Booting, Self::Busy, Self::Idle];
 
     /// The phases of a start, whose sum is the time that a job waits for its node.
-    pub const START: [Self; 4] = [Self::Asked, Self::Launched, Self::Running, Self::Up];
+    pub const START: [Self; 4] = [Self::Asked, Self::Launched, Self::Running, Self::Booting];
 
     /// Its name, one word that does not change.
     #[must_use]
@@ -35,8 +35,8 @@ impl Phase {
             Self::Asked => "asked",
             Self::Launched => "launched",
             Self::Running => "running",
-            Self::Up => "up",
-            Self::Busy => "busy",
+            Self::Booting => "booting",
+            Self::Busy => "job",
             Self::Idle => "idle",
         }
     }

@@ -115,7 +115,7 @@ pub fn read_at_most(directory: &Path, most: u64) -> Result<Log, Error> {
     Ok(log)
 }
 
-fn rotated(directory: &Path, number: u32) -> PathBuf {
+pub(crate) fn rotated(directory: &Path, number: u32) -> PathBuf {
     match number {
         0 => directory.join(FILE),
         number => directory.join(format!("{FILE}.{number}")),

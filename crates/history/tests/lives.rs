@@ -36,7 +36,7 @@ fn a_node_goes_through_its_phases() {
             (Phase::Asked, 10, 20),
             (Phase::Launched, 20, 50),
             (Phase::Running, 50, 60),
-            (Phase::Up, 60, 80),
+            (Phase::Booting, 60, 80),
             (Phase::Idle, 80, 82),
             (Phase::Busy, 82, 180),
             (Phase::Idle, 180, 300),

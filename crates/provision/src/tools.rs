@@ -29,6 +29,8 @@ pub struct Files {
     pub hosts: Option<PathBuf>,
     /// The inventory.
     pub inventory: Option<PathBuf>,
+    /// Numbers for Prometheus, which `reconcile` writes.
+    pub metrics: Option<PathBuf>,
 }
 
 /// Everything with an effect.

@@ -137,6 +137,11 @@ pub struct Fleet {
 }
 
 impl Fleet {
+    /// All instances of ours.
+    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
+        self.by_node.values().flatten().chain(&self.nameless)
+    }
+
     /// Keeps of a listing what is ours, whatever the cloud says it has filtered.
     ///
     /// `complete` is false if a part of the listing is missing: then what is not seen may be there

@@ -3,6 +3,7 @@
 use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::{Settings, Span};
 use cloud_core::{InstanceState, Provider as _, ShapeName, Zone};
+use history::Position;
 use hostlist::NodeName;
 use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
 use provision::{Cause, Outcome, run};
@@ -31,6 +32,10 @@ impl State for Counting {
 
     fn history(&self) -> Result<history::Log> {
         self.state.history()
+    }
+
+    fn events_after(&self, position: Position) -> Result<(Vec<Event>, Position)> {
+        self.state.events_after(position)
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {

@@ -24,6 +24,10 @@ pub struct Node {
     pub partitions: Vec<String>,
     /// When it booted, once it has registered.
     pub boot_time: Option<SystemTime>,
+    /// When its slurmd started, if it has registered.
+    pub slurmd_start: Option<SystemTime>,
+    /// When a job last ended on it, or it came up.
+    pub last_busy: Option<SystemTime>,
     /// The id of its instance, since 23.11.
     pub instance_id: Option<String>,
     /// Its reservation, since 23.02.
@@ -43,6 +47,8 @@ impl Node {
             features: Vec::new(),
             partitions: Vec::new(),
             boot_time: None,
+            slurmd_start: None,
+            last_busy: None,
             instance_id: None,
             reservation: None,
         }

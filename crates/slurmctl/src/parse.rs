@@ -59,6 +59,8 @@ fn node(line: &str) -> Result<Node, BadLine> {
     node.features = words(first(" ActiveFeatures="));
     node.partitions = words(last(" Partitions="));
     node.boot_time = last(" BootTime=").and_then(time::parse);
+    node.slurmd_start = last(" SlurmdStartTime=").and_then(time::parse);
+    node.last_busy = last(" LastBusyTime=").and_then(time::parse);
     read_texts(&mut node, texts);
     Ok(node)
 }
@@ -249,7 +251,7 @@ mod tests {
     fn machines_that_are_up_or_rebooting_are_read() {
         let up = one(include_str!("../tests/data/26.05.5-node-up.txt"));
         assert_eq!((up.state.to_string().as_str(), up.hostname.as_str()), ("IDLE+CLOUD", "m1"));
-        assert!(up.boot_time.is_some());
+        assert!(up.boot_time.is_some() && up.slurmd_start.is_some() && up.last_busy.is_some());
         for text in [
             include_str!("../tests/data/22.05.8-node-rebooting.txt"),
             include_str!("../tests/data/26.05.5-node-rebooting.txt"),

@@ -57,7 +57,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// Every kind.
-    const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Orphan,
         Self::Ghost,
         Self::Duplicate,

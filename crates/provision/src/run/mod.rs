@@ -15,6 +15,7 @@ mod reported;
 mod rollout;
 mod start;
 mod stop;
+mod telemetry;
 
 pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;

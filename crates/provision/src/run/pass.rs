@@ -6,7 +6,7 @@ use crate::cause::Cause;
 use crate::exec::Executor;
 use crate::plan::{Plan, Refusal, Step, Why};
 use crate::report::{NodeReport, Outcome, Report};
-use crate::state::NodeLock;
+use crate::state::{EventKind, NodeLock};
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
@@ -34,12 +34,31 @@ impl Run<'_> {
         let mut observation = self.observe_nodes(&mut locks, SlurmQuery::Nodes, deadline).await;
         // It has called us, and so it was there a moment ago.
         self.retry_slurm(&mut observation, SlurmQuery::Nodes, deadline).await;
+        self.note_last_work(&observation, locks.keys());
         let plan = plan(&observation);
         let answers = observation.slurm.is_some();
         let mut executor = self.executor(&plan, observation, locks, deadline);
         executor.confirms = answers;
         executor.carry_out(&plan).await;
         executor.report
+    }
+
+    /// Notes when nodes that are about to go registered and last had a job: nobody can ask Slurm later.
+    fn note_last_work<'n>(
+        &self,
+        observation: &Observation,
+        nodes: impl Iterator<Item = &'n NodeName>,
+    ) {
+        let Some(known) = &observation.slurm else { return };
+        for node in nodes.filter_map(|node| known.get(node)).filter(|it| !it.state.has_job()) {
+            let registered = node.slurmd_start.map(|at| (EventKind::Registered, at));
+            // Slurm has a node that never had a job busy from its boot.
+            let idle = node.last_busy.filter(|at| Some(*at) > node.slurmd_start);
+            let idle = idle.map(|at| (EventKind::Idle, at));
+            for (kind, at) in registered.into_iter().chain(idle) {
+                self.tools.note(&self.tools.event(kind).of(&node.name).since(at));
+            }
+        }
     }
 
     /// Carries out a plan that was made from an observation.

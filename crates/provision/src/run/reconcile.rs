@@ -3,6 +3,7 @@
 use super::Run;
 use super::observe::{Observation, SlurmQuery};
 use super::pass::without;
+use super::telemetry::Telemetry;
 use crate::failure::chain;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step};
 use crate::report::Report;
@@ -19,12 +20,14 @@ use tokio::time::Instant;
 pub async fn reconcile(run: &Run<'_>) -> Report {
     let begun = run.begun("reconcile");
     let mut memory = Memory::load(run);
-    let mut report = mend(run, &mut memory, run.deadline(begun)).await;
+    let (mut report, telemetry) = mend(run, &mut memory, run.deadline(begun)).await;
     report.failures.append(&mut memory.troubles);
+    report.took = Instant::now().saturating_duration_since(begun);
+    telemetry.finish(run, &mut report);
     run.ended(report, begun)
 }
 
-async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
+async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report, Telemetry) {
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
     let (first, seen) = plan::reconcile(&memory.before, observation.world(run));
@@ -32,7 +35,8 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
         memory.store(run, &seen);
-        return run.act(&first, observation, BTreeMap::new(), deadline).await;
+        let telemetry = Telemetry::of(&observation);
+        return (run.act(&first, observation, BTreeMap::new(), deadline).await, telemetry);
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
     // A squeue that does not answer is not waited for once more while a start may want one of the nodes.
@@ -49,7 +53,8 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> Report {
     let others: Vec<NodeName> =
         plan.steps().flat_map(Step::nodes).filter(|node| !ours(node)).cloned().collect();
     without(&mut plan, &others);
-    run.act(&plan, observation, locked.locks, deadline).await
+    let telemetry = Telemetry::of(&observation);
+    (run.act(&plan, observation, locked.locks, deadline).await, telemetry)
 }
 
 /// What reconcile would do now, and remembers nothing.

@@ -3,6 +3,7 @@
 use super::error::{Error, Result};
 use super::lock::{self, FileLock};
 use super::{Document, Event, NodeLock, NodeRecord, State, atomic_write, owner, safe_open};
+use history::Position;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -106,6 +107,11 @@ impl State for StateDir {
         owner::inherit_owner(&path);
         let written = file.and_then(|mut file| file.write_all(event.to_line().as_bytes()));
         written.map_err(Error::on("append to", path))
+    }
+
+    fn events_after(&self, position: Position) -> Result<(Vec<Event>, Position)> {
+        history::read_after(&self.root, position)
+            .map_err(|error| Error::on("read", error.path)(error.source))
     }
 
     fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::error::Result;
 use super::{Document, Event, NodeLock, NodeRecord, State};
+use history::Position;
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,6 +80,13 @@ impl State for MemoryState {
     fn note(&self, event: &Event) -> Result<()> {
         self.content().events.push(event.clone());
         Ok(())
+    }
+
+    fn events_after(&self, position: Position) -> Result<(Vec<Event>, Position)> {
+        let events = &self.content().events;
+        let seen = usize::try_from(position.offset).unwrap_or(usize::MAX);
+        let offset = u64::try_from(events.len()).unwrap_or(u64::MAX);
+        Ok((events.get(seen..).unwrap_or_default().to_vec(), Position { offset, ..position }))
     }
 
     fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()> {

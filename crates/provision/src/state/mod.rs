@@ -12,6 +12,7 @@
 //! | `sightings.json` | what `reconcile` saw, and since when | `reconcile` | `reconcile` | one run more before anything is terminated |
 //! | `reported.txt` | what `reconcile` has logged already | `reconcile` | `reconcile` | lines in the log that are there twice |
 //! | `told.json` | what administrators have been told, and when | all that notify | the same | notifications that come twice |
+//! | `tally.json` | what `reconcile` has counted of the events, for metrics, and the lives that go on | `reconcile` | `reconcile` | counters begin at 0 |
 //! | `applied.conf` | the lines between the markers that slurmctld runs with | `finish`, `resize` | the same | lines that were written and not applied go unnoticed, unless nodes differ |
 //! | `slurm.conf.lock` | the [lock](crate::conf::ConfLock) of slurm.conf, and who holds it | `finish`, `resize` | the same | nothing |
 //! | `rollout-<image>.json` | the nodes that a [rollout](RolloutMemory) has tried | `rebuild submit` | `rebuild` | nodes that failed are tried again |
@@ -42,6 +43,7 @@ pub use record::{Launch, NodeRecord};
 pub use rollout_memory::{RolloutMemory, rollouts_under_way};
 
 use crate::time::is_ahead;
+use history::Position;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -68,6 +70,8 @@ pub enum Document {
     Reported,
     /// What administrators have been told, and when.
     Told,
+    /// What reconcile has counted of the events.
+    Tally,
 }
 
 impl Document {
@@ -78,6 +82,7 @@ impl Document {
             Self::AppliedConf => "applied.conf",
             Self::Reported => "reported.txt",
             Self::Told => "told.json",
+            Self::Tally => "tally.json",
         }
     }
 }
@@ -130,6 +135,9 @@ pub trait State: fmt::Debug + Send + Sync {
 
     /// Appends an event.
     fn note(&self, event: &Event) -> Result<()>;
+
+    /// The events after a position in the log, and the position behind them.
+    fn events_after(&self, position: Position) -> Result<(Vec<Event>, Position)>;
 
     /// Asks whoever works on these nodes to let go of them, until the time given.
     fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()>;

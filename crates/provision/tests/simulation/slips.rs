@@ -1,6 +1,7 @@
 //! Bugs of our own, planted between the programs and what they remember or hear.
 
 use cloud_core::memory::MemoryCloud;
+use history::Position;
 use hostlist::NodeName;
 use provision::plan::FindingKind;
 use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
@@ -75,6 +76,10 @@ impl State for Slipping {
 
     fn history(&self) -> Result<history::Log> {
         self.0.history()
+    }
+
+    fn events_after(&self, position: Position) -> Result<(Vec<Event>, Position)> {
+        self.0.events_after(position)
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {

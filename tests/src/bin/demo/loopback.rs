@@ -32,6 +32,7 @@ pub(crate) fn run(keep: bool) {
         show.stay();
     }
     show.idle_nodes_go();
+    show.leave_pictures();
     let cloud = show.cluster.cloud();
     let (started, requests) = (cloud.instances().len(), cloud.counts().values().sum());
     show.summary(&Totals { started, requests: ("API requests", requests) });

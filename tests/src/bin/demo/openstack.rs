@@ -24,6 +24,7 @@ pub(crate) fn run(keep: bool) {
         show.stay();
     }
     show.idle_nodes_go();
+    show.leave_pictures();
     let cloud = show.cluster.site();
     let requests = u64::try_from(cloud.requests()).unwrap_or_default();
     let totals = Totals { started: cloud.ever(), requests: ("requests to Nova", requests) };

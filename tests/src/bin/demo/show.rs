@@ -103,6 +103,24 @@ impl<C: Site> Show<C> {
         }
     }
 
+    /// Leaves the timeline, and what reconcile wrote for Prometheus, where they stay.
+    pub(crate) fn leave_pictures(&mut self) {
+        let built = std::env::current_exe().ok();
+        let Some(target) = built.as_deref().and_then(|it| it.parent()?.parent()) else { return };
+        let kept = target.join("demo");
+        let [page, metrics] = ["timeline.html", "metrics.prom"].map(|name| kept.join(name));
+        let _ = self.cluster.run("reconcile", &["--apply", "--quiet"]);
+        let written = std::fs::create_dir_all(&kept)
+            .and_then(|()| std::fs::copy(self.cluster.dir().join("metrics.prom"), &metrics));
+        if let Err(error) = written {
+            println!("  cannot write to {}: {error}", kept.display());
+            return;
+        }
+        let _ = self.cluster.well("timeline", &["--html", &page.display().to_string()]);
+        self.screen.say("What the nodes did, as a picture: open it in a browser");
+        println!("  {}", page.display());
+    }
+
     pub(crate) fn summary(&mut self, totals: &Totals) {
         let left = self.cluster.live().len();
         self.screen.say("In short");

@@ -1,0 +1,66 @@
+//! Reads what was added to the log since the last time.
+
+use crate::error::Error;
+use crate::event::Event;
+use crate::read::{FILE, rotated};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// The most that is read at a time; what is beyond it comes the next time.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// How far the log has been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The inode of the file, which keeps it when the log is rotated.
+    pub file: u64,
+    /// The bytes that have been read.
+    pub offset: u64,
+}
+
+/// The events after a position, and the position behind them. A line that is not complete yet is left for the next time.
+pub fn read_after(directory: &Path, position: Position) -> Result<(Vec<Event>, Position), Error> {
+    let path = directory.join(FILE);
+    let failed = |source| Error { path: path.clone(), source };
+    let Some((file, inode)) = open(&path).map_err(failed)? else {
+        return Ok((Vec::new(), position));
+    };
+    let mut events = Vec::new();
+    if position.file == inode {
+        let offset = add_from(file, position.offset, &mut events).map_err(failed)?;
+        return Ok((events, Position { file: inode, offset }));
+    }
+    let before = open(&rotated(directory, 1)).map_err(failed)?;
+    if let Some((old, _)) = before.filter(|(_, inode)| *inode == position.file) {
+        add_from(old, position.offset, &mut events).map_err(failed)?;
+    }
+    let offset = add_from(file, 0, &mut events).map_err(failed)?;
+    Ok((events, Position { file: inode, offset }))
+}
+
+fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
+    match File::open(path) {
+        Ok(file) => {
+            let inode = file.metadata()?.ino();
+            Ok(Some((file, inode)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Adds the events after an offset, and returns the offset behind them. A file that was cut is read from its begin.
+fn add_from(mut file: File, offset: u64, events: &mut Vec<Event>) -> io::Result<u64> {
+    let offset = if file.metadata()?.len() < offset { 0 } else { offset };
+    file.seek(SeekFrom::Start(offset))?;
+    let mut text = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut text)?;
+    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let lines = text.get(..end).unwrap_or_default().split(|byte| *byte == b'\n');
+    // What is no event is reported by those who read the whole log.
+    events.extend(lines.filter_map(|line| serde_json::from_slice::<Event>(line).ok()));
+    Ok(offset + u64::try_from(end).unwrap_or_default())
+}

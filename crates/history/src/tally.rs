@@ -1,0 +1,148 @@
+//! What has happened so far, in numbers that only grow.
+
+use crate::event::{Event, EventKind};
+use crate::life::{Life, Place};
+use crate::lives::Lives;
+use crate::position::Position;
+use crate::timeline::{ended_phases, start_of};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The bounds of the histograms of phases, in seconds.
+pub const BOUNDS: [u64; 14] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400, 86_400];
+
+/// How long something took, by its bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// How many took at most each of the bounds, and no less than the one before.
+    pub buckets: [u64; BOUNDS.len()],
+    /// How many there are.
+    pub count: u64,
+    /// All together, in milliseconds.
+    pub sum: u64,
+}
+
+impl Histogram {
+    /// Counts one more.
+    pub fn add(&mut self, millis: u64) {
+        let bucket = BOUNDS.iter().position(|bound| millis <= bound * 1000);
+        if let Some(bucket) = bucket.and_then(|index| self.buckets.get_mut(index)) {
+            *bucket += 1;
+        }
+        self.count += 1;
+        self.sum = self.sum.saturating_add(millis);
+    }
+}
+
+/// A counter: its name, and its labels as Prometheus writes them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Series {
+    /// The name of the metric.
+    pub name: String,
+    /// The labels, such as `cause="capacity"`.
+    pub labels: String,
+}
+
+/// What has happened so far. It goes on where it was, so that each event counts once; losing it begins at zero, which
+/// Prometheus knows how to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// How far the log has been counted.
+    pub position: Position,
+    /// Lives that have not ended.
+    pub open: Lives,
+    /// Counters.
+    #[serde(with = "pairs")]
+    pub counters: BTreeMap<Series, u64>,
+    /// How long each phase took, and the whole start.
+    pub phases: BTreeMap<String, Histogram>,
+}
+
+/// JSON has no map with such keys.
+mod pairs {
+    use super::Series;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use std::collections::BTreeMap;
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &BTreeMap<Series, u64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        map.iter().collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<Series, u64>, D::Error> {
+        Vec::deserialize(deserializer).map(|pairs: Vec<(Series, u64)>| pairs.into_iter().collect())
+    }
+}
+
+impl Tally {
+    /// Counts an event.
+    pub fn add(&mut self, event: &Event) {
+        let place = place_labels(&event.place());
+        let cause = label("cause", event.cause.as_deref().unwrap_or("unknown"));
+        match event.event {
+            EventKind::Launched => self.count_one("launches", place),
+            EventKind::LaunchFailed => self.count_one("refusals", format!("{cause},{place}")),
+            EventKind::ReturnedToSlurm => self.count_one("returned_nodes", cause),
+            EventKind::Cooling => self.count_one("cooldowns", format!("{cause},{place}")),
+            EventKind::Terminated => self.count_one("terminations", String::new()),
+            EventKind::Adopted => self.count_one("adoptions", String::new()),
+            EventKind::Rebuilt => self.count_one("rebuilds", String::new()),
+            EventKind::Begun
+            | EventKind::Waiting
+            | EventKind::Up
+            | EventKind::Registered
+            | EventKind::Busy
+            | EventKind::Idle
+            | EventKind::Returned
+            | EventKind::Ended
+            | EventKind::Unknown => {}
+        }
+        self.open.add(event);
+        if matches!(event.event, EventKind::Terminated | EventKind::ReturnedToSlurm) {
+            for life in self.open.take_ended() {
+                self.add_life(&life);
+            }
+        }
+    }
+
+    /// Counts so many more of something.
+    pub fn count(&mut self, name: &str, labels: String, more: usize) {
+        let name = format!("slurm_elastic_{name}_total");
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
+        *self.counters.entry(Series { name, labels }).or_default() += more;
+    }
+
+    fn count_one(&mut self, name: &str, labels: String) {
+        self.count(name, labels, 1);
+    }
+
+    fn add_life(&mut self, life: &Life) {
+        for (phase, millis) in ended_phases(life) {
+            self.phases.entry(phase.name().to_owned()).or_default().add(millis);
+        }
+        if let Some(millis) = start_of(life) {
+            self.phases.entry("start".to_owned()).or_default().add(millis);
+        }
+    }
+}
+
+/// A label as Prometheus writes it.
+#[must_use]
+pub fn label(name: &str, value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("{name}=\"{value}\"")
+}
+
+/// The labels of a pool.
+#[must_use]
+pub fn place_labels(place: &Place) -> String {
+    let shape = place.shape.as_deref().unwrap_or_default();
+    let kind = if place.preemptible { " preemptible" } else { "" };
+    let zone = place.zone.as_deref().unwrap_or_default();
+    format!("{},{}", label("pool", &format!("{shape}{kind}")), label("zone", zone))
+}

@@ -1,0 +1,235 @@
+//! What a reconcile notices besides discrepancies: nodes that registered, got a job or became idle, for the log of events; and
+//! numbers for Prometheus.
+
+use super::Run;
+use super::observe::Observation;
+use crate::failure::chain;
+use crate::plan::{FindingKind, Handling};
+use crate::report::Report;
+use crate::state::{Document, Event, EventKind, atomic_write, change_soon};
+use cloud_core::Instance;
+use history::{Life, Place, Series, Tally, label, metrics, millis, place_labels};
+use hostlist::NodeName;
+use slurmctl::{JobState, Node};
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+/// Numbers that are so now.
+type Gauges = BTreeMap<Series, f64>;
+
+/// What Slurm says of a node.
+struct Seen {
+    node: NodeName,
+    registered: Option<u64>,
+    last_busy: Option<u64>,
+    busy: bool,
+    jobs: Vec<u32>,
+}
+
+/// What is kept of an observation until the run has ended.
+#[derive(Default)]
+pub(super) struct Telemetry {
+    nodes: Vec<Seen>,
+    gauges: Gauges,
+}
+
+impl Telemetry {
+    pub(super) fn of(observation: &Observation) -> Self {
+        let mut gauges = Gauges::new();
+        for instance in observation.fleet.instances().filter(|it| it.state.is_live()) {
+            let state = label("state", &instance.state.to_string());
+            let labels = format!("{state},{}", place_labels(&place_of(instance)));
+            *gauges.entry(series("machines", labels)).or_default() += 1.0;
+        }
+        for (pool, cooldown) in observation.cooldowns.pools() {
+            let zone = pool.zone.as_ref().map(ToString::to_string);
+            let place = Place { shape: Some(pool.shape.to_string()), zone, preemptible: false };
+            let cools = cooldown.lasts(observation.now);
+            gauges.insert(series("cooling", place_labels(&place)), f64::from(u8::from(cools)));
+        }
+        let jobs = jobs_by_node(observation);
+        let nodes = observation.slurm.iter().flat_map(BTreeMap::values);
+        Self { nodes: nodes.map(|node| seen(node, &jobs)).collect(), gauges }
+    }
+
+    /// Counts what the log has gained, notes what Slurm shows of the nodes, and writes the numbers where Prometheus finds
+    /// them. What goes wrong stops nothing, and is reported.
+    pub(super) fn finish(mut self, run: &Run<'_>, report: &mut Report) {
+        let mut wrong = None;
+        let mut tally = Tally::default();
+        let changed = change_soon(run.tools.state, Document::Tally, &mut |before| {
+            tally = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+            match run.tools.state.events_after(tally.position) {
+                Ok((events, position)) => {
+                    events.iter().for_each(|event| tally.add(event));
+                    tally.position = position;
+                }
+                Err(error) => wrong = Some(chain(&error)),
+            }
+            count_repairs(&mut tally, report);
+            serde_json::to_string(&tally).unwrap_or_default()
+        });
+        match (changed, wrong) {
+            (Err(error), _) => {
+                report.warn(format!("events could not be counted: {}", chain(&error)))
+            }
+            (Ok(_), Some(why)) => report.warn(format!("events could not be counted: {why}")),
+            (Ok(_), None) => {}
+        }
+        for seen in &self.nodes {
+            if let Some(life) = tally.open.open(seen.node.as_str()) {
+                for (kind, since, jobs) in noticed(seen, life) {
+                    let since = SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(since);
+                    let event: Event = run.tools.event(kind).of(&seen.node).since(since);
+                    run.tools.note(&event.for_jobs(jobs));
+                }
+            }
+        }
+        if let Some(path) = &run.tools.files.metrics {
+            self.add_report(report, millis(run.tools.now()));
+            // A pool without machines has none, and not no number.
+            for known in
+                tally.counters.keys().filter(|it| it.name == "slurm_elastic_launches_total")
+            {
+                let labels = format!("{},{}", label("state", "running"), known.labels);
+                self.gauges.entry(series("machines", labels)).or_default();
+            }
+            let text = metrics(&tally, &self.gauges);
+            if let Err(error) = atomic_write::replace(path, text.as_bytes()) {
+                report.warn(format!("metrics could not be written: {}", chain(&error)));
+            }
+        }
+    }
+
+    fn add_report(&mut self, report: &Report, now: u64) {
+        for kind in FindingKind::ALL {
+            let labels = label("kind", kind.as_str());
+            let count = report.findings.iter().filter(|finding| finding.kind == kind).count();
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            self.gauges.insert(series("findings", labels), f64::from(count));
+        }
+        let failed = report.nodes.values().filter(|node| !node.outcome.is_success()).count();
+        let failures = u32::try_from(report.failures.len() + failed).unwrap_or(u32::MAX);
+        let seconds = u32::try_from(now / 1000).unwrap_or(u32::MAX);
+        for (name, value) in [
+            ("reconcile_failures", f64::from(failures)),
+            ("reconcile_seconds", report.took.as_secs_f64()),
+            ("reconcile_timestamp_seconds", f64::from(seconds)),
+        ] {
+            self.gauges.insert(series(name, String::new()), value);
+        }
+    }
+}
+
+fn series(name: &str, labels: String) -> Series {
+    Series { name: format!("slurm_elastic_{name}"), labels }
+}
+
+fn place_of(instance: &Instance) -> Place {
+    let shape = instance.shape.as_ref().map(ToString::to_string);
+    Place { shape, zone: instance.zone.as_ref().map(ToString::to_string), preemptible: false }
+}
+
+/// Every kind has its counter, so that the first repair is a change from 0.
+fn count_repairs(tally: &mut Tally, report: &Report) {
+    for kind in FindingKind::ALL {
+        let repaired = report
+            .findings
+            .iter()
+            .filter(|finding| finding.kind == kind && finding.handling == Handling::Repaired);
+        tally.count("repairs", label("kind", kind.as_str()), repaired.count());
+    }
+}
+
+fn jobs_by_node(observation: &Observation) -> BTreeMap<String, Vec<u32>> {
+    let mut by_node: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let jobs = observation.jobs.iter().flatten();
+    for job in jobs.filter(|job| matches!(job.state, JobState::Running | JobState::Completing)) {
+        for node in job.nodes.node_names().unwrap_or_default() {
+            by_node.entry(node.as_str().to_owned()).or_default().push(job.id.get());
+        }
+    }
+    by_node
+}
+
+fn seen(node: &Node, jobs: &BTreeMap<String, Vec<u32>>) -> Seen {
+    let up = node.state.is_up() && !node.state.is_powering_up();
+    Seen {
+        node: node.name.clone(),
+        registered: node.slurmd_start.filter(|_| up).map(millis),
+        last_busy: node.last_busy.map(millis),
+        busy: up && node.state.has_job(),
+        jobs: jobs.get(node.name.as_str()).cloned().unwrap_or_default(),
+    }
+}
+
+/// What has happened to a node since the log last had something of it: the kind, since when, and which jobs.
+fn noticed(seen: &Seen, life: &Life) -> Vec<(EventKind, u64, Vec<u32>)> {
+    let mut news = Vec::new();
+    // Slurm's times are in whole seconds. An older slurmd is that of the machine before.
+    let begun = life.launched.unwrap_or_else(|| life.begin()) / 1000 * 1000;
+    let Some(registered) = seen.registered.filter(|at| *at >= begun) else {
+        return news;
+    };
+    if life.registered.is_none() {
+        news.push((EventKind::Registered, registered, Vec::new()));
+    }
+    let known = life.registered.unwrap_or(registered);
+    let ended = seen.last_busy.filter(|at| *at > known);
+    match (life.work.last(), seen.busy) {
+        (None, true) => news.push((EventKind::Busy, known, seen.jobs.clone())),
+        (Some(work), true) => {
+            let from = work.to.or(ended).unwrap_or(work.from).max(work.from);
+            let is_new = work.to.is_some() || (!seen.jobs.is_empty() && work.jobs != seen.jobs);
+            news.extend(is_new.then(|| (EventKind::Busy, from, seen.jobs.clone())));
+        }
+        (Some(work), false) if work.to.is_none() => {
+            let to = ended.unwrap_or(work.from).max(work.from);
+            news.push((EventKind::Idle, to, Vec::new()));
+        }
+        (None, false) => news.extend(ended.map(|to| (EventKind::Idle, to, Vec::new()))),
+        (Some(_), false) => {}
+    }
+    news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::Work;
+
+    fn seen(registered: Option<u64>, busy: bool, last_busy: Option<u64>, jobs: &[u32]) -> Seen {
+        let node = NodeName::new("n1").unwrap();
+        Seen { node, registered, last_busy, busy, jobs: jobs.to_vec() }
+    }
+
+    fn kinds(seen: &Seen, life: &Life) -> Vec<(EventKind, u64)> {
+        noticed(seen, life).into_iter().map(|(kind, at, _)| (kind, at)).collect()
+    }
+
+    #[test]
+    fn each_change_of_a_node_is_noticed_once() {
+        let mut life = Life { launched: Some(10_500), up: Some(12_000), ..Life::default() };
+        assert_eq!(kinds(&seen(None, false, None, &[]), &life), []);
+        assert_eq!(kinds(&seen(Some(9_000), true, None, &[]), &life), [], "the machine before");
+        let busy = seen(Some(20_000), true, Some(20_000), &[7]);
+        let news = kinds(&busy, &life);
+        assert_eq!(news, [(EventKind::Registered, 20_000), (EventKind::Busy, 20_000)]);
+        life.registered = Some(20_000);
+        life.work.push(Work { from: 20_000, to: None, jobs: vec![7] });
+        assert_eq!(kinds(&busy, &life), []);
+        let next = seen(Some(20_000), true, Some(30_000), &[8]);
+        assert_eq!(kinds(&next, &life), [(EventKind::Busy, 30_000)]);
+        let idle = seen(Some(20_000), false, Some(40_000), &[]);
+        assert_eq!(kinds(&idle, &life), [(EventKind::Idle, 40_000)]);
+        life.work.last_mut().unwrap().to = Some(40_000);
+        assert_eq!(kinds(&idle, &life), []);
+    }
+
+    #[test]
+    fn a_job_between_two_runs_is_noticed_by_its_end() {
+        let life = Life { launched: Some(1_000), registered: Some(5_000), ..Life::default() };
+        let idle = seen(Some(5_000), false, Some(9_000), &[]);
+        assert_eq!(kinds(&idle, &life), [(EventKind::Idle, 9_000)]);
+    }
+}
