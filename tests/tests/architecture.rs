@@ -65,6 +65,30 @@ fn every_file_that_holds_a_behaviour_exists() {
     assert!(missing.is_empty(), "docs/behaviour.md names what is not there: {missing:?}");
 }
 
+/// `path`: `name`, as SECURITY.md names a test behind a claim.
+fn claims(text: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = text.split('`').collect();
+    parts
+        .windows(3)
+        .filter_map(|parts| match parts {
+            [path, ": ", name] if path.contains('/') => Some((*path, *name)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn every_claim_about_security_has_its_test() {
+    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let claims = claims(&text);
+    let rows = text.lines().filter(|line| line.starts_with('|') && line.contains(".rs`")).count();
+    assert!(rows > 25 && claims.len() >= rows, "{rows} rows, {} claims", claims.len());
+    for (path, name) in claims {
+        let file = fs::read_to_string(root().join(path)).unwrap_or_default();
+        assert!(file.contains(&format!("fn {name}(")), "{path} has no test {name}");
+    }
+}
+
 /// Cargo compiles what `tests/main.rs` names, and says nothing of the rest.
 #[test]
 fn every_test_file_is_a_module_of_its_program() {

@@ -11,6 +11,8 @@ mod config;
 mod convert;
 mod der;
 mod describe;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod image;
 mod instance_principal;
 mod jwt;

@@ -73,7 +73,7 @@ pub(crate) fn exactly(name: &str) -> String {
     }
 }
 
-fn image(found: GlanceImage) -> Image {
+pub(crate) fn image(found: GlanceImage) -> Image {
     let properties = found.rest.iter().filter_map(|(key, value)| match value {
         Value::String(text) if !OWN.contains(&key.as_str()) => Some((key.as_str(), text.as_str())),
         _ => None,

@@ -10,6 +10,8 @@ mod create;
 mod describe;
 mod fault;
 mod flavor;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod image;
 mod launch_resource;
 mod legacy_tag;

@@ -7,6 +7,8 @@ mod classify;
 mod config;
 mod controller;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod job;
 #[cfg(feature = "memory")]
 pub mod memory;

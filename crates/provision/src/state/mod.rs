@@ -25,6 +25,8 @@ pub(crate) mod atomic_write;
 pub(crate) mod cooldowns;
 mod directory;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub(crate) mod lock;
 mod memory;
 mod owner;

@@ -5,7 +5,7 @@ use super::error::{Error, Result};
 use crate::plan::Rollout;
 use crate::token::Digest;
 use cloud_core::ImageId;
-use hostlist::{Hostlist, NodeName};
+use hostlist::{Hostlist, NodeName, Parser};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -17,6 +17,9 @@ const SUFFIX: &str = ".json";
 
 /// The longest part of a file name that is readable text: file names end at 255 bytes.
 const LONGEST: usize = 160;
+
+/// More nodes than any cluster has: a few bytes of a broken file can name millions.
+const MOST_NODES: u64 = 1 << 17;
 
 /// The memory of one rollout: a file in the state directory.
 ///
@@ -116,7 +119,7 @@ fn file_name(image: Option<&ImageId>, request: &Rollout) -> String {
 
 /// What a rollout has begun.
 #[derive(Debug, PartialEq, Eq)]
-struct Begun {
+pub(crate) struct Begun {
     images: BTreeMap<NodeName, ImageId>,
     tried: BTreeSet<NodeName>,
     last: Option<Duration>,
@@ -152,7 +155,7 @@ impl Begun {
         replace_no_follow(path, format!("{text}\n").as_bytes())
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let stored: Stored = serde_json::from_str(text).ok()?;
         let mut images = BTreeMap::new();
         for (image, list) in &stored.images {
@@ -166,7 +169,7 @@ impl Begun {
 }
 
 fn nodes(list: &str) -> Option<Vec<NodeName>> {
-    list.parse::<Hostlist>().ok()?.node_names().ok()
+    Parser::new().max_hosts(MOST_NODES).parse(list).ok()?.node_names().ok()
 }
 
 #[cfg(test)]
@@ -302,6 +305,13 @@ mod tests {
         }
         let different: BTreeSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len(), "{all:?}");
+    }
+
+    #[test]
+    fn a_short_list_of_millions_of_nodes_is_no_memory() {
+        let list = "[1-17]a[1-17]b[1-17]c[1-77]d[1-77]e";
+        let text = format!(r#"{{"images": {{"i": "{list}"}}, "tried": ""}}"#);
+        assert_eq!(Begun::parse(&text), None);
     }
 
     #[test]

@@ -1,0 +1,36 @@
+//! Every reader of an answer of OCI, for the fuzzer.
+
+use crate::classify::{classify, classify_late};
+use crate::{convert, wire};
+use cloud_core::http::{HeaderMap, Response, StatusCode};
+use serde::de::DeserializeOwned;
+
+/// Reads an answer as whatever OCI could have meant by it.
+pub fn read(status: u16, body: &[u8]) {
+    if let Ok(status) = StatusCode::from_u16(status) {
+        let (headers, body) = (HeaderMap::new(), body.to_vec().into());
+        classify(&Response { status, headers, body, request_id: None });
+    }
+    classify_late(None, &String::from_utf8_lossy(body));
+    both(body, convert::instance);
+    both(body, convert::image);
+    both(body, convert::shape);
+    both::<wire::VnicAttachment, _>(body, |_| ());
+    both::<wire::Vnic, _>(body, |_| ());
+    both::<wire::PrivateIp, _>(body, |_| ());
+    both::<wire::Domain, _>(body, |_| ());
+    both::<wire::LimitValue, _>(body, |_| ());
+    both::<wire::Subnet, _>(body, |_| ());
+    both::<wire::WorkRequest, _>(body, |_| ());
+    both::<wire::WorkRequestError, _>(body, |_| ());
+}
+
+/// Reads the body as one thing, and as a listing of them.
+fn both<T: DeserializeOwned, U>(body: &[u8], convert: fn(T) -> U) {
+    if let Ok(one) = serde_json::from_slice::<T>(body) {
+        convert(one);
+    }
+    for one in serde_json::from_slice::<Vec<T>>(body).unwrap_or_default() {
+        convert(one);
+    }
+}
