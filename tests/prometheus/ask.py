@@ -27,7 +27,7 @@ def wait_for(what, condition):
         try:
             if condition():
                 return
-        except OSError:
+        except (OSError, IndexError):
             pass
         time.sleep(0.5)
     sys.exit(f"prometheus: {what}: not within {PATIENCE} s")

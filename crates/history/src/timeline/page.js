@@ -76,7 +76,8 @@
       job.row = row;
     }
     jobRows = ends.length;
-    JOB = jobRows > 6 ? 11 : 16;
+    // Thousands of jobs leave room for the nodes.
+    JOB = jobRows <= 6 ? 16 : Math.min(11, Math.max(1, 220 / jobRows));
   };
   const lanesTop = () => AXIS + (jobRows ? jobRows * JOB + GAP : 0) + 6;
   const height = () => lanesTop() + lanes.length * LANE + 8;
@@ -147,13 +148,13 @@
       const y = top + AXIS + 5 + job.row * JOB, waits = x(job.waits), runs = x(job.runs ?? endOf(job)), ends = x(endOf(job));
       if (ends < gutter || waits > canvas.clientWidth || y < 0 || y > canvas.clientHeight) continue;
       pen.fillStyle = colours.soft;
-      pen.fillRect(Math.max(waits, gutter), y + (JOB - 3) / 2 - 1, Math.max(1, runs - Math.max(waits, gutter)), 1.5);
+      pen.fillRect(Math.max(waits, gutter), y + (JOB < 8 ? 0 : (JOB - 3) / 2 - 1), Math.max(1, runs - Math.max(waits, gutter)), JOB < 8 ? .5 : 1.5);
       pen.fillStyle = colours.job;
-      if (job.runs !== null) pen.fillRect(Math.max(runs, gutter), y, Math.max(2, ends - Math.max(runs, gutter)), JOB - 3);
+      if (job.runs !== null) pen.fillRect(Math.max(runs, gutter), y, Math.max(2, ends - Math.max(runs, gutter)), JOB < 8 ? Math.max(JOB, 1) : JOB - 3);
       const room = ends - runs > 8 * String(job.id).length + 4;
       pen.fillStyle = room ? "#fff" : colours.soft;
       pen.font = FONT.replace("12px", JOB < 16 ? "8.5px" : "10px");
-      if (ends >= gutter) pen.fillText(job.id, room ? Math.max(runs, gutter) + 3 : ends + 3, y + (JOB - 2) / 2);
+      if (ends >= gutter && JOB >= 8) pen.fillText(job.id, room ? Math.max(runs, gutter) + 3 : ends + 3, y + (JOB - 2) / 2);
       pen.font = FONT;
       drawn.jobs += 1;
     }

@@ -27,6 +27,7 @@ pub(crate) fn run(keep: bool) {
     ));
     show.three_jobs();
     full_zone(&mut show);
+    show.reconcile();
     show.new_image("citc-ol9-new", NEW);
     if keep {
         show.stay();

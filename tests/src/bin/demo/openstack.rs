@@ -19,6 +19,7 @@ pub(crate) fn run(keep: bool) {
     ));
     show.three_jobs();
     quota(&mut show);
+    show.reconcile();
     show.new_image("image-2", &new);
     if keep {
         show.stay();

@@ -79,6 +79,11 @@ impl<C: Site> Show<C> {
         assert!(well, "rebuild: {end:?}\n{}", self.cluster.story());
     }
 
+    /// Has reconcile notice what the timer would, before machines get another image and boot again.
+    pub(crate) fn reconcile(&mut self) {
+        let _ = self.cluster.run("reconcile", &["--apply", "--quiet"]);
+    }
+
     pub(crate) fn idle_nodes_go(&mut self) {
         self.screen.say("Nobody needs them: after SuspendTime, here 3 seconds, idle nodes go");
         self.cluster.suspend_after(3);
@@ -109,7 +114,7 @@ impl<C: Site> Show<C> {
         let Some(target) = built.as_deref().and_then(|it| it.parent()?.parent()) else { return };
         let kept = target.join("demo");
         let [page, metrics] = ["timeline.html", "metrics.prom"].map(|name| kept.join(name));
-        let _ = self.cluster.run("reconcile", &["--apply", "--quiet"]);
+        self.reconcile();
         let written = std::fs::create_dir_all(&kept)
             .and_then(|()| std::fs::copy(self.cluster.dir().join("metrics.prom"), &metrics));
         if let Err(error) = written {
