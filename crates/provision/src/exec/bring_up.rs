@@ -2,7 +2,7 @@
 //! address to Slurm. A node that cannot come up is returned to Slurm.
 
 use super::node::{History, NodeWork};
-use super::outbox::Verdict;
+use super::notification::Verdict;
 use super::shared::Leave;
 use crate::cause::Cause;
 use crate::failure::Failure;
@@ -110,6 +110,7 @@ impl NodeWork<'_> {
         let mut notification = NodeAddress::new(self.name.clone(), address);
         notification.instance_id = self.instance.as_ref().map(|id| id.as_str().to_owned());
         if self.shared.outbox.report_address(notification).await {
+            self.shared.note_up(&self.name, address);
             return Outcome::Up;
         }
         let unreported = || Failure::new(Cause::Slurm, "slurmctld could not be told");

@@ -6,6 +6,7 @@ use crate::cooldown::{Cooldown, Cooldowns, Gate};
 use crate::site::{Place, Pool};
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -66,18 +67,15 @@ impl Shared<'_> {
         self.tools.note(&event.caused_by(cause.code()).in_place(place.recorded()));
     }
 
-    /// Lets those of the nodes rest that failed by themselves, so that Slurm does not give the same ones to
-    /// the next job: reconciliation keeps them away where there are others.
-    pub(super) fn rest(&self, failed: &[(NodeName, Cause)]) {
+    /// Keeps nodes that failed by themselves out of service for a while, so that Slurm does not give the same
+    /// ones to the next job: reconcile drains them where there are others.
+    pub(super) fn rest(&self, failed: &BTreeSet<NodeName>, cause: Cause) {
         let (now, pause) = (self.tools.now(), self.site.policies.cooldown);
-        let own: Vec<_> = failed.iter().filter(|(_, cause)| is_own(*cause)).collect();
-        if own.is_empty() || pause.is_zero() {
+        if failed.is_empty() || !is_own(cause) || pause.is_zero() {
             return;
         }
         self.change_cooldowns(|all| {
-            for (node, cause) in &own {
-                all.rest(node.clone(), *cause, now, pause);
-            }
+            failed.iter().for_each(|node| all.rest(node.clone(), cause, now, pause));
         });
     }
 

@@ -126,7 +126,6 @@ impl Shared<'_> {
             let longest = if listing.ambiguous.get() > 0 { AMBIGUOUS_PAUSE } else { LONGEST_PAUSE };
             listing.next.set(Instant::now() + pause.min(longest));
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-            self.yield_nodes();
             if let Some(listed) = listed {
                 let count = listing.latest.borrow().0 + 1;
                 listing.latest.replace((count, Rc::new(listed)));

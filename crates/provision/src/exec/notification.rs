@@ -1,23 +1,41 @@
-//! The calls by which Slurm is told, and asked, about many nodes at once.
+//! What Slurm is told, and asked, about many nodes in one call.
 
-use super::outbox::Verdict;
 use super::whole_jobs::how_to_release;
-use crate::plan::{held, is_drained_by_us, is_wanted_again};
+use crate::cause::Cause;
+use crate::failure::Failure;
+use crate::plan::{Reload, held, is_drained_by_us, is_wanted_again, our_reason};
 use crate::tools::Tools;
 use hostlist::{Hostlist, NodeName};
-use slurmctl::{JobId, Node, NodeAction, NodeAddress, NodeState, Reason};
+use slurmctl::{BatchJob, JobId, Node, NodeAction, NodeAddress, NodeState, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What Slurm took back, and what it did not because it is in use.
+/// What Slurm did about one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It did as it was told. Asked whether it wants the node again, it does.
+    Taken,
+    /// Nothing: the node is up, or has a job.
+    InUse,
+    /// Nothing: the node is neither up nor on its way.
+    Idle,
+    /// Slurm does not answer, or was not asked.
+    Unanswered,
+}
+
+/// What Slurm did about the nodes of a call.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) nodes: BTreeSet<NodeName>,
-    /// Those of them that it may yet have a job on: it calls our stop program when that has ended.
+    /// Those that may still have a job: Slurm calls our stop program when it has ended.
     pub(super) later: BTreeSet<NodeName>,
     in_use: BTreeSet<NodeName>,
 }
 
 impl Taken {
+    fn of(nodes: impl IntoIterator<Item = NodeName>) -> Self {
+        Self { nodes: nodes.into_iter().collect(), ..Self::default() }
+    }
+
     pub(super) fn verdict(&self, node: &NodeName) -> Verdict {
         if self.nodes.contains(node) {
             Verdict::Taken
@@ -29,18 +47,18 @@ impl Taken {
     }
 }
 
-/// How a node has to stand at the last moment to be powered down: Slurm may have gone on since it was observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The state that a node must still have to be powered down. It is asked for just before, because it may have
+/// changed since the node was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Still {
-    /// Powering up: nobody has come to need it.
     PoweringUp,
     /// Up or on its way, without a job.
     Unused,
-    /// On, whatever runs there: an operator has decided.
+    /// On, with jobs or without: an operator has decided.
     On,
-    /// On, and not heard of: whoever answers again may have kept its job.
+    /// On, but it does not respond. A node that responds again may have kept its job.
     Silent,
-    /// Waited for, or given up by Slurm: not one that has come up in the meantime.
+    /// Slurm waits for it or has given it up. It has not come up in the meantime.
     Awaited,
 }
 
@@ -59,67 +77,140 @@ impl Still {
     }
 }
 
-/// What Slurm is told, or asked, about nodes; in the order in which it is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What Slurm is told, or asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notification {
-    /// They are off, if they still stand like that.
-    Return(Still, Reason),
-    /// Where they are.
-    Addresses,
-    /// They take new jobs again, where the drain is still ours.
-    Undrain,
-    /// They are back in service, where they are still down and nobody holds them.
-    ReturnToService,
-    /// Whether it wants them again.
+    /// Nodes are off, if they are still in this state.
+    Return {
+        still: Still,
+        cause: Cause,
+        reason: Reason,
+    },
+    /// Asks whether Slurm wants nodes again.
     Confirm,
+    /// The addresses of nodes.
+    Addresses,
+    /// Nodes are off, because their job cannot get all of its nodes.
+    Release,
+    /// Nodes take no new jobs; with `only_asleep`, only those that are powered down and that nobody else holds.
+    Drain {
+        reason: Reason,
+        only_asleep: bool,
+    },
+    /// Nodes take jobs again, if the drain is still ours.
+    Undrain,
+    /// Nodes are back in service, if they are still down and nobody holds them.
+    ReturnToService,
+    /// Nodes reboot when their jobs have ended.
+    Reboot(Reason),
+    Submit(BatchJob),
     /// Why a job waits.
     Comment(JobId, String),
+    Reload(Reload),
 }
 
 impl Notification {
-    /// Makes one call about these nodes.
-    pub(super) async fn send<'n>(
-        &self,
-        tools: &Tools<'_>,
-        nodes: impl IntoIterator<Item = &'n NodeName>,
-        addresses: &[NodeAddress],
-    ) -> slurmctl::Result<Taken> {
-        let nodes: Hostlist = nodes.into_iter().collect();
-        let taken = match self {
-            Self::Return(still, reason) => return power_down(tools, &nodes, *still, reason).await,
-            Self::Addresses => {
-                tools.slurm.set_addresses(addresses).await?;
-                BTreeSet::new()
-            }
-            Self::Undrain => put_back(tools, &nodes, NodeAction::Undrain, is_drained_by_us).await?,
-            Self::ReturnToService => {
-                let is_free = |node: &Node| node.state.is_down() && held(node).is_none();
-                put_back(tools, &nodes, NodeAction::Resume, is_free).await?
-            }
-            Self::Confirm => {
-                let known = tools.slurm.nodes(Some(&nodes)).await?;
-                let wanted = known.into_iter().filter(|node| is_wanted_again(&node.state));
-                wanted.map(|node| node.name).collect()
-            }
-            Self::Comment(job, text) => {
-                tools.slurm.comment(*job, text).await?;
-                BTreeSet::new()
-            }
-        };
-        Ok(Taken { nodes: taken, ..Taken::default() })
+    pub(super) fn of_failure(failure: &Failure) -> Self {
+        let (still, cause) = (Still::PoweringUp, failure.cause);
+        Self::Return { still, cause, reason: our_reason(&failure.text) }
     }
 
-    /// True if it can be said again one by one, to learn whom Slurm refuses: the others have been
-    /// changed by then, and what is in service again is not returned to it twice.
+    /// The lower, the more urgent: failed nodes first, so that their jobs are requeued, then nodes that are up.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Self::Return { .. } => 0,
+            Self::Confirm => 1,
+            Self::Addresses => 2,
+            Self::Release => 3,
+            Self::Drain { .. } | Self::Undrain | Self::ReturnToService => 4,
+            Self::Reboot(_) | Self::Submit(_) | Self::Reload(_) => 5,
+            Self::Comment(..) => 6,
+        }
+    }
+
+    /// True if it may be sent again after slurmctld did not answer: whoever is powered down or put in service is
+    /// asked for its state first.
     pub(super) fn is_repeatable(&self) -> bool {
         match self {
-            Self::Return(..) | Self::Addresses | Self::Undrain | Self::Confirm => true,
-            Self::ReturnToService | Self::Comment(..) => false,
+            Self::Return { .. }
+            | Self::Confirm
+            | Self::Addresses
+            | Self::Release
+            | Self::Drain { .. }
+            | Self::Undrain
+            | Self::ReturnToService
+            | Self::Comment(..) => true,
+            Self::Reboot(_) | Self::Submit(_) | Self::Reload(_) => false,
         }
+    }
+
+    /// True if it may be sent again node by node after slurmctld refused it, to learn which nodes it refuses. The
+    /// others have changed by then, and a node in service is not returned to it twice.
+    pub(super) fn is_divisible(&self) -> bool {
+        match self {
+            Self::Return { .. } | Self::Addresses | Self::Drain { .. } | Self::Undrain => true,
+            Self::Confirm
+            | Self::Release
+            | Self::ReturnToService
+            | Self::Reboot(_)
+            | Self::Submit(_)
+            | Self::Comment(..)
+            | Self::Reload(_) => false,
+        }
+    }
+
+    /// Makes one call about these nodes.
+    pub(super) async fn send(
+        &self,
+        tools: &Tools<'_>,
+        nodes: &[NodeName],
+        addresses: &[NodeAddress],
+    ) -> slurmctl::Result<Taken> {
+        let (slurm, list) = (tools.slurm, nodes.iter().collect::<Hostlist>());
+        match self {
+            Self::Return { still, reason, .. } => {
+                return power_down(tools, &list, *still, reason).await;
+            }
+            Self::Release => {
+                let reason = our_reason(Cause::JobIncomplete.words());
+                return power_down(tools, &list, Still::Unused, &reason).await;
+            }
+            Self::Confirm => {
+                let known = slurm.nodes(Some(&list)).await?;
+                let wanted = known.into_iter().filter(|node| is_wanted_again(&node.state));
+                return Ok(Taken::of(wanted.map(|node| node.name)));
+            }
+            Self::Drain { reason, only_asleep: true } => {
+                return change(tools, &list, NodeAction::Drain, Some(reason), is_asleep).await;
+            }
+            Self::Undrain => {
+                return change(tools, &list, NodeAction::Undrain, None, is_drained_by_us).await;
+            }
+            Self::ReturnToService => {
+                let is_free = |node: &Node| node.state.is_down() && held(node).is_none();
+                return change(tools, &list, NodeAction::Resume, None, is_free).await;
+            }
+            Self::Drain { reason, only_asleep: false } => {
+                slurm.set_state(&list, NodeAction::Drain, Some(reason)).await?;
+            }
+            Self::Addresses => slurm.set_addresses(addresses).await?,
+            Self::Reboot(reason) => slurm.reboot(&list, reason).await?,
+            Self::Submit(job) => drop(slurm.submit(job).await?),
+            Self::Comment(job, text) => slurm.comment(*job, text).await?,
+            Self::Reload(Reload::Reconfigure) => slurm.reconfigure().await?,
+            Self::Reload(Reload::Restart) => slurm.restart().await?,
+        }
+        Ok(Taken::of(nodes.iter().cloned()))
     }
 }
 
-/// Powers down those of the nodes that are as they should be for it.
+/// True for a powered-down node that nobody else holds: an administrator's reason for a drain would be lost.
+fn is_asleep(node: &Node) -> bool {
+    let state = &node.state;
+    state.is_powered_down() && !(state.has_drain() || state.has_job() || state.is_down())
+}
+
+/// Powers down those of the nodes that are still in the required state.
 async fn power_down(
     tools: &Tools<'_>,
     nodes: &Hostlist,
@@ -141,30 +232,31 @@ async fn power_down(
         }
         taken.nodes.insert(node.name);
     }
-    // What waits for jobs first: if it gets no answer, nothing is done yet, and all of it is said again.
+    // What waits for jobs comes first: if it gets no answer, nothing is done yet, and all of it is repeated.
     for ((action, drained), nodes) in actions.into_iter().rev() {
-        // The reason of a drain of ours stays, so that it is known again as ours.
+        // A drain of ours keeps its reason, by which it is recognized.
         let reason = Some(reason).filter(|_| !drained);
         tools.slurm.set_state(&nodes, action, reason).await?;
     }
     Ok(taken)
 }
 
-/// Lets jobs onto those of the nodes again that may still have them: since they were observed, jobs may have been waited
-/// for, and an administrator may have come to hold a node.
-async fn put_back(
+/// Changes the state of those of the nodes that still qualify: since they were observed, jobs may have been
+/// waited for, and an administrator may hold a node.
+async fn change(
     tools: &Tools<'_>,
     nodes: &Hostlist,
     to: NodeAction,
-    wanted: fn(&Node) -> bool,
-) -> slurmctl::Result<BTreeSet<NodeName>> {
+    reason: Option<&Reason>,
+    qualifies: fn(&Node) -> bool,
+) -> slurmctl::Result<Taken> {
     let mut known = tools.slurm.nodes(Some(nodes)).await?;
-    known.retain(wanted);
-    let names: BTreeSet<NodeName> = known.into_iter().map(|node| node.name).collect();
-    if !names.is_empty() {
-        tools.slurm.set_state(&names.iter().collect(), to, None).await?;
+    known.retain(qualifies);
+    let taken = Taken::of(known.into_iter().map(|node| node.name));
+    if !taken.nodes.is_empty() {
+        tools.slurm.set_state(&taken.nodes.iter().collect(), to, reason).await?;
     }
-    Ok(names)
+    Ok(taken)
 }
 
 #[cfg(test)]

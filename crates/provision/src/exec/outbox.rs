@@ -1,12 +1,12 @@
-//! The outbox: batches notifications to Slurm and sends them one call at a time.
+//! The outbox: everything that Slurm is told goes through here, many nodes in one call, one call at a time.
 
-use super::notification::{Notification, Still, Taken};
+use super::notification::{Notification, Taken, Verdict};
 use super::shared::Shared;
-use crate::cause::Cause;
 use crate::failure::Failure;
-use crate::plan::our_reason;
+use crate::plan::without_our_prefix;
+use crate::tools::Tools;
 use hostlist::NodeName;
-use slurmctl::{JobId, NodeAddress};
+use slurmctl::{Error, ErrorKind, JobId, NodeAddress};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,62 +16,66 @@ use tokio::time::sleep;
 /// How often a call that slurmctld did not answer is repeated.
 const MOST_TRIES: u32 = 3;
 
-/// How Slurm answered when a node was returned to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Taken,
-    /// It is up, or has a job.
-    InUse,
-    /// It is neither up nor on its way.
-    Idle,
-    /// Slurm does not answer, or was not asked.
-    Unanswered,
-}
-
-/// Whether Slurm wants a node again that is to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    None,
-    WantedAgain,
-    Unknown,
-}
-
-/// The notifications that are not sent yet.
+/// The notifications that are not delivered yet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    queue: RefCell<Queue>,
+    queue: RefCell<Vec<Call>>,
+    /// Jobs that have a comment: each gets only the first.
+    commented: RefCell<BTreeSet<JobId>>,
     changed: Notify,
-    sending: Cell<bool>,
+    /// How often the call at hand had no answer.
+    tries: Cell<u32>,
 }
 
-/// By node, with the channel for the answer. What nobody waits for any more is not sent.
-type Waiting<T, R> = BTreeMap<NodeName, (T, oneshot::Sender<R>)>;
-
-/// The notifications that are not sent yet, by kind.
-#[derive(Debug, Default)]
-struct Queue {
-    /// Nodes that cannot be had, by reason.
-    returns: BTreeMap<String, Waiting<Cause, Verdict>>,
-    /// Nodes to take down, unless Slurm wants them again.
-    confirmations: Waiting<(), Wish>,
-    addresses: Waiting<NodeAddress, bool>,
-    /// Addresses that are sent one by one, because Slurm refused a call with several.
-    singles: Waiting<NodeAddress, bool>,
-    /// Nodes of jobs that cannot get all of them.
-    releases: BTreeSet<NodeName>,
-    /// Comments for jobs: the first reason, once for each job.
-    comments: BTreeMap<JobId, String>,
-    commented: BTreeSet<JobId>,
-}
-
-/// One call.
+/// One notification and its recipients. The only recipient of what is about no node is `None`.
 #[derive(Debug)]
-enum Call {
-    Return(String, Waiting<Cause, Verdict>),
-    Confirm(Waiting<(), Wish>),
-    Addresses(Waiting<NodeAddress, bool>),
-    Release(BTreeSet<NodeName>),
-    Comment(JobId, String),
+struct Call {
+    notification: Notification,
+    letters: BTreeMap<Option<NodeName>, Letter>,
+    status: Status,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    /// More nodes may join.
+    Collecting,
+    /// It is sent as it is.
+    Closed,
+    Sending,
+}
+
+#[derive(Debug, Default)]
+struct Letter {
+    address: Option<NodeAddress>,
+    /// For whoever waits. A letter that nobody waits for any more is not sent.
+    reply: Option<oneshot::Sender<Verdict>>,
+}
+
+/// A call that has an answer, or gets none.
+pub(super) struct Sent {
+    pub(super) notification: Notification,
+    pub(super) nodes: Vec<NodeName>,
+    pub(super) result: Result<Taken, Error>,
+}
+
+impl Call {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.letters.keys().flatten().cloned().collect()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.letters.is_empty()
+    }
+
+    /// One call for each recipient, so that a bad one does not affect the others.
+    fn split(self) -> impl Iterator<Item = Self> {
+        let Self { notification, letters, .. } = self;
+        letters.into_iter().map(move |letter| Self {
+            notification: notification.clone(),
+            letters: BTreeMap::from([letter]),
+            status: Status::Closed,
+        })
+    }
 }
 
 impl Outbox {
@@ -81,134 +85,180 @@ impl Outbox {
         node: &NodeName,
         failure: &Failure,
     ) -> impl Future<Output = Verdict> + use<> {
-        let (sender, verdict) = oneshot::channel();
-        self.change(|queue| {
-            let alike = queue.returns.entry(failure.text.clone()).or_default();
-            alike.insert(node.clone(), (failure.cause, sender));
-        });
-        async { verdict.await.unwrap_or(Verdict::Unanswered) }
+        self.ask(Notification::of_failure(failure), node, None)
     }
 
     /// Reports the address of a node; false if Slurm did not accept it.
     pub(super) async fn report_address(&self, address: NodeAddress) -> bool {
-        let (sender, reported) = oneshot::channel();
-        self.change(|queue| {
-            queue.addresses.insert(address.node.clone(), (address, sender));
-        });
-        reported.await.unwrap_or(false)
+        let node = address.node.clone();
+        self.ask(Notification::Addresses, &node, Some(address)).await == Verdict::Taken
     }
 
     /// Asks Slurm whether it wants a node again that is to go.
-    pub(super) async fn confirm(&self, node: &NodeName) -> Wish {
-        let (sender, wish) = oneshot::channel();
-        self.change(|queue| {
-            queue.confirmations.insert(node.clone(), ((), sender));
-        });
-        wish.await.unwrap_or(Wish::Unknown)
+    pub(super) async fn is_wanted(&self, node: &NodeName) -> Option<bool> {
+        match self.ask(Notification::Confirm, node, None).await {
+            Verdict::Taken => Some(true),
+            Verdict::InUse | Verdict::Idle => Some(false),
+            Verdict::Unanswered => None,
+        }
     }
 
-    /// Returns nodes to Slurm whose jobs cannot get all of their nodes.
-    pub(super) fn release(&self, nodes: impl IntoIterator<Item = NodeName>) {
-        self.change(|queue| queue.releases.extend(nodes));
+    fn ask(
+        &self,
+        notification: Notification,
+        node: &NodeName,
+        address: Option<NodeAddress>,
+    ) -> impl Future<Output = Verdict> + use<> {
+        let (sender, verdict) = oneshot::channel();
+        self.post(notification, [(Some(node.clone()), Letter { address, reply: Some(sender) })]);
+        async { verdict.await.unwrap_or(Verdict::Unanswered) }
     }
 
-    /// Drops the release of a node that is not ours any more.
-    pub(super) fn keep(&self, node: &NodeName) {
-        self.change(|queue| {
-            queue.releases.remove(node);
+    /// Tells Slurm something about nodes.
+    pub(super) fn tell(
+        &self,
+        notification: Notification,
+        nodes: impl IntoIterator<Item = NodeName>,
+    ) {
+        self.post(notification, nodes.into_iter().map(|node| (Some(node), Letter::default())));
+    }
+
+    /// Tells Slurm where nodes are.
+    pub(super) fn tell_addresses(&self, addresses: impl IntoIterator<Item = NodeAddress>) {
+        let letters = addresses.into_iter().map(|address| {
+            (Some(address.node.clone()), Letter { address: Some(address), reply: None })
         });
+        self.post(Notification::Addresses, letters);
+    }
+
+    /// Tells Slurm something that is about no node.
+    pub(super) fn announce(&self, notification: Notification) {
+        self.post(notification, [(None, Letter::default())]);
     }
 
     /// Comments on a job, once.
     pub(super) fn comment(&self, job: JobId, text: String) {
-        self.change(|queue| {
-            if queue.commented.insert(job) {
-                queue.comments.insert(job, text);
-            }
-        });
+        if self.commented.borrow_mut().insert(job) {
+            self.announce(Notification::Comment(job, text));
+        }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Queue)) {
-        change(&mut self.queue.borrow_mut());
+    /// Drops the release of a node that is not ours any more.
+    pub(super) fn keep(&self, node: &NodeName) {
+        let mut queue = self.queue.borrow_mut();
+        for call in queue.iter_mut().filter(|call| call.notification == Notification::Release) {
+            call.letters.remove(&Some(node.clone()));
+        }
+    }
+
+    fn post(
+        &self,
+        notification: Notification,
+        letters: impl IntoIterator<Item = (Option<NodeName>, Letter)>,
+    ) {
+        let mut queue = self.queue.borrow_mut();
+        let is_alike = |call: &&mut Call| {
+            call.status == Status::Collecting && call.notification == notification
+        };
+        if let Some(call) = queue.iter_mut().find(is_alike) {
+            call.letters.extend(letters);
+        } else {
+            let letters = letters.into_iter().collect();
+            queue.push(Call { notification, letters, status: Status::Collecting });
+        }
         self.changed.notify_waiters();
     }
 
-    /// Waits until everything is sent.
+    /// True if everything is delivered or given up.
+    pub(super) fn is_empty(&self) -> bool {
+        let mut queue = self.queue.borrow_mut();
+        for call in queue.iter_mut().filter(|call| call.status != Status::Sending) {
+            call.letters
+                .retain(|_, letter| !letter.reply.as_ref().is_some_and(|it| it.is_closed()));
+        }
+        queue.retain(|call| call.status == Status::Sending || !call.is_abandoned());
+        queue.is_empty()
+    }
+
+    /// The nodes that Slurm is not told about yet.
+    pub(super) fn nodes(&self) -> Vec<NodeName> {
+        self.queue.borrow().iter().flat_map(Call::nodes).collect()
+    }
+
+    /// Waits until everything is delivered or given up.
     pub(super) async fn drained(&self) {
+        self.until(|| self.is_empty().then_some(())).await;
+    }
+
+    async fn until<T>(&self, happened: impl Fn() -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
-            if !self.sending.get() && self.queue.borrow_mut().is_empty() {
-                return;
+            if let Some(what) = happened() {
+                return what;
             }
             changed.await;
         }
     }
 
-    async fn next(&self) -> Call {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(call) = self.queue.borrow_mut().next() {
-                return call;
-            }
-            changed.await;
+    /// Takes up the most urgent call.
+    fn next(&self) -> Option<(Notification, Vec<NodeName>, Vec<NodeAddress>)> {
+        if self.is_empty() {
+            return None;
         }
+        let mut queue = self.queue.borrow_mut();
+        let call = queue.iter_mut().min_by_key(|call| call.notification.rank())?;
+        call.status = Status::Sending;
+        let addresses = call.letters.values().filter_map(|letter| letter.address.clone());
+        Some((call.notification.clone(), call.nodes(), addresses.collect()))
+    }
+
+    fn sending(&self) -> Option<Call> {
+        let is_sending = |call: &mut Call| call.status == Status::Sending;
+        self.queue.borrow_mut().extract_if(.., is_sending).next()
+    }
+
+    /// Sends the next call as soon as there is one. None if it will be sent again: all of it if slurmctld did
+    /// not answer and a repetition does no harm, one by one if slurmctld refused a call about several nodes.
+    pub(super) async fn send_next(&self, tools: &Tools<'_>) -> Option<Sent> {
+        let tries = self.tries.get();
+        if tries > 0 {
+            sleep(Duration::from_secs(1 << (tries - 1))).await;
+        }
+        let (notification, nodes, addresses) = self.until(|| self.next()).await;
+        let result = notification.send(tools, &nodes, &addresses).await;
+        let mut call = self.sending()?;
+        self.changed.notify_waiters();
+        let kind = result.as_ref().err().map(Error::kind);
+        let silent = kind == Some(ErrorKind::Unavailable);
+        if silent && tries < MOST_TRIES && notification.is_repeatable() {
+            self.tries.set(tries + 1);
+            call.status = Status::Closed;
+            self.queue.borrow_mut().push(call);
+            return None;
+        }
+        self.tries.set(0);
+        if kind.is_some() && !silent && nodes.len() > 1 && notification.is_divisible() {
+            self.queue.borrow_mut().extend(call.split());
+            return None;
+        }
+        if silent && matches!(notification, Notification::Comment(..)) {
+            // Nobody waits for comments, and each of them would be repeated as often.
+            let is_comment = |call: &Call| matches!(call.notification, Notification::Comment(..));
+            self.queue.borrow_mut().retain(|call| !is_comment(call));
+        }
+        if let Ok(taken) = &result {
+            call.reply(taken);
+        }
+        Some(Sent { notification, nodes, result })
     }
 }
 
-impl Queue {
-    /// The next call: failed nodes first, so that their jobs are requeued, then nodes that are up.
-    fn next(&mut self) -> Option<Call> {
-        self.forget_abandoned();
-        if let Some((reason, nodes)) = self.returns.pop_first() {
-            return Some(Call::Return(reason, nodes));
-        }
-        if !self.confirmations.is_empty() {
-            return Some(Call::Confirm(std::mem::take(&mut self.confirmations)));
-        }
-        if let Some(single) = self.singles.pop_last() {
-            return Some(Call::Addresses(BTreeMap::from([single])));
-        }
-        if !self.addresses.is_empty() {
-            return Some(Call::Addresses(std::mem::take(&mut self.addresses)));
-        }
-        if !self.releases.is_empty() {
-            return Some(Call::Release(std::mem::take(&mut self.releases)));
-        }
-        let (job, text) = self.comments.pop_first()?;
-        Some(Call::Comment(job, text))
-    }
-
-    fn forget_abandoned(&mut self) {
-        for nodes in self.returns.values_mut() {
-            nodes.retain(|_, (_, sender)| !sender.is_closed());
-        }
-        self.returns.retain(|_, nodes| !nodes.is_empty());
-        self.confirmations.retain(|_, ((), sender)| !sender.is_closed());
-        self.addresses.retain(|_, (_, sender)| !sender.is_closed());
-        self.singles.retain(|_, (_, sender)| !sender.is_closed());
-    }
-
-    fn is_empty(&mut self) -> bool {
-        self.forget_abandoned();
-        self.returns.is_empty()
-            && self.confirmations.is_empty()
-            && self.addresses.is_empty()
-            && self.singles.is_empty()
-            && self.releases.is_empty()
-            && self.comments.is_empty()
-    }
-
-    /// Puts back a call that is to be repeated.
-    fn put_back(&mut self, call: Call) {
-        match call {
-            Call::Return(reason, nodes) => {
-                self.returns.entry(reason).or_default().extend(nodes);
-            }
-            Call::Confirm(nodes) => self.confirmations.extend(nodes),
-            Call::Addresses(nodes) => self.addresses.extend(nodes),
-            Call::Release(nodes) => self.releases.extend(nodes),
-            Call::Comment(job, text) => {
-                self.comments.insert(job, text);
+impl Call {
+    /// Tells those who wait what Slurm did. Without an answer their channels are dropped.
+    fn reply(self, taken: &Taken) {
+        for (node, letter) in self.letters {
+            if let (Some(node), Some(reply)) = (node, letter.reply) {
+                let _ = reply.send(taken.verdict(&node));
             }
         }
     }
@@ -217,124 +267,43 @@ impl Queue {
 impl Shared<'_> {
     /// Sends notifications as they arrive; never returns.
     pub(super) async fn deliver(&self) {
-        let mut tries = 0;
         loop {
-            let call = self.outbox.next().await;
-            self.outbox.sending.set(true);
-            match self.send(&call).await {
-                Ok(taken) => {
-                    tries = 0;
-                    self.delivered(call, &taken);
-                }
-                Err(error) if error.kind() != slurmctl::ErrorKind::Unavailable => {
-                    self.warn(format!("slurm could not be told: {error}"));
-                    self.refused_by_slurm(call);
-                }
-                Err(_) if tries < MOST_TRIES => {
-                    self.put_back(call);
-                    sleep(Duration::from_secs(1 << tries)).await;
-                    tries += 1;
-                    // No listing may come to ask for this while all nodes wait for Slurm.
-                    self.yield_nodes();
-                }
-                Err(error) => {
-                    tries = 0;
-                    self.warn(format!("slurm could not be told: {error}"));
-                    if matches!(call, Call::Comment(..)) {
-                        // Nobody waits for comments, and each of them would be repeated as often.
-                        self.outbox.queue.borrow_mut().comments.clear();
-                    }
-                    self.undelivered(call);
-                }
-            }
-            self.outbox.sending.set(false);
-            self.outbox.changed.notify_waiters();
-        }
-    }
-
-    /// Puts a call back into the queue, without nodes that have been yielded since it was made.
-    fn put_back(&self, mut call: Call) {
-        if let Call::Release(nodes) = &mut call {
-            nodes.retain(|node| !self.has_left(node));
-        }
-        self.outbox.queue.borrow_mut().put_back(call);
-    }
-
-    /// Makes one call.
-    async fn send(&self, call: &Call) -> slurmctl::Result<Taken> {
-        let tools = self.tools;
-        match call {
-            Call::Return(reason, nodes) => {
-                let notification = Notification::Return(Still::PoweringUp, our_reason(reason));
-                notification.send(tools, nodes.keys(), &[]).await
-            }
-            Call::Confirm(nodes) => Notification::Confirm.send(tools, nodes.keys(), &[]).await,
-            Call::Addresses(nodes) => {
-                let addresses: Vec<NodeAddress> =
-                    nodes.values().map(|(address, _)| address.clone()).collect();
-                Notification::Addresses.send(tools, nodes.keys(), &addresses).await
-            }
-            Call::Release(nodes) => {
-                let reason = our_reason(Cause::JobIncomplete.words());
-                Notification::Return(Still::Unused, reason).send(tools, nodes, &[]).await
-            }
-            Call::Comment(job, text) => {
-                Notification::Comment(*job, text.clone()).send(tools, [], &[]).await
+            if let Some(sent) = self.outbox.send_next(self.tools).await {
+                self.sent(sent);
             }
         }
     }
 
-    fn delivered(&self, call: Call, taken: &Taken) {
-        match call {
-            Call::Return(reason, nodes) => {
-                let lost: Vec<NodeName> = nodes.keys().cloned().collect();
-                let mut failed = Vec::new();
-                for (node, (cause, sender)) in nodes {
-                    let verdict = taken.verdict(&node);
-                    if verdict == Verdict::Taken {
-                        self.note_returned(&node, cause, &reason);
-                        failed.push((node, cause));
-                    }
-                    let _ = sender.send(verdict);
+    fn sent(&self, Sent { notification, nodes, result }: Sent) {
+        let taken = match result {
+            Ok(taken) => taken,
+            Err(error) => {
+                self.warn(format!("slurm could not be told: {error}"));
+                if notification == Notification::Release {
+                    nodes.iter().for_each(|node| self.unhold(node));
                 }
-                self.rest(&failed);
-                self.release_jobs_of(&lost);
+                return;
             }
-            Call::Confirm(nodes) => {
-                for (node, ((), sender)) in nodes {
-                    let wanted = taken.nodes.contains(&node);
-                    let _ = sender.send(if wanted { Wish::WantedAgain } else { Wish::None });
+        };
+        match notification {
+            Notification::Return { cause, reason, .. } => {
+                let text = without_our_prefix(&reason);
+                for node in &taken.nodes {
+                    self.note_returned(node, cause, &text);
                 }
+                self.rest(&taken.nodes, cause);
+                self.release_jobs_of(&nodes);
             }
-            Call::Addresses(nodes) => {
-                for (node, (address, sender)) in nodes {
-                    self.note_up(&node, address.address);
-                    let _ = sender.send(true);
-                }
-            }
-            Call::Release(nodes) => self.released(&nodes, taken),
-            Call::Comment(..) => {}
-        }
-    }
-
-    /// Handles a refused call. Several addresses are sent again one by one, so that a bad one does not affect
-    /// the others.
-    fn refused_by_slurm(&self, call: Call) {
-        match call {
-            Call::Addresses(nodes) if nodes.len() > 1 => {
-                self.outbox.queue.borrow_mut().singles.extend(nodes);
-            }
-            other => self.undelivered(other),
-        }
-    }
-
-    /// Gives up on a call. Dropping its channels tells those who wait that Slurm did not answer; nodes held for a
-    /// release go on.
-    fn undelivered(&self, call: Call) {
-        if let Call::Release(nodes) = call {
-            for node in &nodes {
-                self.unhold(node);
-            }
+            Notification::Release => self.released(&nodes, &taken),
+            Notification::Confirm
+            | Notification::Addresses
+            | Notification::Drain { .. }
+            | Notification::Undrain
+            | Notification::ReturnToService
+            | Notification::Reboot(_)
+            | Notification::Submit(_)
+            | Notification::Comment(..)
+            | Notification::Reload(_) => {}
         }
     }
 }

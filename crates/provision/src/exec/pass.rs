@@ -72,6 +72,7 @@ async fn carry_out<'a>(shared: &'a Shared<'a>, tasks: Vec<Task>) {
         () = work => return,
         () = shared.deliver() => {}
         () = shared.refresh_listing() => {}
+        () = shared.watch_for_yields() => {}
     }
     // Requests under way had LAST_ANSWERS to finish: give up on the rest.
     shared.end();

@@ -17,9 +17,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::sync::{Notify, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+
+/// How often a run looks whether others want one of its nodes.
+const YIELD_PAUSE: Duration = Duration::from_secs(2);
 
 /// What one pass made of its nodes.
 #[derive(Debug, Default)]
@@ -262,9 +265,17 @@ impl<'a> Shared<'a> {
         }
     }
 
+    /// Looks every few seconds whether others want a node; never returns.
+    pub(super) async fn watch_for_yields(&self) {
+        loop {
+            sleep(YIELD_PAUSE).await;
+            self.yield_nodes();
+        }
+    }
+
     /// Leaves nodes that others want. A wish from before they were ours was for another's start; who
     /// still has it says it again, and asks Slurm before.
-    pub(super) fn yield_nodes(&self) {
+    fn yield_nodes(&self) {
         let since = self.tools.now().max(self.begun + WISH);
         for node in self.tools.state.asked_to_yield(since).unwrap_or_default() {
             if let Some(signals) = self.signals.get(&node)
@@ -274,11 +285,6 @@ impl<'a> Shared<'a> {
                 signals.change(|it| it.leave.set(Some(Leave::Yield)));
             }
         }
-    }
-
-    /// True if the node is not ours to bring up any more.
-    pub(super) fn has_left(&self, node: &NodeName) -> bool {
-        self.signals.get(node).is_some_and(|signals| signals.leave.get().is_some())
     }
 
     /// Writes down what became of a node; its lock goes, or waits for the next stage.
@@ -306,7 +312,6 @@ mod tests {
     use crate::tools::{Cancel, Files};
     use cloud_core::memory::{MemoryCloud, Settings};
     use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
-    use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_another_process_wants_is_yielded() -> Result<(), Box<dyn std::error::Error>>

@@ -1,84 +1,55 @@
 //! The steps that Slurm carries out; what is said of many nodes alike is said in one call.
 
 use super::LAST_ANSWERS;
-use super::notification::{Notification, Still, Taken};
+use super::notification::{Notification, Still, Taken, Verdict};
+use super::outbox::{Outbox, Sent};
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::conf::{Expected, Patience};
+use crate::failure::chain;
 use crate::plan::{FindingKind, Operation, Reload, SlurmStep};
 use crate::report::{NodeReport, Outcome};
 use crate::state::{EventKind, cooldowns};
 use crate::world::Roster;
-use hostlist::{Hostlist, NodeName};
-use slurmctl::{ErrorKind, NodeAction, NodeAddress};
-use std::collections::BTreeMap;
-use std::slice::from_ref;
+use hostlist::NodeName;
+use slurmctl::{ErrorKind, NodeAddress};
 use tokio::time::{Instant, timeout_at};
 
-/// What is said of many nodes alike.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    nodes: BTreeMap<Notification, Vec<NodeName>>,
-    addresses: BTreeMap<NodeName, NodeAddress>,
-}
-
-impl Batch {
-    fn add(&mut self, notification: Notification, nodes: impl IntoIterator<Item = NodeName>) {
-        self.nodes.entry(notification).or_default().extend(nodes);
-    }
-
-    async fn send(
-        &self,
-        executor: &Executor<'_>,
-        notification: &Notification,
-        nodes: &[NodeName],
-    ) -> slurmctl::Result<Taken> {
-        let addresses: Vec<NodeAddress> =
-            nodes.iter().filter_map(|node| self.addresses.get(node)).cloned().collect();
-        notification.send(executor.tools, nodes, &addresses).await
-    }
-}
-
 impl Executor<'_> {
-    /// Carries out one step, or puts it to those that say the same.
-    pub(super) async fn slurm_step(&mut self, step: SlurmStep, batch: &mut Batch) {
+    /// Carries out one step, or leaves it in the outbox for those that are sent in one call at the end.
+    pub(super) async fn slurm_step(&mut self, step: SlurmStep, outbox: &Outbox) {
         match step {
-            SlurmStep::ReturnToSlurm { node, reason, .. } => {
-                batch.add(Notification::Return(self.still(&node), reason), [node]);
+            SlurmStep::ReturnToSlurm { node, cause, reason } => {
+                let still = self.still(&node);
+                outbox.tell(Notification::Return { still, cause, reason }, [node]);
             }
-            SlurmStep::ReturnToService { node } => batch.add(Notification::ReturnToService, [node]),
-            SlurmStep::Undrain { nodes } => batch.add(Notification::Undrain, nodes),
+            SlurmStep::ReturnToService { node } => {
+                outbox.tell(Notification::ReturnToService, [node]);
+            }
+            SlurmStep::Undrain { nodes } => outbox.tell(Notification::Undrain, nodes),
             SlurmStep::SetAddress { node, address } => {
-                batch.addresses.insert(node.clone(), NodeAddress::new(node.clone(), address));
-                batch.add(Notification::Addresses, [node]);
+                outbox.tell_addresses([NodeAddress::new(node, address)]);
             }
             SlurmStep::Drain { nodes, reason } => {
-                let nodes = self.still_to_drain(nodes).await;
-                if !nodes.is_empty() {
-                    let (slurm, all) = (self.tools.slurm, list(&nodes));
-                    let result = slurm.set_state(&all, NodeAction::Drain, Some(&reason)).await;
-                    self.notified(&nodes, &result);
-                }
+                // A reconcile drains on its own account.
+                let only_asleep = self.report.operation == Operation::Reconcile;
+                self.tell(Notification::Drain { reason, only_asleep }, nodes).await;
             }
             SlurmStep::WaitDrained { nodes, reason, deadline } => {
                 self.wait_drained(nodes, &reason, deadline).await;
             }
             SlurmStep::RebootBySlurm { nodes, reason } => {
-                let result = self.tools.slurm.reboot(&list(&nodes), &reason).await;
-                self.notified(&nodes, &result);
+                self.tell(Notification::Reboot(reason), nodes).await;
             }
             SlurmStep::Submit { job } => {
-                let result = self.tools.slurm.submit(&job).await.map(|_| ());
-                self.notified(from_ref(&job.node), &result);
+                let node = job.node.clone();
+                self.tell(Notification::Submit(job), [node]).await;
             }
             SlurmStep::ReportAddresses { nodes } => self.report_addresses(nodes).await,
             SlurmStep::Comment { job, text } => {
-                let comment = Notification::Comment(job, text);
-                if let Err(error) = comment.send(self.tools, [], &[]).await {
-                    self.report.warn(format!("job {job} could not be told: {error}"));
-                }
+                self.announce(Notification::Comment(job, text)).await;
             }
-            SlurmStep::Reload(how) => self.reload(how).await,
+            SlurmStep::Reload(how) => self.announce(Notification::Reload(how)).await,
         }
     }
 
@@ -97,43 +68,53 @@ impl Executor<'_> {
         }
     }
 
-    /// Sends a batch to Slurm, one call for each kind of notification.
-    pub(super) async fn send(&mut self, mut batch: Batch) {
-        for (notification, nodes) in std::mem::take(&mut batch.nodes) {
-            if self.breaks_off(&nodes) {
-                continue;
-            }
-            let result = batch.send(self, &notification, &nodes).await;
-            let refused =
-                result.as_ref().is_err_and(|error| error.kind() != ErrorKind::Unavailable);
-            if refused && nodes.len() > 1 && notification.is_repeatable() {
-                for node in nodes.iter().map(from_ref) {
-                    if !self.breaks_off(node) {
-                        let result = batch.send(self, &notification, node).await;
-                        self.sent(&notification, node, result);
-                    }
+    async fn tell(
+        &mut self,
+        notification: Notification,
+        nodes: impl IntoIterator<Item = NodeName>,
+    ) {
+        let outbox = Outbox::default();
+        outbox.tell(notification, nodes);
+        self.send(outbox).await;
+    }
+
+    async fn announce(&mut self, notification: Notification) {
+        let outbox = Outbox::default();
+        outbox.announce(notification);
+        self.send(outbox).await;
+    }
+
+    /// Sends what is in an outbox. A reconcile does the rest the next time when its time is up; what others send
+    /// last undoes what they have begun, and is sent in any case.
+    pub(super) async fn send(&mut self, outbox: Outbox) {
+        while !outbox.is_empty() {
+            if let Some(cause) = self.reconcile_ends() {
+                for node in outbox.nodes() {
+                    let failed = NodeReport::new(Outcome::Failed).because(cause, cause.words());
+                    self.report.note(node, failed);
                 }
-            } else {
-                self.sent(&notification, &nodes, result);
+                return;
             }
-            if self.report.operation == Operation::Reconcile {
-                // Nothing more is done to them.
-                for node in &nodes {
-                    self.locks.remove(node);
-                }
+            if let Some(sent) = outbox.send_next(self.tools).await {
+                self.sent(sent).await;
             }
         }
     }
 
-    /// Notes what became of it.
-    fn sent(
-        &mut self,
-        notification: &Notification,
-        nodes: &[NodeName],
-        result: slurmctl::Result<Taken>,
-    ) {
-        match (notification, &result) {
-            (Notification::Return(_, reason), Ok(taken)) => {
+    fn reconcile_ends(&self) -> Option<Cause> {
+        if self.report.operation != Operation::Reconcile {
+            None
+        } else if self.tools.cancel.is_cancelled() {
+            Some(Cause::Cancelled)
+        } else {
+            (Instant::now() >= self.deadline).then_some(Cause::Timeout)
+        }
+    }
+
+    /// Notes what became of a call.
+    async fn sent(&mut self, Sent { notification, nodes, result }: Sent) {
+        match (&notification, &result) {
+            (Notification::Return { reason, .. }, Ok(taken)) => {
                 for node in &taken.nodes {
                     self.tools.note_node(EventKind::ReturnedToSlurm, node, reason.as_str());
                 }
@@ -146,72 +127,33 @@ impl Executor<'_> {
                 let wake = |all: &mut crate::Cooldowns| nodes.iter().for_each(|it| all.wake(it));
                 cooldowns::change(self.tools.state, wake);
             }
-            (
-                Notification::Addresses
-                | Notification::Undrain
-                | Notification::Confirm
-                | Notification::Comment(..),
-                Ok(_),
-            )
-            | (_, Err(_)) => {}
-        }
-        self.notified(nodes, &result.map(|_| ()));
-    }
-
-    /// True if there is no time for these any more: a reconcile does the rest the next time. What others
-    /// say last undoes what they have begun, and is said in any case.
-    fn breaks_off(&mut self, nodes: &[NodeName]) -> bool {
-        let cause = if self.report.operation != Operation::Reconcile {
-            return false;
-        } else if self.tools.cancel.is_cancelled() {
-            Cause::Cancelled
-        } else if Instant::now() >= self.deadline {
-            Cause::Timeout
-        } else {
-            return false;
-        };
-        for node in nodes {
-            let failed = NodeReport::new(Outcome::Failed).because(cause, cause.words());
-            self.report.note(node.clone(), failed);
-        }
-        true
-    }
-
-    /// A reconcile drains on its own account, and only who is asleep yet: an administrator may have come to
-    /// drain one, and the reason would be lost.
-    async fn still_to_drain(&mut self, nodes: Vec<NodeName>) -> Vec<NodeName> {
-        if self.report.operation != Operation::Reconcile {
-            return nodes;
-        }
-        match self.tools.slurm.nodes(Some(&list(&nodes))).await {
-            Ok(known) => {
-                let asleep = known.into_iter().filter(|node| {
-                    let state = &node.state;
-                    state.is_powered_down()
-                        && !(state.has_drain() || state.has_job() || state.is_down())
-                });
-                asleep.map(|node| node.name).collect()
+            (Notification::Comment(job, _), Err(error)) => {
+                self.report.warn(format!("job {job} could not be told: {error}"));
             }
-            Err(error) => {
-                self.notified(&nodes, &Err(error));
-                Vec::new()
+            (Notification::Reload(how), result) => {
+                return self.reloaded(*how, result.as_ref().err()).await;
             }
+            (_, Ok(_) | Err(_)) => {}
         }
-    }
-
-    /// Notes how a call to Slurm went for its nodes.
-    pub(super) fn notified(&mut self, nodes: &[NodeName], result: &slurmctl::Result<()>) {
-        if result.as_ref().is_err_and(|error| error.kind() == slurmctl::ErrorKind::Unavailable) {
+        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
             self.unanswered.extend(nodes.iter().cloned());
         }
+        let ends = self.report.operation == Operation::Reconcile
+            && !matches!(notification, Notification::Drain { .. });
         for node in nodes {
-            let report = match result {
-                Ok(()) => NodeReport::new(Outcome::Done),
+            let report = match &result {
+                // Somebody else holds it by now.
+                Ok(taken) if is_left(&notification, taken, &node) => continue,
+                Ok(_) => NodeReport::new(Outcome::Done),
                 Err(error) => {
                     NodeReport::new(Outcome::Failed).because(Cause::Slurm, error.to_string())
                 }
             };
-            self.report.note(node.clone(), report);
+            if ends {
+                // Nothing more is done to it.
+                self.locks.remove(&node);
+            }
+            self.report.note(node, report);
         }
     }
 
@@ -220,17 +162,15 @@ impl Executor<'_> {
         let why = self.find_addresses(&nodes).await.err();
         let (known, unknown): (Vec<NodeName>, Vec<NodeName>) =
             nodes.into_iter().partition(|node| self.addresses.contains_key(node));
-        let told = |node: &NodeName| {
+        let address = |node: &NodeName| {
             let (address, id) = self.addresses.get(node)?;
-            let mut told = NodeAddress::new(node.clone(), *address);
-            told.instance_id = Some(id.as_str().to_owned());
-            Some(told)
+            let mut address = NodeAddress::new(node.clone(), *address);
+            address.instance_id = Some(id.as_str().to_owned());
+            Some(address)
         };
-        let addresses: Vec<NodeAddress> = known.iter().filter_map(told).collect();
-        if !addresses.is_empty() {
-            let result = self.tools.slurm.set_addresses(&addresses).await;
-            self.notified(&known, &result);
-        }
+        let outbox = Outbox::default();
+        outbox.tell_addresses(known.iter().filter_map(address));
+        self.send(outbox).await;
         let (cause, why) = why.unwrap_or((Cause::NotFound, "the cloud shows no address".into()));
         for node in unknown {
             let report = NodeReport::new(Outcome::Failed);
@@ -250,7 +190,7 @@ impl Executor<'_> {
         let fleet = timeout_at(self.deadline + LAST_ANSWERS, self.fleet(conf)).await;
         let fleet = fleet
             .map_err(|late| (Cause::Timeout, late.to_string()))?
-            .map_err(|error| (Cause::from(error.kind()), crate::failure::chain(&error)))?;
+            .map_err(|error| (Cause::from(error.kind()), chain(&error)))?;
         for node in missing {
             if let [one] = fleet.standing(node).here[..]
                 && let Some(address) = one.address
@@ -261,13 +201,12 @@ impl Executor<'_> {
         Ok(())
     }
 
-    async fn reload(&mut self, how: Reload) {
-        let result = match how {
-            Reload::Reconfigure => self.tools.slurm.reconfigure().await,
-            Reload::Restart => self.tools.slurm.restart().await,
-        };
-        if let Err(error) = result {
-            if !(is_open(how, &error) && self.has_taken().await) {
+    /// Notes whether slurmctld took up its configuration. Where it did not answer, it is asked what it runs with; a
+    /// restart has waited for that.
+    async fn reloaded(&mut self, how: Reload, error: Option<&slurmctl::Error>) {
+        if let Some(error) = error {
+            let open = how == Reload::Reconfigure && error.kind() == ErrorKind::Unavailable;
+            if !(open && self.has_taken().await) {
                 self.report.slurm_refused = true;
                 let failure = format!("slurmctld did not take up its configuration: {error}");
                 self.report.failures.push(failure);
@@ -291,11 +230,7 @@ impl Executor<'_> {
     }
 }
 
-/// True if slurmctld may have done it, or may yet; a restart has waited for that.
-fn is_open(how: Reload, error: &slurmctl::Error) -> bool {
-    error.kind() == slurmctl::ErrorKind::Unavailable && how == Reload::Reconfigure
-}
-
-fn list(nodes: &[NodeName]) -> Hostlist {
-    nodes.iter().collect()
+/// True if the node was left as it is, because somebody else holds it.
+fn is_left(notification: &Notification, taken: &Taken, node: &NodeName) -> bool {
+    matches!(notification, Notification::Drain { .. }) && taken.verdict(node) != Verdict::Taken
 }

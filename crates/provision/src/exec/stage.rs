@@ -1,10 +1,10 @@
 //! Plans, stage by stage.
 
 use super::bring_up::From;
+use super::outbox::Outbox;
 use super::pass::{Goal, Task, pass};
 use super::rebuild::{Renew, Renewal};
 use super::shared::{Passed, Setting};
-use super::slurm_steps::Batch;
 use super::take_down::TakeDown;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
@@ -264,7 +264,7 @@ impl<'a> Executor<'a> {
 
     /// Carries out what is not the story of one node.
     async fn carry_out_rest(&mut self, work: Work) {
-        let mut batch = Batch::default();
+        let outbox = Outbox::default();
         self.terminate_nameless(work.nameless).await;
         for step in work.files {
             match step {
@@ -276,11 +276,11 @@ impl<'a> Executor<'a> {
         }
         // slurmctld looks up names in the hosts file when it takes up its own.
         for step in work.slurm {
-            self.slurm_step(step, &mut batch).await;
+            self.slurm_step(step, &outbox).await;
         }
         self.rest(&work.rests);
         self.rebuild(work.renewals).await;
-        self.send(batch).await;
+        self.send(outbox).await;
     }
 
     /// Lets go of nodes to which nothing is done: machines of others take minutes, and Slurm may want one of these again.

@@ -2,7 +2,6 @@
 
 use super::ambiguous_launch::{Asker, IfNotFound, Searched};
 use super::node::NodeWork;
-use super::outbox::Wish;
 use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::plan::Why;
@@ -122,20 +121,20 @@ impl NodeWork<'_> {
     /// Asks Slurm whether it wants the node again. Without an answer, a stop that Slurm asked for goes on,
     /// and what reconcile found stays until Slurm answers.
     async fn confirm(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
-        let wish = self.shared.outbox.confirm(&self.name).await;
+        let wanted = self.shared.outbox.is_wanted(&self.name).await;
         how.confirmed = Some(Instant::now());
-        match wish {
-            Wish::None => Ok(()),
-            Wish::WantedAgain => {
+        match wanted {
+            Some(false) => Ok(()),
+            Some(true) => {
                 let words = Why::WantedAgain.to_string();
                 self.failure = Some(Failure::new(Cause::Conflict, words));
                 Err(Outcome::Nothing)
             }
-            Wish::Unknown if how.sweeps => {
+            None if how.sweeps => {
                 how.confirms = false;
                 Ok(())
             }
-            Wish::Unknown => {
+            None => {
                 let words = "slurmctld does not say whether it wants it again";
                 self.failure = Some(Failure::new(Cause::Slurm, words));
                 Err(Outcome::Failed)

@@ -1,10 +1,12 @@
 //! Waiting for nodes to have no jobs left, which may take a day.
 
+use super::notification::Notification;
+use super::outbox::{Outbox, Sent};
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::report::{NodeReport, Outcome};
 use hostlist::{Hostlist, NodeName};
-use slurmctl::{Node, NodeAction, Reason};
+use slurmctl::{Node, Reason};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -57,19 +59,22 @@ impl Executor<'_> {
         }
     }
 
-    /// Drains those again that take jobs: with `idle_on_node_suspend` Slurm lifts the drain of a node
-    /// that it suspends.
+    /// Drains nodes again that take jobs: with `idle_on_node_suspend` Slurm lifts the drain of a node that it
+    /// suspends.
     async fn drain_again(&mut self, known: &[Node], reason: &Reason) -> Vec<NodeName> {
         let lifted = known.iter().filter(|node| !node.state.has_drain());
         let lifted: Vec<NodeName> = lifted.map(|node| node.name.clone()).collect();
-        if !lifted.is_empty() {
-            let list: Hostlist = lifted.iter().collect();
-            let again = self.tools.slurm.set_state(&list, NodeAction::Drain, Some(reason)).await;
-            match again {
-                Ok(()) => self.drained_again.extend(lifted.iter().cloned()),
-                Err(error) => {
-                    self.report.warn(format!("{list} could not be drained again: {error}"));
+        let outbox = Outbox::default();
+        let drain = Notification::Drain { reason: reason.clone(), only_asleep: false };
+        outbox.tell(drain, lifted.iter().cloned());
+        while !outbox.is_empty() {
+            match outbox.send_next(self.tools).await {
+                Some(Sent { nodes, result: Ok(_), .. }) => self.drained_again.extend(nodes),
+                Some(Sent { nodes, result: Err(error), .. }) => {
+                    let nodes: Hostlist = nodes.iter().collect();
+                    self.report.warn(format!("{nodes} could not be drained again: {error}"));
                 }
+                None => {}
             }
         }
         lifted

@@ -1,6 +1,6 @@
 //! Jobs get their nodes whole or not at all: when one is returned to Slurm, the others are released.
 
-use super::notification::Taken;
+use super::notification::{Notification, Taken};
 use super::shared::Shared;
 use crate::cause::Cause;
 use crate::explain;
@@ -55,11 +55,11 @@ impl Shared<'_> {
             .filter(|node| !is_lost(node) && !needed.contains(node))
             .collect();
         let held = others.into_iter().filter(|node| self.hold(node));
-        self.outbox.release(held.cloned());
+        self.outbox.tell(Notification::Release, held.cloned());
     }
 
     /// Breaks off the work on the nodes that Slurm has taken back; those that another job uses go on.
-    pub(super) fn released(&self, nodes: &BTreeSet<NodeName>, taken: &Taken) {
+    pub(super) fn released(&self, nodes: &[NodeName], taken: &Taken) {
         for node in nodes {
             if taken.nodes.contains(node) {
                 self.end_probes(node);
