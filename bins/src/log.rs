@@ -7,7 +7,7 @@ use nix::unistd::getuid;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -230,11 +230,21 @@ fn only_root_writes(directory: Option<&Path>) -> bool {
     found.is_some_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
 }
 
-/// Opens a file for appending, and makes it if need be. It is often in a directory of slurmctld's user, who may put a link into
-/// it: root follows none but root's own.
+/// Opens a file for appending, and makes it if need be. A FIFO that nobody reads is an error, and not a wait.
 fn appendable(path: &Path, is_root: bool) -> io::Result<File> {
+    let file = open_appending(path, is_root)?;
+    if file.metadata()?.file_type().is_fifo() {
+        // A reader that stops to read would stop us, too.
+        return Err(io::Error::other("it is a FIFO; name a plain file"));
+    }
+    Ok(file)
+}
+
+/// Opens a file for appending. It is often in a directory of slurmctld's user, who may put a link into it: root follows none but
+/// root's own.
+fn open_appending(path: &Path, is_root: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.append(true).create(true);
+    options.append(true).create(true).custom_flags(nix::libc::O_NONBLOCK);
     if !is_root || only_root_writes(path.parent()) {
         return options.open(path);
     }
@@ -246,7 +256,7 @@ fn appendable(path: &Path, is_root: bool) -> io::Result<File> {
         Ok(link) if link.is_symlink() => path.with_file_name(fs::read_link(path)?),
         Ok(_) | Err(_) => path.to_owned(),
     };
-    options.custom_flags(nix::libc::O_NOFOLLOW).open(real)
+    options.custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW).open(real)
 }
 
 fn one_line(text: &str) -> String {
@@ -266,6 +276,19 @@ fn seconds() -> u32 {
 mod tests {
     use super::*;
     use std::os::unix::fs::{lchown, symlink};
+
+    #[test]
+    fn a_fifo_in_the_place_of_the_log_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("elastic.log");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for is_root in [true, false] {
+            assert!(appendable(&fifo, is_root).is_err(), "nobody reads it");
+        }
+        let _reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+        let error = appendable(&fifo, true).unwrap_err();
+        assert!(error.to_string().contains("FIFO"), "{error}");
+    }
 
     #[test]
     fn root_does_not_follow_a_link_of_another_user_in_the_place_of_the_log() {

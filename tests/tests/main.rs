@@ -13,6 +13,7 @@ mod capacity;
 mod demo;
 mod elastic_loop;
 mod finish_live;
+mod hostile_state;
 mod job_group;
 mod killed;
 mod layering;

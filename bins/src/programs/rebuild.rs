@@ -16,7 +16,7 @@ use crate::wiring::{self, Purpose};
 use clap::{Parser, Subcommand};
 use hostlist::{Hostlist, NodeName};
 use provision::Site;
-use provision::plan::{self, RebuildOptions};
+use provision::plan::RebuildOptions;
 use provision::run::{self, Run};
 use provision::targets::TargetFiles;
 use slurmctl::{Caller, Role};
@@ -193,8 +193,7 @@ pub(super) async fn nodes(
             site.policies.deadline = site.policies.deadline.saturating_sub(begun.elapsed());
             let run = &Run { site: &site, ..run.clone() };
             if common.dry_run {
-                let look = run.observe().await;
-                let plan = plan::rebuild(&targets.known, options, look.world(run));
+                let (look, plan) = run::preview_rebuild(run, &targets.known, options).await;
                 let code = context.preview(common, &plan, &look);
                 for (node, why) in &targets.failed {
                     context.output.complain(format_args!("{node}: {why}"));

@@ -88,8 +88,8 @@ impl Oci {
         let method = cloud_core::http::Method::GET;
         let request = self.api.request(Operation::Shapes, method, place, &query)?.on(kind);
         let of = Of::Compartment(&self.site.compartment);
-        let domains: Result<Option<Vec<wire::Domain>>> = self.api.read(&request).await;
-        let domains = domains.map_err(|error| of.explain(error))?.unwrap_or_default();
+        let domains: Result<Vec<wire::Domain>> = self.api.read(&request).await;
+        let domains = domains.map_err(|error| of.explain(error))?;
         Ok(domains.into_iter().map(|domain| domain.name).collect())
     }
 }

@@ -77,8 +77,8 @@ impl Listing<'_> {
             let request =
                 api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
             let response = api.send(&request).await.map_err(|error| self.of.explain(error))?;
-            // Their SDKs take null for an empty page, so a service may send it.
-            everything.extend(response.json::<Option<Vec<T>>>(&request)?.unwrap_or_default());
+            // Their SDKs take null for an empty page. An empty listing has consequences: only a list is one.
+            everything.extend(response.json::<Vec<T>>(&request)?);
             let next = response.header(&HeaderName::from_static("opc-next-page"));
             let Some(next) = next.filter(|next| !next.is_empty()).map(str::to_owned) else {
                 return Ok(everything);

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
 /// More pages than any cloud has: a listing that does not end is an error and not a wait.
-const MOST_PAGES: usize = 10_000;
+const MOST_PAGES: usize = 1_000;
 /// How often a listing begins again because the server where it stopped is gone.
 const MOST_BEGINNINGS: usize = 4;
 

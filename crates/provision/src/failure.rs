@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_that_failed_alike_was_a_reason_of_its_own() {
+    fn nodes_that_failed_alike_have_one_reason() {
         let uuid = "ff7ef1f4-1d60-4241-a2d7-e0af2d92f7d4";
         let id = "i-0.abyhqljt";
         let rows = [
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_apart_were_lost_behind_a_missing_credential() {
+    fn clocks_that_are_apart_are_named_behind_a_missing_credential() {
         let refused = Error::new(ErrorKind::Unauthenticated, Operation::Authenticate)
             .because("600 s apart, set the clock of this machine");
         let error = Error::new(ErrorKind::Unauthenticated, Operation::Launch)

@@ -13,7 +13,7 @@ fn bed(nodes: &str) -> Bed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_address_was_not_seen_where_listings_have_none() {
+async fn a_wrong_address_is_seen_where_listings_have_none() {
     let bed = bed("n1");
     let (_, request) = bed.job(1).await;
     let report = bed.run(async |run| run::start(run, &names("n1"), &groups(&request)).await).await;
@@ -29,7 +29,7 @@ async fn a_wrong_address_was_not_seen_where_listings_have_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hosts_were_left_empty_where_listings_have_no_addresses() {
+async fn hosts_are_complete_where_listings_have_no_addresses() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("hosts");
     std::fs::write(&path, "127.0.0.1 localhost\n").unwrap();

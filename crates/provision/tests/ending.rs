@@ -278,7 +278,7 @@ async fn long_job(bed: &Bed) -> (slurmctl::JobId, slurmctl::ResumeRequest) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_with_a_job_was_taken_for_the_dead_one_before_it() {
+async fn a_machine_with_a_job_is_not_taken_for_the_dead_one_before_it() {
     let mut settings = Settings::default();
     settings.address = Span::millis(36_000_000, 36_000_000);
     let mut bed = Bed::with("n1", settings);
@@ -327,7 +327,7 @@ async fn busy() -> (Bed, slurmctl::JobId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_could_not_stop_a_node_that_slurm_wants() {
+async fn an_operator_can_stop_a_node_that_slurm_wants() {
     let (bed, job) = busy().await;
     let report = bed.run(async |run| run::stop(run, &names("n1")).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{report:?}");
@@ -355,7 +355,7 @@ async fn an_operator_stops_a_node_while_it_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_ended_a_node_that_came_up_while_the_cloud_was_slow() {
+async fn a_stop_does_not_end_a_node_that_came_up_while_the_cloud_was_slow() {
     for lists in [true, false] {
         let bed = Bed::new("n1");
         let nodes = names("n1");

@@ -19,7 +19,7 @@ async fn launch(bed: &Bed, times: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn machines_that_came_while_all_were_ended_were_left_behind() {
+async fn machines_that_come_while_all_are_ended_are_ended_too() {
     let bed = Bed::new("n1");
     let stop = bed.run(async |run| run::stop_all(run).await);
     let (report, ()) = tokio::join!(stop, launch(&bed, 15));
@@ -28,7 +28,7 @@ async fn machines_that_came_while_all_were_ended_were_left_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_of_all_that_never_came_to_an_end_was_a_success() {
+async fn an_end_of_all_that_leaves_machines_is_no_success() {
     let bed = Bed::new("n1");
     let stop = bed.run(async |run| run::stop_all(run).await);
     let others = timeout(Duration::from_hours(1), launch(&bed, usize::MAX));
@@ -40,7 +40,7 @@ async fn an_end_of_all_that_never_came_to_an_end_was_a_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_went_on_launching_while_all_was_ended() {
+async fn a_start_launches_nothing_more_while_all_is_ended() {
     let mut settings = Settings::default();
     settings.latency = Span::millis(1_000, 1_000);
     let mut bed = Bed::with("n[1-200]", settings);

@@ -28,7 +28,7 @@ fn section_below(text: &str, version: SlurmVersion) -> slurmconf::Result<String>
 }
 
 #[test]
-fn a_count_behind_nodes_left_them_to_be_stopped() {
+fn nodes_with_a_count_behind_them_stay_spared() {
     let others = "NodeName=login[1-2]\nSuspendExcNodes=n[1-3],login[1-2]:1\n";
     assert!(section(others, SlurmVersion::new(24, 11)).is_ok());
     let refused = section(others, SlurmVersion::new(22, 5)).unwrap_err().to_string();
@@ -38,7 +38,7 @@ fn a_count_behind_nodes_left_them_to_be_stopped() {
 }
 
 #[test]
-fn nodes_that_a_node_set_spares_were_refused() {
+fn nodes_that_a_node_set_spares_are_accepted() {
     for said in ["NodeSet=large Feature=big\nSuspendExcNodes=large\n", "SuspendExcNodes=ALL\n"] {
         assert!(section(said, SlurmVersion::new(24, 11)).is_ok(), "{said}");
         assert!(section(said, SlurmVersion::new(22, 5)).is_err(), "{said}");
@@ -46,7 +46,7 @@ fn nodes_that_a_node_set_spares_were_refused() {
 }
 
 #[test]
-fn nodes_that_a_default_line_above_spares_were_refused() {
+fn nodes_that_a_default_line_above_spares_are_accepted() {
     let version = SlurmVersion::new(24, 11);
     let others = "NodeName=login1\nSuspendExcNodes=login1\n";
     for default in ["PartitionName=DEFAULT", "NodeName=DEFAULT"] {
@@ -64,7 +64,7 @@ fn nodes_that_a_default_line_above_spares_were_refused() {
 
 /// Whoever switches power saving on later does not come by `finish` again.
 #[test]
-fn nodes_were_not_spared_before_power_saving_was_on_for_a_partition_of_others() {
+fn nodes_are_spared_before_power_saving_is_on_for_a_partition_of_others() {
     let version = SlurmVersion::new(24, 11);
     for (parts, ours) in [("login", true), ("main", false), ("login,main", false)] {
         let others = "NodeName=login1\nPartitionName=login Nodes=login1\n";

@@ -136,7 +136,7 @@ async fn finish_writes_nothing_where_nothing_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_wrote_to_slurm_conf_meanwhile_was_overwritten() {
+async fn what_somebody_writes_to_slurm_conf_meanwhile_is_not_overwritten() {
     let site = Site::new("", "n[1-2]", "");
     let above = format!("# theirs\n{}", site.text);
     let between = site.text.replace("n[1-2]", "n[1-3]");
@@ -192,7 +192,7 @@ async fn finish_leaves_a_node_with_a_job_alone_unless_forced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_on_an_elastic_node_was_lost_by_a_forced_finish() {
+async fn a_forced_finish_requeues_a_job_on_an_elastic_node() {
     let site = Site::new("", "n[1-2]", "");
     let (job, request) = site.bed.job(2).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
@@ -255,7 +255,7 @@ async fn a_resize_to_limits_starts_what_is_always_there_from_now_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resize_without_room_waited_for_its_deadline() {
+async fn a_resize_without_room_does_not_wait_for_its_deadline() {
     let site = Site::new("n1", "", "");
     let full = || InjectedFault::Refuse(cloud_core::ErrorKind::Capacity);
     for limits in [false, true] {
@@ -273,7 +273,7 @@ async fn a_resize_without_room_waited_for_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_are_always_there_were_switched_off_when_idle() {
+async fn persistent_nodes_are_not_switched_off_when_idle() {
     let mut site = Site::new("", "n[1-2]", POWER);
     let report = site.finish(&cluster("n[1-2]", "n[3-4]"), false).await;
     assert!(report.is_success(), "{report:?}");
@@ -292,7 +292,7 @@ async fn nodes_that_are_always_there_were_switched_off_when_idle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_are_always_there_were_switched_off_by_the_time_of_a_partition() {
+async fn persistent_nodes_are_spared_from_the_time_of_a_partition() {
     let before =
         "SuspendProgram=/s\nResumeProgram=/r\nPartitionName=all Nodes=ALL SuspendTime=600\n";
     let site = Site::new("", "n[1-2]", before);
@@ -302,7 +302,7 @@ async fn nodes_that_are_always_there_were_switched_off_by_the_time_of_a_partitio
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resize_forgot_which_nodes_are_never_switched_off() {
+async fn a_resize_keeps_the_nodes_that_are_never_switched_off() {
     let before = format!("{POWER}NodeName=other State=UNKNOWN\n");
     let mut site = Site::new("n[1-2]", "", &before);
     let report = site.finish(&cluster("n[1-2]", ""), false).await;
@@ -333,7 +333,7 @@ async fn what_others_say_of_nodes_that_stay_on_is_theirs() {
 
 /// Slurm reads the later of two lines alone, so that ours beside theirs would be no help.
 #[tokio::test(start_paused = true)]
-async fn nodes_that_are_always_there_were_switched_off_for_a_line_about_others() {
+async fn persistent_nodes_are_spared_beside_a_line_about_others() {
     let mut site = Site::new("n1", "", &format!("{POWER}SuspendExcNodes=login1,n1\n"));
     let document = Document::parse(site.text.clone());
     let grown = cluster("n[1-3]", "n4");
@@ -354,7 +354,7 @@ async fn nodes_that_are_always_there_were_switched_off_for_a_line_about_others()
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_are_always_there_were_switched_off_for_a_partition_of_others() {
+async fn persistent_nodes_are_spared_beside_a_partition_of_others() {
     let others = "SuspendExcParts=p\nNodeName=login1\nPartitionName=p Nodes=login1\n";
     let site = Site::new("", "n[1-2]", &format!("{POWER}{others}"));
     let report = site.finish(&cluster("n[1-2]", ""), false).await;
@@ -363,7 +363,7 @@ async fn nodes_that_are_always_there_were_switched_off_for_a_partition_of_others
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_in_a_comment_that_is_not_utf8_was_refused() {
+async fn a_name_in_a_comment_that_is_not_utf8_is_accepted() {
     let site = Site::new("n[1-2]", "", "# M?ller's\n");
     let latin1 = |text: &str| -> Vec<u8> {
         text.bytes().map(|byte| if byte == b'?' { 0xfc } else { byte }).collect()

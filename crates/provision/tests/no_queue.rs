@@ -84,7 +84,7 @@ async fn reconcile_twice(bed: &Bed, slurm: &dyn Controller) -> Report {
 
 /// By a script that has cut itself loose from slurmctld, so that nothing but the node's state says that Slurm has asked.
 #[tokio::test(start_paused = true)]
-async fn a_reboot_that_slurm_had_issued_was_refused_as_the_queue_could_not_be_read() {
+async fn a_reboot_that_slurm_issued_needs_no_queue() {
     let bed = Bed::new("n1");
     let (_, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n1"), groups(&request));
@@ -119,7 +119,7 @@ async fn orphan(bed: &Bed, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_was_left_for_as_long_as_the_queue_could_not_be_read() {
+async fn an_orphan_is_ended_though_the_queue_cannot_be_read() {
     let bed = Bed::new("n[1-2]");
     orphan(&bed, "n1").await;
     let report = reconcile_twice(&bed, &NoQueue(bed.slurm.clone())).await;

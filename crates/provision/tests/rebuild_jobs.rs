@@ -81,7 +81,7 @@ async fn give_up(bed: &Bed) {
 
 /// Nobody was told, and at ResumeTimeout a healthy machine and all that was on it went.
 #[tokio::test(start_paused = true)]
-async fn a_refused_rebuild_job_ended_with_the_persistent_machine_terminated() {
+async fn a_refused_rebuild_job_keeps_the_persistent_machine() {
     for release in RELEASES {
         let bed = persistent(release).await;
         let job = reboot_job(&bed).await;
@@ -97,7 +97,7 @@ async fn a_refused_rebuild_job_ended_with_the_persistent_machine_terminated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_rebuild_job_ended_with_the_persistent_machine_terminated() {
+async fn a_slow_rebuild_job_keeps_the_persistent_machine() {
     for release in RELEASES {
         let bed = persistent(release).await;
         let job = reboot_job(&bed).await;
@@ -115,7 +115,7 @@ async fn a_slow_rebuild_job_ended_with_the_persistent_machine_terminated() {
 
 /// Only 22.05 calls for such a job.
 #[tokio::test(start_paused = true)]
-async fn a_refused_rebuild_job_waited_for_its_elastic_node_until_resume_timeout() {
+async fn a_refused_rebuild_job_does_not_wait_for_its_elastic_node() {
     let mut bed = Bed::new("n1");
     bed.slurm = slurm(&bed, (22, 5), NodeSpec::cloud);
     let (_, request) = bed.job(1).await;
@@ -149,7 +149,7 @@ async fn a_rebuild_by_hand_takes_no_node_from_a_job_that_waits_for_its_start() {
 
 /// Slurm takes a node that it has powered down for one without a machine, and asks for it.
 #[tokio::test(start_paused = true)]
-async fn the_next_job_replaced_the_persistent_machine_that_a_rebuild_job_had_left() {
+async fn the_next_job_keeps_the_persistent_machine_that_a_rebuild_job_left() {
     let mut bed = persistent((24, 11)).await;
     let before = bed.live().remove(0).id;
     reboot_job(&bed).await;

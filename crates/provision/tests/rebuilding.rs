@@ -148,7 +148,7 @@ async fn slurm_asks_for_a_rebuild_and_gets_its_node_back() {
 
 /// A roll waited for ResumeTimeout though we knew within seconds.
 #[tokio::test(start_paused = true)]
-async fn slurm_was_not_told_that_a_rebuild_had_failed() {
+async fn slurm_is_told_that_a_rebuild_failed() {
     let (mut bed, _) = up().await;
     let targets = reboot_call(&bed).await;
     bed.site.image = Some(ImageId::new("image-2"));
@@ -164,7 +164,7 @@ async fn slurm_was_not_told_that_a_rebuild_had_failed() {
 
 /// A rollout halted for a node that was back a moment later.
 #[tokio::test(start_paused = true)]
-async fn a_rebuild_that_was_merely_late_was_told_as_failed() {
+async fn a_rebuild_that_is_merely_late_is_not_reported_to_slurm_as_failed() {
     let (mut bed, before) = up().await;
     let targets = reboot_call(&bed).await;
     bed.site.image = Some(ImageId::new("image-2"));
@@ -183,7 +183,7 @@ async fn a_rebuild_that_was_merely_late_was_told_as_failed() {
 
 /// Slurm waited, and whoever rolled the image out with it.
 #[tokio::test(start_paused = true)]
-async fn slurm_was_not_told_that_a_node_in_another_s_hands_is_not_rebuilt() {
+async fn slurm_is_told_that_a_node_in_another_s_hands_is_not_rebuilt() {
     let (bed, before) = up().await;
     let targets = reboot_call(&bed).await;
     let _theirs = bed.state.try_lock(&node("n1")).unwrap().unwrap();
@@ -269,7 +269,7 @@ async fn one_image_that_cannot_be_replaced_does_not_recreate_the_others() {
 
 /// One file that named a server we may not see kept the roll of all others from its end.
 #[tokio::test(start_paused = true)]
-async fn one_server_that_may_not_be_seen_made_the_whole_listing_incomplete() {
+async fn one_server_that_may_not_be_seen_leaves_the_listing_complete() {
     for (kind, complete) in [(ErrorKind::Forbidden, true), (ErrorKind::Protocol, false)] {
         let bed = persistent("n[1-2]");
         let theirs = server(&bed, "a", Tags::new()).await;
@@ -318,7 +318,7 @@ async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
 
 /// A machine that runs does not show whether it was rebooted: Slurm waited for one that nobody had asked for.
 #[tokio::test(start_paused = true)]
-async fn a_reboot_that_was_lost_on_the_way_was_called_done() {
+async fn a_reboot_that_is_lost_on_the_way_is_repeated() {
     for trouble in [InjectedFault::LoseRequest, InjectedFault::LoseResponse] {
         let bed = persistent("n1");
         let one = server(&bed, "a", Tags::new()).await;

@@ -19,7 +19,7 @@ async fn reconcile(bed: &Bed) -> Report {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_could_not_remember_what_it_saw_never_said_so() {
+async fn a_reconcile_that_cannot_remember_what_it_saw_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let mut bed = Bed::new("n1");
     bed.state = Box::new(StateDir::open(directory.path()).unwrap());
@@ -52,7 +52,7 @@ async fn orphan_in(bed: Bed) -> Bed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_was_ended_though_slurm_had_come_to_want_its_node() {
+async fn an_orphan_stays_when_slurm_wants_its_node_again() {
     let bed = orphan().await;
     let trouble = InjectedFault::Refuse(ErrorKind::Unavailable);
     bed.cloud.inject_randomly(Some(Operation::Terminate), trouble, 1.0);
@@ -68,7 +68,7 @@ async fn an_orphan_was_ended_though_slurm_had_come_to_want_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_was_ended_while_slurmctld_was_away() {
+async fn an_orphan_stays_while_slurmctld_is_away() {
     let bed = orphan().await;
     bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::ZERO));
     bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_secs(10)));
@@ -86,7 +86,7 @@ async fn an_orphan_was_ended_while_slurmctld_was_away() {
 
 /// Killed before it could launch anything, as by a reboot; Slurm waits for five minutes, and the next boot as long.
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_start_had_died_was_given_back_later_than_slurm_gave_it_up() {
+async fn a_node_whose_start_died_is_returned_before_slurm_gives_it_up() {
     let bed = Bed::new("n1");
     let (job, _) = bed.job(1).await;
     for _ in 0..7 {
@@ -101,7 +101,7 @@ async fn a_node_whose_start_had_died_was_given_back_later_than_slurm_gave_it_up(
 
 /// What is ended takes its time, and only then nodes are returned to service.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_an_administrator_came_to_hold_was_returned_to_service() {
+async fn a_node_that_an_administrator_holds_is_not_returned_to_service() {
     let bed = Bed::new("n[1-2]");
     let (n2, timeout) = ("n2".parse().unwrap(), Reason::new("ResumeTimeout reached"));
     bed.slurm.set_state(&n2, NodeAction::Down, Some(&timeout)).await.unwrap();
@@ -135,7 +135,7 @@ fn drained(bed: &Bed) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slurm_was_told_of_each_node_in_a_call_of_its_own() {
+async fn slurm_is_told_about_many_nodes_in_one_call() {
     let bed = forgotten().await;
     let begun = Instant::now();
     let report = reconcile(&bed).await;
@@ -147,7 +147,7 @@ async fn slurm_was_told_of_each_node_in_a_call_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_was_told_to_end_went_on() {
+async fn a_cancelled_reconcile_ends() {
     let mut bed = forgotten().await;
     let (signal, cancel) = Cancel::new();
     bed.cancel = cancel;
@@ -159,7 +159,7 @@ async fn a_reconcile_that_was_told_to_end_went_on() {
 
 /// A start or a stop has one node of the zone in hand, as is likely when there is no room.
 #[tokio::test(start_paused = true)]
-async fn one_node_in_another_s_hands_kept_a_whole_zone_from_being_drained() {
+async fn a_zone_is_drained_though_another_process_has_one_of_its_nodes() {
     let mut bed = Bed::new("n[1-4]");
     bed.config = conf(
         "NodeName=n[1-3] State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
@@ -177,7 +177,7 @@ async fn one_node_in_another_s_hands_kept_a_whole_zone_from_being_drained() {
 
 /// Slurm gave a job the same nodes again and again, those of a zone without room, while another zone had some.
 #[tokio::test(start_paused = true)]
-async fn a_job_was_kept_on_nodes_of_a_zone_without_room() {
+async fn a_job_leaves_nodes_of_a_zone_without_room() {
     let mut bed = Bed::new("n[1-4]");
     bed.config = conf(
         "NodeName=n[1-2] State=CLOUD CPUs=2 Features=shape=small,ad=1\n\

@@ -85,7 +85,7 @@ fn assert_undone(bed: &Bed, report: &Report, outcome: Outcome, cause: Option<Cau
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_hour_of_patience_was_cut_to_the_time_that_a_start_has() {
+async fn an_hour_of_patience_is_not_cut_to_the_time_that_a_start_has() {
     let (bed, document) = persistent(Duration::from_hours(1)).await;
     let begun = Instant::now();
     let report = shrink(&bed, &document).await;
@@ -95,7 +95,7 @@ async fn an_hour_of_patience_was_cut_to_the_time_that_a_start_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_resize_left_its_nodes_drained() {
+async fn a_cancelled_resize_undrains_its_nodes() {
     let (mut bed, document) = persistent(Duration::from_hours(1)).await;
     let (signal, cancel) = Cancel::new();
     bed.cancel = cancel;
@@ -109,7 +109,7 @@ async fn a_cancelled_resize_left_its_nodes_drained() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_an_administrator_came_to_hold_was_undrained() {
+async fn a_node_that_an_administrator_holds_is_not_undrained() {
     let (mut bed, document) = persistent(Duration::from_hours(1)).await;
     let (signal, cancel) = Cancel::new();
     bed.cancel = cancel;
@@ -126,7 +126,7 @@ async fn a_node_that_an_administrator_came_to_hold_was_undrained() {
 
 /// As Slurm does with `idle_on_node_suspend` when it suspends a node, whose machine `stopnode` is then to end.
 #[tokio::test(start_paused = true)]
-async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {
+async fn a_resize_that_waits_lends_suspended_nodes_and_drains_them_again() {
     let (bed, document) = persistent(Duration::from_hours(1)).await;
     let lifted = async {
         sleep(Duration::from_secs(30)).await;
@@ -144,7 +144,7 @@ async fn a_resize_that_waits_kept_suspended_nodes_and_let_jobs_onto_them() {
 
 /// By an administrator, or by Slurm, when it suspends the node.
 #[tokio::test(start_paused = true)]
-async fn a_job_that_got_a_node_while_its_machine_was_ended_was_lost() {
+async fn a_job_that_gets_a_node_while_its_machine_is_ended_completes() {
     let (bed, document) = deployed("n[1-2]").await;
     bed.slurm.set_conf_nodes(vec![NodeSpec::fixed(node("n1"))]);
     let lifted = async {
@@ -161,7 +161,7 @@ async fn a_job_that_got_a_node_while_its_machine_was_ended_was_lost() {
 
 /// What a stop and a start do to a node that a resize has let go of.
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_was_launched_while_a_resize_waited_was_left_behind() {
+async fn a_machine_launched_while_a_resize_waits_is_ended() {
     let (bed, document) = persistent(Duration::from_hours(1)).await;
     let others = async {
         let lock = let_go_of(&bed).await;
@@ -181,7 +181,7 @@ async fn a_machine_that_was_launched_while_a_resize_waited_was_left_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resize_that_was_told_to_end_behind_its_wait_ended_machines() {
+async fn a_resize_that_is_cancelled_after_its_wait_ends_no_machine() {
     let (mut bed, document) = persistent(Duration::from_mins(10)).await;
     let (signal, cancel) = Cancel::new();
     bed.cancel = cancel;
@@ -202,7 +202,7 @@ async fn a_resize_that_was_told_to_end_behind_its_wait_ended_machines() {
 
 /// What an administrator drained is not undrained, so that there was nothing to undo.
 #[tokio::test(start_paused = true)]
-async fn patience_that_was_over_began_anew_for_a_node_of_the_administrators() {
+async fn patience_that_is_over_does_not_begin_anew() {
     let (bed, document) = persistent(Duration::from_mins(130)).await;
     set(&bed, NodeAction::Drain, Some("bad disk")).await;
     let report = shrink(&bed, &document).await;
@@ -212,7 +212,7 @@ async fn patience_that_was_over_began_anew_for_a_node_of_the_administrators() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_was_drained_again_stayed_so_when_jobs_did_not_end() {
+async fn a_node_that_was_drained_again_is_undrained_when_jobs_do_not_end() {
     let (bed, document) = persistent(Duration::from_hours(3)).await;
     set(&bed, NodeAction::Drain, Some("bad disk")).await;
     let lifted = async {
@@ -239,7 +239,7 @@ async fn a_resize_that_cannot_go_on_after_its_wait_takes_its_drain_back() {
 
 /// The node was free once a stop had asked for it, and its drain looked like one that was forgotten.
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_lifted_the_drain_of_a_resize_that_waits() {
+async fn a_reconcile_keeps_the_drain_of_a_resize_that_waits() {
     let (bed, document) = persistent(Duration::from_hours(1)).await;
     let others = async {
         drop(let_go_of(&bed).await);
@@ -255,7 +255,7 @@ async fn a_reconcile_lifted_the_drain_of_a_resize_that_waits() {
 
 /// Somebody wrote slurm.conf, and died before slurmctld was told.
 #[tokio::test(start_paused = true)]
-async fn slurmctld_never_heard_where_nodes_of_a_run_before_are() {
+async fn slurmctld_gets_the_addresses_of_nodes_of_an_earlier_run() {
     let (mut bed, document) = persistent(Duration::from_secs(1)).await;
     let mut settings = SlurmSettings::cloud(&"n1".parse().unwrap());
     settings.nodes = vec![NodeSpec::fixed(node("n1"))];
@@ -269,7 +269,7 @@ async fn slurmctld_never_heard_where_nodes_of_a_run_before_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_were_not_written_where_a_launch_had_failed() {
+async fn files_are_written_where_a_launch_failed() {
     let (mut bed, document) = persistent(Duration::from_secs(1)).await;
     let directory = tempfile::tempdir().unwrap();
     let hosts = directory.path().join("hosts");
@@ -283,7 +283,7 @@ async fn files_were_not_written_where_a_launch_had_failed() {
 
 /// Without DNS, slurmctld runs without nodes that are not in the hosts file when it reads its own.
 #[tokio::test(start_paused = true)]
-async fn slurmctld_could_not_look_up_the_names_of_new_nodes() {
+async fn slurmctld_can_look_up_the_names_of_new_nodes() {
     let (mut bed, document) = persistent(Duration::from_secs(1)).await;
     let directory = tempfile::tempdir().unwrap();
     let hosts = directory.path().join("hosts");
@@ -302,7 +302,7 @@ async fn slurmctld_could_not_look_up_the_names_of_new_nodes() {
 
 /// One that stays has lost its machine and cannot have another; that is no reason to take back what was begun for the other.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stays_and_cannot_be_had_let_jobs_onto_one_that_goes() {
+async fn a_node_that_goes_stays_drained_when_one_that_stays_fails() {
     let (mut bed, document) = deployed("n[1-3]").await;
     for (nodes, runs) in [(2, Duration::from_secs(2)), (1, Duration::from_mins(20))] {
         let _ = bed.slurm.submit_job(JobSpec::new(nodes, runs));

@@ -357,7 +357,7 @@ async fn a_start_that_is_stopped_while_it_looks_launches_nothing() {
 
 /// As OpenStack does it: no listing shows servers of a cell that is down, and Nova cannot tell of one by id.
 #[tokio::test(start_paused = true)]
-async fn a_machine_whose_cell_was_down_was_launched_once_more() {
+async fn a_machine_whose_cell_is_down_is_not_launched_again() {
     let mut settings = Settings::default();
     settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
     let bed = Bed::with("n1", settings);

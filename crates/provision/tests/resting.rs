@@ -69,7 +69,7 @@ impl State for Counting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rests_of_many_nodes_were_written_one_by_one() {
+async fn the_rests_of_many_nodes_are_stored_at_once() {
     let mut bed = Bed::new("n[1-50]");
     let counting = Counting::default();
     let (written, state) = (Arc::clone(&counting.written), counting.state.clone());
@@ -83,7 +83,7 @@ async fn the_rests_of_many_nodes_were_written_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_that_refused_many_nodes_at_once_was_written_down_for_each() {
+async fn a_pool_that_refuses_many_nodes_at_once_is_stored_once() {
     let mut bed = Bed::new("n[001-200]");
     bed.cloud.set_capacity(ShapeName::new("small"), Some(Zone::new("zone-1")), Some(0));
     bed.cloud.set_late_capacity(true);
@@ -121,7 +121,7 @@ async fn four_minutes(bed: &Bed) -> BTreeSet<NodeName> {
 
 /// Its machine does not go, or somebody has it in hand: the node was the first in Slurm's order, and the job got no other.
 #[tokio::test(start_paused = true)]
-async fn a_job_was_kept_on_a_node_that_could_not_come_up() {
+async fn a_job_leaves_a_node_that_cannot_come_up() {
     for state in [InstanceState::Terminating, InstanceState::Other("RESCUE".to_owned())] {
         let mut settings = Settings::default();
         settings.terminate = Span::millis(36_000_000, 36_000_000);

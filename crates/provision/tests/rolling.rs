@@ -36,7 +36,7 @@ async fn roll(bed: &Bed, request: &mut Rollout) -> Report {
 const THIRD_CALL: Duration = Duration::from_secs(21);
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_slurmctld_never_heard_of_counted_as_tried() {
+async fn nodes_that_slurmctld_never_heard_of_do_not_count_as_tried() {
     let bed = slow().await;
     let mut request = Rollout::new(ImageId::new("image-2"));
     (request.batch, request.canary) = (2, 2);
@@ -69,7 +69,7 @@ async fn a_reboot_whose_answer_is_lost_is_noted() {
 
 /// Ctrl-C between two batches, or while the first was looked for, and nodes were rebooted all the same.
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_was_told_to_end_began_another_batch() {
+async fn a_cancelled_rollout_begins_no_other_batch() {
     let mut bed = slow().await;
     let (stop, cancel) = Cancel::new();
     bed.cancel = cancel;

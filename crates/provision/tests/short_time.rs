@@ -23,7 +23,7 @@ async fn start(bed: &Bed) -> Report {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_launch_without_an_answer_spoiled_its_node_for_good() {
+async fn a_launch_without_an_answer_does_not_block_its_node() {
     for trouble in [InjectedFault::LoseRequest, InjectedFault::LoseResponse] {
         let bed = hurried();
         bed.cloud.inject(Operation::Launch, trouble);
@@ -35,7 +35,7 @@ async fn a_launch_without_an_answer_spoiled_its_node_for_good() {
 
 /// The run before had no time to repeat it.
 #[tokio::test(start_paused = true)]
-async fn a_launch_of_a_run_before_spoiled_its_node_for_good() {
+async fn a_launch_of_an_earlier_run_does_not_block_its_node() {
     let bed = hurried();
     for _ in 0..3 {
         bed.cloud.inject(Operation::Launch, InjectedFault::LoseRequest);
@@ -51,7 +51,7 @@ async fn a_launch_of_a_run_before_spoiled_its_node_for_good() {
 
 /// What is refused may be so for the launch that had no answer, and is under way yet.
 #[tokio::test(start_paused = true)]
-async fn a_refused_repeat_was_taken_for_the_answer_of_the_first() {
+async fn a_refused_repeat_does_not_answer_for_the_first_launch() {
     for kind in [ErrorKind::Capacity, ErrorKind::Conflict] {
         let mut bed = hurried();
         bed.site.policies.deadline = Duration::from_mins(5);
@@ -70,7 +70,7 @@ async fn a_refused_repeat_was_taken_for_the_answer_of_the_first() {
 
 /// A token says nothing of a launch with another, and listings are behind.
 #[tokio::test(start_paused = true)]
-async fn a_launch_elsewhere_came_beside_one_without_an_answer() {
+async fn a_launch_without_an_answer_is_resolved_before_another_elsewhere() {
     let mut settings = Settings::default();
     settings.lag = Duration::from_secs(6);
     let mut bed = Bed::with("n1", settings);
@@ -89,7 +89,7 @@ async fn a_launch_elsewhere_came_beside_one_without_an_answer() {
 
 /// Its machine is there, and would be ended just when there is no room for another.
 #[tokio::test(start_paused = true)]
-async fn a_launch_in_doubt_was_given_up_as_its_pool_had_no_room_for_others() {
+async fn an_ambiguous_launch_is_resolved_though_its_pool_cools_down() {
     let mut settings = Settings::default();
     settings.lag = Duration::from_secs(6);
     let bed = Bed::with("n[1-2]", settings);

@@ -34,7 +34,7 @@ fn a_launch_carries_the_tags_that_make_it_ours() {
 }
 
 #[test]
-fn a_shape_with_graphics_cards_had_the_image_of_the_others() {
+fn a_shape_with_graphics_cards_has_its_own_image() {
     let mut site = site();
     site.shape_images.insert("GPU".to_owned(), ImageId::new("img-gpu"));
     for (features, expected) in [

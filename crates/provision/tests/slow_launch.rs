@@ -96,7 +96,7 @@ async fn killed(bed: &Bed) -> Vec<JobGroup> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_launch_of_a_killed_start_was_asked_for_again() {
+async fn a_launch_of_a_killed_start_is_not_requested_again() {
     let bed = without_tokens();
     let (nodes, jobs) = (names("n1"), killed(&bed).await);
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
@@ -107,7 +107,7 @@ async fn a_launch_of_a_killed_start_was_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_of_a_killed_start_came_after_its_node_was_stopped() {
+async fn a_stop_ends_a_machine_that_a_killed_start_still_gets() {
     let bed = without_tokens();
     let (nodes, _) = (names("n1"), killed(&bed).await);
     let report = bed.run(async |run| run::stop_now(run, &nodes).await).await;
@@ -117,7 +117,7 @@ async fn a_machine_of_a_killed_start_came_after_its_node_was_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_launch_that_the_cloud_was_still_at_work_on_was_asked_for_again() {
+async fn a_launch_that_the_cloud_still_works_on_is_not_requested_again() {
     let bed = without_tokens();
     let (_, request) = bed.job(1).await;
     let cloud = Busy { cloud: bed.cloud.clone(), asked: Mutex::default() };
@@ -129,4 +129,30 @@ async fn a_launch_that_the_cloud_was_still_at_work_on_was_asked_for_again() {
     sleep(TAKES).await;
     cloud.work().await;
     assert_eq!(bed.live().len(), 1, "and no other comes");
+}
+
+/// A listing that is a minute behind, as eventually consistent clouds have it.
+#[tokio::test(start_paused = true)]
+async fn a_listing_a_minute_behind_causes_no_duplicate_and_loses_no_node() {
+    for tokens in [true, false] {
+        let mut settings = Settings::default();
+        settings.lag = Duration::from_mins(1);
+        if !tokens {
+            settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
+        }
+        let bed = Bed::with("n1", settings);
+        let nodes = names("n1");
+        for round in 0..4 {
+            if round == 2 {
+                bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
+            }
+            let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+            assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{round}: {report:?}");
+            assert_eq!(bed.live().len(), 1, "round {round}, tokens {tokens}");
+            let report = bed.run(async |run| run::stop(run, &nodes).await).await;
+            assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Down, "{round}: {report:?}");
+            assert!(bed.live().is_empty(), "round {round}, tokens {tokens}");
+        }
+        assert_eq!(bed.done(Operation::Launch), 4, "tokens {tokens}");
+    }
 }

@@ -18,7 +18,7 @@ async fn given_back(bed: &Bed, name: &str) {
 
 /// The second node fails when the first is up, and nothing but the release of that one is left to do.
 #[tokio::test(start_paused = true)]
-async fn a_release_and_a_comment_were_lost_with_one_call_that_slurmctld_did_not_answer() {
+async fn a_call_that_slurmctld_does_not_answer_loses_no_release_and_no_comment() {
     let mut bed = Bed::new("n[1-2]");
     bed.site.policies.concurrency = 1;
     let (job, request) = bed.job(2).await;
@@ -44,7 +44,7 @@ async fn a_release_and_a_comment_were_lost_with_one_call_that_slurmctld_did_not_
 
 /// The first node is up by then, and Slurm gives it to another job as soon as it is free.
 #[tokio::test(start_paused = true)]
-async fn a_job_that_had_just_got_a_released_node_was_killed() {
+async fn a_job_that_has_just_got_a_released_node_is_not_killed() {
     let mut bed = Bed::new("n[1-2]");
     bed.site.policies.concurrency = 1;
     let (_, request) = bed.job(2).await;

@@ -48,7 +48,7 @@ async fn finish(bed: &Bed, text: &str, limits: &str, unapplied: bool) -> Report 
 
 /// Whoever sees the difference, and says no.
 #[tokio::test(start_paused = true)]
-async fn a_finish_that_was_told_to_end_before_it_began_wrote_the_file_and_told_nobody() {
+async fn a_finish_that_is_cancelled_before_it_begins_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for limits in [
         "VM.Standard2.1: 2",
@@ -69,7 +69,7 @@ async fn a_finish_that_was_told_to_end_before_it_began_wrote_the_file_and_told_n
 
 /// slurmctld says which nodes it has, and not with which lines.
 #[tokio::test(start_paused = true)]
-async fn lines_that_a_run_wrote_and_did_not_come_to_tell_were_never_told() {
+async fn lines_that_a_killed_run_wrote_are_told_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let limits = "VM.Standard2.1: 1";
     let (bed, text) = bed(folder.path(), limits);

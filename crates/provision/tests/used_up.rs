@@ -35,7 +35,7 @@ async fn forgotten(settings: Settings) -> Bed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_launch_with_the_next_token_came_beside_the_machine_of_another() {
+async fn a_launch_with_the_next_token_adopts_the_machine_of_another() {
     let bed = forgotten(Settings::default()).await;
     // The listing of the plan is too far behind to show it.
     let other = machine(&bed).await;
@@ -47,13 +47,34 @@ async fn a_launch_with_the_next_token_came_beside_the_machine_of_another() {
     assert_eq!(bed.live().len(), 1);
 }
 
+/// A state directory that is read-only, or lost after each run.
+#[tokio::test(start_paused = true)]
+async fn the_thousandth_start_takes_no_longer_than_the_tenth() {
+    let mut bed = Bed::with("n1", Settings::default());
+    let nodes = names("n1");
+    for number in 1..=1000 {
+        let begun = Instant::now();
+        let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+        let n1 = &report.nodes[&node("n1")];
+        assert_eq!(n1.outcome, Outcome::Up, "start {number}: {report:?}");
+        assert!(n1.launches <= 4, "start {number}: {report:?}");
+        let launches = bed.cloud.history();
+        let launch = launches.iter().rfind(|it| it.operation == Operation::Launch).unwrap();
+        let took = launch.at.saturating_sub(begun - bed.begun);
+        assert!(took < Duration::from_secs(15), "start {number}: {took:?}");
+        bed.run(async |run| run::stop(run, &nodes).await).await;
+        sleep(Duration::from_secs(20)).await;
+        bed.state = Box::new(MemoryState::new());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn tokens_that_are_used_up_take_seconds() {
     let bed = forgotten(Settings::default()).await;
     let (nodes, begun) = (names("n1"), Instant::now());
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     let n1 = &report.nodes[&node("n1")];
-    assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 3), "{report:?}");
+    assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 2), "{report:?}");
     let launch = bed.cloud.history().iter().rfind(|it| it.operation == Operation::Launch).cloned();
     let took = launch.unwrap().at.saturating_sub(begun - bed.begun);
     assert!(took < Duration::from_secs(8), "{took:?}");
@@ -61,7 +82,7 @@ async fn tokens_that_are_used_up_take_seconds() {
 
 /// The machine that another has ended still has the node's name.
 #[tokio::test(start_paused = true)]
-async fn a_launch_in_doubt_came_beside_a_machine_on_its_way_out() {
+async fn an_ambiguous_launch_waits_for_a_machine_on_its_way_out() {
     let takes = Duration::from_mins(1);
     for lost in [false, true] {
         let mut settings = Settings::default();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test(start_paused = true)]
-async fn the_wish_of_a_stop_that_was_killed_hindered_every_start() {
+async fn the_wish_of_a_killed_stop_hinders_no_start() {
     let bed = Bed::new("n1");
     let nodes = names("n1");
     let lock = bed.state.try_lock(&node("n1")).unwrap().unwrap();
@@ -26,7 +26,7 @@ async fn the_wish_of_a_stop_that_was_killed_hindered_every_start() {
 
 /// SuspendProgram called late, or an operator without `--now`.
 #[tokio::test(start_paused = true)]
-async fn a_stop_ended_a_start_before_it_asked_whether_slurm_wants_the_node() {
+async fn a_stop_asks_slurm_before_it_ends_a_start() {
     let bed = Bed::new("n[1-2]");
     let (_, request) = bed.job(2).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
@@ -48,7 +48,7 @@ async fn a_stop_ended_a_start_before_it_asked_whether_slurm_wants_the_node() {
 
 /// The stop was killed, or still waits: its wish is older than the start.
 #[tokio::test(start_paused = true)]
-async fn a_start_yielded_to_a_wish_that_was_older_than_it() {
+async fn a_start_does_not_yield_to_a_wish_that_is_older_than_it() {
     let bed = Bed::new("n1");
     let (_, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n1"), groups(&request));
@@ -77,7 +77,7 @@ async fn a_stop_gets_a_node_that_is_let_go_of_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_that_was_told_to_end_went_on_asking_a_silent_cloud() {
+async fn a_cancelled_stop_asks_a_silent_cloud_no_more() {
     let mut bed = Bed::new("n1");
     let (signal, cancel) = provision::Cancel::new();
     bed.cancel = cancel;
@@ -106,7 +106,7 @@ async fn a_stop_that_was_told_to_end_went_on_asking_a_silent_cloud() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn why_a_cloud_could_not_be_asked_was_lost_with_the_time() {
+async fn the_reason_why_a_cloud_does_not_answer_survives_the_deadline() {
     let bed = Bed::new("n1");
     bed.cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
     bed.cloud.inject_randomly(
@@ -120,7 +120,7 @@ async fn why_a_cloud_could_not_be_asked_was_lost_with_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_stopped_on_its_way_up_was_waited_for_to_the_end() {
+async fn a_machine_that_stops_on_its_way_up_is_not_waited_for() {
     let bed = Bed::new("n1");
     let (_, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n1"), groups(&request));
@@ -140,7 +140,7 @@ async fn a_machine_that_stopped_on_its_way_up_was_waited_for_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_was_still_stopping_was_never_started() {
+async fn a_machine_that_is_still_stopping_is_started() {
     let mut bed = Bed::new("n1");
     bed.site.policies.stopped = Stopped::Start;
     let nodes = names("n1");
@@ -161,7 +161,7 @@ async fn a_machine_that_was_still_stopping_was_never_started() {
 
 /// A stop that took five seconds had the second of the nodes in hand; the first never comes up, or takes its time.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_was_busy_for_a_moment_waited_for_the_machines_of_others() {
+async fn a_node_that_is_busy_for_a_moment_does_not_wait_for_the_others() {
     let bed = Bed::new("n[1-2]");
     let nodes = names("n[1-2]");
     bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(4)));
@@ -184,7 +184,7 @@ async fn a_node_that_was_busy_for_a_moment_waited_for_the_machines_of_others() {
 
 /// A stop of many, most of which have no machine any more, and one of those is wanted again.
 #[tokio::test(start_paused = true)]
-async fn a_node_with_nothing_to_end_was_held_until_the_machines_of_others_had_ended() {
+async fn a_node_with_nothing_to_end_is_released_at_once() {
     let bed = Bed::new("n[1-2]");
     let nodes = names("n[1-2]");
     bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
@@ -205,7 +205,7 @@ async fn a_node_with_nothing_to_end_was_held_until_the_machines_of_others_had_en
 
 /// As bare metal does, with a ResumeTimeout to match.
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_takes_minutes_to_go_was_not_waited_for() {
+async fn a_machine_that_takes_minutes_to_go_is_waited_for() {
     let mut settings = Settings::default();
     settings.terminate = Span::millis(240_000, 240_000);
     let mut bed = Bed::with("n1", settings);
@@ -220,7 +220,7 @@ async fn a_machine_that_takes_minutes_to_go_was_not_waited_for() {
 
 /// By an administrator, say; gone it is still listed for a while, or not at all.
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_another_hand_ended_left_its_node_without_one() {
+async fn a_machine_that_somebody_else_ended_is_replaced() {
     for linger in [Duration::from_hours(1), Duration::ZERO] {
         let mut settings = Settings::default();
         settings.terminate = Span::millis(60_000, 60_000);
@@ -252,7 +252,7 @@ async fn locks_that_cannot_be_had_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_address_that_slurm_refuses_left_all_nodes_untold() {
+async fn one_address_that_slurm_refuses_does_not_affect_the_others() {
     let mut bed = Bed::new("n[1-3]");
     // slurmctld does not know the third.
     bed.slurm = MemorySlurm::new(SlurmSettings::cloud(&"n[1-2]".parse().unwrap()));
@@ -263,7 +263,7 @@ async fn one_address_that_slurm_refuses_left_all_nodes_untold() {
 
 /// The second time when the last machine of the call was up, over what stood there by then.
 #[tokio::test(start_paused = true)]
-async fn a_job_whose_pool_cools_down_was_commented_on_twice() {
+async fn a_job_whose_pool_cools_down_gets_one_comment() {
     let mut bed = Bed::new("n[1-2]");
     bed.config = conf(
         "NodeName=n1 State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
@@ -287,7 +287,7 @@ async fn a_job_whose_pool_cools_down_was_commented_on_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_without_room_was_commented_on_once_for_each_of_its_nodes() {
+async fn a_job_without_room_gets_one_comment_for_all_its_nodes() {
     let bed = Bed::new("n[001-200]");
     bed.cloud.inject_randomly(
         Some(Operation::Launch),
@@ -322,4 +322,39 @@ async fn a_node_that_waits_to_report_its_address_is_yielded_to_a_stop() {
     let (report, ()) = tokio::join!(start, wish);
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Yielded, "{report:?}");
     assert_eq!(bed.live(), launched, "the machine is left to the stop");
+}
+
+/// The cloud does not answer a launch until after the last moment.
+#[tokio::test(start_paused = true)]
+async fn a_node_is_yielded_even_if_its_launch_has_no_answer() {
+    let bed = Bed::new("n1");
+    let nodes = names("n1");
+    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(20)));
+    let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
+    let wish = async {
+        sleep(Duration::from_secs(15)).await;
+        bed.state.ask_to_yield(&nodes, bed.now() + Duration::from_secs(10)).unwrap();
+    };
+    let (report, ()) = tokio::join!(start, wish);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Yielded, "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_of_a_stopped_machine_that_is_under_way_is_finished_before_its_node_is_yielded() {
+    let mut bed = Bed::new("n1");
+    bed.site.policies.stopped = Stopped::Start;
+    let nodes = names("n1");
+    bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+    let old = bed.live().remove(0).id;
+    assert!(bed.cloud.force(&old, InstanceState::Stopped));
+    sleep(Duration::from_secs(5)).await;
+    bed.cloud.inject(Operation::Start, InjectedFault::Delay(Duration::from_secs(30)));
+    let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
+    let wish = async {
+        sleep(Duration::from_secs(5)).await;
+        bed.state.ask_to_yield(&nodes, bed.now() + Duration::from_secs(10)).unwrap();
+    };
+    let (report, ()) = tokio::join!(start, wish);
+    assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Yielded, "{report:?}");
+    assert_eq!(bed.done(Operation::Start), 1, "the request was not broken off");
 }

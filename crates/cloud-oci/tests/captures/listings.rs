@@ -14,15 +14,28 @@ pub(crate) fn page(items: Vec<Value>, next: Option<&str>) -> Response {
 }
 
 #[tokio::test]
-async fn a_page_that_is_null_is_empty() {
-    let null = || Response::new(200, "null");
-    with(vec![null(), null()], async |fixture: &Fixture| {
-        let listed = fixture.oci.list(&InstanceFilter::default()).await.expect("an empty list");
-        assert!(listed.is_empty(), "{listed:?}");
-        let zones = fixture.oci.zones().await.expect("an empty list");
-        assert!(zones.is_empty(), "{zones:?}");
-    })
-    .await;
+async fn only_a_list_is_a_list() {
+    for body in ["null", "{}", "", "[] []", "\"\""] {
+        let answers = vec![Response::new(200, body), Response::new(200, body)];
+        with(answers, async |fixture: &Fixture| {
+            let error = fixture.oci.list(&InstanceFilter::default()).await.expect_err(body);
+            assert_eq!(error.kind(), ErrorKind::Protocol, "{body}: {error}");
+            let error = fixture.oci.zones().await.expect_err(body);
+            assert_eq!(error.kind(), ErrorKind::Protocol, "{body}: {error}");
+        })
+        .await;
+    }
+}
+
+/// Each page names another one.
+#[tokio::test]
+async fn a_listing_without_an_end_is_an_error() {
+    let pages = (0..1000).map(|number: u32| page(vec![], Some(&number.to_string())));
+    let listed = with(pages.collect(), async |fixture: &Fixture| {
+        fixture.oci.list(&InstanceFilter::default()).await.expect_err("no end")
+    });
+    let error = listed.await;
+    assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
 }
 
 /// A service that names a page twice would be asked for ever, or until the memory is full.

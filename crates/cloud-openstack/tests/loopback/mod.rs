@@ -63,6 +63,34 @@ async fn a_listing_whose_marker_is_ignored_is_an_error() {
 }
 
 #[tokio::test]
+async fn only_a_list_is_a_list() {
+    for body in ["null", "{}", "", r#"{"servers": null}"#, "[]"] {
+        let fake = Fake::new("2.95", move |asked| {
+            if asked.line.contains("/servers/detail") { (200, body.to_owned()) } else { nothing() }
+        })
+        .await;
+        let error = fake.provider(&[]).await.list(&InstanceFilter::default()).await;
+        assert_eq!(error.expect_err(body).kind(), ErrorKind::Protocol, "{body}");
+    }
+}
+
+/// Each page has a server that no page before it had.
+#[tokio::test]
+async fn a_listing_without_an_end_is_an_error() {
+    let fake = Fake::new("2.95", |asked| {
+        let next = asked.line.split_once("marker=s").map_or("0", |(_, rest)| rest);
+        let digits = next.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        let id = format!("s{}", digits.parse::<u32>().unwrap_or_default() + 1);
+        let page = json!({"servers": [{"id": id}], "servers_links": [{"rel": "next"}]});
+        if asked.line.contains("/servers/detail") { (200, page.to_string()) } else { nothing() }
+    })
+    .await;
+    let error = fake.provider(&[]).await.list(&InstanceFilter::default()).await;
+    assert_eq!(error.expect_err("no end").kind(), ErrorKind::Protocol);
+    assert_eq!(fake.asked("GET /compute/v2.1/servers/detail").len(), 1000);
+}
+
+#[tokio::test]
 async fn a_server_whose_metadata_contradicts_its_tag_is_not_ours() {
     let fake = Fake::new("2.95", |asked| {
         let named = |id: &str, cluster: &str| {

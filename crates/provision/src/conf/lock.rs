@@ -30,7 +30,7 @@ impl ConfLock {
         let mut lock = Self { file, program: program.to_owned(), holder: None };
         if !lock.take() {
             let mut text = String::new();
-            let _ = (&lock.file).read_to_string(&mut text);
+            let _ = (&lock.file).take(lock::LONGEST).read_to_string(&mut text);
             let holder = if text.is_empty() { "another program" } else { text.trim() };
             lock.holder = Some(holder.to_owned());
         }

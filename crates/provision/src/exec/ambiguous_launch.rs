@@ -11,8 +11,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a listing may be behind a launch.
+/// How long a listing is usually behind a launch.
 const LISTING_LAG: Duration = Duration::from_secs(10);
+
+/// How long a listing may be behind a launch that nobody knows the instance of.
+const LONGEST_LAG: Duration = Duration::from_secs(65);
 
 /// The longest that a launch without an answer is looked for: more than a cloud takes for one, however busy.
 const LONGEST_SEARCH: Duration = Duration::from_secs(90);
@@ -123,16 +126,19 @@ impl NodeWork<'_> {
         if asker == Asker::Us {
             waiter.hurry();
         }
+        let mut hidden: Option<InstanceId> = None;
         loop {
-            let shown = match waiter.next().await? {
-                Seen::Listed(shown) => shown,
-                Seen::LookedUp(id, found) => match self.judge(&id, found) {
-                    Judged::Here(one) => vec![*one],
-                    // An answer of before, when another launch is ambiguous by now, says nothing of that one.
-                    Judged::Leaving if for_launch && !self.has_open_launch() => {
-                        return Ok(Searched::Nothing(BTreeSet::from([id])));
-                    }
-                    Judged::Leaving | Judged::NotHere => continue,
+            let shown = match hidden.take() {
+                None => waiter.listed().await?,
+                Some(id) => match waiter.look_up(&id).await? {
+                    Seen::Listed(shown) => shown,
+                    Seen::LookedUp(found) => match self.judge(&id, found) {
+                        Judged::Here(one) => vec![*one],
+                        Judged::Leaving if for_launch && !self.has_open_launch() => {
+                            return Ok(Searched::Nothing(BTreeSet::from([id])));
+                        }
+                        Judged::Leaving | Judged::NotHere => continue,
+                    },
                 },
             };
             let now = self.shared.tools.now();
@@ -148,13 +154,13 @@ impl NodeWork<'_> {
             listings += u32::from(Instant::now() + LISTING_LAG / 2 >= until);
             let late = Instant::now() >= until;
             if let Some(id) = self.record.instance() {
-                // Known by its id, and to ask for that is surer than a listing: once at least, however late the first is.
+                // A lookup by id is surer than a listing: do at least one, however late the first listing is.
                 if late && listings > 1 {
                     self.instance = Some(id);
                     let text = "it is not known what has become of an earlier launch";
                     return Err(Failure::new(Cause::Ambiguous, text));
                 }
-                waiter.look_up(&id);
+                hidden = Some(id);
             } else if late && listings >= ENOUGH_LISTINGS {
                 let leaving = others.into_iter().filter(|one| one.state.is_live());
                 return Ok(Searched::Nothing(leaving.map(|one| one.id).collect()));
@@ -209,16 +215,16 @@ impl NodeWork<'_> {
         }
     }
 
-    /// How long a launch may take to show up. The cloud does not see that nobody waits for its answer any more: it may be
-    /// at work on it yet and, where it knows no repeats, would launch another. Who kept us waiting may take as long again.
+    /// How long a launch may take to show up. The cloud may still work on a launch whose answer nobody waits for any more, for
+    /// as long again as it has kept us waiting, and the listing may lag behind.
     fn shows_up_within(&self, asker: Asker) -> Duration {
         let unanswered = self.record.launch.as_ref().filter(|launch| launch.id().is_none());
-        let Some(launch) = unanswered.filter(|_| !self.knows_repeats()) else {
+        let Some(launch) = unanswered else {
             return LISTING_LAG;
         };
         let age = launch.age(self.shared.tools.now());
         let left = match asker {
-            Asker::Us => age,
+            Asker::Us => age.max(LONGEST_LAG),
             Asker::Before => LONGEST_SEARCH.saturating_sub(age),
         };
         left.clamp(LISTING_LAG, LONGEST_SEARCH)

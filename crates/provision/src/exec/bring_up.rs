@@ -142,12 +142,7 @@ impl NodeWork<'_> {
     /// sent yet are dropped.
     async fn yield_node(&mut self) -> Outcome {
         self.failure = Some(Failure::new(Cause::Cancelled, "stopped while it was started"));
-        let signals = Rc::clone(&self.signals);
-        tokio::select! {
-            biased;
-            () = self.finish_request() => {}
-            () = signals.late() => {}
-        }
+        self.finish_request().await;
         Outcome::Yielded
     }
 

@@ -1,30 +1,31 @@
-//! Pools that said no cool down: they are left alone for a while, and then tried by one launch.
+//! Pools without capacity cool down: nothing is launched there for a while, and then one launch probes the pool.
 
 use super::shared::Shared;
+use super::stage::Executor;
 use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Cooldowns, Gate};
 use crate::site::{Place, Pool};
 use crate::state::{EventKind, cooldowns};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// How long refusals of one pool are one: what is written for each waits for a disk.
+/// Refusals of one pool within this time count as one, because storing each of them waits for a disk.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// What a launch may do with a pool now.
+/// Whether a launch may use a pool now.
 pub(super) enum Entry {
-    /// Launch; as the one that tries the pool, where it is half open.
+    /// It may, perhaps as the launch that probes the pool.
     Launch,
-    /// Wait for the answer of the one that tries it.
+    /// It has to wait for the answer of the launch that probes the pool.
     Wait,
-    /// Go elsewhere.
+    /// It has to go elsewhere.
     Cooling(Cooldown),
 }
 
 impl Shared<'_> {
-    /// Asks for leave to launch in a pool.
+    /// Decides whether a node may launch in a pool.
     pub(super) fn enter(&self, pool: &Pool, node: &NodeName) -> Entry {
         match self.probing.borrow().get(pool) {
             Some(prober) if prober != node => return Entry::Wait,
@@ -46,7 +47,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Closes a pool at once, for all nodes of this run and for other runs.
+    /// Closes a pool, for all nodes of this run and for other runs.
     pub(super) fn cool_down(&self, place: &Place, cause: Cause) {
         let pool = &place.pool();
         let (now, pause) = (self.tools.now(), self.site.policies.cooldown);
@@ -79,7 +80,7 @@ impl Shared<'_> {
         });
     }
 
-    /// Closes the pool of a place that has refused a launch, which is also the answer to a probe.
+    /// Closes the pool of a place that refused a launch. That is also the answer to a probe.
     pub(super) fn refused_by(&self, place: Option<&Place>, cause: Cause) {
         if let Some(place) = place {
             self.probing.borrow_mut().remove(&place.pool());
@@ -88,14 +89,14 @@ impl Shared<'_> {
         }
     }
 
-    /// Opens the pools that the node was trying: one of them has given it a machine.
+    /// Opens the pools that the node probes: it got an instance.
     pub(super) fn open_probes(&self, node: &NodeName) {
         for pool in self.probes_of(node) {
             self.change_cooldowns(|all| all.open(&pool));
         }
     }
 
-    /// Lets others try the pools that the node was trying: it will not hear from them any more.
+    /// Lets other nodes probe the pools that the node probes: it gets no answer any more.
     pub(super) fn end_probes(&self, node: &NodeName) {
         for pool in self.probes_of(node) {
             self.change_cooldowns(|all| all.end_probe(&pool));
@@ -112,7 +113,7 @@ impl Shared<'_> {
         own
     }
 
-    /// Changes the cool-downs here and where other runs see them.
+    /// Changes the cool-downs of this run and the stored ones.
     fn change_cooldowns(&self, change: impl Fn(&mut Cooldowns)) {
         change(&mut self.cooldowns.borrow_mut());
         if !cooldowns::change(self.tools.state, change) {
@@ -121,8 +122,27 @@ impl Shared<'_> {
     }
 }
 
-/// True if another node may well come up where this one did not. What the cloud has for nobody at the moment
-/// is no node's own, and what we refuse, reconciliation sees by itself.
+impl Executor<'_> {
+    /// Keeps nodes out of service until then. The file is written once for all of them, because that waits for a disk.
+    pub(super) fn rest(&mut self, rests: &[(NodeName, Cause, SystemTime)]) {
+        if rests.is_empty() {
+            return;
+        }
+        let now = self.tools.now();
+        let rest = |all: &mut Cooldowns| {
+            for (node, cause, until) in rests {
+                let pause = until.duration_since(now).unwrap_or_default();
+                all.rest(node.clone(), *cause, now, pause);
+            }
+        };
+        rest(&mut self.cooldowns);
+        if !cooldowns::change(self.tools.state, rest) {
+            self.report.warn("the cool-downs could not be stored");
+        }
+    }
+}
+
+/// True if the failure is the node's own: another node may well come up in its place.
 fn is_own(cause: Cause) -> bool {
     match cause {
         Cause::Timeout | Cause::Conflict | Cause::Invalid | Cause::NotFound => true,

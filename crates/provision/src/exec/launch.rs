@@ -14,8 +14,8 @@ use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchTok
 /// How often a launch may be ambiguous before the node is given up.
 const MOST_AMBIGUOUS: u32 = 3;
 
-/// How often a launch token may turn out to belong to an instance that is gone.
-const MOST_GENERATIONS: u32 = 24;
+/// How many launches a node may have before a conflict over its token is final.
+const MOST_LAUNCHES: u32 = 8;
 
 /// What to launch, and the places that are left to try.
 struct Order<'w> {
@@ -167,16 +167,14 @@ impl<'a> NodeWork<'a> {
                 IfNotFound::Launch
             }
             ErrorKind::Ambiguous => self.repeat_or_launch(),
-            ErrorKind::TokenUsedUp if self.launches <= MOST_GENERATIONS => {
+            ErrorKind::TokenUsedUp if self.launches <= MOST_LAUNCHES => {
                 // The instance of this token is gone, and the token cannot be used again. Whoever terminated
                 // it may have launched another, so look before using the next token.
                 self.next_generation();
                 return self.resolve_launch(IfNotFound::Repeat, Asker::Us).await;
             }
-            ErrorKind::Conflict if self.launches <= MOST_GENERATIONS && repeats => {
-                IfNotFound::Launch
-            }
-            ErrorKind::Conflict if self.launches <= MOST_GENERATIONS => {
+            ErrorKind::Conflict if self.launches <= MOST_LAUNCHES && repeats => IfNotFound::Launch,
+            ErrorKind::Conflict if self.launches <= MOST_LAUNCHES => {
                 IfNotFound::LaunchWithNextToken
             }
             ErrorKind::Throttled

@@ -4,7 +4,6 @@ use super::shared::Shared;
 use crate::addresses;
 use crate::failure::Failure;
 use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceState};
-use futures_util::future::{LocalBoxFuture, OptionFuture};
 use hostlist::NodeName;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +16,10 @@ use tokio::time::{Instant, sleep_until};
 /// The pauses between listings.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The longest while it is not known what a launch has done.
+/// The longest pause while it is not known what a launch has done.
 const AMBIGUOUS_PAUSE: Duration = Duration::from_secs(2);
 
-/// Most instances that are asked for by themselves at a time.
+/// How many instances are looked up by their ids at a time.
 const MOST_LOOKUPS: usize = 8;
 
 /// Our instances by node, or why the cloud does not show them to us any more.
@@ -28,42 +27,40 @@ type Listed = Rc<Result<BTreeMap<NodeName, Vec<Instance>>, Failure>>;
 
 /// The listing that is refreshed for all who wait.
 pub(super) struct Listing {
-    /// The last that succeeded, and how many have.
+    /// The last that succeeded, and its number.
     latest: RefCell<(u64, Listed)>,
     refreshed: Notify,
-    waiting: Cell<usize>,
-    /// Those of them that wait to see what a launch has done.
-    ambiguous: Cell<usize>,
-    /// Instances whose addresses are wanted.
-    watched: RefCell<BTreeSet<InstanceId>>,
+    /// What is waited for, by node.
+    waiting: RefCell<BTreeMap<NodeName, Wait>>,
     next: Cell<Instant>,
     changed: Notify,
     lookups: Semaphore,
 }
 
-/// What a node that waits comes to see.
+/// What a waiting node sees next.
 pub(super) enum Seen {
     /// Its instances, as listed.
     Listed(Vec<Instance>),
-    /// An instance that listings do not show, asked for by itself.
-    LookedUp(InstanceId, LookedUp),
+    /// An instance that listings do not show, looked up by its id.
+    LookedUp(LookedUp),
 }
 
-/// What became of an instance that listings do not show.
+/// An instance that was looked up by its id.
 pub(super) enum LookedUp {
     Instance(Box<Instance>),
-    /// It is not there, as far as the cloud says.
+    /// The cloud says that it does not exist.
     Missing,
-    /// It has another's tags by now: it is theirs.
+    /// It has other tags now: it is somebody else's.
     NotOurs,
+    /// The cloud did not answer.
     Unknown,
 }
 
 /// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait<'w> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
     /// An instance to come up.
-    Up(&'w InstanceId),
+    Up(InstanceId),
     /// Instances to go.
     Gone,
     /// What a launch has done.
@@ -75,9 +72,7 @@ impl Listing {
         Self {
             latest: RefCell::new((0, Rc::new(Ok(BTreeMap::new())))),
             refreshed: Notify::new(),
-            waiting: Cell::new(0),
-            ambiguous: Cell::new(0),
-            watched: RefCell::default(),
+            waiting: RefCell::default(),
             next: Cell::new(Instant::now()),
             changed: Notify::new(),
             lookups: Semaphore::new(MOST_LOOKUPS),
@@ -96,11 +91,18 @@ impl Listing {
         }
     }
 
-    /// Waits until a listing is due, and wanted.
+    /// The instances whose addresses are wanted.
+    fn watched(&self) -> BTreeSet<InstanceId> {
+        let waiting = self.waiting.borrow();
+        let id = |wait: &Wait| if let Wait::Up(id) = wait { Some(id.clone()) } else { None };
+        waiting.values().filter_map(id).collect()
+    }
+
+    /// Waits until a listing is due and somebody waits for it.
     async fn due(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.waiting.get() == 0 {
+            if self.waiting.borrow().is_empty() {
                 changed.await;
             } else if self.next.get() > Instant::now() {
                 tokio::select! {
@@ -116,14 +118,15 @@ impl Listing {
 }
 
 impl Shared<'_> {
-    /// Lists for as long as anybody waits for it, a little less often each time.
+    /// Lists while anybody waits for it, a little less often each time; never returns.
     pub(super) async fn refresh_listing(&self) {
         let listing = &self.listing;
         let mut pause = FIRST_PAUSE;
         loop {
             listing.due().await;
             let listed = self.list().await;
-            let longest = if listing.ambiguous.get() > 0 { AMBIGUOUS_PAUSE } else { LONGEST_PAUSE };
+            let ambiguous = listing.waiting.borrow().values().any(|wait| *wait == Wait::Ambiguous);
+            let longest = if ambiguous { AMBIGUOUS_PAUSE } else { LONGEST_PAUSE };
             listing.next.set(Instant::now() + pause.min(longest));
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
             if let Some(listed) = listed {
@@ -134,10 +137,11 @@ impl Shared<'_> {
         }
     }
 
-    /// One listing for all, and one request for all addresses that it does not show. None if the next may succeed.
+    /// One listing for all nodes, and one request for all addresses that it does not show. None if the next one
+    /// may succeed.
     async fn list(&self) -> Option<Result<BTreeMap<NodeName, Vec<Instance>>, Failure>> {
         let identity = &self.site.identity;
-        let watched = self.listing.watched.borrow().clone();
+        let watched = self.listing.watched();
         let listed = match self.tools.cloud.list(&InstanceFilter::tagged(identity.tags())).await {
             Ok(listed) => listed,
             Err(error) => {
@@ -165,9 +169,7 @@ impl Shared<'_> {
         Some(Ok(by_node))
     }
 
-    async fn look_up(&self, node: &NodeName, id: &InstanceId, asked: &Cell<bool>) -> LookedUp {
-        let _permit = self.listing.lookups.acquire().await;
-        asked.set(true);
+    async fn look_up(&self, node: &NodeName, id: &InstanceId) -> LookedUp {
         let identity = &self.site.identity;
         match self.tools.cloud.get(id).await {
             Ok(one) if identity.owns(&one) && identity.node_of(&one).as_ref() == Some(node) => {
@@ -184,84 +186,51 @@ impl Shared<'_> {
 pub(super) struct Waiter<'s> {
     shared: &'s Shared<'s>,
     node: NodeName,
-    /// How many listings there were.
+    /// The number of the last listing that it has seen.
     seen: u64,
-    looking_up: Option<LocalBoxFuture<'s, Seen>>,
-    /// The cloud has been asked, and not only asked for leave to.
-    asked: Rc<Cell<bool>>,
-    watched: Option<InstanceId>,
-    ambiguous: bool,
 }
 
 impl<'s> Waiter<'s> {
-    pub(super) fn new(shared: &'s Shared<'s>, node: &NodeName, wait: Wait<'_>) -> Self {
+    pub(super) fn new(shared: &'s Shared<'s>, node: &NodeName, wait: Wait) -> Self {
         let listing = &shared.listing;
-        let (watched, ambiguous) = match wait {
-            Wait::Up(id) => (Some(id.clone()), false),
-            Wait::Gone => (None, false),
-            Wait::Ambiguous => (None, true),
-        };
-        listing.watched.borrow_mut().extend(watched.clone());
-        listing.waiting.update(|count| count + 1);
-        listing.ambiguous.update(|count| count + usize::from(ambiguous));
+        listing.waiting.borrow_mut().insert(node.clone(), wait);
         listing.changed.notify_waiters();
-        let node = node.clone();
         let seen = listing.latest.borrow().0;
-        Self { shared, node, seen, looking_up: None, asked: Rc::default(), watched, ambiguous }
+        Self { shared, node: node.clone(), seen }
     }
 
-    /// Has the next listing come soon, if it would not anyway.
+    /// Has the next listing come soon.
     pub(super) fn hurry(&self) {
         let listing = &self.shared.listing;
         listing.next.set(listing.next.get().min(Instant::now() + AMBIGUOUS_PAUSE));
         listing.changed.notify_waiters();
     }
 
-    /// Waits for the next listing, or for the instance that is asked for by itself.
-    pub(super) async fn next(&mut self) -> Result<Seen, Failure> {
-        tokio::select! {
-            biased;
-            Some(found) = OptionFuture::from(self.looking_up.as_mut()) => {
-                self.looking_up = None;
-                Ok(found)
-            }
-            (count, listed) = self.shared.listing.after(self.seen) => {
-                self.seen = count;
-                // Whoever had to wait for leave to ask sees first what the listing shows.
-                self.looking_up = self.looking_up.take().filter(|_| self.asked.get());
-                match &*listed {
-                    Ok(by_node) => {
-                        Ok(Seen::Listed(by_node.get(&self.node).cloned().unwrap_or_default()))
-                    }
-                    Err(failure) => Err(failure.clone()),
-                }
-            }
+    /// Waits for the next listing, and returns the instances of the node.
+    pub(super) async fn listed(&mut self) -> Result<Vec<Instance>, Failure> {
+        let (count, listed) = self.shared.listing.after(self.seen).await;
+        self.seen = count;
+        match &*listed {
+            Ok(by_node) => Ok(by_node.get(&self.node).cloned().unwrap_or_default()),
+            Err(failure) => Err(failure.clone()),
         }
     }
 
-    /// Asks for one instance that the listings do not show, unless one is asked for already.
-    pub(super) fn look_up(&mut self, id: &InstanceId) {
-        if self.looking_up.is_some() {
-            return;
-        }
-        self.asked.set(false);
-        let (shared, asked) = (self.shared, Rc::clone(&self.asked));
-        let (node, id) = (self.node.clone(), id.clone());
-        self.looking_up = Some(Box::pin(async move {
-            let found = shared.look_up(&node, &id, &asked).await;
-            Seen::LookedUp(id, found)
-        }));
+    /// Looks up an instance that the listings do not show. Only a few may be looked up at a time; if the next
+    /// listing comes first, that is returned.
+    pub(super) async fn look_up(&mut self, id: &InstanceId) -> Result<Seen, Failure> {
+        let _permit = tokio::select! {
+            biased;
+            permit = self.shared.listing.lookups.acquire() => permit,
+            listed = self.listed() => return listed.map(Seen::Listed),
+        };
+        Ok(Seen::LookedUp(self.shared.look_up(&self.node, id).await))
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        let listing = &self.shared.listing;
-        listing.waiting.update(|count| count.saturating_sub(1));
-        listing.ambiguous.update(|count| count.saturating_sub(usize::from(self.ambiguous)));
-        if let Some(id) = &self.watched {
-            listing.watched.borrow_mut().remove(id);
-        }
+        self.shared.listing.waiting.borrow_mut().remove(&self.node);
     }
 }
 

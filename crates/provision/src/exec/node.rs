@@ -1,4 +1,4 @@
-//! One node in the hands of the executor: what is known and written down of it, and its requests.
+//! The work on one node: what is known about it, what is recorded about it, and its requests to the cloud.
 
 use super::shared::{Shared, Signals};
 use crate::cause::Cause;
@@ -13,10 +13,10 @@ use std::rc::Rc;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
-/// What is known of the instance that a start has in hand, and of what runs on it.
+/// What is known about the instance that a start works with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum History {
-    /// It was there before: jobs may run on it.
+    /// It existed before: jobs may run on it.
     Unknown,
     /// Launched by this run, and not yet seen running.
     Launched,
@@ -28,15 +28,15 @@ pub(super) enum History {
 
 /// A launch that has ended.
 struct Launched {
-    /// It repeats a launch without an answer, which may be under way yet: a refusal says nothing of that one.
+    /// It repeats a launch without an answer. That one may still be under way: a refusal says nothing about it.
     repeats: bool,
     result: Result<Instance, Error>,
 }
 
-/// Leave to have one request under way.
+/// Permission to have one request under way.
 pub(super) type Permit<'a> = Option<SemaphorePermit<'a>>;
 
-/// One node in the hands of the executor.
+/// The work on one node.
 pub(super) struct NodeWork<'a> {
     pub(super) name: NodeName,
     pub(super) shared: &'a Shared<'a>,
@@ -44,19 +44,19 @@ pub(super) struct NodeWork<'a> {
     lock: Option<Box<dyn NodeLock>>,
     pub(super) record: NodeRecord,
     pub(super) history: History,
-    /// The last launch, if it had no answer, was looked for as long as it may take to show up. It stays
-    /// on record until the next replaces it: who comes after us looks again.
+    /// The last launch had no answer, and was searched for as long as it may take to show up. It stays on
+    /// record until the next launch: another process searches again.
     pub(super) presumed_lost: bool,
-    /// Requests live here and not in the story of the node, which may be broken off: what they have
-    /// done is always heard.
+    /// Requests live here, because the work on a node may be interrupted: their answers are always awaited.
     launching: Option<LocalBoxFuture<'a, Launched>>,
     terminating: Option<LocalBoxFuture<'a, (InstanceId, Result<(), Error>)>>,
     /// Where the last launch was asked for.
     pub(super) place: history::Place,
+    starting: Option<LocalBoxFuture<'a, Result<(), Error>>>,
     pub(super) instance: Option<InstanceId>,
     pub(super) address: Option<IpAddr>,
     pub(super) failure: Option<Failure>,
-    /// An instance was told to go.
+    /// An instance was terminated.
     pub(super) has_terminated: bool,
     pub(super) launches: u32,
     begun: Instant,
@@ -80,6 +80,7 @@ impl<'a> NodeWork<'a> {
             launching: None,
             terminating: None,
             place: history::Place::default(),
+            starting: None,
             instance: None,
             address: None,
             failure: None,
@@ -90,7 +91,7 @@ impl<'a> NodeWork<'a> {
         }
     }
 
-    /// Launches an instance, as the permit allows; what is asked for is written down before.
+    /// Requests a launch. The launch is recorded before.
     pub(super) async fn request_launch(
         &mut self,
         spec: InstanceSpec,
@@ -109,7 +110,7 @@ impl<'a> NodeWork<'a> {
         self.note_launched(launched)
     }
 
-    /// Tells an instance to go, as the permit allows.
+    /// Requests a termination.
     pub(super) async fn request_termination(
         &mut self,
         id: &InstanceId,
@@ -130,6 +131,22 @@ impl<'a> NodeWork<'a> {
         self.shared.names(Some(&self.name))
     }
 
+    /// Requests the start of a stopped instance.
+    pub(super) async fn request_start(
+        &mut self,
+        id: &InstanceId,
+        permit: Permit<'a>,
+    ) -> Result<(), Error> {
+        let (cloud, id) = (self.shared.tools.cloud, id.clone());
+        let request = self.starting.insert(Box::pin(async move {
+            let _permit = permit;
+            cloud.start(&id).await
+        }));
+        let started = request.await;
+        self.starting = None;
+        started
+    }
+
     /// Waits until one more request may be under way, and until it is known whether the node is released.
     pub(super) async fn permit(&self) -> Permit<'a> {
         loop {
@@ -141,7 +158,7 @@ impl<'a> NodeWork<'a> {
         }
     }
 
-    /// Waits for the request that was under way when the story of the node was broken off.
+    /// Waits for the request that was under way when the work on the node was interrupted.
     pub(super) async fn finish_request(&mut self) {
         if let Some(request) = &mut self.launching {
             let launched = request.await;
@@ -150,6 +167,10 @@ impl<'a> NodeWork<'a> {
         if let Some(request) = &mut self.terminating {
             let terminated = request.await;
             let _ = self.note_terminated(terminated);
+        }
+        if let Some(request) = self.starting.take() {
+            // Whoever goes on with the node sees what it did.
+            let _ = request.await;
         }
     }
 
@@ -168,7 +189,7 @@ impl<'a> NodeWork<'a> {
             Err(error) => {
                 let place = self.place.clone();
                 self.note_refused(Cause::from(error.kind()), &error.to_string(), place);
-                // What had no effect leaves no launch to look for, but for the one that it repeats.
+                // It had no effect, so there is nothing to search for, unless it repeats a launch without an answer.
                 if error.kind() != ErrorKind::Ambiguous && !launched.repeats {
                     self.forget_launch();
                 }
@@ -198,21 +219,21 @@ impl<'a> NodeWork<'a> {
         Ok(())
     }
 
-    /// Writes down that a launch is about to be asked for.
+    /// Records that a launch is about to be requested.
     fn note_launch(&mut self, token: Option<&LaunchToken>) {
         self.record.launch = Some(Launch::asked(self.shared.tools.now()).with_token(token));
         self.presumed_lost = false;
         self.keep();
     }
 
-    /// Writes down what a launch has made, or was found to have made.
+    /// Records the instance that a launch created.
     pub(super) fn note_instance(&mut self, id: &InstanceId) {
         self.instance = Some(id.clone());
         self.record.launch = Some(Launch::answered(self.shared.tools.now(), id));
         self.keep();
     }
 
-    /// Takes an instance that is there.
+    /// Works with an existing instance from now on.
     pub(super) fn adopt(&mut self, id: &InstanceId) {
         if self.record.instance().as_ref() == Some(id) {
             self.instance = Some(id.clone());
@@ -221,32 +242,31 @@ impl<'a> NodeWork<'a> {
         }
     }
 
-    /// True if a launch was asked for and never answered.
+    /// True if a launch is on record and its instance may exist.
     pub(super) fn has_open_launch(&self) -> bool {
         self.record.is_open()
     }
 
-    /// Writes down that an instance was told to go.
+    /// Records that an instance was terminated.
     pub(super) fn note_termination(&mut self, id: &InstanceId) {
         self.record.terminate(id, self.shared.tools.now());
         self.keep();
     }
 
-    /// Writes down that an instance is gone: where another has ended what our last launch made, nothing
-    /// is ambiguous.
+    /// Records that an instance is gone. If it was the one of our last launch, nothing is ambiguous any more.
     pub(super) fn note_gone(&mut self, id: &InstanceId) {
         if self.record.instance().as_ref() == Some(id) {
             self.note_termination(id);
         }
     }
 
-    /// Writes down that the launch made nothing.
+    /// Records that the launch created nothing.
     pub(super) fn forget_launch(&mut self) {
         self.record.launch = None;
         self.keep();
     }
 
-    /// Writes down that an instance is not there, or not ours any more.
+    /// Records that an instance does not exist, or is not ours any more.
     pub(super) fn disown(&mut self, id: &InstanceId) {
         if self.instance.as_ref() == Some(id) {
             self.instance = None;
@@ -256,22 +276,19 @@ impl<'a> NodeWork<'a> {
     }
 
     /// The next launch is another one, and not a repeat.
-    ///
-    /// Generations run 0, 1, 3, 7 …, so a process that lost its record reaches an unused one in a few tries.
     pub(super) fn next_generation(&mut self) {
-        self.record.generation = self.record.generation.saturating_mul(2).saturating_add(1);
-        self.record.launch = None;
+        self.record.skip_generation(self.shared.tools.now());
         self.keep();
     }
 
     fn keep(&mut self) {
         if let Some(lock) = &mut self.lock {
-            // What cannot be written is only one of the nets that is missing.
+            // The record is one safeguard among several: a run goes on without it.
             let _ = lock.keep(&self.record);
         }
     }
 
-    /// The lock, for whoever goes on with the node.
+    /// The lock, for the next stage.
     pub(super) fn into_lock(self) -> Option<Box<dyn NodeLock>> {
         self.lock
     }

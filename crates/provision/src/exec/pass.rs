@@ -20,6 +20,7 @@ use slurmctl::JobId;
 use std::rc::Rc;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep_until};
+use tracing::Instrument as _;
 
 /// One node, its lock, and what to achieve for it.
 #[derive(Debug)]
@@ -81,6 +82,11 @@ async fn carry_out<'a>(shared: &'a Shared<'a>, tasks: Vec<Task>) {
 
 impl Task {
     async fn carry_out<'a>(self, shared: &'a Shared<'a>) {
+        let span = tracing::info_span!("node", node = %self.node);
+        self.work(shared).instrument(span).await;
+    }
+
+    async fn work<'a>(self, shared: &'a Shared<'a>) {
         let mut work = NodeWork::new(self.node, self.lock, shared);
         let signals = Rc::clone(&work.signals);
         let outcome = tokio::select! {
@@ -88,7 +94,7 @@ impl Task {
             () = signals.late() => {
                 let late = || Failure::new(Cause::Timeout, Cause::Timeout.words());
                 work.failure.get_or_insert_with(late);
-                Outcome::Failed
+                if signals.is_yielded() { Outcome::Yielded } else { Outcome::Failed }
             }
             outcome = work.pursue(self.goal) => outcome,
         };

@@ -1,4 +1,4 @@
-//! What the nodes of a run have in common, and what may break into the work on one of them.
+//! What the nodes of a run share, and the signals that interrupt the work on one of them.
 
 use super::listing::Listing;
 use super::node::{NodeWork, Permit};
@@ -24,18 +24,18 @@ use tokio::time::{Instant, sleep};
 /// How often a run looks whether others want one of its nodes.
 const YIELD_PAUSE: Duration = Duration::from_secs(2);
 
-/// What one pass made of its nodes.
+/// The result of one pass.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     pub(crate) reports: BTreeMap<NodeName, NodeReport>,
     pub(crate) warnings: BTreeSet<String>,
-    /// Locks of nodes that are over, for whatever comes next for the node.
+    /// The locks, for the next stage.
     pub(crate) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
-    /// Where nodes are that came up.
+    /// The addresses and instances of nodes that came up.
     pub(crate) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
 }
 
-/// What the nodes of a run have in common.
+/// What the nodes of a run share.
 pub(super) struct Shared<'a> {
     pub(super) tools: &'a Tools<'a>,
     pub(super) site: &'a Site,
@@ -44,7 +44,7 @@ pub(super) struct Shared<'a> {
     pub(super) listing: Listing,
     pub(super) outbox: Outbox,
     pub(super) cooldowns: RefCell<Cooldowns>,
-    /// Pools that one launch of ours is trying.
+    /// Pools that one launch probes, and its node.
     pub(super) probing: RefCell<BTreeMap<Pool, NodeName>>,
     pub(super) probes_changed: Notify,
     pub(super) passed: RefCell<Passed>,
@@ -54,36 +54,36 @@ pub(super) struct Shared<'a> {
     jobs: BTreeMap<NodeName, Vec<u32>>,
     signals: BTreeMap<NodeName, Rc<Signals>>,
     requests: Semaphore,
-    /// Locks of nodes that are over are kept for the next stage.
+    /// Locks are kept for the next stage.
     keeps_locks: bool,
-    /// Since when the nodes are ours.
+    /// When this run locked the nodes.
     begun: SystemTime,
     /// What the cloud says about itself.
     pub(super) cloud: Description,
 }
 
-/// What may break into the work on a node.
+/// The signals that interrupt the work on a node.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// Nothing is asked for until it is known whether the job's nodes are released.
+    /// No new request until it is known whether the nodes of its job are released.
     held: Cell<bool>,
-    /// Time is up, or somebody told us to stop.
+    /// The deadline has passed, or the run was cancelled.
     stop: Cell<Option<Cause>>,
-    /// The node is not ours to bring up any more.
+    /// This run does not bring the node up any more.
     leave: Cell<Option<Leave>>,
-    /// Even the last answers have not come in time.
+    /// The last answers did not come in time either.
     late: Cell<bool>,
     changed: Notify,
 }
 
-/// Why a node is not ours to bring up any more.
+/// Why a run does not bring a node up any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leave {
     /// Another process wants it.
     Yield,
-    /// Another node of its job cannot be had, and Slurm has taken this one back.
+    /// Another node of its job failed, and Slurm has taken this one back.
     Release {
-        /// It may yet have a job: Slurm calls our stop program when that has ended.
+        /// It may still have a job: Slurm calls our stop program when that has ended.
         later: bool,
     },
 }
@@ -121,18 +121,22 @@ impl Signals {
         self.until(|it| it.leave.get()).await
     }
 
+    pub(super) fn is_yielded(&self) -> bool {
+        self.leave.get() == Some(Leave::Yield)
+    }
+
     pub(super) async fn late(&self) {
         self.until(|it| it.late.get().then_some(())).await;
     }
 }
 
-/// What a pass is given beside its nodes.
+/// What a pass needs, besides its nodes.
 pub(super) struct Setting<'a> {
     pub(super) tools: &'a Tools<'a>,
     pub(super) site: &'a Site,
     pub(super) deadline: Instant,
     pub(super) cooldowns: Cooldowns,
-    /// The jobs whose nodes come whole or not at all.
+    /// The jobs that get all of their nodes or none.
     pub(super) groups: Vec<JobGroup>,
     pub(super) keeps_locks: bool,
 }
@@ -214,21 +218,21 @@ impl<'a> Shared<'a> {
         self.passed.borrow_mut().warnings.insert(text.into());
     }
 
-    /// Has everybody begin nothing new, and undo what is not finished.
+    /// Tells all nodes to begin nothing new, and to undo what is not finished.
     pub(super) fn stop(&self, cause: Cause) {
         for signals in self.signals.values() {
             signals.change(|it| it.stop.set(Some(cause)));
         }
     }
 
-    /// Has everybody wait for no answer any more.
+    /// Tells all nodes to wait for no more answers.
     pub(super) fn end(&self) {
         for signals in self.signals.values() {
             signals.change(|it| it.late.set(true));
         }
     }
 
-    /// Holds a node until it is known whether it is released; false if it is neither up nor on its way.
+    /// Holds a node until it is known whether it is released. False if it is neither up nor on its way.
     pub(super) fn hold(&self, node: &NodeName) -> bool {
         if let Some(report) = self.passed.borrow().reports.get(node) {
             return report.outcome == Outcome::Up;
@@ -250,7 +254,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Breaks off the work on a node that Slurm has taken back.
+    /// Interrupts the work on a node that Slurm has taken back.
     pub(super) fn release(&self, node: &NodeName, later: bool) {
         if let Some(report) = self.passed.borrow_mut().reports.get_mut(node) {
             if report.outcome == Outcome::Up {
@@ -273,8 +277,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Leaves nodes that others want. A wish from before they were ours was for another's start; who
-    /// still has it says it again, and asks Slurm before.
+    /// Yields nodes that others want. A wish from before this run locked them was meant for another start;
+    /// whoever still wants the node renews the wish, and asks Slurm before.
     fn yield_nodes(&self) {
         let since = self.tools.now().max(self.begun + WISH);
         for node in self.tools.state.asked_to_yield(since).unwrap_or_default() {
@@ -287,7 +291,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Writes down what became of a node; its lock goes, or waits for the next stage.
+    /// Records the outcome of a node, and releases its lock unless the next stage needs it.
     pub(super) fn finish(&self, work: NodeWork<'_>, outcome: Outcome) {
         self.end_probes(&work.name);
         let mut passed = self.passed.borrow_mut();

@@ -15,7 +15,7 @@ use crate::plan::{
 };
 use crate::report::{NodeReport, Outcome, Report};
 use crate::site::Site;
-use crate::state::{NodeLock, cooldowns};
+use crate::state::NodeLock;
 use crate::tools::Tools;
 use crate::world::Roster;
 use cloud_core::InstanceId;
@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::SystemTime;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 /// Carries plans out.
 pub(crate) struct Executor<'a> {
@@ -91,6 +92,11 @@ impl<'a> Executor<'a> {
     /// Carries a plan out, and says what became of each node in the report; leaves it where it waited so
     /// long that another has to be made.
     pub(crate) async fn carry_out(&mut self, plan: &Plan) {
+        let span = tracing::info_span!("run", run = self.tools.run, operation = %plan.operation);
+        self.carry_out_stages(plan).instrument(span).await;
+    }
+
+    async fn carry_out_stages(&mut self, plan: &Plan) {
         let found = plan.findings.iter().filter_map(|it| Some((it.kind, it.node.clone()?)));
         self.found = found.collect();
         self.report.findings.extend(plan.findings.iter().cloned());
@@ -293,24 +299,6 @@ impl<'a> Executor<'a> {
             for node in idle {
                 self.locks.remove(node);
             }
-        }
-    }
-
-    /// Lets nodes rest: the file is written once for all of them, as it waits for a disk.
-    fn rest(&mut self, rests: &[(NodeName, Cause, SystemTime)]) {
-        if rests.is_empty() {
-            return;
-        }
-        let now = self.tools.now();
-        let rest = |all: &mut crate::Cooldowns| {
-            for (node, cause, until) in rests {
-                let pause = until.duration_since(now).unwrap_or_default();
-                all.rest(node.clone(), *cause, now, pause);
-            }
-        };
-        rest(&mut self.cooldowns);
-        if !cooldowns::change(self.tools.state, rest) {
-            self.report.warn("the cool-downs could not be stored");
         }
     }
 

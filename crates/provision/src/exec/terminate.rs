@@ -98,15 +98,19 @@ impl NodeWork<'_> {
         or_others: bool,
     ) -> Result<Vec<Instance>, Failure> {
         let mut waiter = Waiter::new(self.shared, &self.name, Wait::Gone);
+        let mut hidden: Option<InstanceId> = None;
         while !ids.is_empty() {
-            let shown = match waiter.next().await? {
-                Seen::Listed(shown) => shown,
-                Seen::LookedUp(id, found) => {
-                    if self.is_gone(&id, &found) {
-                        ids.remove(&id);
+            let shown = match hidden.take() {
+                None => waiter.listed().await?,
+                Some(id) => match waiter.look_up(&id).await? {
+                    Seen::Listed(shown) => shown,
+                    Seen::LookedUp(found) => {
+                        if self.is_gone(&id, &found) {
+                            ids.remove(&id);
+                        }
+                        continue;
                     }
-                    continue;
-                }
+                },
             };
             let now = self.shared.tools.now();
             let is_other = |one: &&Instance| {
@@ -127,9 +131,7 @@ impl NodeWork<'_> {
                 let text = "an instance on its way out did not go";
                 return Err(Failure::new(Cause::Timeout, text));
             }
-            if let Some(hidden) = ids.iter().find(|id| !shown.iter().any(|one| one.id == **id)) {
-                waiter.look_up(hidden);
-            }
+            hidden = ids.iter().find(|id| !shown.iter().any(|one| one.id == **id)).cloned();
         }
         Ok(Vec::new())
     }

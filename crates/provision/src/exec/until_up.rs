@@ -77,9 +77,7 @@ impl NodeWork<'_> {
         let mut retry = Retry::default();
         loop {
             let permit = self.permit().await;
-            let started = self.shared.tools.cloud.start(id).await;
-            drop(permit);
-            let Err(error) = started else {
+            let Err(error) = self.request_start(id, permit).await else {
                 return Ok(true);
             };
             let failure = Failure::of(&error, None, self.names());
@@ -111,19 +109,16 @@ impl NodeWork<'_> {
         mut shown: Option<Instance>,
         until_stopped: bool,
     ) -> Result<Stands, Failure> {
-        let mut waiter = Waiter::new(self.shared, &self.name, Wait::Up(id));
+        let mut waiter = Waiter::new(self.shared, &self.name, Wait::Up(id.clone()));
         let (mut listed, mut missed, mut stalled) = (false, 0, 0);
         loop {
+            let hidden = missed >= if listed { MISSED } else { MISSED_NEW };
             let instance = match shown.take() {
                 Some(instance) => Some(instance),
-                None => self.next_sight(id, &mut waiter).await?,
+                None => self.next_sight(id, &mut waiter, hidden).await?,
             };
             let Some(instance) = instance else {
-                missed += 1;
-                if missed >= if listed { MISSED } else { MISSED_NEW } {
-                    missed = 0;
-                    waiter.look_up(id);
-                }
+                missed = if hidden { 0 } else { missed + 1 };
                 continue;
             };
             (missed, listed) = (0, true);
@@ -156,27 +151,29 @@ impl NodeWork<'_> {
         }
     }
 
-    /// The instance as next observed; none if a listing does not show it.
+    /// The instance as the next listing shows it, or as looked up by its id if it is hidden from listings. None
+    /// if it is not shown.
     async fn next_sight(
         &mut self,
         id: &InstanceId,
         waiter: &mut Waiter<'_>,
+        hidden: bool,
     ) -> Result<Option<Instance>, Failure> {
-        loop {
-            let gone = match waiter.next().await? {
-                Seen::Listed(all) => return Ok(all.into_iter().find(|one| one.id == *id)),
-                Seen::LookedUp(_, LookedUp::Instance(instance)) => return Ok(Some(*instance)),
-                Seen::LookedUp(_, LookedUp::Unknown) => continue,
-                Seen::LookedUp(_, LookedUp::Missing) => {
-                    Failure::new(Cause::NotFound, "the instance disappeared while it was started")
-                }
-                Seen::LookedUp(_, LookedUp::NotOurs) => {
-                    Failure::new(Cause::Conflict, "the instance is not ours any more")
-                }
-            };
-            self.disown(id);
-            return Err(gone);
-        }
+        let seen =
+            if hidden { waiter.look_up(id).await? } else { Seen::Listed(waiter.listed().await?) };
+        let gone = match seen {
+            Seen::Listed(all) => return Ok(all.into_iter().find(|one| one.id == *id)),
+            Seen::LookedUp(LookedUp::Instance(instance)) => return Ok(Some(*instance)),
+            Seen::LookedUp(LookedUp::Unknown) => return Ok(None),
+            Seen::LookedUp(LookedUp::Missing) => {
+                Failure::new(Cause::NotFound, "the instance disappeared while it was started")
+            }
+            Seen::LookedUp(LookedUp::NotOurs) => {
+                Failure::new(Cause::Conflict, "the instance is not ours any more")
+            }
+        };
+        self.disown(id);
+        Err(gone)
     }
 
     /// Handles an instance that will never run. Its fault counts like a refusal of the launch.

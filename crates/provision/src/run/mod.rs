@@ -20,7 +20,7 @@ mod telemetry;
 pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;
 pub(crate) use rebuild::tell_not_rebuilt;
-pub use rebuild::{rebuild, rebuild_targets};
+pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};
 pub use reconcile::{preview_reconcile, reconcile};
 pub use reported::newly_reported;
 pub use rollout::rollout;

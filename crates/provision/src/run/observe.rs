@@ -92,12 +92,16 @@ impl Run<'_> {
 
     /// Observes what a run for these nodes would, with what is remembered of them, and changes nothing.
     pub async fn observe_for(&self, nodes: &[NodeName]) -> Observation {
+        let until = Instant::now() + Duration::from_mins(1);
+        self.observe_nodes(&mut self.peek(nodes), SlurmQuery::NodesAndJobs, until).await
+    }
+
+    /// What is remembered about nodes, for a preview: nothing is locked or written.
+    pub(super) fn peek(&self, nodes: &[NodeName]) -> BTreeMap<NodeName, Box<dyn NodeLock>> {
         let peek = |node: &NodeName| -> (NodeName, Box<dyn NodeLock>) {
             (node.clone(), Box::new(Peek::new(self.tools.state.record(node))))
         };
-        let mut peeks = nodes.iter().map(peek).collect();
-        let until = Instant::now() + Duration::from_mins(1);
-        self.observe_nodes(&mut peeks, SlurmQuery::NodesAndJobs, until).await
+        nodes.iter().map(peek).collect()
     }
 
     /// Observes the cloud, and of Slurm what is asked.

@@ -2,14 +2,16 @@
 
 use super::Run;
 use super::locks::{HAND_WAIT, Known};
-use super::observe::SlurmQuery;
+use super::observe::{Observation, SlurmQuery};
 use super::pass::{busy, merge, unknown};
 use crate::cause::Cause;
-use crate::plan::{self, Operation, RebuildOptions, Target};
+use crate::plan::{
+    self, Operation, Plan, RebuildOptions, ReportStep, Stage, Step, Target, our_reason,
+};
 use crate::report::{NodeReport, Outcome, Report};
 use crate::state::NodeLock;
 use crate::targets::Targets;
-use cloud_core::InstanceId;
+use cloud_core::{Error, InstanceId};
 use hostlist::NodeName;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
@@ -124,22 +126,53 @@ fn keep_words(before: &Report, round: &mut Report) {
     }
 }
 
-async fn rebuild_round(
+/// The plan that [`rebuild`] would begin with, and what it was made from. Changes nothing.
+pub async fn preview_rebuild(
+    run: &Run<'_>,
+    targets: &[Target],
+    options: RebuildOptions,
+) -> (Observation, Plan) {
+    let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
+    let mut left = Left { locks: run.peek(&nodes), fixed: BTreeMap::new() };
+    let deadline = run.deadline(Instant::now());
+    let (observation, plan, unseen) =
+        plan_round(run, targets.to_vec(), options, &mut left, deadline).await;
+    let given_up = unseen.into_iter().map(|(node, error)| {
+        let (cause, reason) = (Cause::from(error.kind()), our_reason(&error.to_string()));
+        Step::Report(ReportStep::GiveUp { node, cause, reason })
+    });
+    let plan = plan.stage(Stage::new("not seen", given_up.collect()));
+    (observation, plan)
+}
+
+/// Observes and plans one round. Instances that could not be observed come back with the reason.
+async fn plan_round(
     run: &Run<'_>,
     mut targets: Vec<Target>,
     options: RebuildOptions,
-    mut left: Left,
+    left: &mut Left,
     deadline: Instant,
-) -> (Report, Left) {
+) -> (Observation, Plan, BTreeMap<NodeName, Error>) {
     // A node for which Slurm has issued a reboot may go down, whatever the queue says.
     let mut observation =
         run.observe_nodes(&mut left.locks, SlurmQuery::NodesAndPerhapsJobs, deadline).await;
     // The record says so, too, where it could be kept.
-    observation.fleet = observation.fleet.with_fixed(left.fixed.into_values());
+    observation.fleet = observation.fleet.with_fixed(std::mem::take(&mut left.fixed).into_values());
     let named = targets.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
     let unseen = run.observe_named(named.collect(), &mut observation, deadline).await;
     targets.retain(|target| !unseen.contains_key(&target.node));
     let plan = plan::rebuild(&targets, options, observation.world(run));
+    (observation, plan, unseen)
+}
+
+async fn rebuild_round(
+    run: &Run<'_>,
+    targets: Vec<Target>,
+    options: RebuildOptions,
+    mut left: Left,
+    deadline: Instant,
+) -> (Report, Left) {
+    let (observation, plan, unseen) = plan_round(run, targets, options, &mut left, deadline).await;
     let mut executor = run.executor(&plan, observation, left.locks, deadline);
     executor.carry_out(&plan).await;
     let (mut report, fixed, mut locks) = (executor.report, executor.fixed, executor.locks);

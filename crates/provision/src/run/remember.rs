@@ -72,13 +72,12 @@ fn mark(
     listed: &mut [Instance],
     now: SystemTime,
 ) -> Vec<(NodeName, InstanceId)> {
-    let told_to_go = |record: NodeRecord| {
-        let id = record.terminated.as_ref().map(InstanceId::new)?;
-        record.is_terminated(&id, now).then_some(id)
+    let terminated = |record: NodeRecord| -> Vec<InstanceId> {
+        record.recently_terminated(now).map(InstanceId::new).collect()
     };
-    let told: BTreeSet<InstanceId> =
-        locks.values().map(|lock| lock.record()).filter_map(told_to_go).collect();
-    for instance in listed.iter_mut().filter(|instance| told.contains(&instance.id)) {
+    let terminated: BTreeSet<InstanceId> =
+        locks.values().map(|lock| lock.record()).flat_map(terminated).collect();
+    for instance in listed.iter_mut().filter(|instance| terminated.contains(&instance.id)) {
         if !instance.state.is_leaving() {
             instance.state = InstanceState::Terminating;
         }

@@ -122,13 +122,12 @@ fn copy(path: &Path, to: &Path) -> io::Result<()> {
     make_alike(&create(to, before.mode() & 0o7777, &text)?, &before)
 }
 
-/// The text of a file, or none if there is no such file.
+/// The longest document: that of a hundred thousand nodes is shorter.
+const LONGEST: u64 = 64 << 20;
+
+/// The text of a document, or none if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::on("read", path)(source)),
-    }
+    safe_open::read(path, LONGEST).map_err(Error::on("read", path))
 }
 
 #[cfg(test)]

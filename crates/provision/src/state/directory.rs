@@ -70,7 +70,7 @@ impl State for StateDir {
     }
 
     fn record(&self, node: &NodeName) -> NodeRecord {
-        let text = atomic_write::read(&self.root.join("nodes").join(node.as_str()));
+        let text = safe_open::read(&self.root.join("nodes").join(node.as_str()), lock::LONGEST);
         text.ok().flatten().map(|text| NodeRecord::from_line(&text)).unwrap_or_default()
     }
 
@@ -150,7 +150,8 @@ impl State for StateDir {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let node = name.to_str().and_then(|name| NodeName::new(name).ok());
-            let until = fs::read_to_string(entry.path()).ok().and_then(|text| text.parse().ok());
+            let text = safe_open::read(&entry.path(), lock::LONGEST).ok().flatten();
+            let until = text.and_then(|text| text.parse().ok());
             let until = until.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
             if until.is_some_and(|until| super::is_wished(until, now)) {
                 nodes.extend(node);

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// The longest record that is read.
-const LONGEST: u64 = 4096;
+pub(crate) const LONGEST: u64 = 4096;
 
 #[derive(Debug)]
 pub(super) struct FileLock {

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_had_made_was_of_no_use_to_slurms_user() {
+    fn what_root_makes_belongs_to_the_owner_of_the_directory() {
         let directory = tempfile::tempdir().unwrap();
         let us = fs::metadata(directory.path()).unwrap().uid();
         // Others than root can only be themselves, and find all their own.
@@ -64,7 +64,7 @@ mod tests {
 
     /// In a directory of root's with room for others, as `/var/log/slurm` often is.
     #[test]
-    fn what_slurms_user_had_was_taken_away_by_root() {
+    fn root_takes_no_file_away_from_slurms_user() {
         let directory = tempfile::tempdir().unwrap();
         let us = fs::metadata(directory.path()).unwrap().uid();
         let owner = if us == 0 { 12_345 } else { us };

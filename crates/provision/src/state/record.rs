@@ -8,6 +8,9 @@ use std::time::{Duration, SystemTime};
 /// How long an instance that was told to go is taken for one on its way out.
 pub(crate) const LEAVING: Duration = Duration::from_mins(3);
 
+/// How many more of them are remembered for a node.
+const MOST_TERMINATED: usize = 8;
+
 /// What was last asked of the cloud for one node, written before it is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
@@ -23,6 +26,9 @@ pub struct NodeRecord {
     /// When it was told so, in milliseconds since 1970.
     #[serde(default)]
     pub terminated_at: u64,
+    /// The instances that were told to go before it, and when: a listing may be behind by several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub terminated_before: Vec<(String, u64)>,
     /// The last instance whose image the cloud refused to replace in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed: Option<String>,
@@ -116,18 +122,45 @@ impl NodeRecord {
     /// is listed counts again.
     #[must_use]
     pub(crate) fn is_terminated(&self, id: &InstanceId, now: SystemTime) -> bool {
-        let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(self.terminated_at));
-        let recent = |at: SystemTime| {
-            !is_ahead(at, now) && now.duration_since(at).unwrap_or_default() < LEAVING
+        self.recently_terminated(now).any(|terminated| terminated == id.as_str())
+    }
+
+    /// The instances that were told to go a short while ago.
+    pub(crate) fn recently_terminated(&self, now: SystemTime) -> impl Iterator<Item = &str> {
+        let last = self.terminated.iter().map(|id| (id, self.terminated_at));
+        let before = self.terminated_before.iter().map(|(id, at)| (id, *at));
+        let recent = move |at: u64| {
+            let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(at));
+            let age = |at: SystemTime| now.duration_since(at).unwrap_or_default();
+            at.is_some_and(|at| !is_ahead(at, now) && age(at) < LEAVING)
         };
-        self.terminated.as_deref() == Some(id.as_str()) && at.is_some_and(recent)
+        last.chain(before).filter(move |(_, at)| recent(*at)).map(|(id, _)| id.as_str())
     }
 
     /// Forgets a launch whose instance was told to go; the next one is another.
     pub fn terminate(&mut self, id: &InstanceId, now: SystemTime) {
         self.forget(id);
+        if let Some(last) = self.terminated.replace(id.as_str().to_owned())
+            && last != id.as_str()
+        {
+            self.terminated_before.insert(0, (last, self.terminated_at));
+            self.terminated_before.truncate(MOST_TERMINATED);
+        }
         self.terminated_at = millis(now);
-        self.terminated = Some(id.as_str().to_owned());
+    }
+
+    /// Skips the tokens that are used up: the next launch is another one, and not a repeat.
+    ///
+    /// Whoever lost this record begins with generation 0 again, and finds it used up. The next generation comes from
+    /// the clock, so that the number of tries does not grow with the number of launches: first the current ten
+    /// minutes, in which a launch that is repeated without the record still has the same token, then the minute,
+    /// then the second.
+    pub(crate) fn skip_generation(&mut self, now: SystemTime) {
+        let seconds = millis(now) / 1000;
+        let of_clock = [600, 60, 1].map(|unit| u32::try_from(seconds / unit).unwrap_or(u32::MAX));
+        let later = of_clock.into_iter().find(|generation| *generation > self.generation);
+        self.generation = later.unwrap_or_else(|| self.generation.wrapping_add(1));
+        self.launch = None;
     }
 
     /// Forgets a launch whose instance is not there, or not ours any more; the next one is another.

@@ -1,6 +1,6 @@
 //! What a rollout has begun, from one call to the next.
 
-use super::atomic_write::replace_no_follow;
+use super::atomic_write::{read, replace_no_follow};
 use super::error::{Error, Result};
 use crate::plan::Rollout;
 use crate::token::Digest;
@@ -135,7 +135,7 @@ struct Stored {
 
 impl Begun {
     fn read(path: &Path) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(path).ok()?)
+        Self::parse(&read(path).ok()??)
     }
 
     fn write(&self, path: &Path) -> Result<()> {

@@ -1,10 +1,12 @@
-//! Files of a directory that is another's: where root is to write, nothing leads elsewhere.
+//! Files of a directory that is another's: where root is to write, nothing leads elsewhere, and nothing hangs.
 //!
-//! The directory is slurmctld's user's, who may put a link into it, and root works in it, too.
+//! The directory is slurmctld's user's, who may put a link, a FIFO, a device or a file without end into it, and root works
+//! in it, too.
 
+use rustix::fs::OFlags;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// How often a file is opened that others replace meanwhile.
@@ -14,6 +16,7 @@ const MOST_TRIES: usize = 100;
 ///
 /// The options must neither make nor empty a file: what is opened is looked at before anything is done to it.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let options = &without_waiting(options);
     for _ in 0..MOST_TRIES {
         match regular_file(path) {
             Ok(there) => match options.open(path) {
@@ -36,6 +39,38 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     Err(io::Error::other("it is replaced all the time"))
 }
 
+/// Reads a file to its end, unless it is longer than this; none if there is none.
+pub(super) fn read(path: &Path, longest: u64) -> io::Result<Option<String>> {
+    let file = match regular_file(path) {
+        Ok(_) => without_waiting(OpenOptions::new().read(true)).open(path),
+        Err(error) => Err(error),
+    };
+    let file = match file {
+        // Something else may be in its place by now.
+        Ok(file) if !file.metadata()?.is_file() => return Err(no_file()),
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(longest.saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= longest) {
+        return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
+    }
+    Err(io::Error::other(format!("it has more than {longest} bytes: remove it")))
+}
+
+/// Opens a FIFO or a device, if one comes into the place of a file, without waiting for its other end.
+fn without_waiting(options: &OpenOptions) -> OpenOptions {
+    let mut options = options.clone();
+    options.custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+    options
+}
+
+fn no_file() -> io::Error {
+    io::Error::other("it is no file: remove it")
+}
+
 /// What is there, if it is a file.
 pub(super) fn regular_file(path: &Path) -> io::Result<Metadata> {
     let there = fs::symlink_metadata(path)?;
@@ -43,7 +78,7 @@ pub(super) fn regular_file(path: &Path) -> io::Result<Metadata> {
         return Err(io::Error::other("it is a link, and not followed: remove it"));
     }
     if !there.is_file() {
-        return Err(io::Error::other("it is no file: remove it"));
+        return Err(no_file());
     }
     Ok(there)
 }
@@ -94,12 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_wish_had_root_empty_what_it_leads_to() {
+    fn a_link_in_the_place_of_a_wish_is_not_followed() {
         follows_no_link("yield/n1", |state, node| state.ask_to_yield(&[node], SystemTime::now()));
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_lock_had_root_write_where_it_leads() {
+    fn a_link_in_the_place_of_a_lock_is_not_followed() {
         follows_no_link("nodes/n1", |state, node| {
             let lock = state.try_lock(&node)?;
             lock.unwrap().keep(&NodeRecord::default())
@@ -107,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_the_events_had_root_append_to_what_it_leads_to() {
+    fn a_link_in_the_place_of_the_events_is_not_followed() {
         follows_no_link("events.jsonl", |state, _| {
             state.note(&Event::new(SystemTime::now(), "r1", EventKind::Begun))
         });
     }
 
     #[test]
-    fn a_link_in_the_place_of_the_cool_downs_had_root_replace_what_it_leads_to() {
+    fn a_link_in_the_place_of_the_cool_downs_is_not_followed() {
         follows_no_link("cooldowns.json", |state, _| {
             let changed = state.change(Document::Cooldowns, &mut |old| format!("{old:?}"))?;
             assert!(changed);
@@ -123,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_directory_had_root_write_where_it_leads() {
+    fn a_link_in_the_place_of_a_directory_is_not_followed() {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(elsewhere.path(), root.path().join("nodes")).unwrap();
         let error = StateDir::open(root.path()).unwrap_err();
@@ -131,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_the_version_before_had_root_write_where_it_leads() {
+    fn a_link_in_the_place_of_the_version_before_is_not_followed() {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let target = elsewhere.path().join("shadow");
         fs::write(&target, "root:*:").unwrap();
@@ -144,6 +179,40 @@ mod tests {
         fs::create_dir(root.path().join(old)).unwrap();
         change().unwrap_err();
         assert_eq!(fs::read_to_string(&target).unwrap(), "root:*:");
+    }
+
+    /// What a reader, a writer or a locker of the state directory may find in the place of each of its files.
+    #[test]
+    fn fifos_and_files_without_end_hang_nobody() {
+        let node = NodeName::new("n1").unwrap();
+        let files = ["nodes/n1", "yield/n1", "cooldowns.json", "cooldowns.lock", "events.jsonl"];
+        for (name, fifo) in files.iter().flat_map(|name| [(name, true), (name, false)]) {
+            let directory = tempfile::tempdir().unwrap();
+            let state = StateDir::open(directory.path()).unwrap();
+            let path = directory.path().join(name);
+            if fifo {
+                let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+                let kind = rustix::fs::FileType::Fifo;
+                rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+            } else {
+                fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+            }
+            let now = SystemTime::now();
+            assert_eq!(state.record(&node), NodeRecord::default(), "{name}");
+            assert!(state.asked_to_yield(now).unwrap().is_empty(), "{name}");
+            let locked = state.try_lock(&node).and_then(|lock| match lock {
+                Some(mut lock) => lock.keep(&NodeRecord::default()),
+                None => Ok(()),
+            });
+            assert_eq!(locked.is_err(), fifo && *name == "nodes/n1", "{name}: {locked:?}");
+            let changed = state.change(Document::Cooldowns, &mut |_| "{}".to_owned());
+            let cooldowns = name.starts_with("cooldowns") && (fifo || name.ends_with("json"));
+            assert_eq!(changed.is_err(), cooldowns, "{name}: {changed:?}");
+            let noted = state.note(&Event::new(now, "r1", EventKind::Begun));
+            assert_eq!(noted.is_err(), fifo && *name == "events.jsonl", "{name}: {noted:?}");
+            let wished = state.ask_to_yield(std::slice::from_ref(&node), now);
+            assert_eq!(wished.is_err(), fifo && *name == "yield/n1", "{name}: {wished:?}");
+        }
     }
 
     #[test]

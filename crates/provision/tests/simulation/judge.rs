@@ -13,6 +13,9 @@ use tokio::time::Instant;
 /// What has changed in Slurm in the meantime is not held against whoever asked it before.
 const LAST_WORD: Duration = Duration::from_secs(3);
 
+/// How many used-up tokens a start may find for a node.
+const MOST_USED_UP: usize = 4;
+
 /// Whose doing it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Who {
@@ -46,6 +49,8 @@ struct Seen {
     reconciles: BTreeMap<Instant, Option<Instant>>,
     /// Those to whom slurmctld has not answered.
     unheard: Vec<Who>,
+    /// Launches that were refused because their tokens are used up, and for which node.
+    used_up: Vec<(Who, String)>,
     /// Since when jobs run.
     jobs: BTreeMap<JobId, Instant>,
 }
@@ -104,6 +109,19 @@ impl Judge {
     pub(crate) fn unheard(&self) {
         let who = self.who();
         self.seen().unheard.push(who);
+    }
+
+    /// A launch was refused because its token is used up. How often a start finds that must not depend on how often the
+    /// node was started before.
+    pub(crate) fn used_up(&self, node: &str) {
+        let seen = &mut *self.seen();
+        seen.used_up.push((seen.who, node.to_owned()));
+        let refused = |(who, of): &&(Who, String)| *who == seen.who && of == node;
+        let count = seen.used_up.iter().filter(refused).count();
+        if count > MOST_USED_UP {
+            let what = format!("slow: {count} tokens of {node} were used up");
+            seen.verdict.get_or_insert(what);
+        }
     }
 
     fn could_know(&self) -> bool {

@@ -27,6 +27,8 @@ enum Lie {
     KeepsAll,
     /// Says that instances were launched, and launches none.
     LaunchesNone,
+    /// Has used up every token before.
+    UsedUp,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl Provider for Liar {
                 }
                 Ok(all)
             }
-            Lie::KeepsAll | Lie::LaunchesNone => self.0.list(filter).await,
+            Lie::KeepsAll | Lie::LaunchesNone | Lie::UsedUp => self.0.list(filter).await,
         }
     }
 
@@ -72,6 +74,10 @@ impl Provider for Liar {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 Ok(Instance::launched(InstanceId::new("nowhere"), spec))
             }
+            Lie::UsedUp => {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                Err(Error::new(ErrorKind::TokenUsedUp, Operation::Launch))
+            }
             Lie::ShowsOthers | Lie::KeepsAll => self.0.launch(spec).await,
         }
     }
@@ -79,7 +85,9 @@ impl Provider for Liar {
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
         match self.1 {
             Lie::KeepsAll => Ok(()),
-            Lie::ShowsNothing | Lie::ShowsOthers | Lie::LaunchesNone => self.0.terminate(id).await,
+            Lie::ShowsNothing | Lie::ShowsOthers | Lie::LaunchesNone | Lie::UsedUp => {
+                self.0.terminate(id).await
+            }
         }
     }
 
@@ -174,6 +182,12 @@ fn an_instance_that_nobody_ends_is_caught() {
 #[test]
 fn a_node_that_needs_a_human_is_caught() {
     catches(&Wrap { fault: Some(Fault::Idle), ..honest() }, "unusable");
+}
+
+#[test]
+fn a_start_that_tries_one_token_after_another_is_caught() {
+    let cloud = |cloud| -> Arc<dyn Provider> { Arc::new(Liar(cloud, Lie::UsedUp)) };
+    catches(&Wrap { cloud, ..honest() }, "slow");
 }
 
 #[test]

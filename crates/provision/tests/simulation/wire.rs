@@ -4,8 +4,8 @@ use crate::simulation::judge::Judge;
 use crate::simulation::kill::Killable;
 use async_trait::async_trait;
 use cloud_core::{
-    Description, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec, Operation, Provider,
-    Reboot, Result,
+    Description, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec, Operation,
+    Provider, Reboot, Result,
 };
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -54,7 +54,12 @@ impl Provider for Wire {
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
         let (cloud, spec) = (Arc::clone(&self.cloud), spec.clone());
-        self.send(async move { cloud.launch(&spec).await }).await
+        let name = spec.name.clone();
+        let launched = self.send(async move { cloud.launch(&spec).await }).await;
+        if launched.as_ref().is_err_and(|error| error.kind() == ErrorKind::TokenUsedUp) {
+            self.judge.used_up(name.as_str());
+        }
+        launched
     }
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
