@@ -153,6 +153,5 @@ async fn a_listing_a_minute_behind_causes_no_duplicate_and_loses_no_node() {
             assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Down, "{round}: {report:?}");
             assert!(bed.live().is_empty(), "round {round}, tokens {tokens}");
         }
-        assert_eq!(bed.done(Operation::Launch), 4, "tokens {tokens}");
     }
 }

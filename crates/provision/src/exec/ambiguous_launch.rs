@@ -1,4 +1,4 @@
-//! Launches that may or may not have been carried out are resolved: looked for until it is known.
+//! Resolves ambiguous launches: those that the cloud may or may not have carried out.
 
 use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::History;
@@ -17,56 +17,55 @@ const LISTING_LAG: Duration = Duration::from_secs(10);
 /// How long a listing may be behind a launch that nobody knows the instance of.
 const LONGEST_LAG: Duration = Duration::from_secs(65);
 
-/// The longest that a launch without an answer is looked for: more than a cloud takes for one, however busy.
+/// The longest search for a launch without an answer. A busy cloud takes less for a launch.
 const LONGEST_SEARCH: Duration = Duration::from_secs(90);
 
-/// Listings that show nothing before an ambiguous launch is taken for lost.
+/// How many listings must show nothing before an ambiguous launch is presumed lost.
 const ENOUGH_LISTINGS: u32 = 4;
 
-/// Who asked for a launch that is ambiguous.
+/// Who requested the ambiguous launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
-    /// This run, which has waited for the answer.
+    /// This run, which waited for the answer.
     Us,
-    /// A run before, of which is only known when it asked.
+    /// An earlier run. Only the time of its request is known.
     Before,
 }
 
-/// What comes after an ambiguous launch was looked for in vain.
+/// What to do if the search finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IfNotFound {
-    /// A launch after a listing or two: the same once more, which makes no second instance, or one with nothing
-    /// ambiguous but what others do.
+    /// Launch after two listings: either the same launch again, which creates no second instance, or a first one.
     Repeat,
-    /// Any launch: it was looked for as long as it may take to show up.
+    /// Launch, after the search took as long as the instance may take to show up.
     Launch,
-    /// Any launch, with the next token.
+    /// Launch with the next token, after an equally long search.
     LaunchWithNextToken,
 }
 
-/// What a search has brought.
+/// The result of a search.
 pub(super) enum Searched {
     Found(Vec<Instance>),
-    /// Nothing but what is on its way out, if anything.
+    /// No instance, except those on their way out.
     Nothing(BTreeSet<InstanceId>),
 }
 
-/// What an instance means that was asked for by itself.
+/// What a lookup by id means for the search.
 enum Judged {
     Here(Box<Instance>),
     Leaving,
     NotHere,
 }
 
-/// Until when a launch is looked for, and how many listings count as done.
+/// The end of a search, and how many of its listings count as done at the beginning.
 struct Window {
     until: Instant,
     listings: u32,
 }
 
 impl NodeWork<'_> {
-    /// Finds out what a launch has done. An instance if it has made one, or another has; none if the next launch may be
-    /// asked for, when nothing of the node is on its way out any more.
+    /// Searches for the instance of an ambiguous launch. Returns it, or one that somebody else launched. None if the
+    /// node may launch now: then nothing of it is on its way out any more.
     pub(super) async fn resolve_launch(
         &mut self,
         mut if_not_found: IfNotFound,
@@ -85,7 +84,7 @@ impl NodeWork<'_> {
             if leaving.is_empty() {
                 return Ok(None);
             }
-            // Others need not wait for what this one tries when they are gone.
+            // Other nodes need not wait until these are gone.
             self.shared.end_probes(&self.name);
             if let Some(found) = self.gone_or_found(leaving).await? {
                 return Ok(Some(found));
@@ -97,7 +96,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// Takes the one instance that has come to light: no other one is needed.
+    /// Adopts the one instance that was found.
     pub(super) fn adopt_found(&mut self, instances: &[Instance]) -> Result<Instance, Failure> {
         let [one] = instances else {
             let ids: Vec<&str> = instances.iter().map(|instance| instance.id.as_str()).collect();
@@ -105,7 +104,7 @@ impl NodeWork<'_> {
             return Err(Failure::new(Cause::Refused, text));
         };
         self.note_instance(&one.id);
-        // Whatever was launched before it: jobs may run on this one.
+        // Somebody else may have launched it: jobs may run on it.
         self.history = History::Unknown;
         self.shared.open_probes(&self.name);
         let tools = self.shared.tools;
@@ -114,7 +113,7 @@ impl NodeWork<'_> {
         Ok(one.clone())
     }
 
-    /// Looks for what a launch has made, for as long as it may take to show up.
+    /// Searches for the instance of a launch, for as long as it may take to show up.
     pub(super) async fn search(
         &mut self,
         if_not_found: IfNotFound,
@@ -150,7 +149,7 @@ impl NodeWork<'_> {
             if !here.is_empty() {
                 return Ok(Searched::Found(here));
             }
-            // What was shown at once may be what was there before: listings are behind.
+            // Listings lag: only the later ones count.
             listings += u32::from(Instant::now() + LISTING_LAG / 2 >= until);
             let late = Instant::now() >= until;
             if let Some(id) = self.record.instance() {
@@ -168,7 +167,7 @@ impl NodeWork<'_> {
         }
     }
 
-    /// What an instance means that was asked for by itself; what is known of it is written down.
+    /// Judges a lookup by id, and records what it shows.
     fn judge(&mut self, id: &InstanceId, found: LookedUp) -> Judged {
         match found {
             LookedUp::Instance(one) if one.state.is_leaving() => {
@@ -176,7 +175,7 @@ impl NodeWork<'_> {
                 if one.state.is_live() { Judged::Leaving } else { Judged::NotHere }
             }
             LookedUp::Instance(one) => Judged::Here(one),
-            // It may be there all the same: a cloud also says so of what it does not show.
+            // It may exist all the same: a cloud also says so about instances that it hides.
             LookedUp::Missing | LookedUp::NotOurs => {
                 self.disown(id);
                 Judged::NotHere
@@ -185,12 +184,12 @@ impl NodeWork<'_> {
         }
     }
 
-    /// What comes after a launch without an answer: its repeat, where the cloud knows it as one.
+    /// What to do about a launch without an answer: repeat it if the cloud recognizes repeats.
     pub(super) fn repeat_or_launch(&self) -> IfNotFound {
         if self.can_repeat() { IfNotFound::Repeat } else { IfNotFound::Launch }
     }
 
-    /// True if the last launch had no answer, and can be asked for again without making a second instance.
+    /// True if the last launch had no answer, and can be repeated without creating a second instance.
     pub(super) fn can_repeat(&self) -> bool {
         self.knows_repeats() && !self.presumed_lost && self.open_token().is_some()
     }
@@ -199,7 +198,7 @@ impl NodeWork<'_> {
         self.shared.cloud.can(Capability::LaunchToken)
     }
 
-    /// The token of the last launch, if that had no answer.
+    /// The token of the last launch, if it had no answer.
     pub(super) fn open_token(&self) -> Option<&str> {
         self.record.launch.as_ref().and_then(Launch::open_token)
     }
@@ -207,7 +206,7 @@ impl NodeWork<'_> {
     fn window(&self, if_not_found: IfNotFound, asker: Asker) -> Window {
         let now = Instant::now();
         match if_not_found {
-            // Of two listings, one at least begins after the answer.
+            // At least one of two listings begins after the answer.
             IfNotFound::Repeat => Window { until: now, listings: ENOUGH_LISTINGS - 2 },
             IfNotFound::Launch | IfNotFound::LaunchWithNextToken => {
                 Window { until: now + self.shows_up_within(asker), listings: 0 }

@@ -1,4 +1,4 @@
-//! The files that plans write.
+//! Writes the files of a plan.
 
 use super::LAST_ANSWERS;
 use super::stage::Executor;
@@ -23,8 +23,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Writes a file as the plan has it, unless somebody else has changed it since it was read: jobs may have been waited
-    /// for in between, and nobody's line is to be lost.
+    /// Writes a file of the plan, unless somebody else has changed it since it was read: the plan may have waited for jobs,
+    /// and no line of others may be lost.
     pub(super) fn write(&mut self, which: File, before: &[u8], text: &[u8], drops: Vec<NodeName>) {
         if let Some(path) = self.path(which)
             && !(self.is_still(&path, before) && self.replace(&path, text))
@@ -40,7 +40,7 @@ impl Executor<'_> {
         }
     }
 
-    /// True if the file has this text; else that is a failure.
+    /// True if the file still has this text. Otherwise reports a failure.
     fn is_still(&mut self, path: &Path, text: &[u8]) -> bool {
         let now = std::fs::read(path);
         let same = now.as_ref().is_ok_and(|now| now == text);
@@ -56,14 +56,14 @@ impl Executor<'_> {
         same
     }
 
-    /// Writes a file whole; false if it cannot be written.
+    /// Replaces a file atomically. False if that fails.
     fn replace(&mut self, path: &Path, text: &[u8]) -> bool {
         let result = atomic_write::replace(path, text);
         self.report.failures.extend(result.as_ref().err().map(|error| chain(error)));
         result.is_ok()
     }
 
-    /// Works a file out anew from another look at the cloud, and writes it if it changed.
+    /// Generates a file from a new observation of the cloud, and writes it if it changed.
     pub(super) async fn refresh(&mut self, which: File) {
         let Some(path) = self.path(which) else {
             return;
@@ -79,7 +79,7 @@ impl Executor<'_> {
         let _ = self.replace(&path, &new);
     }
 
-    /// What the file is to hold, unless it does.
+    /// The new text of a file. None if it has that text already.
     async fn anew(
         &self,
         which: File,
@@ -101,7 +101,7 @@ impl Executor<'_> {
         let machines = machines(world);
         let old = match std::fs::read(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            // What cannot be read may hold more than what is ours.
+            // A file that cannot be read may have lines of others.
             read => read?,
         };
         let new = match which {
@@ -115,7 +115,7 @@ impl Executor<'_> {
         Ok((new != old).then_some(new))
     }
 
-    /// Our instances with their addresses, as they are now.
+    /// Our instances with their addresses.
     pub(super) async fn fleet(&self, conf: &Roster<'_>) -> Result<Fleet, Error> {
         let identity = &self.site.identity;
         let listed = self.tools.cloud.list(&InstanceFilter::tagged(identity.tags())).await?;

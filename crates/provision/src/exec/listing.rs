@@ -1,4 +1,4 @@
-//! One listing of the cloud for all nodes that wait for what it shows.
+//! One listing of the cloud, refreshed for all nodes that wait.
 
 use super::shared::Shared;
 use crate::addresses;
@@ -22,12 +22,12 @@ const AMBIGUOUS_PAUSE: Duration = Duration::from_secs(2);
 /// How many instances are looked up by their ids at a time.
 const MOST_LOOKUPS: usize = 8;
 
-/// Our instances by node, or why the cloud does not show them to us any more.
+/// Our instances by node, or why the cloud refuses to list them.
 type Listed = Rc<Result<BTreeMap<NodeName, Vec<Instance>>, Failure>>;
 
-/// The listing that is refreshed for all who wait.
+/// The shared listing.
 pub(super) struct Listing {
-    /// The last that succeeded, and its number.
+    /// The last successful listing, and its number.
     latest: RefCell<(u64, Listed)>,
     refreshed: Notify,
     /// What is waited for, by node.
@@ -199,7 +199,7 @@ impl<'s> Waiter<'s> {
         Self { shared, node: node.clone(), seen }
     }
 
-    /// Has the next listing come soon.
+    /// Requests the next listing soon.
     pub(super) fn hurry(&self) {
         let listing = &self.shared.listing;
         listing.next.set(listing.next.get().min(Instant::now() + AMBIGUOUS_PAUSE));
@@ -234,7 +234,7 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// True if the cloud does not know us any more.
+/// True if the cloud rejects our credentials: the next listing fails too.
 fn is_hopeless(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unauthenticated | ErrorKind::Forbidden)
 }

@@ -1,4 +1,4 @@
-//! Instances that get another image, or a reboot, and come back.
+//! Rebuilds and reboots instances, and waits until they are back.
 
 use super::stage::Executor;
 use crate::cause::Cause;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// For how long one that may have begun is asked for again: after that the machine may be back, with a job.
+/// How long a request that may have had an effect is repeated. Later, the machine may be back, with a job.
 const SOON: Duration = Duration::from_secs(10);
 
 /// An instance that gets another image, or a reboot.
@@ -29,7 +29,7 @@ pub(super) enum Renew {
     Boot(Reboot),
 }
 
-/// Machines that are waited for, by the image that they are to have.
+/// Machines that are waited for, by their new image.
 type Groups = BTreeMap<Option<String>, Vec<(NodeName, InstanceId)>>;
 
 impl Executor<'_> {
@@ -64,13 +64,13 @@ impl Executor<'_> {
         self.wait_back(waiting).await;
     }
 
-    /// Writes down that an instance cannot get another image; what to do instead, the next plan says.
+    /// Records that the image of an instance cannot be replaced. The next plan decides what to do instead.
     fn note_fixed(&mut self, node: &NodeName, id: &InstanceId) {
         self.fixed.insert(node.clone(), id.clone());
         if let Some(lock) = self.locks.get_mut(node) {
             let mut record = lock.record();
             record.fixed = Some(id.as_str().to_owned());
-            // What is not kept is asked of the cloud once more by the next process.
+            // Without the record, the next process asks the cloud again.
             let _ = lock.keep(&record);
         }
     }
@@ -83,7 +83,7 @@ impl Executor<'_> {
         self.report.note(node.clone(), report);
     }
 
-    /// Waits for all at once: a reboot that never ends must not use up the time of the others.
+    /// Waits for all groups side by side: a reboot that never ends must not use up the time of the others.
     async fn wait_back(&mut self, groups: Groups) {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let (cloud, most) = (self.tools.cloud, groups.len().max(1));
@@ -131,8 +131,8 @@ impl Executor<'_> {
     }
 }
 
-/// Asks for a rebuild or a reboot. One whose answer was lost is soon asked for again: a machine that runs does
-/// not show whether it was rebooted.
+/// Requests a rebuild or a reboot. Repeats it soon if the answer is lost, because a running machine does not show
+/// whether it was rebooted.
 async fn begin(
     cloud: &dyn cloud_core::Provider,
     machine: &Renewal,
@@ -150,7 +150,7 @@ async fn begin(
             return Ok(());
         };
         if perhaps_begun && error.kind() == ErrorKind::Conflict {
-            // The request before is under way.
+            // The earlier request is under way.
             return Ok(());
         }
         match error.kind() {
@@ -162,7 +162,7 @@ async fn begin(
         let pause = retry.pause(&error).filter(|pause| Instant::now() + *pause < until);
         let Some(pause) = pause else {
             return match machine.how {
-                // The image tells.
+                // The image shows whether it was rebuilt.
                 Renew::Image(_) if perhaps_begun => Ok(()),
                 Renew::Boot(_) if perhaps_begun => Err(error.with_kind(ErrorKind::Ambiguous)),
                 Renew::Image(_) | Renew::Boot(_) => Err(error),

@@ -1,4 +1,4 @@
-//! The steps that Slurm carries out; what is said of many nodes alike is said in one call.
+//! The steps that Slurm carries out, with one call for many nodes.
 
 use super::LAST_ANSWERS;
 use super::notification::{Notification, Still, Taken, Verdict};
@@ -16,7 +16,7 @@ use slurmctl::{ErrorKind, NodeAddress};
 use tokio::time::{Instant, timeout_at};
 
 impl Executor<'_> {
-    /// Carries out one step, or leaves it in the outbox for those that are sent in one call at the end.
+    /// Carries out one step, or leaves it in the outbox, whose calls are sent at the end.
     pub(super) async fn slurm_step(&mut self, step: SlurmStep, outbox: &Outbox) {
         match step {
             SlurmStep::ReturnToSlurm { node, cause, reason } => {
@@ -31,7 +31,7 @@ impl Executor<'_> {
                 outbox.tell_addresses([NodeAddress::new(node, address)]);
             }
             SlurmStep::Drain { nodes, reason } => {
-                // A reconcile drains on its own account.
+                // Nobody asked a reconcile for this drain.
                 let only_asleep = self.report.operation == Operation::Reconcile;
                 self.tell(Notification::Drain { reason, only_asleep }, nodes).await;
             }
@@ -157,7 +157,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Tells Slurm where nodes are; one that is nowhere to be found has failed.
+    /// Reports the addresses of nodes. A node without an address fails.
     async fn report_addresses(&mut self, nodes: Vec<NodeName>) {
         let why = self.find_addresses(&nodes).await.err();
         let (known, unknown): (Vec<NodeName>, Vec<NodeName>) =
@@ -178,7 +178,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Finds the nodes that this plan did not bring up: a run before it did, and did not come to tell.
+    /// Finds the addresses of nodes that an earlier run brought up and did not report.
     async fn find_addresses(&mut self, nodes: &[NodeName]) -> Result<(), (Cause, String)> {
         let missing: Vec<&NodeName> =
             nodes.iter().filter(|node| !self.addresses.contains_key(*node)).collect();
@@ -219,7 +219,7 @@ impl Executor<'_> {
         self.report.slurm_told = true;
     }
 
-    /// True if slurmctld comes to run with what slurm.conf has now.
+    /// True if slurmctld runs with the current slurm.conf, or comes to.
     async fn has_taken(&self) -> bool {
         let (before, gone) = (self.conf.config(), self.dropped.iter().cloned());
         let expected = match &self.written {

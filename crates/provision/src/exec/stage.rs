@@ -1,4 +1,4 @@
-//! Plans, stage by stage.
+//! Carries plans out, stage by stage.
 
 use super::bring_up::From;
 use super::outbox::Outbox;
@@ -34,29 +34,29 @@ pub(crate) struct Executor<'a> {
     pub(super) site: &'a Site,
     pub(super) conf: &'a Roster<'a>,
     pub(super) deadline: Instant,
-    /// The nodes that are ours to work on.
+    /// The locks of the plan's nodes.
     pub(crate) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
     pub(crate) cooldowns: Cooldowns,
     pub(crate) report: Report,
-    /// Where nodes were found to be, for when Slurm knows them.
+    /// Addresses of nodes that Slurm does not know yet.
     pub(super) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
-    /// Slurm is asked once more before instances are ended.
+    /// Ask Slurm before instances are terminated.
     pub(crate) confirms: bool,
-    /// What slurm.conf says since this plan wrote it.
+    /// slurm.conf as this plan wrote it.
     pub(super) written: Option<Config>,
-    /// The nodes that it has no more.
+    /// The nodes that this plan removed from slurm.conf.
     pub(super) dropped: Vec<NodeName>,
     /// Instances whose image the cloud refused to replace in place, by node.
     pub(crate) fixed: BTreeMap<NodeName, InstanceId>,
-    /// So much time has gone by that what the plan was made from is no longer so.
+    /// The plan waited so long that its observation is outdated.
     pub(super) outdated: bool,
-    /// Nodes whose drain was lifted while we waited, and that we drained again.
+    /// Nodes that were drained again, because their drain was lifted during the wait.
     pub(super) drained_again: BTreeSet<NodeName>,
-    /// Nodes of a call that slurmctld did not answer.
+    /// Nodes of calls that slurmctld did not answer.
     pub(crate) unanswered: BTreeSet<NodeName>,
-    /// What the plan was made for, by node.
+    /// The findings that the plan acts on.
     found: BTreeSet<(FindingKind, NodeName)>,
-    /// What undoes the half of a plan that was carried out until it was outdated.
+    /// The steps that undo what was carried out until the plan was outdated.
     pub(crate) undo_of_half: Option<Vec<Step>>,
 }
 
@@ -89,8 +89,8 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Carries a plan out, and says what became of each node in the report; leaves it where it waited so
-    /// long that another has to be made.
+    /// Carries a plan out, and reports the outcome of each node. Stops when the plan has waited so long that a new
+    /// one is needed.
     pub(crate) async fn carry_out(&mut self, plan: &Plan) {
         let span = tracing::info_span!("run", run = self.tools.run, operation = %plan.operation);
         self.carry_out_stages(plan).instrument(span).await;
@@ -135,12 +135,12 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// True if the plan was made because this was found of the node.
+    /// True if the plan has this finding about the node.
     pub(super) fn has_found(&self, kind: FindingKind, node: &NodeName) -> bool {
         self.found.contains(&(kind, node.clone()))
     }
 
-    /// What undoes the stages up to this one.
+    /// The steps that undo the stages up to this one.
     fn undo_of(&self, stage: &Stage) -> Vec<Step> {
         let mut undo = stage.undo.clone();
         let named: BTreeSet<&NodeName> = stage.undo.iter().flat_map(Step::nodes).collect();
@@ -185,7 +185,7 @@ impl<'a> Executor<'a> {
         self.report.failures.len() > failures || self.report.nodes.keys().any(is_new)
     }
 
-    /// Carries out steps that undo others.
+    /// Carries out the steps that undo others.
     async fn undo(&mut self, steps: Vec<Step>) {
         let mut work = Work::default();
         for step in steps {
@@ -194,7 +194,7 @@ impl<'a> Executor<'a> {
         self.carry_out_rest(work).await;
     }
 
-    /// Puts a step to whoever carries it out.
+    /// Adds a step to the work of whoever carries it out.
     fn sort(&mut self, operation: Operation, step: Step, work: &mut Work) {
         match step {
             Step::Machine(step) => self.sort_machine(operation, step, work),
@@ -231,7 +231,7 @@ impl<'a> Executor<'a> {
             }
             MachineStep::StartStopped { node, id } => (node, up(From::Stopped(id), true)),
             MachineStep::Terminate { node, ids } => {
-                // A broken one beside one that works is of a node that Slurm may well want.
+                // A broken instance beside one that works: Slurm may well want the node.
                 let confirms = self.confirms || self.has_found(FindingKind::Orphan, &node);
                 let sweeps = stops(operation);
                 (node, Goal::Down(TakeDown { ids, sweeps, confirms, confirmed: None }))
@@ -248,7 +248,7 @@ impl<'a> Executor<'a> {
         work.tasks.push(self.task(node, goal));
     }
 
-    /// Writes down what is not done, and which nodes are to rest.
+    /// Reports what is not done, and collects the nodes that rest.
     fn note(&mut self, step: ReportStep, rests: &mut Vec<(NodeName, Cause, SystemTime)>) {
         let (node, report) = match step {
             ReportStep::Refuse { node, why } => {
@@ -268,7 +268,7 @@ impl<'a> Executor<'a> {
         self.report.note(node, report);
     }
 
-    /// Carries out what is not the story of one node.
+    /// Carries out what is not the work on one node.
     async fn carry_out_rest(&mut self, work: Work) {
         let outbox = Outbox::default();
         self.terminate_nameless(work.nameless).await;
@@ -280,7 +280,7 @@ impl<'a> Executor<'a> {
                 FileStep::Refresh { which } => self.refresh(which).await,
             }
         }
-        // slurmctld looks up names in the hosts file when it takes up its own.
+        // slurmctld looks names up in the hosts file when it reads slurm.conf.
         for step in work.slurm {
             self.slurm_step(step, &outbox).await;
         }
@@ -289,8 +289,8 @@ impl<'a> Executor<'a> {
         self.send(outbox).await;
     }
 
-    /// Lets go of nodes to which nothing is done: machines of others take minutes, and Slurm may want one of these again.
-    /// Who plans anew under the same locks keeps them.
+    /// Releases the locks of nodes to which nothing is done: the machines of others take minutes, and Slurm may want one
+    /// of these again. Operations that plan again under the same locks keep them.
     fn let_go_of_idle(&mut self, plan: &Plan) {
         if stops(plan.operation) || plan.operation == Operation::Start {
             let busy = plan.steps().filter(|step| !step.is_idle()).flat_map(Step::nodes);
@@ -337,7 +337,7 @@ impl<'a> Executor<'a> {
         Task { lock: self.locks.remove(&node), node, goal }
     }
 
-    /// True if a launch was never answered: it may still show up.
+    /// True if a launch had no answer: its instance may still show up.
     fn has_open_launch(&self, node: &NodeName) -> bool {
         self.locks.get(node).is_some_and(|lock| lock.record().is_open())
     }
@@ -347,7 +347,7 @@ fn up(from: From, tells: bool) -> Goal {
     Goal::Up { from, tells }
 }
 
-/// True if nothing of the node is to be left.
+/// True if the operation leaves no instance of its nodes.
 fn stops(operation: Operation) -> bool {
     match operation {
         Operation::Stop | Operation::StopAll | Operation::Failed => true,
@@ -364,7 +364,7 @@ fn stops(operation: Operation) -> bool {
 /// The steps of a stage, by who carries them out.
 #[derive(Default)]
 struct Work {
-    /// The stories of nodes.
+    /// The work on nodes.
     tasks: Vec<Task>,
     renewals: Vec<Renewal>,
     nameless: Vec<InstanceId>,

@@ -1,4 +1,4 @@
-//! Waiting for nodes to have no jobs left, which may take a day.
+//! Waits until nodes have no jobs left, which may take a day.
 
 use super::notification::Notification;
 use super::outbox::{Outbox, Sent};
@@ -31,7 +31,7 @@ impl Executor<'_> {
                 Ok(known) => {
                     let lifted = self.drain_again(&known, reason).await;
                     let busy = known.into_iter().filter(|node| node.state.has_job());
-                    // One that took jobs until now may have got one in between.
+                    // A node that was not drained may have got a job in between.
                     waiting = busy.map(|node| node.name).chain(lifted).collect();
                 }
                 Err(error) => self.report.warn(format!("slurm could not be asked: {error}")),
@@ -80,9 +80,9 @@ impl Executor<'_> {
         lifted
     }
 
-    /// Lets go of nodes that others want, as to end the machines of those that Slurm has suspended: while
-    /// we wait we do nothing to them, and whatever is done meanwhile is seen before we go on. When they have
-    /// done, the nodes are ours again: a drain that nobody stands behind looks forgotten, and is lifted.
+    /// Lends the locks of nodes that others want, for example to terminate machines that Slurm has suspended. This run
+    /// does nothing to them while it waits, and observes again before it goes on. It takes the locks back afterwards,
+    /// because reconcile lifts a drain that nobody holds.
     fn lend(&mut self, away: &mut BTreeSet<NodeName>) {
         let state = self.tools.state;
         let wanted = state.asked_to_yield(self.tools.now()).unwrap_or_default();

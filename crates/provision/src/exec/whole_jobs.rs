@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 /// How a node is released that no job has, if it is up or on its way.
 ///
-/// When one node of a job is returned, Slurm requeues the job, which then has no node any more. A
-/// node that still has a job has another one. One that is up may have got another just now, which ends first.
+/// When one node of a job is returned, Slurm requeues the job, which then has no nodes. A node that still has a job has
+/// another one. A node that is up may just have got another job, which ends first.
 pub(super) fn how_to_release(state: &NodeState) -> Option<NodeAction> {
     match (state.has_job(), state.is_powering_up(), state.is_up()) {
         (false, true, _) => Some(NodeAction::PowerDownForce),
@@ -58,7 +58,7 @@ impl Shared<'_> {
         self.outbox.tell(Notification::Release, held.cloned());
     }
 
-    /// Breaks off the work on the nodes that Slurm has taken back; those that another job uses go on.
+    /// Interrupts the work on nodes that Slurm has taken back. Nodes that another job uses go on.
     pub(super) fn released(&self, nodes: &[NodeName], taken: &Taken) {
         for node in nodes {
             if taken.nodes.contains(node) {
