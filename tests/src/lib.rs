@@ -7,6 +7,7 @@
     reason = "helpers of tests, whose way to say what is wrong is a panic"
 )]
 
+mod accounting;
 mod browser;
 mod builder;
 mod cluster;
@@ -25,6 +26,7 @@ mod release;
 mod site;
 mod wait;
 
+pub use accounting::Accounting;
 pub use browser::Browser;
 pub use builder::Builder;
 pub use cluster::Cluster;

@@ -8,7 +8,9 @@
     reason = "helpers of tests stop at the first surprise"
 )]
 
+mod accounting;
 mod architecture;
+mod budget;
 mod capacity;
 mod demo;
 mod elastic_loop;
