@@ -28,7 +28,10 @@ fn faults() -> Vec<Rule> {
     ];
     let rule =
         |(operation, probability, fault)| Rule { probability, ..Rule::always(operation, fault) };
-    kinds.into_iter().map(rule).collect()
+    // The first two launches are refused in any case, so that there is a reason to show.
+    let refused =
+        Rule { count: Some(2), ..Rule::always("LaunchInstance", Fault::out_of_capacity()) };
+    [refused].into_iter().chain(kinds.into_iter().map(rule)).collect()
 }
 
 /// How many jobs are in each state.
