@@ -11,7 +11,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::images::all_need_image;
 use provision::job_costs;
-use provision::plan::{self, JobGroup};
+use provision::plan::JobGroup;
 use provision::run::{self, Run};
 use slurmctl::{Caller, JobId, ResumeFileError, ResumeFileWarning, ResumeRequest, Role};
 use std::path::Path;
@@ -148,8 +148,7 @@ async fn begin(
     let code = context
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
-                let look = run.observe_for(&names).await;
-                let plan = plan::start(&names, &jobs, look.world(run));
+                let (plan, look) = run::preview_start(run, &names, &jobs).await;
                 return context.preview(common, &plan, &look);
             }
             context.begin(&names, "Starting");
@@ -210,8 +209,8 @@ async fn failed(context: &Context, common: &Common, names: &[NodeName]) -> u8 {
     context
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
-                let look = run.observe_for(names).await;
-                return context.preview(common, &plan::failed(names, look.world(run)), &look);
+                let (plan, look) = run::preview_failed(run, names).await;
+                return context.preview(common, &plan, &look);
             }
             context.report(common, &run::failed(run, names).await)
         })

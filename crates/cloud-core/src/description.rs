@@ -1,6 +1,8 @@
 //! What a cloud says about itself, before anything is asked of it.
 
-use crate::{Architecture, Capabilities, Capability, ShapeName};
+use crate::{
+    Architecture, Capabilities, Capability, Error, InstanceSpec, Operation, Result, ShapeName,
+};
 
 /// What a cloud says about itself: facts of the cloud and of how its provider is set up.
 ///
@@ -64,6 +66,18 @@ impl Description {
     #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.has(capability)
+    }
+
+    /// Refuses a launch that wishes for what this cloud does not claim; no wish is left out without a word.
+    pub fn check(&self, spec: &InstanceSpec) -> Result<()> {
+        let wishes = [
+            (spec.preemptible, Capability::Preemptible, "preemptible instances"),
+            (spec.fault_domain.is_some(), Capability::FaultDomain, "fault domains"),
+        ];
+        let beyond = wishes.into_iter().find(|(wished, wish, _)| *wished && !self.can(*wish));
+        beyond.map_or(Ok(()), |(_, _, what)| {
+            Err(Error::unsupported(Operation::Launch).on(&spec.name).because(what))
+        })
     }
 }
 

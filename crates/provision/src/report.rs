@@ -6,6 +6,7 @@ use history::cost::BudgetState;
 use hostlist::{Hostlist, NodeName};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// How it ended for a node.
@@ -237,6 +238,39 @@ impl Report {
     }
 }
 
+/// What became of the nodes, a line for each outcome, then what went wrong.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} nodes in {:.1?}",
+            self.operation.as_str(),
+            self.nodes.len(),
+            self.took
+        )?;
+        let mut alike: BTreeMap<Outcome, Hostlist> = BTreeMap::new();
+        for (node, ended) in self.nodes.iter().filter(|(_, ended)| ended.outcome.is_success()) {
+            alike.entry(ended.outcome).or_default().push(node.as_str());
+        }
+        for (outcome, nodes) in alike {
+            writeln!(f, "  {nodes}: {}", outcome.as_str())?;
+        }
+        for (nodes, why) in self.failed_nodes() {
+            writeln!(f, "  {nodes}: {why}")?;
+        }
+        for finding in &self.findings {
+            writeln!(f, "  found: {finding}")?;
+        }
+        for failure in &self.failures {
+            writeln!(f, "  failed: {failure}")?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "  warning: {warning}")?;
+        }
+        Ok(())
+    }
+}
+
 impl Serialize for NodeReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -295,5 +329,19 @@ mod tests {
             report.nodes.insert(NodeName::new(name).unwrap(), failed);
         }
         assert_eq!(report.slurm_failures(), ["n[1-2]: no answer"]);
+    }
+
+    #[test]
+    fn a_report_prints_nodes_that_ended_alike_in_one_line() {
+        let mut report = Report::new(Operation::Start);
+        for name in ["n1", "n2", "n3"] {
+            report.nodes.insert(NodeName::new(name).unwrap(), NodeReport::new(Outcome::Up));
+        }
+        let refused = NodeReport::new(Outcome::ReturnedToSlurm).because(Cause::Capacity, "no room");
+        report.nodes.insert(NodeName::new("n4").unwrap(), refused);
+        report.warn("slurmctld was slow");
+        let expected = "start: 4 nodes in 0.0ns\n  n[1-3]: up\n  n4: returned_to_slurm: no room\n  \
+            warning: slurmctld was slow\n";
+        assert_eq!(report.to_string(), expected);
     }
 }

@@ -60,6 +60,69 @@ impl fmt::Debug for Tools<'_> {
     }
 }
 
+static NO_FILES: Files = Files { slurm_conf: None, hosts: None, inventory: None, metrics: None };
+
+impl<'a> Tools<'a> {
+    /// Tools with the system's clock, that write no files and tell nobody; the methods and fields take the rest.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use cloud_core::memory::{MemoryCloud, Settings};
+    /// use provision::{Tools, state::MemoryState};
+    /// use slurmctl::memory::MemorySlurm;
+    ///
+    /// let cloud = MemoryCloud::new(Settings::default());
+    /// let slurm = MemorySlurm::new(slurmctl::memory::Settings::cloud(&"n[1-3]".parse().unwrap()));
+    /// let state = MemoryState::new();
+    /// let tools = Tools::new(&cloud, &slurm, &state).with_run("nightly");
+    /// assert_eq!(tools.run, "nightly");
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn new(cloud: &'a dyn Provider, slurm: &'a dyn Controller, state: &'a dyn State) -> Self {
+        Self {
+            cloud,
+            slurm,
+            state,
+            clock: &SystemTime::now,
+            progress: &(),
+            files: &NO_FILES,
+            run: "run",
+            cancel: Cancel::never(),
+        }
+    }
+
+    /// Takes the time from another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: &'a (dyn Fn() -> SystemTime + Send + Sync)) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Has this hear of what happens.
+    #[must_use]
+    pub fn with_progress(self, progress: &'a dyn Progress) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// Writes these files.
+    #[must_use]
+    pub fn with_files(self, files: &'a Files) -> Self {
+        Self { files, ..self }
+    }
+
+    /// Calls the run so in events.
+    #[must_use]
+    pub fn with_run(self, run: &'a str) -> Self {
+        Self { run, ..self }
+    }
+
+    /// Ends early when this says so.
+    #[must_use]
+    pub fn with_cancel(self, cancel: Cancel) -> Self {
+        Self { cancel, ..self }
+    }
+}
+
 impl Tools<'_> {
     /// What time it is.
     #[must_use]

@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod batches;
 mod budget;
 mod common;
 mod ending;

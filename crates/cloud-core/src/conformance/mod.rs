@@ -1,20 +1,36 @@
 //! What holds for every cloud, as code.
 //!
 //! A cloud crate brings a [`Fixture`], which knows what can be launched there and can set
-//! conditions (no capacity, a lost response), and runs [`CASES`]:
+//! conditions (no capacity, a lost response), and makes one call:
 //!
 //! ```
-//! # use cloud_core::{Provider, conformance::{CASES, Fixture, Verdict}};
-//! # async fn tests(provider: &dyn Provider, fixture: &dyn Fixture) {
-//! for case in CASES {
-//!     match case.run(provider, fixture).await {
-//!         Verdict::Passed => {}
-//!         Verdict::Skipped(why) => println!("{}: skipped: {why}", case.name),
-//!         Verdict::Failed(why) => panic!("{}: {why}", case.name),
+//! # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+//! use cloud_core::conformance::{self, Fixture};
+//! use cloud_core::memory::{MemoryCloud, Settings};
+//! use cloud_core::{ImageId, InstanceName, InstanceSpec, ShapeName};
+//!
+//! struct Ours;
+//!
+//! impl Fixture for Ours {
+//!     fn spec(&self, name: &str) -> InstanceSpec {
+//!         let (shape, image) = (ShapeName::new("small"), ImageId::new("image-1"));
+//!         InstanceSpec::new(InstanceName::new(name), shape, image)
+//!     }
+//!
+//!     fn other_image(&self) -> ImageId {
+//!         ImageId::new("image-2")
 //!     }
 //! }
-//! # }
+//!
+//! let cloud = MemoryCloud::new(Settings::default());
+//! let summary = conformance::run(&cloud, &Ours).await;
+//! println!("{summary}"); // which cases passed, and why others were skipped
+//! assert!(summary.failed.is_empty(), "{summary}");
+//! # });
 //! ```
+//!
+//! What a cloud does not claim ([`Description::capabilities`](crate::Description::capabilities)) and what the fixture cannot
+//! set is skipped and listed.
 //!
 //! A case uses a `cluster` tag of its own and terminates what it finds there when it ends, so that
 //! the suite can be run against a real cloud that is used by others.
@@ -30,9 +46,9 @@ use identity::{
 };
 use lifecycle::{
     address_wait, catalog_knows_what_can_be_launched, launch_list_get_terminate,
-    missing_capabilities_are_typed, not_found, reboot_keeps_identity,
-    rebuild_keeps_identity_and_changes_image, snapshot_makes_an_image, start_after_stop,
-    terminate_twice,
+    many_launches_have_their_own_results, missing_capabilities_are_typed, not_found,
+    reboot_keeps_identity, rebuild_keeps_identity_and_changes_image, snapshot_makes_an_image,
+    start_after_stop, terminate_twice,
 };
 use refusal::{
     capacity_at_once, capacity_later, lost_answer_of_a_launch, lost_answer_of_a_terminate, quota,
@@ -41,8 +57,10 @@ use refusal::{
 
 use crate::{ImageId, InstanceId, InstanceSpec, Operation, Poll, Provider};
 use async_trait::async_trait;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 /// What the suite knows of a cloud, and can do to it.
 #[async_trait]
@@ -50,8 +68,10 @@ pub trait Fixture: Send + Sync {
     /// A launch that succeeds, with this name. The suite adds tags and a token.
     fn spec(&self, name: &str) -> InstanceSpec;
 
-    /// An image other than that of [`spec`](Self::spec) that an instance can be rebuilt with.
-    fn other_image(&self) -> ImageId;
+    /// An image other than that of [`spec`](Self::spec) that an instance can be rebuilt with, for clouds that can.
+    fn other_image(&self) -> ImageId {
+        ImageId::new("another-image")
+    }
 
     /// A word that is new for each run, for clouds that remember launch tokens for a day or that
     /// more than one run may use at a time; it becomes part of the `cluster` tag.
@@ -65,19 +85,25 @@ pub trait Fixture: Send + Sync {
     }
 
     /// How often to look and how long to wait for anything.
-    fn poll(&self) -> Poll;
+    fn poll(&self) -> Poll {
+        Poll::until(Duration::from_mins(10))
+    }
 
     /// How many instances make more than one page, if that is few enough to try.
-    fn more_than_a_page(&self) -> Option<usize>;
+    fn more_than_a_page(&self) -> Option<usize> {
+        None
+    }
 
-    /// How often an instance has booted so far, where the stage can know.
+    /// How often an instance has booted so far, where the fixture can know.
     fn boots(&self, id: &InstanceId) -> Option<usize> {
         let _ = id;
         None
     }
 
-    /// Sets a scene; false if that cannot be done here, and the case is skipped.
-    async fn set(&self, condition: Condition) -> bool;
+    /// Sets a condition, such as a fault of the next request; false if that cannot be done here, and the case is skipped.
+    async fn set(&self, condition: Condition) -> bool {
+        condition == Condition::Normal
+    }
 }
 
 /// What a case needs the cloud to be like.
@@ -139,6 +165,51 @@ impl Case {
     }
 }
 
+/// What became of all cases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The cases that the cloud passes.
+    pub passed: Vec<&'static str>,
+    /// The cases that could not be tried, each with the reason: a capability that is not claimed, or a condition that
+    /// cannot be set.
+    pub skipped: Vec<(&'static str, String)>,
+    /// The cases that the cloud does not pass, each with the reason.
+    pub failed: Vec<(&'static str, String)>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passed, skipped, failed } = self;
+        let (all, count) = (CASES.len(), [passed.len(), skipped.len(), failed.len()]);
+        let [passing, skipping, failing] = count;
+        write!(f, "{passing} passed + {skipping} skipped + {failing} failed of {all} cases")?;
+        for case in passed {
+            write!(f, "\n  passed  {case}")?;
+        }
+        for (case, why) in skipped {
+            write!(f, "\n  skipped {case}: {why}")?;
+        }
+        for (case, why) in failed {
+            write!(f, "\n  failed  {case}: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs all cases, one after the other.
+pub async fn run(provider: &dyn Provider, fixture: &dyn Fixture) -> Summary {
+    let mut summary = Summary::default();
+    for case in CASES {
+        match case.run(provider, fixture).await {
+            Verdict::Passed => summary.passed.push(case.name),
+            Verdict::Skipped(why) => summary.skipped.push((case.name, why)),
+            Verdict::Failed(why) => summary.failed.push((case.name, why)),
+        }
+    }
+    summary
+}
+
 macro_rules! cases {
     ($($name:ident),+ $(,)?) => {
         /// Every case.
@@ -151,6 +222,7 @@ macro_rules! cases {
 
 cases![
     launch_list_get_terminate,
+    many_launches_have_their_own_results,
     terminate_twice,
     not_found,
     address_wait,

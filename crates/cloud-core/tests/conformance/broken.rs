@@ -30,6 +30,7 @@ pub(crate) enum Bug {
     ImagesOfAnyName,
     LaunchForgetsTags,
     LaunchIgnoresToken,
+    LaunchManyMixesUp,
     ListIgnoresTags,
     ListIsEmpty,
     ListIsTheFirstPage,
@@ -200,6 +201,14 @@ impl Provider for Broken {
             }
         }
         got
+    }
+
+    async fn launch_many(&self, specs: &[InstanceSpec]) -> Vec<Result<Instance>> {
+        let mut results = self.cloud.launch_many(specs).await;
+        if self.has(Bug::LaunchManyMixesUp) {
+            results.reverse();
+        }
+        results
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {

@@ -2,6 +2,7 @@
 
 mod broken;
 mod fixture;
+mod outsider;
 
 use broken::{Broken, Bug};
 use cloud_core::conformance::{CASES, Case, Verdict};
@@ -49,6 +50,7 @@ async fn a_cloud_like_nova_passes() {
 #[tokio::test(start_paused = true)]
 async fn a_cloud_without_any_capability_passes() {
     let skipped = [
+        "catalog_knows_what_can_be_launched",
         "idempotent_launch",
         "rebuild_keeps_identity_and_changes_image",
         "snapshot_makes_an_image",
@@ -68,6 +70,7 @@ const WRONG: &[(&str, &[Bug])] = &[
             Bug::TerminateDoesNothing,
         ],
     ),
+    ("many_launches_have_their_own_results", &[Bug::LaunchManyMixesUp]),
     ("terminate_twice", &[Bug::TerminateOfTheGoneFails, Bug::TerminateWhileGoingFails]),
     ("not_found", &[Bug::GetInventsInstances, Bug::RebootTerminates, Bug::TerminateOfUnknownFails]),
     ("address_wait", &[Bug::AddressesNeverCome, Bug::AddressesAreAllTheSame]),

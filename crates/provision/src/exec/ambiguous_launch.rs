@@ -194,8 +194,9 @@ impl NodeWork<'_> {
         self.knows_repeats() && !self.presumed_lost && self.open_token().is_some()
     }
 
+    /// True if the cloud knows a repeat of a node's launch by its token. Of a batch it has seen another token.
     fn knows_repeats(&self) -> bool {
-        self.shared.cloud.can(Capability::LaunchToken)
+        self.shared.cloud.batch <= 1 && self.shared.cloud.can(Capability::LaunchToken)
     }
 
     /// The token of the last launch, if it had no answer.

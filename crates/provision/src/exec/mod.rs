@@ -5,6 +5,7 @@ mod bring_up;
 mod cooldown;
 mod files;
 mod launch;
+mod launch_batch;
 mod listing;
 mod nameless;
 mod node;

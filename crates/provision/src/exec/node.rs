@@ -101,10 +101,9 @@ impl<'a> NodeWork<'a> {
         self.launches += 1;
         self.launched.get_or_insert_with(Instant::now);
         self.note_launch(spec.token.as_ref());
-        let cloud = self.shared.tools.cloud;
+        let shared = self.shared;
         let request = self.launching.insert(Box::pin(async move {
-            let _permit = permit;
-            Launched { repeats, result: cloud.launch(&spec).await }
+            Launched { repeats, result: shared.launch(spec, permit).await }
         }));
         let launched = request.await;
         self.note_launched(launched)

@@ -1,5 +1,6 @@
 //! What the nodes of a run share, and the signals that interrupt the work on one of them.
 
+use super::launch_batch::Batches;
 use super::listing::Listing;
 use super::node::{NodeWork, Permit};
 use super::outbox::Outbox;
@@ -60,6 +61,8 @@ pub(super) struct Shared<'a> {
     begun: SystemTime,
     /// What the cloud says about itself.
     pub(super) cloud: Description,
+    /// Launches that wait for others to go with.
+    pub(super) batches: Batches,
 }
 
 /// The signals that interrupt the work on a node.
@@ -168,6 +171,7 @@ impl<'a> Shared<'a> {
             keeps_locks,
             begun: tools.now(),
             cloud: tools.cloud.describe(),
+            batches: Batches::default(),
         }
     }
 

@@ -8,6 +8,7 @@ mod locks;
 mod node_set;
 mod observe;
 mod pass;
+mod preview;
 mod rebuild;
 mod reconcile;
 mod remember;
@@ -19,6 +20,10 @@ mod telemetry;
 
 pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;
+pub use preview::{
+    preview_deploy, preview_failed, preview_resize, preview_start, preview_stop, preview_stop_all,
+    preview_stop_now,
+};
 pub(crate) use rebuild::tell_not_rebuilt;
 pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};
 pub use reconcile::{preview_reconcile, reconcile};

@@ -1,0 +1,34 @@
+//! Starts three nodes on a cloud and a Slurm in memory: `cargo run -p provision --example start_three_nodes`.
+
+use cloud_core::ImageId;
+use cloud_core::memory::{MemoryCloud, Settings as CloudSettings};
+use hostlist::Hostlist;
+use provision::run::{self, Run};
+use provision::state::MemoryState;
+use provision::{Identity, Roster, Site, Tools};
+use slurmconf::Config;
+use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+// The clock is paused: machines that take half a minute to boot take no time here.
+#[tokio::main(flavor = "current_thread", start_paused = true)]
+async fn main() -> Result<()> {
+    let nodes: Hostlist = "n[1-3]".parse()?;
+    let config = Config::parse("NodeName=n[1-3] State=CLOUD Features=shape=small,zone=zone-1\n")?;
+
+    let cloud = MemoryCloud::new(CloudSettings::default());
+    let slurm = MemorySlurm::new(SlurmSettings::cloud(&nodes));
+    let state = MemoryState::new();
+    let mut site = Site::new(Identity::cluster("cheerful-macaw"));
+    site.image = Some(ImageId::new("image-1"));
+    let roster = Roster::new(&config);
+    let run = Run { tools: Tools::new(&cloud, &slurm, &state), site: &site, conf: &roster };
+
+    let names = nodes.node_names()?;
+    let (plan, _) = run::preview_start(&run, &names, &[]).await;
+    print!("{plan}");
+    let report = run::start(&run, &names, &[]).await;
+    print!("{report}");
+    if report.is_success() { Ok(()) } else { Err("not all nodes are up".into()) }
+}
