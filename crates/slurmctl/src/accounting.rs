@@ -105,26 +105,27 @@ fn list_records(since: SystemTime, until: SystemTime) -> Argv {
 fn records(text: &str) -> std::result::Result<Vec<JobRecord>, BadLine> {
     let mut records = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        records.extend(record(line).ok_or_else(|| BadLine::new("no job", line))?);
+        records.extend(record(line)?);
     }
     Ok(records)
 }
 
-/// A run, or nothing of a job that has none; `None` for a line that is not a job's.
-fn record(line: &str) -> Option<Option<JobRecord>> {
+/// A run, or nothing of a job that has none.
+fn record(line: &str) -> std::result::Result<Option<JobRecord>, BadLine> {
+    let bad = || BadLine::new("no job", line);
     let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
     let [id, user, account, partition, nodes, cpus, start, end] = fields[..] else {
-        return None;
+        return Err(bad());
     };
-    let id = id.parse().ok()?;
-    let Some(start) = time::parse(start) else { return Some(None) };
+    let id = id.parse().map_err(|_| bad())?;
+    let Some(start) = time::parse(start) else { return Ok(None) };
     if matches!(nodes, "" | "None assigned") {
-        return Some(None);
+        return Ok(None);
     }
-    let nodes = Parser::new().max_hosts(1 << 17).parse(nodes).ok()?;
+    let nodes = Parser::new().max_hosts(1 << 17).parse(nodes).map_err(|_| bad())?;
     let [user, account, partition] = [user, account, partition].map(str::to_owned);
-    let (cpus, end) = (cpus.parse().ok()?, time::parse(end));
-    Some(Some(JobRecord { id, user, account, partition, nodes, cpus, start, end }))
+    let (cpus, end) = (cpus.parse().map_err(|_| bad())?, time::parse(end));
+    Ok(Some(JobRecord { id, user, account, partition, nodes, cpus, start, end }))
 }
 
 fn owner(line: &str) -> Option<(JobId, JobOwner)> {
