@@ -31,7 +31,7 @@ fn cpus_of(def: &NodeDef) -> u32 {
 #[must_use]
 pub fn job_runs(records: &[JobRecord], conf: &Roster<'_>, now: SystemTime) -> Vec<JobRun> {
     let run = |record: &JobRecord| {
-        let names: Vec<String> = record.nodes.iter().map(|name| name.to_string()).collect();
+        let names: Vec<String> = record.nodes.iter().collect();
         let known: Vec<u32> = names.iter().map(|name| cpus(conf, name)).collect();
         let nodes = names.into_iter().zip(spread(record.cpus, &known)).collect();
         let owner = Owner {
