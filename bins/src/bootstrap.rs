@@ -122,7 +122,8 @@ impl Bootstrap {
     #[must_use]
     pub fn state(&self, settings: &Settings, slurm: &Config) -> OpenedState {
         let path = self.state_path(Some(settings));
-        if self.common.dry_run && !path.exists() {
+        // What is not there yet has nothing to be read, and a dry run makes nothing.
+        if self.common.dry_run && !path.join("nodes").is_dir() {
             return OpenedState { state: Box::new(MemoryState::new()), path, lost: None };
         }
         let user = slurm.get("SlurmUser").and_then(user_called);

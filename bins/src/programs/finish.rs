@@ -83,7 +83,9 @@ Examples:
 Exit code: 0 success (also if nothing changes), 1 something failed (it is named), 2 wrong usage, limits or configuration (nothing done).";
 
 /// Writes the node section of slurm.conf, or checks, or prints it.
-pub async fn run(arguments: Arguments) -> u8 {
+pub async fn run(mut arguments: Arguments) -> u8 {
+    // A check makes neither log nor state directory.
+    arguments.common.dry_run |= arguments.check;
     let bootstrap = Bootstrap::open("finish", &arguments.common);
     begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }

@@ -14,15 +14,14 @@ use nix::unistd::{Gid, Uid, User, getgrouplist, getuid};
 use provision::Roster;
 use provision::budget::spent_by_log;
 use provision::preflight::{
-    self, Access, Check, CloudFacts, ConfigOwner, Facts, Generated, HostFacts, Section, SlurmFacts,
-    Status,
+    self, Access, Account, Check, CloudFacts, ConfigOwner, Facts, Generated, HostFacts, Section,
+    SlurmFacts, Status,
 };
 use serde_json::json;
 use slurmconf::NodeDef;
 use slurmctl::Controller as _;
 use std::ffi::CString;
-use std::fs::{File, Metadata, OpenOptions, metadata};
-use std::io;
+use std::fs::metadata;
 use std::net::ToSocketAddrs as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -105,7 +104,7 @@ pub(super) async fn all(
             section: limits.new.and_then(|new| new.as_ref().ok()).map(|new| Section {
                 text: new.section.clone(),
                 unapplied: new.unapplied,
-                unwritable: writable(&inputs.marked.path).err(),
+                unwritable: inputs.marked.rehearse(new.section.as_bytes()).err(),
             }),
         }),
         spent: (
@@ -158,9 +157,9 @@ fn host<'a>(context: &'a Context, common: &'a Common, nodes: &[NodeDef]) -> Host
     let slurm_user = context.slurm.config.get("SlurmUser").unwrap_or("root");
     let log = Some(context.log_path.as_path()).filter(|log| *log != Path::new("-"));
     let state = context.state_path.as_path();
-    let access = user_called(slurm_user).map(Writer::of).map(|user| Access {
-        state: user.writes(state),
-        log: log.is_none_or(|log| user.writes(log)),
+    let access = user_called(slurm_user).map(account).map(|user| Access {
+        state: user.writes_into(state),
+        log: log.map_or(Ok(()), |log| user.appends_to(log)),
     });
     HostFacts {
         config,
@@ -210,46 +209,15 @@ fn config_owner(path: &Path) -> Option<ConfigOwner> {
     Some(ConfigOwner { mode: found.mode(), user, group: group.to_string() })
 }
 
-/// Whether a file can be replaced as a whole.
-fn writable(path: &Path) -> io::Result<()> {
-    let real = std::fs::canonicalize(path)?;
-    let _: File = OpenOptions::new().append(true).open(&real)?;
-    let folder = real.parent().unwrap_or(Path::new("/"));
-    let user = User::from_uid(getuid()).ok().flatten().map(Writer::of);
-    match user {
-        Some(user) if !user.writes(folder) => Err(io::ErrorKind::PermissionDenied.into()),
-        _ => Ok(()),
-    }
-}
-
-/// A user, with its groups.
-struct Writer {
-    id: Uid,
-    groups: Vec<Gid>,
-}
-
-impl Writer {
-    fn of(user: User) -> Self {
-        let groups = CString::new(user.name).ok();
-        let groups = groups.and_then(|name| getgrouplist(&name, user.gid).ok());
-        Self { id: user.uid, groups: groups.unwrap_or_else(|| vec![user.gid]) }
-    }
-
-    /// True if it can write there, or make it where it is to be.
-    fn writes(&self, path: &Path) -> bool {
-        let mut there = path.ancestors().filter_map(|path| metadata(path).ok());
-        self.id.is_root() || there.next().is_some_and(|found| self.may_write(&found))
-    }
-
-    fn may_write(&self, found: &Metadata) -> bool {
-        let bit = if found.uid() == self.id.as_raw() {
-            0o200
-        } else if self.groups.iter().any(|group| group.as_raw() == found.gid()) {
-            0o020
-        } else {
-            0o002
-        };
-        found.mode() & bit != 0
+/// A user as file systems know it.
+fn account(user: User) -> Account {
+    let groups = CString::new(user.name).ok();
+    let groups = groups.and_then(|name| getgrouplist(&name, user.gid).ok());
+    let groups = groups.unwrap_or_else(|| vec![user.gid]);
+    Account {
+        id: user.uid.as_raw(),
+        groups: groups.into_iter().map(Gid::as_raw).collect(),
+        is_ours: getuid().is_root() || getuid() == user.uid,
     }
 }
 

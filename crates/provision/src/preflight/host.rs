@@ -1,6 +1,7 @@
 //! Checks of this host: users, files, names and variables.
 
 use super::Check;
+use super::access::Unwritable;
 use slurmconf::NodeDef;
 use std::path::Path;
 
@@ -29,12 +30,12 @@ pub struct HostFacts<'a> {
 }
 
 /// What slurmctld's user may write.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Access {
     /// The state directory.
-    pub state: bool,
+    pub state: Result<(), Unwritable>,
     /// The log.
-    pub log: bool,
+    pub log: Result<(), Unwritable>,
 }
 
 /// Whose the configuration is.
@@ -82,27 +83,49 @@ impl HostFacts<'_> {
         let mut checks =
             self.config_owner.as_ref().map(|it| self.others_write(it)).unwrap_or_default();
         let name = self.slurm_user;
-        let Some(access) = self.access else {
+        let Some(access) = &self.access else {
             checks
                 .push(Check::fail(format!("SlurmUser={name}: there is no such user on this host")));
             return checks;
         };
-        let state = self.state.display();
-        checks.push(if access.state {
-            Check::ok(format!("state directory {state}"))
-        } else {
-            Check::fail(format!(
+        checks.push(self.state_directory(&access.state));
+        checks.extend(self.log.and_then(|log| self.log_file(log, &access.log)));
+        checks
+    }
+
+    fn state_directory(&self, access: &Result<(), Unwritable>) -> Check {
+        let (name, state) = (self.slurm_user, self.state.display());
+        match access {
+            Ok(()) => Check::ok(format!("state directory {state}")),
+            Err(Unwritable::Missing) => Check::fail(format!(
+                "state directory {state} does not exist, so that two programs could work on one node: install -d -o {name} \
+                 {state}, or change state_dir"
+            )),
+            Err(Unwritable::NotAllowed) => Check::fail(format!(
                 "{name}, the user of slurmctld and its programs, cannot write {state}, so that two programs could work on one \
                  node: install -d -o {name} {state}"
-            ))
-        });
-        if let Some(log) = self.log.filter(|_| !access.log) {
-            let log = log.display();
-            checks.push(Check::warn(format!(
-                "{name}, the user of slurmctld and its programs, cannot write {log}: chown {name} {log}"
-            )));
+            )),
+            Err(Unwritable::Failed(error)) => Check::fail(format!(
+                "cannot write state directory {state}: {error}; make room there, or mount it writable (see df and mount)"
+            )),
         }
-        checks
+    }
+
+    fn log_file(&self, log: &Path, access: &Result<(), Unwritable>) -> Option<Check> {
+        let (name, path) = (self.slurm_user, log.display());
+        let folder = log.parent().unwrap_or(Path::new("/")).display();
+        Some(match access {
+            Ok(()) => return None,
+            Err(Unwritable::Missing) => Check::warn(format!(
+                "the directory of the log {path} does not exist: install -d -o {name} {folder}"
+            )),
+            Err(Unwritable::NotAllowed) => Check::warn(format!(
+                "{name}, the user of slurmctld and its programs, cannot write {path}: chown {name} {path}"
+            )),
+            Err(Unwritable::Failed(error)) => Check::fail(format!(
+                "cannot write the log {path}: {error}; make room there, or mount it writable (see df and mount)"
+            )),
+        })
     }
 
     /// Whoever can write the configuration can have any machine launched, and whoever calls us runs the commands that it
@@ -134,7 +157,7 @@ mod tests {
             config: Path::new("/etc/citc/startnode.yaml"),
             config_owner: None,
             slurm_user: "slurm",
-            access: Some(Access { state: true, log: true }),
+            access: Some(Access { state: Ok(()), log: Ok(()) }),
             state: Path::new("/var/lib/slurm-elastic"),
             log: None,
             unresolved: None,

@@ -3,6 +3,7 @@
 //! Each check is a function from observed [`Facts`] to results; nothing is changed, and none hides another, except that a cloud
 //! which does not list our machines is one failure.
 
+mod access;
 mod budget;
 mod capacity;
 mod cloud;
@@ -11,6 +12,7 @@ mod host;
 mod programs;
 mod slurm;
 
+pub use access::{Account, Unwritable};
 pub use cloud::CloudFacts;
 pub use host::{Access, ConfigOwner, HostFacts, unresolved};
 pub use programs::{Alias, program_problems};
@@ -19,6 +21,7 @@ pub use slurm::SlurmFacts;
 use crate::conf::{MarkedFile, missing_gres, unlaunchable};
 use crate::images::ImageRules;
 use crate::site::Site;
+use crate::state;
 use capacity::Wanted;
 use cloud_core::Description;
 use history::cost::Spending;
@@ -120,7 +123,7 @@ pub struct Section {
     /// True if slurmctld is yet to be told.
     pub unapplied: bool,
     /// Why the file cannot be replaced, if it cannot.
-    pub unwritable: Option<std::io::Error>,
+    pub unwritable: Option<state::Error>,
 }
 
 /// Runs all checks.
@@ -190,11 +193,12 @@ fn section_of(marked: &MarkedFile, section: &Section, is_root: bool) -> Check {
     match &section.unwritable {
         None if is_same && section.unapplied => Check::warn(will),
         None => Check::ok(will),
-        Some(error) if error.kind() == ErrorKind::PermissionDenied && !is_root => {
+        Some(error) if error.source.kind() == ErrorKind::PermissionDenied && !is_root => {
             Check::warn(format!("{will}; only root may write it: sudo finish"))
         }
         Some(error) => Check::fail(format!(
-            "{path} cannot be written: {error}; see mount and lsattr, and make it writable"
+            "{path} cannot be written: {}; make room beside it, or make it writable (see df, mount and lsattr)",
+            error.source
         )),
     }
 }

@@ -43,7 +43,7 @@ impl SlurmFacts<'_> {
                 "Slurm {version} is too old to be given nodes back: 22.05 or newer is needed"
             )),
             true => Check::ok(format!("slurmctld is up: {version}")),
-            false => Check::warn(
+            false => Check::fail(
                 "slurmctld does not answer, so that nodes with jobs cannot be told from others: systemctl status slurmctld",
             ),
         })

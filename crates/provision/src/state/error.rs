@@ -14,7 +14,8 @@ pub struct Error {
     doing: &'static str,
     /// On which file.
     path: PathBuf,
-    source: io::Error,
+    /// What the system said.
+    pub(crate) source: io::Error,
 }
 
 impl Error {
