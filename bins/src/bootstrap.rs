@@ -101,6 +101,10 @@ impl Bootstrap {
     /// code.
     #[must_use]
     pub fn fail(&self, diagnostic: &Diagnostic) -> u8 {
+        if self.settings.is_err() {
+            // Nobody has asked for the settings, with which warnings are printed.
+            self.warnings.iter().for_each(|warning| self.warn(warning));
+        }
         self.output.complain(diagnostic);
         for message in diagnostic.messages() {
             self.log.write(Entry { level: Level::Error, node: None, message });

@@ -81,8 +81,9 @@ impl Context {
         let connecting = Box::pin(wiring::cloud(&settings, environment, (purpose, &slurm.config)));
         let deadline = |nodes| wiring::deadline(&settings, &slurm.config, nodes);
         let left = nodes.map(|nodes| deadline(nodes).saturating_sub(begun.elapsed()));
-        let Connected { cloud, subnet, named, warnings, unreachable } =
-            in_time(left, connecting).await?;
+        let progress = ProgressBar::default();
+        let connecting = progress.while_waiting(*output, "the cloud", in_time(left, connecting));
+        let Connected { cloud, subnet, named, warnings, unreachable } = connecting.await?;
         site.subnet = site.subnet.or(subnet);
         let OpenedState { state, path: state_path, lost } =
             bootstrap.state(&settings, &slurm.config);
@@ -104,7 +105,7 @@ impl Context {
             named,
             unreachable,
             unread,
-            progress: ProgressBar::default(),
+            progress,
         })
     }
 }

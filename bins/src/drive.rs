@@ -102,7 +102,7 @@ impl Context {
         };
         let watched = watch(stop);
         tokio::pin!(watched);
-        let work = work(&run);
+        let work = progress.while_waiting(output, "the cloud and slurmctld", work(&run));
         tokio::pin!(work);
         tokio::select! {
             result = &mut work => result,

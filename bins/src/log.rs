@@ -4,6 +4,7 @@
 
 use crate::args::LogFormat;
 use nix::unistd::getuid;
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -152,8 +153,8 @@ impl Log {
         let millis = now.subsec_nanosecond() / 1_000_000;
         let (program, level) = (&self.program, entry.level.name());
         // One line, whatever the cloud's message has in it.
-        let message = one_line(entry.message);
-        let node = entry.node.map(|node| format!("{node}:  ")).unwrap_or_default();
+        let message = one_line(&bounded(entry.message));
+        let node = entry.node.map(|node| format!("{}:  ", bounded(node))).unwrap_or_default();
         format!("{stamp},{millis:03} {program:<10} {level:<8} {node}{message} [{}]\n", self.run)
     }
 
@@ -163,8 +164,8 @@ impl Log {
             "program": self.program,
             "run": self.run,
             "level": entry.level.name().to_ascii_lowercase(),
-            "node": entry.node,
-            "message": entry.message,
+            "node": entry.node.map(bounded),
+            "message": bounded(entry.message),
         });
         format!("{line}\n")
     }
@@ -259,6 +260,16 @@ fn open_appending(path: &Path, is_root: bool) -> io::Result<File> {
     options.custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW).open(real)
 }
 
+/// Longest text in a line of the log, in characters.
+const LONGEST: usize = 2000;
+
+/// The beginning of a text that is too long for a line of the log, and how much is left out.
+fn bounded(text: &str) -> Cow<'_, str> {
+    let Some((at, _)) = text.char_indices().nth(LONGEST) else { return Cow::Borrowed(text) };
+    let (start, rest) = text.split_at(at);
+    Cow::Owned(format!("{start}… ({} more characters)", rest.chars().count()))
+}
+
 fn one_line(text: &str) -> String {
     text.split(['\n', '\r'])
         .map(str::trim)
@@ -289,6 +300,14 @@ mod tests {
         let _reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
         let error = appendable(&fifo, true).unwrap_err();
         assert!(error.to_string().contains("FIFO"), "{error}");
+    }
+
+    #[test]
+    fn a_line_of_the_log_is_bounded() {
+        assert_eq!(bounded("short"), "short");
+        let line = bounded(&"é".repeat(LONGEST + 5)).into_owned();
+        assert!(line.ends_with("é… (5 more characters)"), "{line}");
+        assert!(line.chars().count() < LONGEST + 30);
     }
 
     #[test]

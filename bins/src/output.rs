@@ -2,6 +2,7 @@
 //!
 //! Never `println!`: it panics when slurmctld has closed the pipe, and then the machines just started are lost sight of.
 
+use hostlist::Hostlist;
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,6 +136,21 @@ impl Output {
     }
 }
 
+/// Longest host list in a line for people, in characters.
+const LONGEST_LIST: usize = 200;
+
+/// A host list that fits into a line: of a long one the beginning, and how many nodes it has.
+#[must_use]
+pub fn shortened(nodes: &Hostlist) -> String {
+    let text = nodes.to_string();
+    let Some((start, _)) = text.char_indices().nth(LONGEST_LIST).map(|(at, _)| text.split_at(at))
+    else {
+        return text;
+    };
+    let whole = start.rfind(',').and_then(|comma| start.get(..comma)).unwrap_or(start);
+    format!("{whole},… ({} nodes)", nodes.len())
+}
+
 /// True once standard output could not be written, as on a full disk; there is one standard output per process.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -164,4 +180,19 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text.push_str(excerpt);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_host_list_is_shortened_and_counted() {
+        let short: Hostlist = "n[1-5000]".parse().unwrap();
+        assert_eq!(shortened(&short), "n[1-5000]");
+        let odd: Hostlist = (0..2500).map(|number| format!("n{}", 2 * number + 1)).collect();
+        let text = shortened(&odd);
+        assert!(text.starts_with("n[1,3,5,") && text.ends_with(",… (2500 nodes)"), "{text}");
+        assert!(text.chars().count() < LONGEST_LIST + 20, "{text}");
+    }
 }

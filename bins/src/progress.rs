@@ -4,9 +4,16 @@ use crate::output::Output;
 use provision::state::{Event, EventKind};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The width of a bar in characters.
 const WIDTH: usize = 20;
+
+/// How long an operator waits without being told what for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// What a line about an answer that is waited for begins with.
+const WAITING: &str = "waiting for an answer of ";
 
 /// The progress of work on nodes; nothing is drawn where standard error is no terminal.
 #[derive(Debug, Default)]
@@ -42,6 +49,44 @@ impl ProgressBar {
         self.counted().line = Some(line.to_owned());
     }
 
+    /// Waits for an answer. After two seconds it draws whose, until something else is drawn or the answer is there.
+    pub async fn while_waiting<T>(
+        &self,
+        output: Output,
+        whose: &str,
+        answer: impl Future<Output = T>,
+    ) -> T {
+        tokio::pin!(answer);
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            () = tokio::time::sleep(SILENCE) => self.draw_waiting(output, whose),
+        }
+        let answer = answer.await;
+        self.clear_waiting(output);
+        answer
+    }
+
+    /// Removes the line that says what is waited for.
+    fn clear_waiting(&self, output: Output) {
+        let mut counted = self.counted();
+        if counted.line.as_ref().is_some_and(|line| line.starts_with(WAITING)) {
+            counted.line = None;
+            output.draw("");
+        }
+    }
+
+    /// Draws what is waited for, unless something else is drawn already.
+    fn draw_waiting(&self, output: Output, what: &str) {
+        let is_idle = {
+            let counted = self.counted();
+            counted.total == 0 && counted.line.is_none()
+        };
+        if is_idle {
+            self.draw(output, &format!("{WAITING}{what}"));
+        }
+    }
+
     /// Removes the line.
     pub fn clear(&self, output: Output) {
         let mut counted = self.counted();
@@ -59,7 +104,7 @@ impl ProgressBar {
 impl Counted {
     fn draw_count(&self, output: Output) {
         let (done, total) = (self.done.len().min(self.total), self.total);
-        if let Some(line) = &self.line {
+        if let Some(line) = self.line.as_ref().filter(|line| !line.starts_with(WAITING)) {
             output.draw(line);
         } else if total > 0 {
             output.draw(format!("{} {done}/{total} nodes", bar(done, total)));

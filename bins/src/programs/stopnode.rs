@@ -4,24 +4,26 @@ use crate::args::{Common, nodes};
 use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
+use crate::output::shortened;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::{self, Purpose};
 use clap::Parser;
-use hostlist::Hostlist;
+use hostlist::{Hostlist, NodeName};
 use provision::Cancel;
 use provision::plan::{self, Operation, ReportStep, Step, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};
-use slurmctl::{Caller, Role};
+use slurmctl::{Caller, Job, Role};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Terminate the machines of nodes.
 ///
-/// Slurm calls it as SuspendProgram. Only machines with this cluster's tags are touched. It also works while slurmctld is down.
+/// Slurm calls it as SuspendProgram. Only machines with this cluster's tags are touched.
 ///
-/// Nodes that are in use are not stopped; called by hand, the exit code is then 1. --now terminates their machines anyway, and
+/// Nodes that are in use are not stopped; called by hand, the exit code is then 1. So it is if slurmctld does not answer, which alone
+/// knows whether jobs run there. --now terminates their machines anyway, and
 /// --all --force every machine of the cluster, for example before terraform destroy.
 #[derive(Debug, Parser)]
 #[command(name = "stopnode", version, after_help = EXAMPLES)]
@@ -86,7 +88,11 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {
                 let look = run.observe_for(&names).await;
-                let plan = if arguments.now { plan::stop_now } else { plan::stop };
+                let plan = match (arguments.now, is_by_hand(&context)) {
+                    (true, _) => plan::stop_now,
+                    (false, true) => plan::stop_by_hand,
+                    (false, false) => plan::stop,
+                };
                 let plan = plan(&names, look.world(run));
                 let left = plan.steps().any(|step| {
                     matches!(step, Step::Report(ReportStep::Nothing { why: Why::WantedAgain, .. }))
@@ -95,11 +101,14 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
             }
             Some(names) => {
                 context.begin(&names, "Stopping");
-                let report = if arguments.now {
-                    run::stop_now(run, &names).await
-                } else {
-                    run::stop(run, &names).await
+                let report = match (arguments.now, is_by_hand(&context)) {
+                    (true, _) => run::stop_now(run, &names).await,
+                    (false, true) => run::stop_by_hand(run, &names).await,
+                    (false, false) => run::stop(run, &names).await,
                 };
+                if !common.json {
+                    say_absent(&context, &report);
+                }
                 let left = left_alone(&context, &report);
                 context.report(common, &report).max(code_of_left(&context, left))
             }
@@ -107,6 +116,28 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         })
         .await;
     Ok(code)
+}
+
+/// True if neither slurmctld nor a script of the site's that it runs has called us: then nobody but slurmctld knows whether a
+/// job is there.
+fn is_by_hand(context: &Context) -> bool {
+    let environment = &context.environment;
+    environment.caller(Role::Suspend) != Caller::Slurm && !environment.by_slurm
+}
+
+/// Prints the nodes that had no machine to terminate.
+fn say_absent(context: &Context, report: &Report) {
+    let absent: Hostlist = nodes_because(report, &Why::NoInstance).collect();
+    if !absent.is_empty() {
+        context.output.say(format_args!("{}: no machine", shortened(&absent)));
+    }
+}
+
+/// The nodes that nothing was done about, for this reason.
+fn nodes_because<'r>(report: &'r Report, why: &Why) -> impl Iterator<Item = &'r NodeName> {
+    let why = why.to_string();
+    let is_why = move |node: &NodeReport| node.reason.as_deref() == Some(why.as_str());
+    report.nodes.iter().filter(move |(_, node)| is_why(node)).map(|(name, _)| name)
 }
 
 /// The exit code where nodes were left alone, if some were: by hand that is not what was meant, and slurmctld has changed its mind.
@@ -120,18 +151,17 @@ fn code_of_left(context: &Context, some: bool) -> u8 {
 
 /// Prints the nodes that were not stopped because Slurm has them in service; true if there are any.
 fn left_alone(context: &Context, report: &Report) -> bool {
-    let wanted = Why::WantedAgain.to_string();
-    let wanted = |node: &NodeReport| node.reason.as_deref() == Some(wanted.as_str());
-    let left = report.nodes.iter().filter(|(_, node)| wanted(node)).map(|(name, _)| name);
-    let left: Hostlist = left.collect();
-    if !left.is_empty() {
+    let left: Hostlist = nodes_because(report, &Why::WantedAgain).collect();
+    let is_some = !left.is_empty();
+    if is_some {
+        let left = shortened(&left);
         context.warn(&format!(
             "{left} is in use; not stopped: 'scontrol update nodename={left} state=power_down' has Slurm stop it, and \
              'stopnode --now {left}' terminates its machine whatever runs there; 'stopnode --all --force' terminates every \
              machine of the cluster"
         ));
     }
-    !left.is_empty()
+    is_some
 }
 
 async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
@@ -154,14 +184,18 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
             }
             return context.report(common, &Report::new(Operation::StopAll));
         }
-        let plan = plan.to_string();
+        let text = plan.to_string();
         if common.json {
             // It is for whoever is asked; what is for machines comes afterwards.
-            context.output.complain(plan.trim_end());
+            context.output.complain(text.trim_end());
         } else {
-            context.output.print(plan.trim_end());
+            context.output.print(text.trim_end());
         }
-        if !confirmed(run.tools.cancel.clone()).await {
+        let machines = plan.steps().map(|step| step.instances().len()).sum();
+        // Nothing is drawn over the question.
+        context.progress.draw(context.output, "");
+        let question = question(machines, look.jobs.as_deref());
+        if !confirmed(&question, run.tools.cancel.clone()).await {
             context.output.complain("Cancelled. Use --force to skip this prompt.");
             return SOME_FAILED;
         }
@@ -169,12 +203,26 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
     context.report(common, &run::stop_all(run).await)
 }
 
+/// What is asked before every machine is terminated: how many there are, and how many jobs that hits.
+fn question(machines: usize, jobs: Option<&[Job]>) -> String {
+    let count = |count: usize, one: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {one}s"),
+    };
+    let running = jobs.map(|jobs| jobs.iter().filter(|job| !job.nodes.is_empty()).count());
+    let jobs = match running {
+        Some(jobs) => format!("on which {} run", count(jobs, "job")),
+        None => "while slurmctld does not say which jobs run".to_owned(),
+    };
+    format!("terminate {}, {jobs}?", count(machines, "machine"))
+}
+
 /// Asks on a terminal; elsewhere nobody can answer, and that is a no, as is Ctrl-C.
-async fn confirmed(mut cancel: Cancel) -> bool {
+async fn confirmed(question: &str, mut cancel: Cancel) -> bool {
     if !io::stdin().is_terminal() {
         return false;
     }
-    let _ = write!(io::stderr(), "terminate all of these? [y/N] ");
+    let _ = write!(io::stderr(), "{question} [y/N] ");
     let (tell, answer) = oneshot::channel();
     // On a thread of its own, which ends with the process: reading cannot be called off.
     std::thread::spawn(move || {

@@ -129,6 +129,8 @@ pub(crate) fn http(
     if !purpose.changes() {
         config.retry.attempts = ATTEMPTS_TO_KNOW;
     }
+    // Slurm has a service waited for that is being restarted; whoever else calls wants to know.
+    config.retry.refused_connections = environment.by_slurm;
     config.proxies = proxies(settings, environment);
     config
 }

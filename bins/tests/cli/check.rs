@@ -25,6 +25,14 @@ fn check(stage: &Stage) -> Ended {
     ended
 }
 
+/// What a check finds where nothing is wrong but that slurmctld is yet to be started.
+fn well(ended: Ended) -> Vec<String> {
+    let said = points(&ended.with_code(1));
+    let failed: Vec<_> = said.iter().filter(|point| point.starts_with("fail ")).collect();
+    assert!(matches!(failed[..], [one] if one.contains("slurmctld does not answer")), "{said:#?}");
+    said
+}
+
 /// The one point that begins so.
 fn point<'a>(points: &'a [String], words: &str) -> &'a str {
     let found: Vec<_> = points.iter().filter(|point| point.contains(words)).collect();
@@ -42,12 +50,12 @@ fn limits_beyond_what_the_cloud_allows() {
         },
         |_| {},
     );
-    let ended = check(&stage).with_code(0);
+    let said = well(check(&stage));
     let words = "warn limits.yaml asks for 4 of standard2-core-count in Uocm:PHX-AD-1, and the cloud allows 3";
-    assert!(point(&points(&ended), "core-count").starts_with(words), "{ended:#?}");
+    assert!(point(&said, "core-count").starts_with(words), "{said:#?}");
     stage.write("limits.yaml", "VM.Standard2.1: {1: 3}\n");
-    let ended = check(&stage).with_code(0);
-    assert_eq!(point(&points(&ended), "allows"), "ok 3 nodes, and the cloud allows as many");
+    let said = well(check(&stage));
+    assert_eq!(point(&said, "allows"), "ok 3 nodes, and the cloud allows as many");
 }
 
 #[test]
@@ -225,10 +233,9 @@ fn by_daemon(stage: &Stage, arguments: &[&str]) -> Ended {
 #[test]
 fn a_file_of_root_is_well_though_slurmctld_s_user_may_not_write_it() {
     let ended = by_daemon(&of_daemon(), &["--check", "--json"]);
-    let said = points(&ended);
+    let said = well(ended);
     assert!(point(&said, "slurm.conf will change").starts_with("warn "), "{said:#?}");
     assert!(point(&said, "slurm.conf will change").ends_with("sudo finish"), "{said:#?}");
-    let _ = ended.with_code(0);
 }
 
 /// Machines of nodes that go would have ended by then.
@@ -255,7 +262,7 @@ fn nodes_that_can_never_start_for_want_of_a_domain_fail_the_check() {
         stage.run(name, &[]).with_code(2).saying(&["can never start", "zone: '1'"]);
     }
     stage.write("limits.yaml", "general: {shape: VM.Standard2.1, ad: 1, max: 4}\n");
-    let said = points(&check(&stage).with_code(0));
+    let said = well(check(&stage));
     assert!(!said.iter().any(|point| point.contains("can never start")), "{said:#?}");
 }
 
@@ -274,7 +281,7 @@ fn an_image_of_another_compartment_is_only_a_warning() {
     let stage = Stage::new();
     let text = format!("{}image_id: ocid1.image.oc1.phx.elsewhere\n", stage.configuration());
     stage.write("startnode.yaml", &text);
-    let said = points(&check(&stage).with_code(0));
+    let said = well(check(&stage));
     let found = point(&said, "ocid1.image.oc1.phx.elsewhere");
     assert!(found.starts_with("warn ") && found.contains("not in the image list"), "{said:#?}");
 }
@@ -323,9 +330,9 @@ fn give(path: &std::path::Path, user: u32) {
 #[test]
 fn a_slurmctld_that_does_not_answer_is_named_and_not_waited_for() {
     let stage = Stage::new();
-    let said = points(&check(&stage).with_code(0));
+    let said = points(&check(&stage).with_code(1));
     let down = point(&said, "slurmctld does not answer");
-    assert!(down.starts_with("warn ") && down.contains("systemctl status slurmctld"), "{said:#?}");
+    assert!(down.starts_with("fail ") && down.contains("systemctl status slurmctld"), "{said:#?}");
     let said = points(&check(&stage.running()).with_code(0));
     assert!(point(&said, "slurmctld is up").starts_with("ok "), "{said:#?}");
 }
@@ -345,7 +352,7 @@ fn a_cluster_that_is_only_rebuilt_needs_nothing_elastic() {
     let stage = Stage::on("22.05", |_| {}, rebuilt);
     let limits = fs::read_to_string(stage.path("limits.yaml")).unwrap();
     fs::remove_file(stage.path("limits.yaml")).unwrap();
-    let said = points(&check(&stage).with_code(0));
+    let said = well(check(&stage));
     assert!(point(&said, "only what rebuild needs").starts_with("ok "), "{said:#?}");
     assert!(point(&said, "RebootProgram=/bin/true").starts_with("ok "), "{said:#?}");
     // Who writes limits wants nodes.

@@ -155,6 +155,9 @@ fn a_package_has_what_install_installs() {
     // Nobody keeps it.
     let package = text(&well(command.env("DPKG_DEB_COMPRESSOR_TYPE", "none")));
     let package = Path::new(package.trim());
+    let field = ["--field", &package.display().to_string(), "Version"].map(str::to_owned);
+    let version = text(&well(Command::new("dpkg-deb").args(field)));
+    assert_eq!(version.contains("+git2"), root().join(".git").exists(), "it grows: {version}");
     let listed = text(&well(Command::new("dpkg-deb").arg("--contents").arg(package)));
     for path in [
         "./usr/local/share/man/man1/finish.1",

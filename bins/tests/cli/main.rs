@@ -37,3 +37,4 @@ mod stackhpc;
 mod stage;
 mod terminal;
 mod timeline;
+mod unknown;

@@ -74,6 +74,12 @@ impl Slurm {
         self.wait();
     }
 
+    /// Ends slurmctld, and keeps it from being started again.
+    pub(crate) fn stop(&mut self) {
+        self.slurmctld = None;
+        assert!(!self.is_up());
+    }
+
     /// A script that knows the names of the stage's hosts file, where there is one: slurmctld looks each node up by name that
     /// is not elastic, and tries for ten seconds.
     fn with_hosts(&self, script: &str) -> Command {

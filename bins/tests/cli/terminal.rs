@@ -16,8 +16,13 @@ fn on_terminal(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
 fn typing(stage: &Stage, keys: &str, name: &str, arguments: &[&str]) -> Ended {
     let words = [&[program(name), "--config", "startnode.yaml"], arguments].concat();
     let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    shell(stage, keys, &line.join(" "))
+}
+
+/// Runs a line of shell on a terminal where somebody types.
+fn shell(stage: &Stage, keys: &str, line: &str) -> Ended {
     let mut command = Command::new("script");
-    command.args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"]);
+    command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
     command.env_clear().env("HOME", stage.path("home")).env("PATH", "/usr/bin:/bin");
     command.env("SHELL", "/bin/sh").current_dir(stage.dir.path());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -84,7 +89,10 @@ fn the_end_of_all_machines_is_asked_for_and_only_a_yes_is_one() {
     stage.run("startnode", &["vm-standard2-1-ad1-[0001-0002]"]).with_code(0);
     for keys in ["n\n", "\n", "Y E S\n", "\u{4}"] {
         let drawn = typing(&stage, keys, "stopnode", &["--all"]).with_code(1).stdout;
-        assert!(drawn.contains("terminate all of these? [y/N]"), "{keys:?}: {drawn:?}");
+        assert!(
+            drawn.contains("terminate 2 machines, on which 0 jobs run? [y/N]"),
+            "{keys:?}: {drawn:?}"
+        );
         assert!(drawn.contains("Cancelled."), "{keys:?}: {drawn:?}");
         assert_eq!(stage.live().len(), 2, "{keys:?}: {drawn:?}");
     }
@@ -92,4 +100,20 @@ fn the_end_of_all_machines_is_asked_for_and_only_a_yes_is_one() {
     assert_eq!(stage.live(), Vec::<String>::new(), "{drawn}");
     let drawn = on_terminal(&stage, "stopnode", &["--all"]).with_code(0).stdout;
     assert!(drawn.contains("no machines") && !drawn.contains('?'), "{drawn:?}");
+}
+
+#[test]
+fn an_operator_is_told_what_is_waited_for() {
+    let stage = Stage::new().running();
+    // It takes every connection, and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = stage.configuration();
+    let (_, address) = text.split_once("endpoint: ").unwrap();
+    let there = format!("http://{}", silent.local_addr().unwrap());
+    stage.write("startnode.yaml", &text.replace(address.lines().next().unwrap(), &there));
+    let list = program("listnodes");
+    let line = format!("timeout --foreground --signal INT 5 {list} --config startnode.yaml");
+    let drawn = shell(&stage, "", &line).stdout;
+    let waits = format!("{OVER}waiting for an answer of the cloud and slurmctld");
+    assert!(drawn.contains(&waits), "{drawn:?}");
 }

@@ -44,6 +44,7 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     answered: Option<SystemTime>,
+    given_up: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -60,6 +61,7 @@ impl Error {
             request_id: None,
             retry_after: None,
             answered: None,
+            given_up: false,
             source: None,
         }))
     }
@@ -110,6 +112,13 @@ impl Error {
     #[must_use]
     pub fn with_answered(mut self, date: impl Into<Option<SystemTime>>) -> Self {
         self.0.answered = date.into();
+        self
+    }
+
+    /// Notes that the cloud cannot be reached, and that whoever asked wants to know rather than to wait.
+    #[must_use]
+    pub fn given_up(mut self) -> Self {
+        self.0.given_up = true;
         self
     }
 
@@ -167,6 +176,19 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// True if the same request may succeed later and is worth waiting for: its [kind](ErrorKind::is_transient) is
+    /// transient, and nobody has given up.
+    #[must_use]
+    pub fn is_worth_a_retry(&self) -> bool {
+        self.0.kind.is_transient() && !self.0.given_up
+    }
+
+    /// True if the cloud cannot be reached, and whoever asked does not wait for that to change.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.0.given_up
     }
 
     /// What the cloud's clock said when it answered.

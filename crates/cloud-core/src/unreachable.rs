@@ -30,7 +30,7 @@ impl Unreachable {
     }
 
     fn answer<T>(&self, operation: Operation) -> Result<T> {
-        Err(Error::new(self.kind, operation).because(&self.why))
+        Err(Error::new(self.kind, operation).because(&self.why).given_up())
     }
 }
 

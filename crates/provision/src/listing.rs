@@ -1,6 +1,6 @@
 //! What Slurm and the cloud say of each node, as rows of a table.
 
-use crate::plan::{Refusal, Target};
+use crate::plan::{Refusal, Target, configured};
 use crate::time::Utc;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
@@ -145,7 +145,12 @@ impl ImageRow {
         let instance = world.fleet.of(node).iter().find(|instance| instance.state.is_live());
         let instance = instance.or_else(|| world.fleet.named(node));
         let image = instance.and_then(|instance| instance.image.clone());
-        let wanted = target.image(world).ok();
+        // A node without a machine gets the image that a start gives it, whatever a rollout is about.
+        let wanted = match &instance {
+            Some(_) => target.image(world),
+            None => configured(node, world),
+        };
+        let wanted = wanted.ok();
         let slurm = world.node(node);
         let state = match (&image, &wanted) {
             (None, _) => "no machine",

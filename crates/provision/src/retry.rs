@@ -32,7 +32,7 @@ impl Retry {
     /// How long to wait before the request is made again. None if the error is permanent, or the
     /// request was repeated often enough.
     pub(crate) fn pause(&mut self, error: &Error) -> Option<Duration> {
-        if self.tries >= self.most || !error.kind().is_transient() {
+        if self.tries >= self.most || !error.is_worth_a_retry() {
             return None;
         }
         let pause = FIRST_PAUSE * (1 << self.tries);

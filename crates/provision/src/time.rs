@@ -27,6 +27,21 @@ impl fmt::Display for Utc {
     }
 }
 
+/// A length of time in the largest units that it is whole in, such as `1 h 30 min`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        let words: Vec<String> = parts.map(|(count, unit)| format!("{count} {unit}")).collect();
+        f.write_str(if words.is_empty() { "0 s" } else { "" })?;
+        f.write_str(&words.join(" "))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +50,20 @@ mod tests {
     fn a_time_is_printed_to_the_second() {
         let leap = UNIX_EPOCH + Duration::from_secs(951_782_399);
         assert_eq!(Utc(leap).to_string(), "2000-02-28T23:59:59Z");
+    }
+
+    #[test]
+    fn a_length_of_time_is_in_the_units_that_people_use() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (45, "45 s"),
+            (90, "1 min 30 s"),
+            (600, "10 min"),
+            (86_400, "24 h"),
+            (5_400, "1 h 30 min"),
+        ] {
+            assert_eq!(Span(Duration::from_secs(seconds)).to_string(), text);
+        }
     }
 
     #[test]

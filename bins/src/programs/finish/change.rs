@@ -11,11 +11,12 @@ use crate::wiring;
 use provision::Files;
 use provision::Report;
 use provision::conf::{
-    Applied, MarkedFile, Proof, Trial, bad_conf, nodes_in_use, planned_section, written_conf,
+    Applied, MarkedFile, Proof, Trial, bad_conf, nodes_in_use, planned_section, unfit_jobs,
+    written_conf,
 };
 use provision::plan::{self, Finish, Plan, Resize};
 use provision::run::{self, Observation, Run};
-use slurmconf::Cluster;
+use slurmconf::{Cluster, Config};
 use std::path::Path;
 
 /// What is to be done about the nodes of slurm.conf.
@@ -85,12 +86,24 @@ impl Change<'_> {
                 }
                 let section = planned_section(self.marked, self.aim.cluster(), &plan)?;
                 show(self.common, &context, self.marked, (&plan, &section))?;
+                for unfit in self.unfit_jobs(&context, &look, &section) {
+                    context.warn(&unfit);
+                }
                 if self.common.dry_run {
                     return Ok(self.seen(&context, &look, &plan));
                 }
                 self.carry_out(&context, run, (&plan, &section)).await
             })
             .await
+    }
+
+    /// The pending jobs that will not fit any more.
+    fn unfit_jobs(&self, context: &Context, look: &Observation, section: &str) -> Vec<String> {
+        let old = self.marked.section().and_then(|old| Config::parse(&old));
+        let (Some(jobs), Ok(old), Ok(new)) = (&look.jobs, old, Config::parse(section)) else {
+            return Vec::new();
+        };
+        unfit_jobs(jobs, &context.slurm.config, &old, &new)
     }
 
     /// Prints that there is nothing to change, in the chosen format.
@@ -240,8 +253,8 @@ fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bo
         context.output.complain(line);
     }
     context.output.complain(format_args!(
-        "{} is left as it is: {} would remove these nodes; wait for their jobs (scontrol update nodename=... \
-         state=drain reason=...), raise the limits, or use --force",
+        "{} is left as it is: {} would remove these nodes; run resize, which drains them, waits for their \
+         jobs and removes them then, or raise the limits, or use --force",
         conf.display(),
         limits.display()
     ));

@@ -93,11 +93,14 @@ async fn seen(
     let look = run.observe_rollout(&request).await;
     if given.is_none() {
         let fleet = &look.fleet;
-        let has = |node: &NodeName| !fleet.of(node).is_empty() || fleet.named(node).is_some();
+        // The cloud lists machines for a while after their end.
+        let is_live = |node: &NodeName| fleet.of(node).iter().any(|it| it.state.is_live());
+        let has = |node: &NodeName| is_live(node) || fleet.named(node).is_some();
         targets.known.retain(|target| has(&target.node));
         targets.failed.retain(|node, _| has(node));
         // What slurm.conf has lost is still there.
-        let lost = fleet.nodes().into_iter().filter(|node| run.conf.get(node).is_none());
+        let lost = fleet.nodes().into_iter();
+        let lost = lost.filter(|node| run.conf.get(node).is_none() && is_live(node));
         targets.known.extend(lost.map(Target::new));
     }
     Ok((targets, look))

@@ -18,6 +18,9 @@ pub struct Retry {
     /// waiting for its turn at the pacer does not count: that has a bound of its own,
     /// [`Config::longest_queue`](super::Config::longest_queue).
     pub budget: Duration,
+    /// Whether to try again where nobody listens at the cloud's address. A service that is being restarted is worth it; an
+    /// operator who has mistyped the address is not helped by waiting.
+    pub refused_connections: bool,
 }
 
 impl Default for Retry {
@@ -27,6 +30,7 @@ impl Default for Retry {
             first: Duration::from_millis(500),
             longest: Duration::from_secs(15),
             budget: Duration::from_mins(2),
+            refused_connections: true,
         }
     }
 }
@@ -107,7 +111,7 @@ impl Attempts {
                 self.effect.repeatable() && failure.error.kind() != ErrorKind::Protocol
             }
         };
-        if !may_repeat || self.made >= self.retry.attempts {
+        if failure.error.is_given_up() || !may_repeat || self.made >= self.retry.attempts {
             return Next::GiveUp(self.conclude(failure));
         }
         let ours = self.pauses.next().unwrap_or(self.retry.longest);
@@ -190,6 +194,7 @@ mod tests {
                 first: Duration::from_millis(first),
                 longest: Duration::from_millis(longest),
                 budget: Duration::from_millis(budget),
+                ..Retry::default()
             },
         )
     }

@@ -113,6 +113,9 @@ impl Transport {
         let error = request.error(kind).because(why);
         match failure {
             TransportError::Broken(cause) => {
+                let gives_up = !self.config.retry.refused_connections
+                    && has_io_error(&cause, io::ErrorKind::ConnectionRefused);
+                let error = if gives_up { error.given_up() } else { error };
                 Failure { fate, error: error.caused_by(cause.without_url()) }
             }
             TransportError::TooSlow | TransportError::TooLarge => Failure { fate, error },
@@ -122,10 +125,15 @@ impl Transport {
 
 /// True if the other side's certificate or handshake is wrong: rustls calls that invalid data.
 fn is_bad_handshake(cause: &reqwest::Error) -> bool {
+    has_io_error(cause, io::ErrorKind::InvalidData)
+}
+
+/// True if an I/O error of this kind is among the causes.
+fn has_io_error(cause: &reqwest::Error, kind: io::ErrorKind) -> bool {
     let mut next: Option<&(dyn StdError + 'static)> = Some(cause);
     while let Some(error) = next {
         let io = error.downcast_ref::<io::Error>();
-        if io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData) {
+        if io.is_some_and(|io| io.kind() == kind) {
             return true;
         }
         // The source of an I/O error is that of what it wraps, not what it wraps.

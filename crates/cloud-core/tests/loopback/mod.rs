@@ -29,6 +29,7 @@ fn config() -> Config {
         first: Duration::from_millis(1),
         longest: Duration::from_millis(2),
         budget: Duration::from_secs(30),
+        ..Retry::default()
     };
     config.largest_body = 1000;
     // No certificates are needed, and the machine may have none.

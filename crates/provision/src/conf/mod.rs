@@ -10,6 +10,7 @@ mod planned;
 mod prove;
 mod rollback;
 mod trial;
+mod unfit_jobs;
 
 pub use dynamic_nodes::fill_from_slurmctld;
 pub(crate) use expected::{Expected, Patience};
@@ -22,3 +23,4 @@ pub use marked_file::{MarkedFile, MarkerError};
 pub use planned::{bad_conf, nodes_in_use, planned_section, suspend_exclusions, written_conf};
 pub use prove::{Proof, ProofFailure, Trial};
 pub use rollback::{Applied, Verdict, is_unapplied};
+pub use unfit_jobs::unfit_jobs;

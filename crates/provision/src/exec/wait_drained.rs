@@ -5,9 +5,10 @@ use super::outbox::{Outbox, Sent};
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::report::{NodeReport, Outcome};
+use crate::time::Span;
 use hostlist::{Hostlist, NodeName};
-use slurmctl::{Node, Reason};
-use std::collections::BTreeSet;
+use slurmctl::{JobFilter, Node, Reason};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -48,15 +49,38 @@ impl Executor<'_> {
                 () = sleep(left.min(PAUSE)) => {}
             }
         }
-        let (cause, words) = if cancel.is_cancelled() {
-            (Cause::Cancelled, Cause::Cancelled.words())
-        } else {
-            (Cause::Timeout, "its jobs did not end in time")
-        };
+        let jobs = self.jobs_on(&waiting).await;
         for node in waiting {
-            let report = NodeReport::new(Outcome::Failed).because(cause, words);
+            let report = NodeReport::new(Outcome::Failed);
+            let report = if cancel.is_cancelled() {
+                report.because(Cause::Cancelled, Cause::Cancelled.words())
+            } else {
+                let jobs = jobs.get(&node).map(|ids| format!(" ({ids})")).unwrap_or_default();
+                let patience = Span(deadline);
+                report.because(
+                    Cause::Timeout,
+                    format!(
+                        "its jobs did not end within {patience}{jobs}; nothing is removed, and the nodes take jobs again"
+                    ),
+                )
+            };
             self.report.note(node, report);
         }
+    }
+
+    /// The ids of the jobs on these nodes, as far as slurmctld says them.
+    async fn jobs_on(&self, nodes: &BTreeSet<NodeName>) -> BTreeMap<NodeName, String> {
+        if nodes.is_empty() {
+            return BTreeMap::new();
+        }
+        let list: Hostlist = nodes.iter().collect();
+        let jobs = self.tools.slurm.jobs(JobFilter::On(list)).await.unwrap_or_default();
+        let of = |node: &NodeName| {
+            let here = jobs.iter().filter(|job| job.nodes.contains(node.as_str()));
+            let ids: Vec<String> = here.map(|job| format!("job {}", job.id)).collect();
+            (!ids.is_empty()).then(|| (node.clone(), ids.join(", ")))
+        };
+        nodes.iter().filter_map(of).collect()
     }
 
     /// Drains nodes again that take jobs: with `idle_on_node_suspend` Slurm lifts the drain of a node that it

@@ -43,7 +43,7 @@ pub use lint::{Violation, lint};
 pub use reasons::our_reason;
 pub(crate) use reasons::{OUR_PREFIX, held, is_drained_by_us, is_misfit, without_our_prefix};
 pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, rebuild};
-pub(crate) use rebuild::{image_in, not_rebuilt};
+pub(crate) use rebuild::{configured, image_in, not_rebuilt};
 pub use reconcile::{Sightings, reconcile};
 pub use refusal::{Refusal, Why};
 pub use resize::{Gaps, GroupSize, Resize, resize};
@@ -54,7 +54,7 @@ pub(crate) use start::all_cooling;
 pub use start::start;
 pub use step::{Clear, MachineStep, Reload, ReportStep, SlurmStep, Step};
 pub(crate) use stop::is_wanted_again;
-pub use stop::{stop, stop_all, stop_now};
+pub use stop::{stop, stop_all, stop_by_hand, stop_now};
 
 use cloud_core::Tags;
 use hostlist::NodeName;

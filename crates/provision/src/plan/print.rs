@@ -5,16 +5,17 @@ use super::{
     ReportStep, SlurmStep, Stage, Step,
 };
 use crate::site::{Place, Wanted};
-use crate::time::Utc;
+use crate::time::{Span, Utc};
 use cloud_core::{InstanceId, Reboot};
 use hostlist::{Hostlist, NodeName};
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 /// A step as a word, its nodes and what else there is to say.
 pub(super) struct Row<'a> {
     pub(super) verb: &'static str,
-    pub(super) nodes: &'a [NodeName],
+    pub(super) nodes: Cow<'a, [NodeName]>,
     pub(super) details: Details,
 }
 
@@ -22,6 +23,7 @@ pub(super) struct Row<'a> {
 pub(super) type Details = Vec<(&'static str, Said)>;
 
 /// What is said under a key.
+#[derive(PartialEq, Eq)]
 pub(super) enum Said {
     One(String),
     Many(Vec<String>),
@@ -38,7 +40,7 @@ impl fmt::Display for Said {
 
 impl Step {
     pub(super) fn row(&self) -> Row<'_> {
-        Row { verb: self.verb(), nodes: self.nodes(), details: self.details() }
+        Row { verb: self.verb(), nodes: Cow::Borrowed(self.nodes()), details: self.details() }
     }
 
     fn verb(&self) -> &'static str {
@@ -157,7 +159,7 @@ fn many(
 }
 
 fn at_most(time: Duration) -> (&'static str, Said) {
-    said("at_most", &format!("{} s", time.as_secs()))
+    said("at_most", &Span(time))
 }
 
 fn reboot(how: Reboot) -> (&'static str, Said) {
@@ -212,7 +214,7 @@ fn joined(ids: &[InstanceId]) -> String {
 }
 
 fn folded(nodes: &[NodeName]) -> String {
-    nodes.iter().collect::<Hostlist>().to_string()
+    nodes.iter().collect::<Hostlist>().sorted().to_string()
 }
 
 impl fmt::Display for File {
@@ -245,7 +247,7 @@ impl fmt::Display for Step {
 impl Row<'_> {
     /// Verb and nodes padded to these widths, then the details; no blanks at the end.
     fn write(&self, f: &mut fmt::Formatter<'_>, verb: usize, nodes: usize) -> fmt::Result {
-        let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(self.nodes))];
+        let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(&self.nodes))];
         let details = self.details.iter().map(|(key, value)| {
             let value = value.to_string();
             if value.contains(' ') {
@@ -260,11 +262,25 @@ impl Row<'_> {
     }
 }
 
+/// Rows that follow each other and differ in their nodes alone become one.
+fn merged<'a>(rows: impl Iterator<Item = Row<'a>>) -> Vec<Row<'a>> {
+    let mut merged: Vec<Row<'a>> = Vec::new();
+    for row in rows {
+        match merged.last_mut() {
+            Some(last) if last.verb == row.verb && last.details == row.details => {
+                last.nodes.to_mut().extend_from_slice(&row.nodes);
+            }
+            _ => merged.push(row),
+        }
+    }
+    merged
+}
+
 /// Writes steps below each other, in columns.
 fn table(f: &mut fmt::Formatter<'_>, steps: &[Step], indent: &str) -> fmt::Result {
-    let rows: Vec<Row<'_>> = steps.iter().map(Step::row).collect();
+    let rows = merged(steps.iter().map(Step::row));
     let verb = rows.iter().map(|row| row.verb.len()).max().unwrap_or_default();
-    let nodes = rows.iter().map(|row| folded(row.nodes).len()).max().unwrap_or_default();
+    let nodes = rows.iter().map(|row| folded(&row.nodes).len()).max().unwrap_or_default();
     for row in rows {
         f.write_str(indent)?;
         row.write(f, verb, nodes)?;
@@ -292,13 +308,20 @@ impl fmt::Display for Stage {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, "repaired")
+    }
+}
+
+impl Finding {
+    /// Writes the finding; `repair` is the word for one that a step of the plan repairs.
+    fn write(&self, f: &mut fmt::Formatter<'_>, repair: &str) -> fmt::Result {
         // What keeps a comparison from being made is said as it is.
         if self.kind == FindingKind::Blind {
             return f.write_str(&self.text);
         }
         write!(f, "{}", self.kind)?;
         if self.handling == Handling::Repaired {
-            write!(f, " ({})", self.handling)?;
+            write!(f, " ({repair})")?;
         }
         self.node.as_ref().map_or(Ok(()), |node| write!(f, " {node}"))?;
         if !self.instances.is_empty() {
@@ -319,10 +342,16 @@ impl fmt::Display for Finding {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.stages.is_empty() {
-            writeln!(f, "{}: nothing to do", self.operation)?;
-        } else {
-            writeln!(f, "{}", self.operation)?;
+        let has = |test: fn(&Finding) -> bool| self.findings.iter().any(test);
+        match self.operation {
+            operation if !self.stages.is_empty() => writeln!(f, "{operation}")?,
+            operation if has(|it| it.kind == FindingKind::Blind) => {
+                writeln!(f, "{operation}: not known what is to be done")?;
+            }
+            operation if has(|it| it.handling == Handling::Watched) => {
+                writeln!(f, "{operation}: nothing to do on this run")?;
+            }
+            operation => writeln!(f, "{operation}: nothing to do")?,
         }
         for (stage, number) in self.stages.iter().zip(1_usize..) {
             write!(f, "{number}. {stage}")?;
@@ -330,6 +359,11 @@ impl fmt::Display for Plan {
         for group in &self.groups {
             writeln!(f, "job {}: {}", group.job, folded(&group.nodes))?;
         }
-        self.findings.iter().try_for_each(|finding| writeln!(f, "found: {finding}"))
+        for finding in &self.findings {
+            f.write_str("found: ")?;
+            finding.write(f, "to be repaired")?;
+            writeln!(f)?;
+        }
+        Ok(())
     }
 }

@@ -255,7 +255,7 @@ fn image(target: &Target, instance: &Instance, world: World<'_>) -> Result<Image
 }
 
 /// The image that slurm.conf or the configuration names for a node.
-pub(super) fn configured(node: &NodeName, world: World<'_>) -> Result<ImageId, Refusal> {
+pub(crate) fn configured(node: &NodeName, world: World<'_>) -> Result<ImageId, Refusal> {
     let features = world.conf.get(node).and_then(|def| def.features.as_ref());
     world.site.image_of(features).ok_or(Refusal::NoImage)
 }

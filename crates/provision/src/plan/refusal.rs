@@ -83,6 +83,11 @@ pub enum Refusal {
     /// slurmctld did not answer, and without it this cannot be decided.
     #[error("slurmctld does not answer")]
     NoSlurm,
+    /// slurmctld did not answer an operator who stops a node: a job may be there.
+    #[error(
+        "slurmctld does not answer, so that a job may run there; stopnode --now terminates the machine all the same"
+    )]
+    JobUnknown,
     /// It did not come back from its rebuild.
     #[error("did not come back: {0}")]
     NotBack(String),

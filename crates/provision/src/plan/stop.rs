@@ -1,7 +1,11 @@
 //! Nodes that are to go away.
 
+use super::bring_up::ids;
 use super::deploy::with_files;
-use super::{MachineStep, Operation, Plan, Refusal, ReportStep, Stage, Step, Why, bring_up::ids};
+use super::{
+    Finding, FindingKind, Handling, MachineStep, Operation, Plan, Refusal, ReportStep, Stage, Step,
+    Why,
+};
 use crate::order::by_number;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
@@ -18,6 +22,22 @@ use slurmctl::NodeState;
 #[must_use]
 pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
     planned(nodes, world, |node| {
+        wanted_again(node, world)
+            .map(|why| Step::Report(ReportStep::Nothing { node: node.clone(), why }))
+    })
+}
+
+/// Plans the end of nodes that an operator names: as [`stop`], but where slurmctld does not answer, a node with an instance is
+/// refused, because a job may be there.
+#[must_use]
+pub fn stop_by_hand(nodes: &[NodeName], world: World<'_>) -> Plan {
+    let unknown =
+        |node: &NodeName| world.slurm.is_none() && !world.fleet.standing(node).here.is_empty();
+    planned(nodes, world, |node| {
+        if unknown(node) {
+            let (node, why) = (node.clone(), Refusal::JobUnknown);
+            return Some(Step::Report(ReportStep::Refuse { node, why }));
+        }
         wanted_again(node, world)
             .map(|why| Step::Report(ReportStep::Nothing { node: node.clone(), why }))
     })
@@ -94,7 +114,17 @@ pub fn stop_all(world: World<'_>) -> Plan {
     if !nameless.is_empty() {
         steps.push(Step::Machine(MachineStep::TerminateNameless { ids: ids(&nameless) }));
     }
-    with_files(Plan::new(Operation::StopAll).stage(Stage::new("stop", steps)), world)
+    let mut plan = Plan::new(Operation::StopAll).stage(Stage::new("stop", steps));
+    if !world.fleet.is_complete() {
+        plan.findings.push(Finding {
+            kind: FindingKind::Blind,
+            node: None,
+            instances: Vec::new(),
+            text: "cannot list cloud machines; there may be more than are known".to_owned(),
+            handling: Handling::Reported,
+        });
+    }
+    with_files(plan, world)
 }
 
 /// The end of a node's instances, however many there are, but for those that somebody else has in

@@ -30,7 +30,7 @@ pub use reconcile::{preview_reconcile, reconcile};
 pub use reported::newly_reported;
 pub use rollout::rollout;
 pub use start::start;
-pub use stop::{failed, stop, stop_all, stop_now};
+pub use stop::{failed, stop, stop_all, stop_by_hand, stop_now};
 
 use crate::exec::LAST_ANSWERS;
 use crate::report::Report;
@@ -66,7 +66,12 @@ impl Run<'_> {
     fn ended(&self, mut report: Report, begun: Instant) -> Report {
         report.took = Instant::now().saturating_duration_since(begun);
         let failed = report.nodes.values().filter(|node| !node.outcome.is_success()).count();
-        let words = format!("{}: {} nodes, {failed} failed", report.operation, report.nodes.len());
+        let mut words =
+            format!("{}: {} nodes, {failed} failed", report.operation, report.nodes.len());
+        // What was not observed is not counted.
+        for failure in &report.failures {
+            words = format!("{words}; {failure}");
+        }
         self.tools.note(&self.tools.event(EventKind::Ended).because(words));
         report
     }

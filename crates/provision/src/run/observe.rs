@@ -65,6 +65,8 @@ pub struct Observation {
     pub now: SystemTime,
     /// What could not be seen.
     pub warnings: Vec<String>,
+    /// True if the cloud cannot be reached, and nobody wants to wait for that to change.
+    pub given_up: bool,
 }
 
 impl Observation {
@@ -118,7 +120,7 @@ impl Run<'_> {
         asked: SlurmQuery,
         until: Instant,
     ) -> Observation {
-        let mut warnings = Vec::new();
+        let (mut warnings, mut given_up) = (Vec::new(), false);
         if let Some(trouble) = locks.values().find_map(|lock| lock.unlocked()) {
             warnings.push(format!("nodes cannot be locked: {trouble}"));
         }
@@ -127,6 +129,7 @@ impl Run<'_> {
             Ok(listed) => (listed, true),
             Err(error) => {
                 warnings.push(chain(&error));
+                given_up = error.is_given_up();
                 (Vec::new(), false)
             }
         };
@@ -137,7 +140,7 @@ impl Run<'_> {
         let now = self.tools.now();
         let spending = self.spending(&fleet, now, &mut warnings);
         let cooldowns = cooldowns::load(self.tools.state);
-        Observation { fleet, slurm, jobs, cooldowns, spending, now, warnings }
+        Observation { fleet, slurm, jobs, cooldowns, spending, now, warnings, given_up }
     }
 
     /// What is spent, if there is a budget: from the log of events, and from the machines that run.
@@ -179,7 +182,7 @@ impl Run<'_> {
         };
         let (slurm, jobs) = seen(answer, &mut warnings);
         let (fleet, cooldowns, now) = (Fleet::default(), Cooldowns::new(), self.tools.now());
-        Observation { fleet, slurm, jobs, cooldowns, spending: None, now, warnings }
+        Observation { fleet, slurm, jobs, cooldowns, spending: None, now, warnings, given_up: false }
     }
 
     /// Asks for the addresses of all instances, where the cloud does not list them.

@@ -28,6 +28,12 @@ pub async fn stop(run: &Run<'_>, nodes: &[NodeName]) -> Report {
     end(run, nodes, End::STOP, |observation| plan::stop(nodes, observation.world(run))).await
 }
 
+/// Removes the instances of nodes that an operator names, as far as slurmctld says that no job is there.
+pub async fn stop_by_hand(run: &Run<'_>, nodes: &[NodeName]) -> Report {
+    let plan = |observation: &Observation| plan::stop_by_hand(nodes, observation.world(run));
+    end(run, nodes, End::STOP, plan).await
+}
+
 /// Removes the instances of nodes by an operator's own decision, whatever Slurm says of the nodes.
 ///
 /// Slurm is not told: jobs that run there end when slurmctld misses the node.
@@ -118,9 +124,13 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
     let begun = run.begun("stop all");
     let deadline = run.deadline(begun);
     let mut report = Report::new(Operation::StopAll);
-    let (mut quiet, mut futile) = (0, 0);
+    let (mut quiet, mut futile, mut unlisted) = (0, 0, Vec::new());
     let left = loop {
-        let (round, left) = end_all(run, deadline).await;
+        let Ended { report: round, left, given_up } = end_all(run, deadline).await;
+        // Of rounds that saw nothing, the last says why.
+        report.warnings.retain(|warning| !unlisted.contains(warning));
+        unlisted =
+            if left.as_deref() == Some(UNLISTED) { round.warnings.clone() } else { Vec::new() };
         let ended = round.nodes.values().any(|node| node.outcome == Outcome::Down);
         merge(&mut report, round);
         (quiet, futile) = match (&left, ended) {
@@ -129,7 +139,7 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
             (Some(_), false) => (0, futile + 1),
         };
         let late = Instant::now() >= deadline || run.tools.cancel.is_cancelled();
-        if quiet >= 2 || late || futile >= MOST_FUTILE {
+        if quiet >= 2 || late || given_up || futile >= MOST_FUTILE {
             break left;
         }
         sleep(PAUSE).await;
@@ -138,13 +148,23 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
     run.ended(report, begun)
 }
 
+/// What became of one round of ending all.
+struct Ended {
+    report: Report,
+    /// What may still be left.
+    left: Option<String>,
+    /// True if the cloud cannot be reached, and another round would see no more.
+    given_up: bool,
+}
+
 /// Ends once what is there; says what may still be left, if anything.
-async fn end_all(run: &Run<'_>, deadline: Instant) -> (Report, Option<String>) {
+async fn end_all(run: &Run<'_>, deadline: Instant) -> Ended {
     let observation = run.observe().await;
     if !observation.fleet.is_complete() {
         let mut report = Report::new(Operation::StopAll);
         observation.warnings.into_iter().for_each(|warning| report.warn(warning));
-        return (report, Some(UNLISTED.to_owned()));
+        let (left, given_up) = (Some(UNLISTED.to_owned()), observation.given_up);
+        return Ended { report, left, given_up };
     }
     let mut nodes = observation.fleet.nodes();
     nodes.extend(in_hand(run));
@@ -169,7 +189,7 @@ async fn end_all(run: &Run<'_>, deadline: Instant) -> (Report, Option<String>) {
     } else {
         acted.then(|| "there were instances to end at the last look".to_owned())
     };
-    (report, left)
+    Ended { report, left, given_up: false }
 }
 
 /// The nodes that other runs have in hand: one without an instance may be about to get one.
