@@ -182,7 +182,16 @@ impl Run<'_> {
         };
         let (slurm, jobs) = seen(answer, &mut warnings);
         let (fleet, cooldowns, now) = (Fleet::default(), Cooldowns::new(), self.tools.now());
-        Observation { fleet, slurm, jobs, cooldowns, spending: None, now, warnings, given_up: false }
+        Observation {
+            fleet,
+            slurm,
+            jobs,
+            cooldowns,
+            spending: None,
+            now,
+            warnings,
+            given_up: false,
+        }
     }
 
     /// Asks for the addresses of all instances, where the cloud does not list them.
