@@ -24,7 +24,7 @@ impl Serialize for Step {
         let row = self.row();
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("step", row.verb)?;
-        map.serialize_entry("nodes", &names(&row.nodes))?;
+        map.serialize_entry("nodes", &names(row.nodes))?;
         let ids: Vec<&str> = self.instances().into_iter().map(InstanceId::as_str).collect();
         map.serialize_entry("instances", &ids)?;
         for (key, value) in row.details.iter().filter(|(key, _)| *key != "id") {

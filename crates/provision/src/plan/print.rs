@@ -8,14 +8,13 @@ use crate::site::{Place, Wanted};
 use crate::time::{Span, Utc};
 use cloud_core::{InstanceId, Reboot};
 use hostlist::{Hostlist, NodeName};
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 /// A step as a word, its nodes and what else there is to say.
 pub(super) struct Row<'a> {
     pub(super) verb: &'static str,
-    pub(super) nodes: Cow<'a, [NodeName]>,
+    pub(super) nodes: &'a [NodeName],
     pub(super) details: Details,
 }
 
@@ -23,7 +22,6 @@ pub(super) struct Row<'a> {
 pub(super) type Details = Vec<(&'static str, Said)>;
 
 /// What is said under a key.
-#[derive(PartialEq, Eq)]
 pub(super) enum Said {
     One(String),
     Many(Vec<String>),
@@ -40,7 +38,7 @@ impl fmt::Display for Said {
 
 impl Step {
     pub(super) fn row(&self) -> Row<'_> {
-        Row { verb: self.verb(), nodes: Cow::Borrowed(self.nodes()), details: self.details() }
+        Row { verb: self.verb(), nodes: self.nodes(), details: self.details() }
     }
 
     fn verb(&self) -> &'static str {
@@ -214,7 +212,7 @@ fn joined(ids: &[InstanceId]) -> String {
 }
 
 fn folded(nodes: &[NodeName]) -> String {
-    nodes.iter().collect::<Hostlist>().sorted().to_string()
+    nodes.iter().collect::<Hostlist>().to_string()
 }
 
 impl fmt::Display for File {
@@ -247,7 +245,7 @@ impl fmt::Display for Step {
 impl Row<'_> {
     /// Verb and nodes padded to these widths, then the details; no blanks at the end.
     fn write(&self, f: &mut fmt::Formatter<'_>, verb: usize, nodes: usize) -> fmt::Result {
-        let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(&self.nodes))];
+        let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(self.nodes))];
         let details = self.details.iter().map(|(key, value)| {
             let value = value.to_string();
             if value.contains(' ') {
@@ -262,25 +260,11 @@ impl Row<'_> {
     }
 }
 
-/// Rows that follow each other and differ in their nodes alone become one.
-fn merged<'a>(rows: impl Iterator<Item = Row<'a>>) -> Vec<Row<'a>> {
-    let mut merged: Vec<Row<'a>> = Vec::new();
-    for row in rows {
-        match merged.last_mut() {
-            Some(last) if last.verb == row.verb && last.details == row.details => {
-                last.nodes.to_mut().extend_from_slice(&row.nodes);
-            }
-            _ => merged.push(row),
-        }
-    }
-    merged
-}
-
 /// Writes steps below each other, in columns.
 fn table(f: &mut fmt::Formatter<'_>, steps: &[Step], indent: &str) -> fmt::Result {
-    let rows = merged(steps.iter().map(Step::row));
+    let rows: Vec<Row<'_>> = steps.iter().map(Step::row).collect();
     let verb = rows.iter().map(|row| row.verb.len()).max().unwrap_or_default();
-    let nodes = rows.iter().map(|row| folded(&row.nodes).len()).max().unwrap_or_default();
+    let nodes = rows.iter().map(|row| folded(row.nodes).len()).max().unwrap_or_default();
     for row in rows {
         f.write_str(indent)?;
         row.write(f, verb, nodes)?;
