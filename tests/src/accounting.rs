@@ -1,4 +1,4 @@
-//! Slurm's accounting: slurmdbd on a MariaDB, both of this test alone.
+//! Slurm's accounting: slurmdbd on a `MariaDB`, both of this test alone.
 
 use crate::cluster::Cluster;
 use crate::site::Site;

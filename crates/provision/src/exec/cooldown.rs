@@ -76,7 +76,9 @@ impl Shared<'_> {
             return;
         }
         self.change_cooldowns(|all| {
-            failed.iter().for_each(|node| all.rest(node.clone(), cause, now, pause));
+            for node in failed {
+                all.rest(node.clone(), cause, now, pause);
+            }
         });
     }
 

@@ -174,7 +174,7 @@ impl Outbox {
         let mut queue = self.queue.borrow_mut();
         for call in queue.iter_mut().filter(|call| call.status != Status::Sending) {
             call.letters
-                .retain(|_, letter| !letter.reply.as_ref().is_some_and(|it| it.is_closed()));
+                .retain(|_, letter| !letter.reply.as_ref().is_some_and(oneshot::Sender::is_closed));
         }
         queue.retain(|call| call.status == Status::Sending || !call.is_abandoned());
         queue.is_empty()
@@ -280,7 +280,9 @@ impl Shared<'_> {
             Err(error) => {
                 self.warn(format!("slurm could not be told: {error}"));
                 if notification == Notification::Release {
-                    nodes.iter().for_each(|node| self.unhold(node));
+                    for node in &nodes {
+                        self.unhold(node);
+                    }
                 }
                 return;
             }

@@ -22,9 +22,8 @@ const MOST_NODES: usize = 8;
 #[must_use]
 pub fn job(id: JobId, facts: &Facts<'_>) -> Explanation {
     let subject = format!("job {id}");
-    let (jobs, nodes) = match (&facts.jobs, &facts.nodes) {
-        (Ok(jobs), Ok(nodes)) => (jobs, nodes),
-        (Err(_), _) | (_, Err(_)) => return no_slurmctld(subject, facts),
+    let (Ok(jobs), Ok(nodes)) = (&facts.jobs, &facts.nodes) else {
+        return no_slurmctld(subject, facts);
     };
     let Some(job) = jobs.iter().find(|job| job.id == id) else {
         return unknown(subject, id).see_gaps(facts);
@@ -72,13 +71,13 @@ fn see_job(explanation: &mut Explanation, job: &Job, now: SystemTime) {
         job.partition
     );
     if !job.wanted.is_empty() {
-        text.push_str(&format!(", nodes {}", job.wanted));
+        text += &format!(", nodes {}", job.wanted);
     }
     if job.restarts > 0 {
-        text.push_str(&format!(", requeued {} times", job.restarts));
+        text += &format!(", requeued {} times", job.restarts);
     }
     if let Some(wait) = job.eligible.and_then(|at| at.duration_since(now).ok()) {
-        text.push_str(&format!(", eligible in {}", span(wait)));
+        text += &format!(", eligible in {}", span(wait));
     }
     explanation.see("slurm", text);
 }

@@ -119,10 +119,10 @@ pub(super) fn see_node(
     if let Some(known) = known {
         let mut text = format!("{name}: {}", known.state.to_string().to_lowercase());
         if let Some(reason) = &known.reason {
-            text.push_str(&format!(", Reason={}", reason.text));
+            text += &format!(", Reason={}", reason.text);
             let by = reason.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
             let when = reason.at.map(|at| format!(" {} ago", ago(at, facts.now)));
-            text.push_str(&format!(" (set{by}{})", when.unwrap_or_default()));
+            text += &format!(" (set{by}{})", when.unwrap_or_default());
         }
         explanation.see("slurm", text);
     }

@@ -28,9 +28,9 @@ impl Words {
         let said = reported.said.trim_end_matches('.');
         let Some(cause) = reported.cause else { return of_refusal(said) };
         let pool = reported.pool.as_deref().unwrap_or("the machine that it needs");
-        let (clause, remedy) = of_cause(cause, pool);
-        let clause = if said.is_empty() { clause } else { format!("{clause} ({said})") };
-        Self::new(cause.code(), clause, remedy)
+        let (why, remedy) = of_cause(cause, pool);
+        let why = if said.is_empty() { why } else { format!("{why} ({said})") };
+        Self::new(cause.code(), why, remedy)
     }
 
     /// What the cloud or we have said about a pool that cools down.
@@ -41,6 +41,7 @@ impl Words {
 }
 
 /// The clause and the remedy of a cause; the pool is the one that said no.
+#[expect(clippy::too_many_lines, reason = "a table: one row for each cause")]
 fn of_cause(cause: Cause, pool: &str) -> (String, &'static str) {
     match cause {
         Cause::Capacity => (

@@ -61,7 +61,9 @@ impl Telemetry {
             tally = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
             match run.tools.state.events_after(tally.position) {
                 Ok((events, position)) => {
-                    events.iter().for_each(|event| tally.add(event));
+                    for event in &events {
+                        tally.add(event);
+                    }
                     tally.position = position;
                 }
                 Err(error) => wrong = Some(chain(&error)),
@@ -71,7 +73,7 @@ impl Telemetry {
         });
         match (changed, wrong) {
             (Err(error), _) => {
-                report.warn(format!("events could not be counted: {}", chain(&error)))
+                report.warn(format!("events could not be counted: {}", chain(&error)));
             }
             (Ok(_), Some(why)) => report.warn(format!("events could not be counted: {why}")),
             (Ok(_), None) => {}
