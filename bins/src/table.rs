@@ -20,14 +20,14 @@ pub fn lines<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<Strin
 
 /// The lines of a CSV file, the header first.
 #[must_use]
-pub fn csv<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
+pub fn csv(head: &[String], rows: &[Vec<String>]) -> Vec<String> {
     let cell = |text: &str| {
         let quoted = text.contains([',', '"', '\n', '\r']);
         if quoted { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
     };
-    let line = |cells: [&str; N]| cells.map(cell).join(",");
+    let line = |cells: &[String]| cells.iter().map(|text| cell(text)).collect::<Vec<_>>().join(",");
     let head = std::iter::once(line(head));
-    head.chain(rows.iter().map(|row| line(row.each_ref().map(String::as_str)))).collect()
+    head.chain(rows.iter().map(|row| line(row))).collect()
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
             ["NODE  STATE", "n001  idle", "x     a, \"b\""]
         );
         assert_eq!(
-            csv(["node", "state"], &rows),
+            csv(&["node", "state"].map(str::to_owned), &rows.map(Vec::from)),
             ["node,state", "n001,idle", "x,\"a, \"\"b\"\"\""]
         );
     }

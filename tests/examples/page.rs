@@ -1,6 +1,7 @@
 //! Opens a page of `timeline --html` in a real browser and prints what it costs to draw: page FILE [PNG]
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a tool that prints what it measured"

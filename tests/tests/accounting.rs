@@ -1,4 +1,5 @@
-//! What jobs cost by Slurm's accounting, with a real slurmdbd on a real MariaDB.
+//! What jobs cost by Slurm's accounting, with a real slurmdbd on a real `MariaDB`.
+#![expect(clippy::indexing_slicing, reason = "a missing field of JSON is null")]
 
 use e2e::{Accounting, Cluster, in_namespaces};
 use serde_json::Value;

@@ -1,6 +1,9 @@
 //! `listnodes`: one table of what Slurm and the cloud say.
 
-use crate::args::{Common, nodes};
+mod columns;
+mod watch;
+
+use crate::args::{Common, nodes, time};
 use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
@@ -8,13 +11,20 @@ use crate::process::SOME_FAILED;
 use crate::table;
 use crate::wiring::Purpose;
 use clap::{Parser, ValueEnum};
+use columns::{Column, Layout};
 use hostlist::{Hostlist, NodeName};
 use provision::World;
 use provision::listing::{NodeRow, StateFilter};
 use provision::plan::{self, Machine};
-use provision::run::Run;
+use provision::run::{Observation, Run};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+use watch::{Shape, Size, Tail, frame, over};
+
+/// How often the picture of a watch is drawn, so that events show as they happen.
+const REDRAW: Duration = Duration::from_millis(500);
 
 /// List nodes, with their state in Slurm and in the cloud.
 #[derive(Debug, Parser)]
@@ -34,6 +44,20 @@ pub struct Arguments {
     /// Only nodes in one of these states, Slurm's or the cloud's, such as idle, drained or running.
     #[arg(long, short = 't', value_name = "STATE,...", value_delimiter = ',')]
     state: Vec<String>,
+
+    /// The columns, in this order [default: those that fit the terminal].
+    #[arg(long, short, value_name = "COLUMN,...", value_delimiter = ',', conflicts_with = "json")]
+    output: Vec<Column>,
+
+    /// All columns in full, however wide the terminal is.
+    #[arg(long, short, conflicts_with_all = ["csv", "json"])]
+    wide: bool,
+
+    /// Draw the table again every few seconds, with a line for each event as it happens.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "5",
+        value_parser = time(Duration::from_secs(1), Duration::from_hours(1)),
+        conflicts_with_all = ["csv", "json", "hosts", "inventory"])]
+    watch: Option<Duration>,
 
     /// Also list nodes without a machine.
     #[arg(long, short)]
@@ -66,14 +90,13 @@ Examples:
   listnodes                          nodes that have a machine, or a reason
   listnodes --all --partition gpu    all nodes of a partition
   listnodes --state down,drained     nodes that take no jobs
+  listnodes -o node,slurm,why        chosen columns
+  listnodes --watch                  as it changes, with a line for each event
   listnodes --json 'n[001-004]'      for machines
   listnodes --inventory ini > hosts  for Ansible
   listnodes --hosts /etc/hosts       /etc/hosts with our lines in it, on standard output
 
 Exit code: 0 success, 1 the cloud or slurmctld did not answer, or slurm.conf has no such node (what is known is shown), 2 wrong usage or configuration.";
-
-const HEAD: [&str; 10] =
-    ["NODE", "SLURM", "CLOUD", "ADDRESS", "AGE", "SHAPE", "ZONE", "IMAGE", "INSTANCE", "WHY"];
 
 /// Prints a table of nodes.
 pub async fn run(arguments: Arguments) -> u8 {
@@ -86,8 +109,14 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     let context = Context::open(bootstrap, Purpose::Look, None).await?;
     let listed = async |run: &Run<'_>| {
         let mut cancel = run.tools.cancel.clone();
+        let shown = async {
+            match arguments.watch {
+                Some(pause) => watch(&context, arguments, run, pause).await,
+                None => show(&context, arguments, run).await,
+            }
+        };
         tokio::select! {
-            listed = show(&context, arguments, run) => listed,
+            listed = shown => listed,
             // Nothing is under way that would have to be ended in order.
             () = cancel.cancelled() => Ok(SOME_FAILED),
         }
@@ -95,7 +124,19 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     context.with_run(common, listed).await
 }
 
-async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Diagnostic> {
+/// The rows that were asked for, and what they were made of.
+struct Listed {
+    rows: Vec<NodeRow>,
+    observed: Observation,
+    /// True if slurm.conf has all nodes that were named.
+    known: bool,
+}
+
+async fn list(
+    context: &Context,
+    arguments: &Arguments,
+    run: &Run<'_>,
+) -> Result<Listed, Diagnostic> {
     let wanted = wanted(arguments, run)?;
     let mut look = run.observe().await;
     run.find_addresses(&mut look).await;
@@ -117,6 +158,13 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     }
     let asked = arguments.all || arguments.nodes.is_some() || !states.is_any();
     rows.retain(|row| states.matches(row) && (asked || row.is_interesting(seen)));
+    let known = unknown.is_empty();
+    Ok(Listed { rows, observed: look, known })
+}
+
+async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Diagnostic> {
+    let Listed { rows, observed, known } = list(context, arguments, run).await?;
+    let world = observed.world(run);
     let chosen: BTreeSet<&str> = rows.iter().map(|row| row.node.as_str()).collect();
     let mut machines = plan::machines(world);
     machines.retain(|machine| chosen.contains(machine.node.as_str()));
@@ -130,8 +178,8 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
     } else {
         print(context, arguments, &rows);
     }
-    let code = context.blind(&look);
-    Ok(if unknown.is_empty() { code } else { SOME_FAILED })
+    let code = context.blind(&observed);
+    Ok(if known { code } else { SOME_FAILED })
 }
 
 /// The nodes asked for: those named, or those of slurm.conf.
@@ -150,30 +198,66 @@ fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Diagnos
     Ok(names)
 }
 
+/// Prints the rows as JSON, CSV or a table.
 fn print(context: &Context, arguments: &Arguments, rows: &[NodeRow]) {
     let output = &context.output;
     if arguments.common.json {
         output.print(json!(rows));
         return;
     }
-    let cells: Vec<_> = rows.iter().map(cells).collect();
+    let columns = if arguments.output.is_empty() { &columns::ALL[..] } else { &arguments.output };
     let lines = if arguments.csv {
-        table::csv(HEAD.map(str::to_lowercase).each_ref().map(String::as_str), &cells)
+        let head: Vec<String> = columns.iter().map(|column| column.head().to_lowercase()).collect();
+        let cells = |row| columns.iter().map(|column| column.cell(row)).collect();
+        table::csv(&head, &rows.iter().map(cells).collect::<Vec<_>>())
     } else {
-        table::lines(HEAD, &cells)
+        columns::lines(rows, arguments.layout(), *output)
     };
     for line in lines {
         output.print(line);
     }
 }
 
-fn cells(row: &NodeRow) -> [String; HEAD.len()] {
-    let NodeRow { node, slurm, cloud, address, age, shape, zone, image, instance, why } =
-        row.clone();
-    let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let [slurm, cloud, address, age] = [slurm, cloud, address, age].map(text);
-    let [shape, zone, image, instance] = [shape, zone, image, instance].map(text);
-    [node, slurm, cloud, address, age, shape, zone, image, instance, why.unwrap_or_default()]
+impl Arguments {
+    /// How the table is laid out: as it fits the terminal, or wide where there is none.
+    fn layout(&self) -> Layout<'_> {
+        let size = Size::of_terminal().filter(|_| !self.wide);
+        Layout { chosen: &self.output, width: size.map(|size| size.width) }
+    }
+}
+
+/// Draws the table again and again until somebody ends it.
+async fn watch(
+    context: &Context,
+    arguments: &Arguments,
+    run: &Run<'_>,
+    pause: Duration,
+) -> Result<u8, Diagnostic> {
+    let mut tail = Tail::new(&context.state_path, SystemTime::now());
+    loop {
+        let listed = list(context, arguments, run).await?;
+        let until = Instant::now() + pause;
+        let status: String =
+            listed.observed.warnings.iter().map(|warning| format!("; {warning}")).collect();
+        loop {
+            tail.read(SystemTime::now());
+            let size = Size::of_terminal();
+            let (output, height) = (context.output, size.map(|size| size.height));
+            let shape = Shape { output, height, status: &status };
+            let picture = frame(&listed.rows, &tail, arguments.layout(), shape);
+            if size.is_none() {
+                // Nothing can be drawn over: one table a round.
+                picture.iter().for_each(|line| output.print(line));
+                tokio::time::sleep_until(until).await;
+                break;
+            }
+            output.hand_out(over(&picture).as_bytes());
+            if Instant::now() >= until {
+                break;
+            }
+            tokio::time::sleep(REDRAW.min(until.saturating_duration_since(Instant::now()))).await;
+        }
+    }
 }
 
 fn export(context: &Context, format: Inventory, machines: &[Machine], world: World<'_>) {

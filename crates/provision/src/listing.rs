@@ -1,12 +1,12 @@
 //! What Slurm and the cloud say of each node, as rows of a table.
 
-use crate::plan::{Refusal, Target, configured};
+use crate::plan::{OUR_PREFIX, Refusal, Target, all_cooling, configured};
 use crate::time::Utc;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
 use hostlist::NodeName;
 use serde::Serialize;
-use slurmctl::{BaseState, StateFlag};
+use slurmctl::{BaseState, Node, StateFlag};
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
@@ -19,10 +19,12 @@ pub struct NodeRow {
     pub slurm: Option<String>,
     /// Its instance's state in the cloud.
     pub cloud: Option<String>,
+    /// The jobs that have the node.
+    pub jobs: Vec<u32>,
     /// The address.
     pub address: Option<String>,
-    /// How old the instance is.
-    pub age: Option<String>,
+    /// How old the instance is, in seconds.
+    pub age_seconds: Option<u64>,
     /// The shape.
     pub shape: Option<String>,
     /// The zone.
@@ -31,7 +33,7 @@ pub struct NodeRow {
     pub image: Option<String>,
     /// The instance.
     pub instance: Option<String>,
-    /// Why it is as it is.
+    /// Why it is as it is, while that is true.
     pub why: Option<String>,
 }
 
@@ -42,10 +44,10 @@ impl NodeRow {
         let slurm = world.node(node);
         let instances = world.fleet.of(node);
         let mut live = instances.iter().filter(|instance| instance.state.is_live());
-        let instance = live.next().or(instances.first());
+        let instance = live.next();
         let several = live.next().is_some();
         let fault = instance.and_then(|instance| instance.fault.as_ref());
-        let reason = slurm.map(slurmctl::Node::reason_text).filter(|reason| !reason.is_empty());
+        let reason = slurm.and_then(|slurm| true_reason(slurm, world));
         // One that was made by scontrol create is known to slurmctld alone.
         let unknown =
             unknown || instance.is_some() && slurm.is_none() && world.conf.get(node).is_none();
@@ -56,7 +58,8 @@ impl NodeRow {
             (None, None) => unknown.then(|| Refusal::NotInSlurmConf.to_string()),
         };
         let row = Self::of_instance(node.to_string(), instance, world.now);
-        Self { slurm: slurm.map(|slurm| slurm.state.to_string().to_lowercase()), why, ..row }
+        let jobs = world.jobs_on(node).map(|job| job.id.get()).collect();
+        Self { slurm: slurm.map(|slurm| slurm.state.to_string().to_lowercase()), jobs, why, ..row }
     }
 
     /// The rows of our machines whose nodes slurm.conf does not have: they cost money, and nobody else shows them.
@@ -80,7 +83,7 @@ impl NodeRow {
             node,
             cloud: Some(instance.state.to_string()),
             address: instance.address.map(|address| address.to_string()),
-            age: instance.created.map(|at| age(at, now)),
+            age_seconds: instance.created.map(|at| seconds(at, now)),
             shape: instance.shape.as_ref().map(ToString::to_string),
             zone: instance.zone.as_ref().map(ToString::to_string),
             image: instance.image.as_ref().map(ToString::to_string),
@@ -111,15 +114,41 @@ impl NodeRow {
     }
 }
 
-/// How old, in the one unit that says most.
-fn age(created: SystemTime, now: SystemTime) -> String {
-    let seconds = now.duration_since(created).unwrap_or_default().as_secs();
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7200 => format!("{}m", seconds / 60),
-        7200..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
+fn seconds(created: SystemTime, now: SystemTime) -> u64 {
+    now.duration_since(created).unwrap_or_default().as_secs()
+}
+
+/// The reason of a node while it is true: Slurm keeps one after what it tells is over.
+fn true_reason<'a>(node: &'a Node, world: World<'_>) -> Option<&'a str> {
+    let text = node.reason_text();
+    let state = &node.state;
+    let flags = [
+        StateFlag::Drain,
+        StateFlag::Fail,
+        StateFlag::InvalidReg,
+        StateFlag::Maintenance,
+        StateFlag::NotResponding,
+        StateFlag::RebootIssued,
+        StateFlag::RebootRequested,
+    ];
+    // 24.11 calls a node that is powered down not responding, too.
+    let speaks = |flag: &StateFlag| {
+        state.has(flag) && !(*flag == StateFlag::NotResponding && state.is_powered_down())
+    };
+    let out_of_service = state.is_down() || flags.iter().any(speaks);
+    let lasts =
+        || text.starts_with(OUR_PREFIX) && state.is_powered_down() && fails_now(node, world);
+    (!text.is_empty() && (out_of_service || lasts())).then_some(text)
+}
+
+/// True while a start of the node would fail again, or has just failed.
+fn fails_now(node: &Node, world: World<'_>) -> bool {
+    let rests = world.cooldowns.resting(&node.name).is_some_and(|rest| rest.lasts(world.now));
+    let places = world.conf.get(&node.name).and_then(|def| world.site.places(def));
+    let cools = || all_cooling(&places.unwrap_or_default(), world.cooldowns, world.now).is_some();
+    let age = node.reason.as_ref().and_then(|it| world.now.duration_since(it.at?).ok());
+    let is_new = age.is_some_and(|age| age < world.site.policies.cooldown);
+    rests || is_new || cools()
 }
 
 /// Which image a node has, and which it should have.
@@ -234,6 +263,12 @@ fn is_word(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::Cause;
+    use crate::cooldown::Cooldowns;
+    use crate::site::{Identity, Pool, Site};
+    use crate::world::{Fleet, Roster};
+    use cloud_core::ShapeName;
+    use slurmctl::NodeReason;
     use std::time::Duration;
 
     fn states(words: &[&str]) -> StateFilter {
@@ -246,14 +281,45 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_in_the_unit_that_says_most() {
+    fn an_age_is_never_negative() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(10_000);
-        for (seconds, text) in
-            [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (200_000, "2d")]
-        {
-            assert_eq!(age(now - Duration::from_secs(seconds), now), text);
+        assert_eq!(seconds(now - Duration::from_secs(119), now), 119);
+        assert_eq!(seconds(now + Duration::from_secs(5), now), 0);
+    }
+
+    #[test]
+    fn a_reason_is_shown_while_it_is_true() {
+        let ours = "elastic: launch: out of capacity (m1.large)";
+        let off = "IDLE+CLOUD+POWERED_DOWN";
+        let rows = [
+            ("IDLE+CLOUD+DRAIN", "fan", 90, false, true),
+            ("DOWN+CLOUD", "disk", 90, false, true),
+            ("IDLE+CLOUD", "rebuild image:x : reboot issued", 1, false, false),
+            (off, ours, 5, false, true),
+            (off, ours, 90, false, false),
+            (off, ours, 90, true, true),
+            ("ALLOCATED+CLOUD", ours, 5, true, false),
+            ("IDLE+CLOUD+POWERED_DOWN+NOT_RESPONDING", ours, 90, false, false),
+        ];
+        let config = "NodeName=n1 Features=shape=m1.large State=CLOUD\n";
+        let (config, site) =
+            (slurmconf::Config::parse(config).unwrap(), Site::new(Identity::by_name()));
+        let (conf, fleet) = (Roster::new(&config), Fleet::default());
+        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(10);
+        for (state, text, minutes, cools, shown) in rows {
+            let mut node = Node::new(NodeName::new("n1").unwrap(), state.parse().unwrap());
+            let at = Some(now - Duration::from_mins(minutes));
+            node.reason = Some(NodeReason { text: text.to_owned(), by: None, at });
+            let mut cooldowns = Cooldowns::new();
+            if cools {
+                let pool = Pool { shape: ShapeName::new("m1.large"), zone: None };
+                cooldowns.close(pool, Cause::Capacity, now, Duration::from_mins(10));
+            }
+            let (site, conf, fleet, cooldowns) = (&site, &conf, &fleet, &cooldowns);
+            let (slurm, jobs, spending) = (None, None, None);
+            let world = World { site, conf, fleet, slurm, jobs, cooldowns, spending, now };
+            assert_eq!(true_reason(&node, world).is_some(), shown, "{state} {text} {minutes}");
         }
-        assert_eq!(age(now + Duration::from_secs(5), now), "0s");
     }
 
     #[test]

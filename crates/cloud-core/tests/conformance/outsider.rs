@@ -64,8 +64,9 @@ impl Provider for Closet {
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
         let mut machines = self.machines();
-        let machine = machines.all.iter_mut().find(|machine| machine.id == *id);
-        machine.into_iter().for_each(|machine| machine.state = InstanceState::Terminated);
+        if let Some(machine) = machines.all.iter_mut().find(|machine| machine.id == *id) {
+            machine.state = InstanceState::Terminated;
+        }
         Ok(())
     }
 

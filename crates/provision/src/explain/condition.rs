@@ -171,6 +171,19 @@ impl Condition {
             }
             Self::Unable(why) => Words::of(why),
             Self::Held(holder) => holder.words(node),
+            Self::TimedOut
+            | Self::Silent
+            | Self::Misfit
+            | Self::Down(_)
+            | Self::Duplicates(_)
+            | Self::NoShape => return self.trouble(node),
+        };
+        Some(words)
+    }
+
+    /// What is wrong with the node itself.
+    fn trouble(&self, node: &NodeName) -> Option<Words> {
+        let words = match self {
             Self::TimedOut => Words::new(
                 "never_registered",
                 format!("{node} did not register with slurmctld before ResumeTimeout"),
@@ -205,6 +218,7 @@ impl Condition {
                 format!("slurm.conf does not say which shape {node} has"),
                 "Run `finish`, or add the feature shape= to the node in slurm.conf.",
             ),
+            _ => return None,
         };
         Some(words)
     }

@@ -10,7 +10,10 @@ pub(super) fn of(job: &Job, conf: &Roster<'_>) -> Option<Words> {
     let reason = job.reason.as_deref()?;
     // Slurm adds details behind a comma, and some releases write blanks as underscores.
     let word = reason.split([',', '(']).next().unwrap_or(reason).trim();
-    by_partition(word, job, conf).or_else(|| by_owner(word, job)).or_else(|| by_account(word))
+    by_partition(word, job, conf)
+        .or_else(|| by_owner(word, job))
+        .or_else(|| by_request(word, job))
+        .or_else(|| by_account(word))
 }
 
 /// Limits of the job's partition.
@@ -129,6 +132,15 @@ fn by_owner(word: &str, job: &Job) -> Option<Words> {
             "the job that it depends on has failed, so it never starts",
             format!("Run `scancel {id}` or `scontrol update jobid={id} dependency=`."),
         ),
+        _ => return None,
+    };
+    Some(words)
+}
+
+/// What the job asks for besides nodes.
+fn by_request(word: &str, job: &Job) -> Option<Words> {
+    let id = job.id;
+    let words = match word {
         "BadConstraints" => {
             let asked = job.features.as_ref().map(|features| format!(" {features}"));
             Words::new(

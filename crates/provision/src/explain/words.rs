@@ -28,9 +28,9 @@ impl Words {
         let said = reported.said.trim_end_matches('.');
         let Some(cause) = reported.cause else { return of_refusal(said) };
         let pool = reported.pool.as_deref().unwrap_or("the machine that it needs");
-        let (why, remedy) = of_cause(cause, pool);
+        let why = clause(cause, pool);
         let why = if said.is_empty() { why } else { format!("{why} ({said})") };
-        Self::new(cause.code(), why, remedy)
+        Self::new(cause.code(), why, remedy(cause))
     }
 
     /// What the cloud or we have said about a pool that cools down.
@@ -40,85 +40,86 @@ impl Words {
     }
 }
 
-/// The clause and the remedy of a cause; the pool is the one that said no.
-#[expect(clippy::too_many_lines, reason = "a table: one row for each cause")]
-fn of_cause(cause: Cause, pool: &str) -> (String, &'static str) {
-    match cause {
-        Cause::Capacity => (
-            format!("{pool} is out of capacity"),
-            "Wait for the next try, add a place to `fallback` in startnode.yaml, or ask for fewer nodes or another partition.",
-        ),
-        Cause::Quota => (
-            format!("the quota for {pool} is used up"),
-            "Ask the cloud for a higher limit, terminate machines that nobody needs, or add another shape to `fallback` in startnode.yaml.",
-        ),
-        Cause::Throttled => (
-            "the cloud refuses requests because it gets too many".to_owned(),
-            "Wait: Slurm tries again. If it lasts, lower `requests_per_second` in startnode.yaml.",
-        ),
-        Cause::Unavailable => (
-            "the cloud cannot be reached or does not work".to_owned(),
-            "Run `finish --check`: it tests endpoint, network and proxy. Slurm tries again.",
-        ),
-        Cause::Ambiguous => (
-            "the cloud's answer to a launch is lost".to_owned(),
-            "Wait: the next try looks for the machine before it launches another. If it lasts, check the network to the cloud.",
-        ),
-        Cause::Unauthenticated => (
-            "the cloud does not accept the cluster's credential".to_owned(),
-            "Run `finish --check` as slurmctld's user: it says which key, token or clock is wrong.",
-        ),
-        Cause::Forbidden => (
-            "the cloud does not allow the cluster to launch machines".to_owned(),
-            "Give the credential the rights that docs/nodes.md lists, then run `finish --check`.",
-        ),
-        Cause::Invalid => (
-            "the cloud calls the launch invalid".to_owned(),
-            "Correct shape, network or image in startnode.yaml and limits.yaml; `finish --check` names what is wrong.",
-        ),
-        Cause::NotFound => (
-            "the cloud does not have what the launch needs".to_owned(),
-            "Correct image, network or shape in startnode.yaml; `finish --check` names what is missing.",
-        ),
-        Cause::Conflict => (
-            "the cloud is busy with something else that has the same name or address".to_owned(),
-            "Wait for the next try. If it lasts, run `reconcile`: it finds machines that are in the way.",
-        ),
-        Cause::Protocol => (
-            "the cloud's answer cannot be understood".to_owned(),
-            "Check that `endpoint` in startnode.yaml is the cloud's API and not a proxy; `startnode -v` logs each request.",
-        ),
-        Cause::Timeout => (
-            "its machine did not run in time".to_owned(),
-            "Look at the machine's console in the cloud. If machines need longer, raise `ResumeTimeout` in slurm.conf.",
-        ),
-        Cause::Cooling => (
-            format!("{pool} cools down after a failure"),
-            "Wait for the next try, or add a place to `fallback` in startnode.yaml.",
-        ),
-        Cause::JobIncomplete => (
-            "another of its nodes cannot be had".to_owned(),
-            "Run `explain` for the other nodes of the job, or ask for fewer nodes.",
-        ),
-        Cause::Refused => (
-            "its machine must not be touched".to_owned(),
-            "Run `reconcile`: it names the machine and the reason.",
-        ),
-        Cause::Slurm => (
-            "slurmctld did not accept what it was told".to_owned(),
-            "Read slurmctld's log, then run `reconcile`.",
-        ),
-        Cause::Budget => (
-            "what may be spent is spent".to_owned(),
-            "Wait for the next day or month (UTC), raise `budget` in startnode.yaml, or see who spends: `cost --by user`.",
-        ),
-        Cause::MaxNodes => (
-            "as many machines run as may".to_owned(),
-            "Wait until other nodes are idle and terminate, or raise `max_nodes` in startnode.yaml.",
-        ),
-        Cause::Cancelled => {
-            ("the start was stopped before it ended".to_owned(), "Wait: Slurm tries again.")
+/// What a cause means; the pool is the one that said no.
+fn clause(cause: Cause, pool: &str) -> String {
+    let text = match cause {
+        Cause::Capacity => return format!("{pool} is out of capacity"),
+        Cause::Quota => return format!("the quota for {pool} is used up"),
+        Cause::Throttled => "the cloud refuses requests because it gets too many",
+        Cause::Unavailable => "the cloud cannot be reached or does not work",
+        Cause::Ambiguous => "the cloud's answer to a launch is lost",
+        Cause::Unauthenticated => "the cloud does not accept the cluster's credential",
+        Cause::Forbidden => "the cloud does not allow the cluster to launch machines",
+        Cause::Invalid => "the cloud calls the launch invalid",
+        Cause::NotFound => "the cloud does not have what the launch needs",
+        Cause::Conflict => {
+            "the cloud is busy with something else that has the same name or address"
         }
+        Cause::Protocol => "the cloud's answer cannot be understood",
+        Cause::Timeout => "its machine did not run in time",
+        Cause::Cooling => return format!("{pool} cools down after a failure"),
+        Cause::JobIncomplete => "another of its nodes cannot be had",
+        Cause::Budget => "what may be spent is spent",
+        Cause::MaxNodes => "as many machines run as may",
+        Cause::Refused => "its machine must not be touched",
+        Cause::Slurm => "slurmctld did not accept what it was told",
+        Cause::Cancelled => "the start was stopped before it ended",
+    };
+    text.to_owned()
+}
+
+/// What to do about a cause.
+fn remedy(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Capacity => {
+            "Wait for the next try, add a place to `fallback` in startnode.yaml, or ask for fewer nodes or another partition."
+        }
+        Cause::Quota => {
+            "Ask the cloud for a higher limit, terminate machines that nobody needs, or add another shape to `fallback` in startnode.yaml."
+        }
+        Cause::Throttled => {
+            "Wait: Slurm tries again. If it lasts, lower `requests_per_second` in startnode.yaml."
+        }
+        Cause::Unavailable => {
+            "Run `finish --check`: it tests endpoint, network and proxy. Slurm tries again."
+        }
+        Cause::Ambiguous => {
+            "Wait: the next try looks for the machine before it launches another. If it lasts, check the network to the cloud."
+        }
+        Cause::Unauthenticated => {
+            "Run `finish --check` as slurmctld's user: it says which key, token or clock is wrong."
+        }
+        Cause::Forbidden => {
+            "Give the credential the rights that docs/nodes.md lists, then run `finish --check`."
+        }
+        Cause::Invalid => {
+            "Correct shape, network or image in startnode.yaml and limits.yaml; `finish --check` names what is wrong."
+        }
+        Cause::NotFound => {
+            "Correct image, network or shape in startnode.yaml; `finish --check` names what is missing."
+        }
+        Cause::Conflict => {
+            "Wait for the next try. If it lasts, run `reconcile`: it finds machines that are in the way."
+        }
+        Cause::Protocol => {
+            "Check that `endpoint` in startnode.yaml is the cloud's API and not a proxy; `startnode -v` logs each request."
+        }
+        Cause::Timeout => {
+            "Look at the machine's console in the cloud. If machines need longer, raise `ResumeTimeout` in slurm.conf."
+        }
+        Cause::Cooling => "Wait for the next try, or add a place to `fallback` in startnode.yaml.",
+        Cause::JobIncomplete => {
+            "Run `explain` for the other nodes of the job, or ask for fewer nodes."
+        }
+        Cause::Budget => {
+            "Wait for the next day or month (UTC), raise `budget` in startnode.yaml, or see who spends: `cost --by user`."
+        }
+        Cause::MaxNodes => {
+            "Wait until other nodes are idle and terminate, or raise `max_nodes` in startnode.yaml."
+        }
+        Cause::Refused => "Run `reconcile`: it names the machine and the reason.",
+        Cause::Slurm => "Read slurmctld's log, then run `reconcile`.",
+        Cause::Cancelled => "Wait: Slurm tries again.",
     }
 }
 
