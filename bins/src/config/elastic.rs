@@ -35,6 +35,6 @@ pub struct Elastic {
     pub state_dir: Option<String>,
     /// The log.
     pub log: Option<String>,
-    /// Numbers for Prometheus, in a directory that its node_exporter reads.
+    /// Numbers for Prometheus, in a directory that its `node_exporter` reads.
     pub metrics: Option<String>,
 }

@@ -89,7 +89,9 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         ));
     }
     print(bootstrap, arguments, &Table::new(&shares, arguments.by), &prices.currency);
-    warnings.iter().for_each(|warning| bootstrap.warn(warning));
+    for warning in &warnings {
+        bootstrap.warn(warning);
+    }
     Ok(if warnings.is_empty() { SUCCESS } else { SOME_FAILED })
 }
 

@@ -87,7 +87,7 @@ pub async fn run(mut arguments: Arguments) -> u8 {
     // A check makes neither log nor state directory.
     arguments.common.dry_run |= arguments.check;
     let bootstrap = Bootstrap::open("finish", &arguments.common);
-    begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
+    Box::pin(begin(&bootstrap, &arguments)).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
@@ -133,7 +133,8 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     let request = request(arguments, &context, &inputs);
     let (common, marked, limits) = (&arguments.common, &inputs.marked, &inputs.limits);
     let aim = Aim::Finish { request, limits };
-    Change { common, marked, aim, prove: !arguments.no_prove }.make(context).await
+    let change = Change { common, marked, aim, prove: !arguments.no_prove };
+    Box::pin(change.make(context)).await
 }
 
 /// Opens everything to change slurm.conf, with its lock; without one where there is no lock to be had.

@@ -237,8 +237,10 @@ async fn watch(
     loop {
         let listed = list(context, arguments, run).await?;
         let until = Instant::now() + pause;
-        let status: String =
-            listed.observed.warnings.iter().map(|warning| format!("; {warning}")).collect();
+        let mut status = String::new();
+        for warning in &listed.observed.warnings {
+            status.extend(["; ", warning]);
+        }
         loop {
             tail.read(SystemTime::now());
             let size = Size::of_terminal();
@@ -247,7 +249,9 @@ async fn watch(
             let picture = frame(&listed.rows, &tail, arguments.layout(), shape);
             if size.is_none() {
                 // Nothing can be drawn over: one table a round.
-                picture.iter().for_each(|line| output.print(line));
+                for line in &picture {
+                    output.print(line);
+                }
                 tokio::time::sleep_until(until).await;
                 break;
             }

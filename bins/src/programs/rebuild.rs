@@ -73,7 +73,7 @@ Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage or conf
 pub async fn run(arguments: Arguments) -> u8 {
     let begun = Instant::now();
     let bootstrap = Bootstrap::open("rebuild", &arguments.common);
-    let why = match begin(&bootstrap, &arguments, begun).await {
+    let why = match Box::pin(begin(&bootstrap, &arguments, begun)).await {
         Ok(code) => return code,
         Err(why) => why,
     };
@@ -101,7 +101,7 @@ async fn begin(
         return Err(Diagnostic::new(format!("{nodes} before a command: name nodes behind it")));
     }
     let Some(command) = &arguments.command else {
-        return called(bootstrap, arguments, begun).await;
+        return Box::pin(called(bootstrap, arguments, begun)).await;
     };
     let mut context = Context::open(bootstrap, Purpose::Perhaps, None).await?;
     context.fill(None).await;

@@ -70,7 +70,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     let request = ResumeRequest::read(&arguments.nodes, file);
     let caller = bootstrap.environment.caller(Role::Resume);
     let call = Call { file, caller, begun };
-    let why = match begin(&bootstrap, &arguments, request, &call).await {
+    let why = match Box::pin(begin(&bootstrap, &arguments, request, &call)).await {
         Ok(code) => return code,
         Err(why) => why,
     };

@@ -63,7 +63,7 @@ Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage or conf
 /// Terminates the machines of nodes.
 pub async fn run(arguments: Arguments) -> u8 {
     let bootstrap = Bootstrap::open("stopnode", &arguments.common);
-    begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
+    Box::pin(begin(&bootstrap, &arguments)).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {

@@ -103,7 +103,7 @@ fn show(
     arguments: &Arguments,
     timeline: &Timeline<'_>,
 ) -> Result<(), Diagnostic> {
-    let output = &bootstrap.output;
+    let output = bootstrap.output;
     let title = title(bootstrap);
     if let Some(path) = &arguments.html {
         write(path, &timeline.to_html(&title), output)?;
@@ -130,7 +130,7 @@ fn title(bootstrap: &Bootstrap) -> String {
     cluster.map_or_else(|| "Timeline".to_owned(), |cluster| format!("Timeline of {cluster}"))
 }
 
-fn write(path: &Path, text: &str, output: &Output) -> Result<(), Diagnostic> {
+fn write(path: &Path, text: &str, output: Output) -> Result<(), Diagnostic> {
     std::fs::write(path, text)
         .map_err(|error| Diagnostic::new(format!("cannot write {}: {error}", path.display())))?;
     output.say(format_args!("wrote {}", path.display()));
@@ -144,7 +144,7 @@ fn row(times: &PhaseTimes) -> Value {
 }
 
 /// The text in the colour of a phase.
-fn painted(output: &Output, phase: Phase, text: &str) -> String {
+fn painted(output: Output, phase: Phase, text: &str) -> String {
     if !output.colour {
         return text.to_owned();
     }

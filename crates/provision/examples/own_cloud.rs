@@ -1,4 +1,5 @@
 //! A cloud of your own behind the port, driven by the same runs: `cargo run -p provision --example own_cloud`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use async_trait::async_trait;
 use cloud_core::{

@@ -1,5 +1,6 @@
 //! A reconcile loop: somebody terminates a machine behind Slurm's back, and the next rounds find and repair that.
 //! `cargo run -p provision --example reconcile_loop`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use cloud_core::memory::{MemoryCloud, Settings as CloudSettings};
 use cloud_core::{ImageId, Provider as _};

@@ -1,4 +1,5 @@
 //! Starts three nodes on a cloud and a Slurm in memory: `cargo run -p provision --example start_three_nodes`.
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use cloud_core::ImageId;
 use cloud_core::memory::{MemoryCloud, Settings as CloudSettings};

@@ -72,8 +72,8 @@ async fn nothing_above_the_budget_is_launched_and_all_jobs_run_the_next_day() {
     assert_eq!(bed.done(Operation::Launch), 20, "an hour of each is what may be spent");
     let refusals = |reports: &[Report]| reports.iter().map(|it| refused(it, Cause::Budget)).max();
     assert_eq!(refusals(&today), Some(12), "{today:?}");
-    let nodes = today.iter().flat_map(|report| report.nodes.values());
-    let why = nodes.filter(|node| node.cause == Some(Cause::Budget)).next_back().unwrap();
+    let mut nodes = today.iter().flat_map(|report| report.nodes.values());
+    let why = nodes.rfind(|node| node.cause == Some(Cause::Budget)).unwrap();
     let expected = "budget: 20.00 of 20.00 USD spent this day, next start 2023-11-15T00:00:00Z";
     assert_eq!(why.reason.as_deref(), Some(expected));
     let state = |job: &JobId| bed.slurm.job(*job).map(|job| job.state);

@@ -30,7 +30,7 @@ pub fn job(id: JobId, facts: &Facts<'_>) -> Explanation {
     };
     let mut explanation = match job.state {
         JobState::Pending | JobState::RequeueHold | JobState::Requeued => {
-            pending(subject, job, nodes, facts)
+            pending(&subject, job, nodes, facts)
         }
         JobState::Configuring => starting(subject, job, nodes, facts),
         _ => not_waiting(subject, job),
@@ -63,34 +63,34 @@ fn unknown(subject: String, id: JobId) -> Explanation {
 
 fn see_job(explanation: &mut Explanation, job: &Job, now: SystemTime) {
     let reason = job.reason.as_deref().unwrap_or("None");
-    let mut text = format!(
+    let mut parts = vec![format!(
         "job {}: {}, Reason={reason}, {} in partition {}",
         job.id,
         job.state,
         slurm_reason::nodes(job.node_count),
         job.partition
-    );
+    )];
     if !job.wanted.is_empty() {
-        text += &format!(", nodes {}", job.wanted);
+        parts.push(format!("nodes {}", job.wanted));
     }
     if job.restarts > 0 {
-        text += &format!(", requeued {} times", job.restarts);
+        parts.push(format!("requeued {} times", job.restarts));
     }
     if let Some(wait) = job.eligible.and_then(|at| at.duration_since(now).ok()) {
-        text += &format!(", eligible in {}", span(wait));
+        parts.push(format!("eligible in {}", span(wait)));
     }
-    explanation.see("slurm", text);
+    explanation.see("slurm", parts.join(", "));
 }
 
 fn pending(
-    subject: String,
+    subject: &str,
     job: &Job,
     nodes: &BTreeMap<NodeName, Node>,
     facts: &Facts<'_>,
 ) -> Explanation {
     let waits = |words: Words| {
         let text = sentence(job.id, &words);
-        Explanation::new(subject.clone(), words, text)
+        Explanation::new(subject.to_owned(), words, text)
     };
     if let Some(words) = slurm_reason::of(job, facts.conf) {
         return waits(words);

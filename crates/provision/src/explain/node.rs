@@ -117,14 +117,13 @@ pub(super) fn see_node(
     facts: &Facts<'_>,
 ) {
     if let Some(known) = known {
-        let mut text = format!("{name}: {}", known.state.to_string().to_lowercase());
-        if let Some(reason) = &known.reason {
-            text += &format!(", Reason={}", reason.text);
+        let state = known.state.to_string().to_lowercase();
+        let reason = known.reason.as_ref().map(|reason| {
             let by = reason.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
             let when = reason.at.map(|at| format!(" {} ago", ago(at, facts.now)));
-            text += &format!(" (set{by}{})", when.unwrap_or_default());
-        }
-        explanation.see("slurm", text);
+            format!(", Reason={} (set{by}{})", reason.text, when.unwrap_or_default())
+        });
+        explanation.see("slurm", format!("{name}: {state}{}", reason.unwrap_or_default()));
     }
     if let Ok(fleet) = &facts.fleet {
         for one in fleet.of(name).iter().filter(|one| one.state.is_live() || one.fault.is_some()) {

@@ -5,6 +5,7 @@ use crate::cause::Cause;
 use std::time::Duration;
 
 /// Each with the cause and words of the sentence that it must have.
+#[expect(clippy::too_many_lines, reason = "a table: one row for each cause")]
 pub(super) fn waiting_jobs() -> Vec<(Scene, &'static str, &'static str)> {
     let cloud = |text: &str| Scene::new().requeued(&format!("elastic: launch: {text}"));
     let all = ["n1", "n2", "n3", "n4"];
@@ -59,7 +60,7 @@ pub(super) fn waiting_jobs() -> Vec<(Scene, &'static str, &'static str)> {
                     Cause::Capacity,
                     now() - Duration::from_mins(2),
                     Duration::from_mins(10),
-                )
+                );
             }),
             "capacity",
             "m1.large is out of capacity",
