@@ -1,6 +1,6 @@
 //! The registry of clouds: the one place of the programs that names them.
 //!
-//! A new cloud is a crate, a file here with its keys of `startnode.yaml`, and a line in [`CLOUDS`].
+//! A new cloud is a crate, a file here with its keys of `startnode.yaml`, and a line in `CLOUDS`.
 
 mod openstack;
 mod oracle;

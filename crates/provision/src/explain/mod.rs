@@ -1,6 +1,6 @@
 //! Why a job waits, or a node is as it is: a sentence, the evidence and the remedy.
 //!
-//! [`gather`] asks Slurm, the cloud and the state directory; the other functions are pure. They need not know everything:
+//! [`gather()`] asks Slurm, the cloud and the state directory; the other functions are pure. They need not know everything:
 //! the owner of a job may neither read the state directory nor ask the cloud, and then the reasons that Slurm keeps are
 //! what there is.
 
@@ -85,7 +85,7 @@ impl Explanation {
 
 /// The first sentence about a job that waits, by the reason for which one of its nodes was returned to Slurm.
 ///
-/// The job's admin comment and [`job`] say the same.
+/// The job's admin comment and [`job()`] say the same.
 pub(crate) fn waits(job: JobId, reason: &str) -> String {
     // As Slurm keeps it, which cuts long texts.
     let reason = our_reason(reason);

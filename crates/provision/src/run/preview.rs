@@ -4,7 +4,7 @@ use super::{Observation, Run};
 use crate::plan::{self, JobGroup, Plan, Resize};
 use hostlist::NodeName;
 
-/// What [`start`](super::start) would do now.
+/// What [`start`](super::start()) would do now.
 pub async fn preview_start(
     run: &Run<'_>,
     nodes: &[NodeName],
@@ -14,7 +14,7 @@ pub async fn preview_start(
     (plan::start(nodes, jobs, observation.world(run)), observation)
 }
 
-/// What [`stop`](super::stop) would do now.
+/// What [`stop`](super::stop()) would do now.
 pub async fn preview_stop(run: &Run<'_>, nodes: &[NodeName]) -> (Plan, Observation) {
     let observation = run.observe_for(nodes).await;
     (plan::stop(nodes, observation.world(run)), observation)
