@@ -10,13 +10,16 @@ use std::time::SystemTime;
 
 /// A state that ends with the process; clones are the same state.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryState(Arc<Mutex<Content>>);
+pub struct MemoryState {
+    content: Arc<Mutex<Content>>,
+    /// Apart from the rest, which a change of a document may read, as it may with a directory.
+    documents: Arc<Mutex<BTreeMap<Document, String>>>,
+}
 
 #[derive(Debug, Default)]
 struct Content {
     records: BTreeMap<NodeName, NodeRecord>,
     locked: BTreeSet<NodeName>,
-    documents: BTreeMap<Document, String>,
     wishes: BTreeMap<NodeName, SystemTime>,
     events: Vec<Event>,
 }
@@ -39,10 +42,15 @@ impl MemoryState {
         let content = &mut *self.content();
         let locked = std::mem::take(&mut content.locked);
         *content = Content { locked, ..Content::default() };
+        self.documents().clear();
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn documents(&self) -> MutexGuard<'_, BTreeMap<Document, String>> {
+        self.documents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,7 +71,7 @@ impl State for MemoryState {
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {
-        Ok(self.content().documents.get(&document).cloned())
+        Ok(self.documents().get(&document).cloned())
     }
 
     fn change(
@@ -71,7 +79,7 @@ impl State for MemoryState {
         document: Document,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool> {
-        let documents = &mut self.content().documents;
+        let mut documents = self.documents();
         let after = change(documents.get(&document).map(String::as_str));
         documents.insert(document, after);
         Ok(true)
