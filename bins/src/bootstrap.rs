@@ -101,8 +101,8 @@ impl Bootstrap {
     /// code.
     #[must_use]
     pub fn fail(&self, diagnostic: &Diagnostic) -> u8 {
-        if self.settings.is_err() {
-            // Nobody has asked for the settings, with which warnings are printed.
+        if self.settings.is_err() && self.common.log.is_some() {
+            // Without settings nobody has printed that the log of this call cannot be written.
             self.warnings.iter().for_each(|warning| self.warn(warning));
         }
         self.output.complain(diagnostic);
