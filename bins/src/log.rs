@@ -234,7 +234,7 @@ fn only_root_writes(directory: Option<&Path>) -> bool {
 /// Opens a file for appending, and makes it if need be. A FIFO that nobody reads is an error, and not a wait.
 fn appendable(path: &Path, is_root: bool) -> io::Result<File> {
     let file = open_appending(path, is_root)?;
-    if file.metadata()?.file_type().is_fifo() {
+    if fs::symlink_metadata(path)?.file_type().is_fifo() {
         // A reader that stops to read would stop us, too.
         return Err(io::Error::other("it is a FIFO; name a plain file"));
     }

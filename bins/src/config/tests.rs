@@ -102,14 +102,14 @@ fn our_own_keys_are_read() {
 #[test]
 fn a_budget_is_read_exactly_and_its_errors_have_their_place() {
     let text = "compartment_id: c\nbudget: {per_day: 99.50, per_month: 2000, warn_at: 75%}\n\
-        notify: [{webhook: 'https://hooks.example/T0/secret', on: [budget, leak]}, {webhook: x}]\n";
+        notify: [{webhook: 'https://hooks.example/T0/hunter2', on: [budget, leak]}, {webhook: x}]\n";
     let settings = settings(text);
     let budget = settings.budget.budget().unwrap();
     let shown = [budget.per_day, budget.per_month].map(|limit| limit.unwrap().to_string());
     assert_eq!((shown, budget.warn_at), (["99.50".to_owned(), "2000.00".to_owned()], 75));
     let topics: Vec<usize> = settings.notify.iter().map(|one| one.on.len()).collect();
     assert_eq!(topics, [2, 4], "all of them if none is named");
-    assert!(!format!("{settings:?}").contains("secret"), "an address is a secret");
+    assert!(!format!("{settings:?}").contains("hunter2"), "an address is a secret");
     let found =
         errors("compartment_id: c\nbudget: {per_day: much, per_month: -1, warn_at: 120%}\n");
     let expected = [

@@ -94,7 +94,7 @@ async fn seen(
     if given.is_none() {
         let fleet = &look.fleet;
         // The cloud lists machines for a while after their end.
-        let is_live = |node: &NodeName| fleet.of(node).iter().any(|it| it.state.is_live());
+        let is_live = |node: &NodeName| fleet.of(node).iter().any(|it| !it.state.is_leaving());
         let has = |node: &NodeName| is_live(node) || fleet.named(node).is_some();
         targets.known.retain(|target| has(&target.node));
         targets.failed.retain(|node, _| has(node));

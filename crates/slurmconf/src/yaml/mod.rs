@@ -155,6 +155,7 @@ impl<'a> Source<'a> {
             let name = match &key.value {
                 Value::Text(name) if known.contains(&name.as_str()) => return None,
                 Value::Text(name) => name.clone(),
+                Value::Bool(_) if known.iter().any(|known| self.is_key(key, known)) => return None,
                 other => other.to_string(),
             };
             let near = nearest(&name, known.iter().copied()).map(str::to_owned);
@@ -200,6 +201,15 @@ impl<'a> Source<'a> {
 
     fn line(&self, number: usize) -> &'a str {
         self.lines.get(number.saturating_sub(1)).copied().unwrap_or_default()
+    }
+
+    /// True for the node of this key. YAML 1.1 reads the key `on` as true.
+    fn is_key(&self, node: &Node, key: &str) -> bool {
+        match &node.value {
+            Value::Text(text) => text == key,
+            Value::Bool(_) => self.word(node).trim_end_matches(':') == key,
+            _ => false,
+        }
     }
 
     /// The word that a node begins with, as written.

@@ -200,8 +200,8 @@ impl<'de, 'n> Deserializer<'de> for Tree<'_, 'n> {
             matches!(&node.value, Value::Text(text) if text.is_empty()) || node.is_null()
         };
         let field = |name: &'static str| {
-            let value = Node::get(entries, name).filter(|value| notes.has(value) && !absent(value));
-            value.map(|value| (name.to_owned(), value))
+            let (_, value) = entries.iter().find(|(key, _)| notes.source.is_key(key, name))?;
+            (notes.has(value) && !absent(value)).then(|| (name.to_owned(), value))
         };
         let pairs: Vec<_> = fields.iter().copied().filter_map(field).collect();
         visitor.visit_map(Entries { notes, left: pairs.into_iter(), value: None })
