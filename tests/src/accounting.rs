@@ -41,6 +41,8 @@ impl Accounting {
             || cluster.slurm("sacctmgr", &["--noheader", "list", "cluster"]).status.success();
         let log = || cluster.log("slurmdbd.log");
         assert!(wait(|| listed().then_some(())).is_some(), "slurmdbd does not answer\n{}", log());
+        // slurmdbd gives the cluster another id than slurmctld has given itself.
+        fs::remove_file(cluster.dir().join("state/clustername")).expect("slurmctld has run");
         cluster.start_slurmctld();
         Self { _slurmdbd: slurmdbd, _database: database }
     }

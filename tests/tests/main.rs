@@ -15,7 +15,6 @@ mod capacity;
 mod demo;
 mod elastic_loop;
 mod finish_live;
-mod hostile_state;
 mod job_group;
 mod killed;
 mod layering;

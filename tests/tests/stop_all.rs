@@ -49,7 +49,9 @@ fn all_machines_of_the_cluster_and_no_others_are_terminated() {
             .until("startnode has ended", || cluster.log("elastic.log").contains("end: start: 3"));
         cluster.stop_slurmctld("TERM");
         let _ = cluster.well("stopnode", &["--all", "--dry-run"]);
-        let _ = cluster.well("stopnode", &["--dry-run", NODE]);
+        let refused = cluster.run("stopnode", &[NODE]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains("--now"), "a job may run there: {said}");
         let asked = cluster.run("stopnode", &["--all"]);
         assert!(!asked.status.success(), "nobody can answer, and that is a no: {asked:?}");
         assert_eq!(cluster.live().len(), 4);

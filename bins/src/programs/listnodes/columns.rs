@@ -261,8 +261,8 @@ pub(super) mod tests {
                 age_seconds: has.then_some(u64::from(number) * 500),
                 shape: some("VM.Standard2.1".to_owned()),
                 zone: some("Uocm:PHX-AD-1".to_owned()),
-                image: some("ocid1.image.oc1.phx.aaaaaaaaimage000".to_owned()),
-                instance: some(format!("ocid1.instance.oc1.phx.anyhqljtinstance{number:03}")),
+                image: some("cloud.image.oc1.phx.aaaaaaaaimage000".to_owned()),
+                instance: some(format!("cloud.instance.oc1.phx.anyhqljtinstance{number:03}")),
                 why: (!why.is_empty()).then(|| why.to_owned()),
             }
         };
@@ -305,7 +305,7 @@ pub(super) mod tests {
     #[test]
     fn a_wide_table_has_everything_and_chosen_columns_have_their_order() {
         let wide = lines(&rows(), Layout { chosen: &[], width: None }, plain());
-        assert!(wide.iter().any(|line| line.contains("ocid1.image.oc1.phx.aaaaaaaaimage000")));
+        assert!(wide.iter().any(|line| line.contains("cloud.image.oc1.phx.aaaaaaaaimage000")));
         assert!(wide.iter().any(|line| line.ends_with("Out of host capacity.")));
         let some = lines(&rows(), Layout { chosen: &[Why, Node], width: None }, plain());
         assert_eq!(some.first().unwrap().split_whitespace().collect::<Vec<_>>(), ["WHY", "NODE"]);

@@ -153,7 +153,7 @@ mod tests {
                 5,
                 "launch: out of capacity (VM.Standard2.1 in Uocm:PHX-AD-1)",
             ),
-            event(101, EventKind::Launched, 2, "ocid1.instance.oc1.phx.anyhqljtinstance002"),
+            event(101, EventKind::Launched, 2, "cloud.instance.oc1.phx.anyhqljtinstance002"),
             event(102, EventKind::Up, 1, "10.77.0.1"),
         ];
         let mut tail = Tail::new(Path::new("/nonexistent"), at(60));
