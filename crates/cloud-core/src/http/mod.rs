@@ -20,6 +20,7 @@
 mod client;
 mod config;
 mod proxy;
+mod redact;
 mod request;
 mod response;
 mod retry;
