@@ -110,6 +110,12 @@ fn a_budget_is_read_exactly_and_its_errors_have_their_place() {
     let topics: Vec<usize> = settings.notify.iter().map(|one| one.on.len()).collect();
     assert_eq!(topics, [2, 4], "all of them if none is named");
     assert!(!format!("{settings:?}").contains("hunter2"), "an address is a secret");
+    let loaded = Settings::read(
+        "x",
+        "compartment_id: c\nnotify: [{webhook: 'https://h/hunter2', onn: []}]\n",
+    );
+    let warning = loaded.unwrap().warnings.first().unwrap().to_string();
+    assert!(warning.contains("webhook: 'https://*********', onn"), "{warning}");
     let found =
         errors("compartment_id: c\nbudget: {per_day: much, per_month: -1, warn_at: 120%}\n");
     let expected = [

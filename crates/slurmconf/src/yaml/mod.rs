@@ -62,6 +62,20 @@ pub enum Value {
     Map(Vec<(Node, Node)>),
 }
 
+/// A line with a star for each character of a URL behind its scheme: a password or the whole address may be a secret.
+fn without_addresses(line: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = line;
+    while let Some((before, address)) = rest.split_once("://") {
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '}' | ']');
+        let (address, after) = address.split_at(address.find(is_end).unwrap_or(address.len()));
+        shown.extend([before, "://"]);
+        shown.extend(address.chars().map(|_| '*'));
+        rest = after;
+    }
+    shown + rest
+}
+
 /// The parser's message without its excerpt, because [`Error`] prints one.
 #[derive(Debug)]
 struct Cause(serde_saphyr::Error);
@@ -195,7 +209,7 @@ impl<'a> Source<'a> {
     }
 
     fn at(&self, line: usize, column: usize) -> Location {
-        let excerpt = self.line(line).trim_end().to_owned();
+        let excerpt = without_addresses(self.line(line).trim_end());
         Location { file: Arc::clone(&self.file), line, column, excerpt }
     }
 
