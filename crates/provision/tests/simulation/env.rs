@@ -42,7 +42,7 @@ pub(crate) struct Env {
     pub(crate) files: Files,
     pub(crate) begun: Instant,
     pub(crate) nodes: Vec<NodeName>,
-    /// True if what is forgotten can be found out: the cloud knows launch tokens, and shows soon what there is.
+    /// True if what is forgotten can be found out: the cloud knows launch tokens.
     pub(crate) may_forget: bool,
 }
 
@@ -109,9 +109,7 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let count = rng.usize(1..=5);
     let list: Hostlist = format!("n[1-{count}]").parse().unwrap();
     let tokens = rng.bool();
-    let cloud_settings = cloud_settings(rng, tokens);
-    let may_forget = tokens && cloud_settings.lag < Duration::from_secs(3);
-    let cloud = MemoryCloud::new(cloud_settings);
+    let cloud = MemoryCloud::new(cloud_settings(rng, tokens));
     let slurm_settings = slurm_settings(rng, &list);
     let resume_timeout = slurm_settings.resume_timeout;
     let slurm = MemorySlurm::new(slurm_settings);
@@ -154,7 +152,7 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
         files: Files::default(),
         begun,
         nodes: list.node_names().unwrap(),
-        may_forget,
+        may_forget: tokens,
     })
 }
 
@@ -184,9 +182,7 @@ fn cloud_settings(rng: &mut Rng, tokens: bool) -> CloudSettings {
     settings.address = Span::millis(0, *rng.choice(&[500, 3_000, 15_000]).unwrap());
     settings.terminate = Span::millis(1_000, 10_000);
     settings.linger = Duration::from_secs(rng.u64(0..300));
-    // Now and then a listing is a minute behind.
-    let most = if rng.u8(0..6) == 0 { 60_000 } else { 3_000 };
-    settings.lag = Duration::from_millis(rng.u64(0..most));
+    settings.lag = Duration::from_millis(rng.u64(0..3_000));
     settings.page = *rng.choice(&[2, 100]).unwrap();
     settings
 }

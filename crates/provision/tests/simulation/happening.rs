@@ -29,8 +29,6 @@ pub(crate) enum Happening {
     Again(Call),
     /// The state directory is lost.
     Forget,
-    /// The state directory is lost again and again, as if it were read-only.
-    Forgetful,
     /// slurmctld does as it is told, and its answers get lost.
     LoseAnswers(usize),
 }
@@ -65,7 +63,6 @@ pub(crate) fn happenings(
             4 => add(at, Happening::PowerDown),
             5 => add(at, Happening::Repeat),
             6 => add(at, Happening::LoseAnswers(rng.usize(1..=4))),
-            _ if env.may_forget && rng.bool() => add(at, Happening::Forgetful),
             _ if env.may_forget => add(at, Happening::Forget),
             _ => add(at, Happening::Repeat),
         }
@@ -130,13 +127,6 @@ impl Sim {
             }
             Happening::Again(call) => self.call(call, false),
             Happening::Forget => env.state.forget(),
-            Happening::Forgetful => {
-                env.state.forget();
-                if !self.calm {
-                    let at = Instant::now() + Duration::from_secs(self.rng.u64(5..60));
-                    self.happenings.entry(at).or_default().push(Happening::Forgetful);
-                }
-            }
             Happening::LoseAnswers(calls) => env.slurm.lose_answers(calls),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Each seed makes a cluster, a cloud with faults and a Slurm with troubles, and lets it live:
 //! random jobs, throttling, refusals, lost requests and lost answers, late addresses, late
-//! failures, listings that lag by up to a minute and flap, a slurmctld that crashes or does not answer, calls that
+//! failures, listings that lag and flap, a slurmctld that crashes or does not answer, calls that
 //! come twice, nodes stopped while they start, machines that vanish or are switched off, a state
 //! directory that is lost, and processes killed at any of their waits. Then the troubles end, and
 //! all has to come right without a hand.
