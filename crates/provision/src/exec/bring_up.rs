@@ -160,7 +160,7 @@ impl NodeWork<'_> {
     /// Terminates the node's instance, if any. If that fails, reconcile does it later.
     async fn terminate_own(&mut self) {
         if let Some(id) = self.instance.clone() {
-            let _ = self.terminate(&id).await;
+            let _ = self.terminate_unless_wanted(&id).await;
         }
     }
 }

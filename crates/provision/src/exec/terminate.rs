@@ -59,6 +59,22 @@ impl NodeWork<'_> {
         }
     }
 
+    /// Terminates an instance of a node that went back to Slurm. Before each repeat Slurm is asked again: it may have
+    /// resumed the node, whose job then runs there.
+    pub(super) async fn terminate_unless_wanted(&mut self, id: &InstanceId) -> Result<(), Failure> {
+        let mut retry = Retry::default();
+        loop {
+            let permit = self.permit().await;
+            let Err(error) = self.request_termination(id, permit).await else {
+                return Ok(());
+            };
+            self.pause_or_fail(id, &mut retry, &error).await?;
+            if self.shared.outbox.is_wanted(&self.name).await != Some(false) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Waits before a termination is requested again; an error if it should not be.
     pub(super) async fn pause_or_fail(
         &self,
