@@ -1,7 +1,7 @@
 //! Slurm's accounting: slurmdbd on a `MariaDB`, both of this test alone.
 
 use crate::cluster::Cluster;
-use crate::site::Site;
+use crate::test_cloud::TestCloud;
 use crate::wait::wait;
 use slurm_testbed::{Guard, Release as Tree};
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Accounting {
 impl Accounting {
     /// Starts both, and slurmctld anew with them. Needs the trees that `tests/slurm/fetch slurmdbd-VERSION` makes.
     #[must_use]
-    pub fn start<C: Site>(cluster: &Cluster<C>, series: &str) -> Self {
+    pub fn start<C: TestCloud>(cluster: &Cluster<C>, series: &str) -> Self {
         let database = database(cluster);
         let slurmdbd = slurmdbd(cluster, series);
         cluster.stop_slurmctld("TERM");
@@ -48,7 +48,7 @@ impl Accounting {
     }
 }
 
-fn database<C: Site>(cluster: &Cluster<C>) -> Guard {
+fn database<C: TestCloud>(cluster: &Cluster<C>) -> Guard {
     let dir = cluster.dir();
     let (data, at) = (dir.join("database"), dir.display());
     let installed = Command::new("mariadb-install-db")
@@ -77,7 +77,7 @@ fn database<C: Site>(cluster: &Cluster<C>) -> Guard {
     guard
 }
 
-fn slurmdbd<C: Site>(cluster: &Cluster<C>, series: &str) -> Guard {
+fn slurmdbd<C: TestCloud>(cluster: &Cluster<C>, series: &str) -> Guard {
     let tree = Tree::find(&format!("slurmdbd-{series}"));
     let (at, plugins) = (cluster.dir().display(), tree.plugin_dir());
     let conf = cluster.dir().join("etc/slurmdbd.conf");

@@ -7,8 +7,8 @@ use crate::model::{Home, Model};
 use crate::network;
 use crate::programs;
 use crate::release::{self, Release};
-use crate::site::Site;
-use cloud_sim::{Settings, Timing};
+use crate::test_cloud::TestCloud;
+use cloud_sim::{CloudSettings, Timing};
 use slurm_testbed::{Guard, cgroup, hostname, munged};
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct Builder {
     nodes: usize,
     limits: String,
     choices: Choices,
-    settings: Settings,
+    settings: CloudSettings,
     extra: String,
     elastic: String,
     printed_programs: bool,
@@ -33,7 +33,7 @@ impl Cluster {
     /// A cluster on a release such as `24.11`, whose nodes come and go within seconds.
     #[must_use]
     pub fn builder(series: &str) -> Builder {
-        let mut settings = Settings::default();
+        let mut settings = CloudSettings::default();
         Model::Netns.arrange(&mut settings);
         settings.timing = Timing {
             vnic: 0.1,
@@ -140,7 +140,7 @@ impl Builder {
 
     /// How the cloud is made.
     #[must_use]
-    pub fn cloud(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    pub fn cloud(mut self, change: impl FnOnce(&mut CloudSettings)) -> Self {
         change(&mut self.settings);
         self
     }
@@ -203,7 +203,7 @@ impl Builder {
     }
 
     /// Starts slurmctld with a cloud, of which startnode.yaml says this.
-    pub(crate) fn begin<C: Site>(
+    pub(crate) fn begin<C: TestCloud>(
         self,
         cloud: C,
         munged: Guard,

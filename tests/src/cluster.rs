@@ -3,7 +3,7 @@
 use crate::loopback::Loopback;
 use crate::model::Home;
 use crate::release::Release;
-use crate::site::{Machine, Site};
+use crate::test_cloud::{Machine, TestCloud};
 use crate::wait::{wait, wait_for};
 use cloud_sim::{Instance, State};
 use serde_json::Value;
@@ -73,7 +73,7 @@ impl Cluster {
 }
 
 /// In any cloud.
-impl<C: Site> Cluster<C> {
+impl<C: TestCloud> Cluster<C> {
     pub(crate) fn new(release: Release, cloud: C, munged: Guard, home: Home) -> Self {
         Self { release, slurmctld: RefCell::new(None), cloud, _munged: munged, home }
     }

@@ -1,7 +1,7 @@
 //! Jobs of a test's cluster.
 
 use crate::cluster::{Cluster, value};
-use crate::site::Site;
+use crate::test_cloud::TestCloud;
 use crate::wait::{wait, wait_for};
 use slurm_testbed::is_busy;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ const LATE: Duration = Duration::from_secs(20);
 /// How many jobs this process has submitted.
 static SUBMISSIONS: AtomicU32 = AtomicU32::new(0);
 
-impl<C: Site> Cluster<C> {
+impl<C: TestCloud> Cluster<C> {
     /// Submits a batch job with these options, such as `--nodes=4`, and gives its number.
     #[must_use]
     pub fn submit(&self, options: &[&str], script: &str) -> u32 {

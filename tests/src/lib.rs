@@ -23,7 +23,7 @@ mod openstack;
 mod programs;
 mod queue;
 mod release;
-mod site;
+mod test_cloud;
 mod wait;
 
 pub use accounting::Accounting;
@@ -37,6 +37,6 @@ pub use namespaces::{directory, enter, in_namespaces, in_namespaces_as_user, ins
 pub use openstack::OpenStack;
 pub use queue::RebuildJobs;
 pub use release::{Release, USUAL};
-pub use site::{Machine, Site};
 pub use slurm_testbed::Guard;
+pub use test_cloud::{Machine, TestCloud};
 pub use wait::{PATIENCE, wait, wait_for};

@@ -2,9 +2,9 @@
 
 use crate::http;
 use crate::programs::program;
-use crate::site::{Machine, Site};
+use crate::test_cloud::{Machine, TestCloud};
 use crate::wait::{wait, wait_for};
-use cloud_sim::{Capacity, Instance, Limit, Recorded, Rule, Settings, State, Throttle};
+use cloud_sim::{Capacity, CloudSettings, Instance, Limit, Recorded, Rule, State, Throttle};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub struct Loopback {
 
 impl Loopback {
     /// Starts one that keeps its state in a directory.
-    pub(crate) fn start(settings: &Settings, directory: &Path) -> Self {
+    pub(crate) fn start(settings: &CloudSettings, directory: &Path) -> Self {
         let script = directory.join("script.json");
         let text = serde_json::to_string(settings).expect("settings are JSON");
         fs::write(&script, text).expect("a directory of ours");
@@ -193,7 +193,7 @@ impl Drop for Loopback {
     }
 }
 
-impl Site for Loopback {
+impl TestCloud for Loopback {
     fn present(&self) -> Vec<Machine> {
         let mut all = self.rows();
         all.retain(|row| row.instance.lifecycle_state.is_live());

@@ -3,7 +3,7 @@
 use crate::folder::Folder;
 use crate::namespaces::directory;
 use crate::network;
-use cloud_sim::Settings;
+use cloud_sim::CloudSettings;
 use slurm_testbed::{hostname, own_port};
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ impl Model {
     }
 
     /// Has the cloud listen and give addresses where machines can have them.
-    pub(crate) fn arrange(self, settings: &mut Settings) {
+    pub(crate) fn arrange(self, settings: &mut CloudSettings) {
         settings.listen = format!("{}:0", self.controller());
         let range = match self {
             Self::Netns => "10.77.0.0/16",

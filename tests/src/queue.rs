@@ -1,7 +1,7 @@
 //! Rebuild jobs in the queue, in the order that StackHPC's documentation shows step by step.
 
 use crate::cluster::Cluster;
-use crate::site::Site;
+use crate::test_cloud::TestCloud;
 use std::collections::BTreeMap;
 
 const RUNS: &str = "RUNNING";
@@ -19,7 +19,7 @@ pub struct RebuildJobs {
 }
 
 /// On two nodes in each of two partitions, `standard` and `extra`, that are always there.
-impl<C: Site> Cluster<C> {
+impl<C: TestCloud> Cluster<C> {
     /// Submits a job of two nodes that runs until there is a file of its name.
     #[must_use]
     pub fn pair(&self, name: &str, partition: &str) -> u32 {

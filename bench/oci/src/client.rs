@@ -7,7 +7,7 @@ use cloud_core::{
     ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken,
     Provider as _, ShapeName, SubnetId, Tags, Zone, http,
 };
-use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, Site};
+use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, LaunchOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -189,7 +189,7 @@ async fn connect(speed: Speed, endpoint: &str, config: &str) -> Oci {
         ..Overrides::default()
     };
     let config = Config::load(&sources, &overrides, SystemTime::now()).expect("a configuration");
-    let mut site = Site::new("ocid1.compartment.oc1..aaaacomp");
+    let mut site = LaunchOptions::new("ocid1.compartment.oc1..aaaacomp");
     site.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));
     site.zone = Some(Zone::new("Uocm:PHX-AD-1"));
     let clock = Clock::new(SystemTime::now);

@@ -1,7 +1,7 @@
 //! The loopback cloud, in a process of its own.
 
 use crate::{BURST, LATENCY, RATE};
-use cloud_sim::{Cloud, Settings, Throttle};
+use cloud_sim::{Cloud, CloudSettings, Throttle};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Serves until its standard input ends, then tells what it was asked.
 pub fn serve(directory: &str, throttled: bool) {
-    let mut settings = Settings { latency_millis: 50, threads: 1, ..Settings::default() };
+    let mut settings = CloudSettings { latency_millis: 50, threads: 1, ..CloudSettings::default() };
     assert!((LATENCY - 0.05).abs() < f64::EPSILON);
     settings.timing.provision = 4.0;
     settings.timing.vnic = 1.0;

@@ -109,7 +109,7 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     // What lies in an operator's current directory would be his alone: slurmctld's programs are called elsewhere.
     search.directories.retain(|directory| directory.is_absolute());
     let config = Config::load(&sources, &search).map_err(|error| unusable(error, settings))?;
-    let mut options = cloud_openstack::Settings::default();
+    let mut options = cloud_openstack::ConnectSettings::default();
     options.http = http(settings, environment, purpose);
     options.launch = launch(openstack);
     options.legacy_tag = Some(LegacyTag::new(COMPUTE, ("type", "compute")));

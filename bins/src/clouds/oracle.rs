@@ -8,7 +8,7 @@ use crate::output::chain;
 use crate::wiring::{Connected, Purpose, features, http, pacer};
 use async_trait::async_trait;
 use cloud_core::{ConfigError, Description, Secret, Sources, SubnetId, Tags};
-use cloud_oci::{Clock, Config, Mode, Oci, Overrides, Site, Subnet};
+use cloud_oci::{Clock, Config, LaunchOptions, Mode, Oci, Overrides, Subnet};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use slurmconf::{MemoryPolicy, Shapes};
@@ -236,8 +236,8 @@ fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
 }
 
 /// Where and how machines are launched.
-fn site(oracle: &Oracle) -> Site {
-    let mut site = Site::new(&oracle.compartment_id);
+fn site(oracle: &Oracle) -> LaunchOptions {
+    let mut site = LaunchOptions::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
     site.hostname = oracle.hostname_label;
     site.compute_cluster.clone_from(&oracle.compute_cluster_id);
@@ -263,7 +263,7 @@ fn beside(oracle: &Oracle) -> String {
     let site = site(oracle);
     // What we serialise has string keys only, so this does not fail.
     let template = serde_json::to_string(site.template.expose()).unwrap_or_default();
-    let Site { compartment, hostname, compute_cluster, .. } = site;
+    let LaunchOptions { compartment, hostname, compute_cluster, .. } = site;
     format!("{compartment} {hostname} {compute_cluster:?} {template}")
 }
 

@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::output::chain;
 use cloud_core::http::{self, Client, Method, Request, Retry, Unsigned, Url};
 use cloud_core::pace::{Pace, Pacer};
-use cloud_core::{Error, ErrorKind, Operation};
+use cloud_core::{ApiOperation, Error, ErrorKind};
 use provision::notice::{Notice, message};
 use serde_json::json;
 use std::time::Duration;
@@ -45,7 +45,7 @@ async fn post(
     to: &Notify,
     text: &str,
 ) -> Result<(), Error> {
-    let invalid = |why: &str| Error::new(ErrorKind::Invalid, Operation::Configure).because(why);
+    let invalid = |why: &str| Error::new(ErrorKind::Invalid, ApiOperation::Configure).because(why);
     let secret = to.webhook.clone().ok_or_else(|| invalid("no address is set"))?;
     let url = Url::parse(secret.expose()).map_err(|_| invalid("not an address"))?;
     let mut config = http::Config::default();
@@ -55,7 +55,7 @@ async fn post(
     let pacer = Pacer::new(Pace::default());
     let client = Client::new(config, Unsigned, http::by_status, pacer)?;
     let path = cloud_core::Secret::new(url.path().to_owned());
-    let request = Request::new(Operation::Configure, Method::POST, url).on("notification");
+    let request = Request::new(ApiOperation::Configure, Method::POST, url).on("notification");
     // Slack and Teams both take an object with a text.
     let request = request.with_secret(path).with_json(&json!({ "text": text }))?;
     client.send(&request).await.map(drop)

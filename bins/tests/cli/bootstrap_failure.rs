@@ -1,9 +1,9 @@
 //! Nodes that Slurm waits for, as it has asked for a rebuild, and that will not come.
 
 use crate::caller::by_daemon;
+use crate::fixture::{Ended, Fixture, program};
 use crate::jobs::{NODES, OLD, appliance};
 use crate::slurm::Fake;
-use crate::stage::{Ended, Stage, program};
 use cloud_sim::{Fault, Rule};
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Three machines, and a Slurm that has all nodes in this state; what it is told is written down.
-fn waiting(flags: &str) -> Stage {
+fn waiting(flags: &str) -> Fixture {
     let stage = appliance();
     let scontrol = format!(
         "[ \"$1\" = update ] && {{ echo \"$*\" >> \"$DIR/updates\"; exit; }}\n\
@@ -24,14 +24,14 @@ fn waiting(flags: &str) -> Stage {
 }
 
 /// The call by slurmctld, with what it sets.
-fn called(stage: &Stage, program: &str, variable: (&str, &str)) -> Ended {
+fn called(stage: &Fixture, program: &str, variable: (&str, &str)) -> Ended {
     let mut command = stage.command(program, &[NODES[0]]);
     let output = command.env(variable.0, variable.1).output().unwrap();
     Ended::of(&output, stage.dir.path())
 }
 
 /// The one thing that Slurm was told.
-fn told(stage: &Stage) -> String {
+fn told(stage: &Fixture) -> String {
     let text = stage.read("updates");
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(

@@ -1,13 +1,13 @@
 //! Broken inputs: each is refused with exit code 2 and a message that says where and what to do, and nothing is changed.
 
+use crate::fixture::{Ended, Fixture, program};
 use crate::slurm::wait;
 use crate::snapshot;
-use crate::stage::{Ended, Stage, program};
 use std::fs;
 use std::process::Command;
 
 /// Runs a program, and checks that files and cloud are unchanged.
-fn unchanged(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
+fn unchanged(stage: &Fixture, name: &str, arguments: &[&str]) -> Ended {
     let before = stage.files();
     let ended = stage.run(name, arguments);
     assert_eq!(stage.files(), before, "files have changed: {ended:#?}");
@@ -17,7 +17,7 @@ fn unchanged(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
 
 #[test]
 fn a_configuration_that_is_no_yaml() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.write("startnode.yaml", "csp: oracle\ncompartment_id: [ocid1\n");
     for (name, arguments) in [
         ("startnode", &["n1"][..]),
@@ -35,7 +35,7 @@ fn a_configuration_that_is_no_yaml() {
 
 #[test]
 fn all_that_is_wrong_with_a_configuration_at_once() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let text =
         "csp: oracle\nauth: magic\nelastic: {concurrency: 0, cooldown: soon}\nclutser_id: c1\n";
     stage.write("startnode.yaml", text);
@@ -47,7 +47,7 @@ fn all_that_is_wrong_with_a_configuration_at_once() {
 
 #[test]
 fn no_configuration_at_all() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     fs::remove_file(stage.path("startnode.yaml")).unwrap();
     let ended = unchanged(&stage, "stopnode", &["n1"]).with_code(2);
     snapshot::matches("broken-no-configuration", &ended.text());
@@ -55,7 +55,7 @@ fn no_configuration_at_all() {
 
 #[test]
 fn an_unknown_shape() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 4}\nVM.Standrad2.2: {1: 4}\n");
     let ended = unchanged(&stage, "finish", &[]).with_code(2).saying(&["limits.yaml:2:1"]);
     snapshot::matches("broken-shape", &ended.text());
@@ -63,7 +63,7 @@ fn an_unknown_shape() {
 
 #[test]
 fn limits_that_are_no_numbers() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.write("limits.yaml", "VM.Standard2.1: {1: many}\nVM.Standard2.4: few\n");
     let ended = unchanged(&stage, "finish", &[]).with_code(2).saying(&["limits.yaml:1:"]);
     snapshot::matches("broken-limits", &ended.text());
@@ -71,7 +71,7 @@ fn limits_that_are_no_numbers() {
 
 #[test]
 fn limits_that_are_no_yaml() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 4\n");
     let ended = unchanged(&stage, "finish", &[]).with_code(2).saying(&["limits.yaml:"]);
     snapshot::matches("broken-limits-yaml", &ended.text());
@@ -79,14 +79,14 @@ fn limits_that_are_no_yaml() {
 
 #[test]
 fn no_limits() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     fs::remove_file(stage.path("limits.yaml")).unwrap();
     unchanged(&stage, "finish", &[]).with_code(2).saying(&["limits.yaml", "--limits"]);
 }
 
 #[test]
 fn a_missing_marker() {
-    let stage = Stage::with(|_| {}, |conf| *conf = conf.replace("# ENDNODES\n", ""));
+    let stage = Fixture::with(|_| {}, |conf| *conf = conf.replace("# ENDNODES\n", ""));
     let ended =
         unchanged(&stage, "finish", &[]).with_code(2).saying(&["DIR/etc/slurm.conf", "# ENDNODES"]);
     snapshot::matches("broken-marker", &ended.text());
@@ -95,7 +95,7 @@ fn a_missing_marker() {
 #[test]
 fn the_marker_that_is_there_is_not_asked_for() {
     let strip = |conf: &mut String| *conf = conf.replace("# STARTNODES\n", "");
-    let stage = Stage::with(|_| {}, strip);
+    let stage = Fixture::with(|_| {}, strip);
     let ended = unchanged(&stage, "finish", &[]).with_code(2);
     snapshot::matches("broken-start-marker", &ended.text());
     stage.write("etc/slurm.conf", &stage.read("etc/slurm.conf").replace("# ENDNODES\n", ""));
@@ -110,14 +110,14 @@ fn no_markers() {
     let strip = |conf: &mut String| {
         *conf = conf.replace("# ENDNODES\n", "").replace("# STARTNODES\n", "");
     };
-    let stage = Stage::with(|_| {}, strip);
+    let stage = Fixture::with(|_| {}, strip);
     let ended = unchanged(&stage, "finish", &[]).with_code(2);
     snapshot::matches("broken-markers", &ended.text());
 }
 
 #[test]
 fn limits_that_say_nothing_remove_no_node() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for text in ["", "# VM.Standard2.1: {1: 4}\n", "---\n"] {
         stage.write("limits.yaml", text);
         let ended = unchanged(&stage, "finish", &[]).with_code(2);
@@ -127,7 +127,7 @@ fn limits_that_say_nothing_remove_no_node() {
 
 #[test]
 fn a_partition_that_slurm_conf_has_too_is_refused_before_the_trial() {
-    let stage = Stage::with(|_| {}, |conf| *conf += "PartitionName=mine Nodes=ALL\n");
+    let stage = Fixture::with(|_| {}, |conf| *conf += "PartitionName=mine Nodes=ALL\n");
     stage.write("limits.yaml", "g: {shape: VM.Standard2.1, max: 2, partition: mine}\n");
     let ended = unchanged(&stage, "finish", &[]).with_code(2);
     let _ = ended.saying(&["limits.yaml", "DIR/etc/slurm.conf", "both define the partition mine"]);
@@ -135,7 +135,7 @@ fn a_partition_that_slurm_conf_has_too_is_refused_before_the_trial() {
 
 #[test]
 fn no_credentials() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     for (name, arguments) in [("startnode", "n1"), ("stopnode", "n1"), ("listnodes", "n1")] {
         unchanged(&stage, name, &[arguments]).with_code(2).saying(&[".oci/config"]);
@@ -144,7 +144,7 @@ fn no_credentials() {
 
 #[test]
 fn credentials_that_the_cloud_does_not_know() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let config = stage.read("home/.oci/config").replace("15:5e", "00:00");
     stage.write("home/.oci/config", &config);
     unchanged(&stage, "startnode", &["vm-standard2-1-ad1-0001"]).with_code(2);
@@ -152,7 +152,7 @@ fn credentials_that_the_cloud_does_not_know() {
 
 #[test]
 fn a_node_name_that_leads_out_of_its_directory() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for name in ["startnode", "stopnode", "rebuild", "listnodes"] {
         for node in ["../../etc", "n1,../../etc", "n1/x", "-n1"] {
             let ended = unchanged(&stage, name, &["--", node]).with_code(2);
@@ -165,7 +165,7 @@ fn a_node_name_that_leads_out_of_its_directory() {
 
 #[test]
 fn a_host_list_that_is_none() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for list in ["n[1-", "n[3-1]", "n[1-2]]", "", ","] {
         unchanged(&stage, "startnode", &[list]).with_code(2);
     }
@@ -175,7 +175,7 @@ fn a_host_list_that_is_none() {
 
 #[test]
 fn more_nodes_than_slurm_can_have() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let ended = unchanged(&stage, "startnode", &["n[1-100000]"]).with_code(2);
     snapshot::matches("broken-too-many", &ended.text());
     for name in ["startnode", "stopnode", "rebuild", "listnodes"] {
@@ -187,7 +187,7 @@ fn more_nodes_than_slurm_can_have() {
 /// Each made a lock, which is a file.
 #[test]
 fn names_that_no_node_has_make_no_files() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     for name in ["startnode", "stopnode", "rebuild"] {
         let ended = unchanged(&stage, name, &["n[1-60000]"]).with_code(1);
         let ended = ended.saying(&["n[1-60000]: ", "no such node in slurm.conf"]);
@@ -200,7 +200,7 @@ fn names_that_no_node_has_make_no_files() {
 
 #[test]
 fn batches_of_no_nodes() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for option in ["--batch", "--max-unavailable", "--stop-after"] {
         unchanged(&stage, "rebuild", &["submit", option, "0"])
             .with_code(2)
@@ -210,19 +210,19 @@ fn batches_of_no_nodes() {
 
 #[test]
 fn jobs_for_nodes_on_which_they_do_nothing() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let ended = unchanged(&stage, "rebuild", &["submit", "--jobs", "compute"]).with_code(2);
     snapshot::matches("broken-elastic-jobs", &ended.text().replace(&version(&stage), "VERSION"));
 }
 
-fn version(stage: &Stage) -> String {
+fn version(stage: &Fixture) -> String {
     let text = stage.slurm.ask("scontrol", &["-V"]);
     text.split_whitespace().last().unwrap().to_owned()
 }
 
 #[test]
 fn limits_that_remove_a_node_with_a_job() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     // It has its nodes as soon as Slurm has called for them, and keeps them while they boot.
     let arguments = ["--nodes=4", "--output=/dev/null", "--wrap", "true"];
     stage.slurm.ask("sbatch", &arguments);
@@ -240,7 +240,7 @@ fn limits_that_remove_a_node_with_a_job() {
 }
 
 /// A shell in a mount name space of its own: what it mounts is nobody else's.
-fn apart(stage: &Stage, script: &str) -> Ended {
+fn apart(stage: &Fixture, script: &str) -> Ended {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-eu", "-c", script]);
     command
@@ -252,7 +252,7 @@ fn apart(stage: &Stage, script: &str) -> Ended {
 
 #[test]
 fn a_slurm_conf_that_may_not_be_written() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     let before = stage.files();
     let script = "mount --bind $D/etc $D/etc && mount -o remount,bind,ro $D/etc\n\
@@ -265,7 +265,7 @@ fn a_slurm_conf_that_may_not_be_written() {
 
 #[test]
 fn a_disk_that_is_full() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     let old = stage.read("etc/slurm.conf");
     // The rest of the disk is taken by another file; what is left is too little for a second slurm.conf.
@@ -283,7 +283,7 @@ fn a_disk_that_is_full() {
 }
 
 /// A resume file with this text, and what became of a call with it.
-fn resumed(stage: &Stage, arguments: &[&str], name: &str, text: Option<&str>) -> Ended {
+fn resumed(stage: &Fixture, arguments: &[&str], name: &str, text: Option<&str>) -> Ended {
     let file = stage.path(name);
     if let Some(text) = text {
         fs::write(&file, text).unwrap();
@@ -295,7 +295,7 @@ fn resumed(stage: &Stage, arguments: &[&str], name: &str, text: Option<&str>) ->
 
 #[test]
 fn a_resume_file_that_is_gone_or_garbage_starts_nothing() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let node = "vm-standard2-1-ad1-0001";
     for (name, text, why) in [
         ("gone", None, "cannot be read: No such file or directory"),
@@ -316,7 +316,7 @@ fn a_resume_file_that_is_gone_or_garbage_starts_nothing() {
 
 #[test]
 fn an_empty_resume_file_groups_no_nodes() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let node = "vm-standard2-1-ad1-0001";
     let why = "resume: the resume file is empty";
     let ended = resumed(&stage, &[node], "resume", Some("")).with_code(0);

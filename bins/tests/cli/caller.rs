@@ -1,7 +1,7 @@
 //! Who calls: what slurmctld may ask for without being asked back, others may not.
 
+use crate::fixture::{Ended, Fixture, program};
 use crate::slurm::wait;
-use crate::stage::{Ended, Stage, program};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// `rebuild` as a program of this name calls it by a script.
-pub(crate) fn by_daemon(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
+pub(crate) fn by_daemon(stage: &Fixture, name: &str, arguments: &[&str]) -> Ended {
     let daemon = stage.path(name);
     symlink("/bin/sh", &daemon).unwrap();
     let call = stage.command("rebuild", arguments);
@@ -24,7 +24,7 @@ pub(crate) fn by_daemon(stage: &Stage, name: &str, arguments: &[&str]) -> Ended 
 /// Neither has a terminal, and each counted as a call by slurmctld.
 #[test]
 fn a_rebuild_from_ansible_or_cron_needs_an_answer_of_slurmctld() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     stage.silence();
     stage.cloud().clear_requests();
@@ -44,7 +44,7 @@ fn a_rebuild_from_ansible_or_cron_needs_an_answer_of_slurmctld() {
 fn a_call_by_slurmctld_is_known_on_every_release() {
     for series in ["22.05", "24.11", "26.05"] {
         // A script of the site's own, as it may stand for any of our programs.
-        let stage = Stage::on(series, |_| {}, |_| {});
+        let stage = Fixture::on(series, |_| {}, |_| {});
         let conf = stage.read("etc/slurm.conf");
         let resume = stage.path("resume").display().to_string();
         let resume = format!("ResumeProgram={resume}");

@@ -1,7 +1,7 @@
 //! `finish --check`: every point is said, with what to do about it, and none hides another.
 
+use crate::fixture::{Ended, Fixture, answer, program};
 use crate::slurm::{Fake, wait};
-use crate::stage::{Ended, Stage, answer, program};
 use cloud_sim::{Limit, Rule};
 use serde_json::Value;
 use std::fs;
@@ -18,7 +18,7 @@ fn points(ended: &Ended) -> Vec<String> {
     all.as_array().unwrap().iter().map(text).collect()
 }
 
-fn check(stage: &Stage) -> Ended {
+fn check(stage: &Fixture) -> Ended {
     let before = stage.files();
     let ended = stage.run("finish", &["--check", "--json"]);
     assert_eq!((stage.files(), stage.changes()), (before, Vec::new()), "{ended:#?}");
@@ -42,7 +42,7 @@ fn point<'a>(points: &'a [String], words: &str) -> &'a str {
 
 #[test]
 fn limits_beyond_what_the_cloud_allows() {
-    let stage = Stage::with(
+    let stage = Fixture::with(
         |settings| {
             let (name, value) = ("standard2-core-count".to_owned(), 3);
             let availability_domain = Some("Uocm:PHX-AD-1".to_owned());
@@ -60,7 +60,7 @@ fn limits_beyond_what_the_cloud_allows() {
 
 #[test]
 fn parameters_and_programs_of_slurm() {
-    let stage = Stage::with(
+    let stage = Fixture::with(
         |_| {},
         |conf| {
             *conf = conf
@@ -88,7 +88,7 @@ fn parameters_and_programs_of_slurm() {
 #[test]
 fn files_that_slurmctld_cannot_write_and_others_can() {
     let stage =
-        Stage::with(|_| {}, |conf| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon"));
+        Fixture::with(|_| {}, |conf| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon"));
     let mode = fs::Permissions::from_mode(0o666);
     fs::set_permissions(stage.path("startnode.yaml"), mode).unwrap();
     let key = stage.path("home/.oci/config").display().to_string();
@@ -102,7 +102,7 @@ fn files_that_slurmctld_cannot_write_and_others_can() {
 
 #[test]
 fn one_failed_check_hides_no_other() {
-    let stage = Stage::with(|_| {}, |conf| *conf = conf.replace("# ENDNODES\n", ""));
+    let stage = Fixture::with(|_| {}, |conf| *conf = conf.replace("# ENDNODES\n", ""));
     fs::create_dir(stage.path("finalised")).unwrap();
     stage.write("limits.yaml", "VM.Standard2.1: many\nVM.Standard2.2: {1: few}\n");
     let dir = stage.dir.path().display().to_string();
@@ -128,7 +128,7 @@ fn one_failed_check_hides_no_other() {
 #[test]
 fn a_check_looks_for_the_networks_that_only_nodes_name() {
     let (here, nowhere) = ("ocid1.subnet.oc1.phx.aaaasub", "ocid1.subnet.oc1.phx.nowhere");
-    let stage = Stage::with(
+    let stage = Fixture::with(
         |_| {},
         |conf| {
             let nodes = [("own1", here), ("own2", nowhere), ("own3", nowhere)];
@@ -145,7 +145,7 @@ fn a_check_looks_for_the_networks_that_only_nodes_name() {
 
 #[test]
 fn a_check_without_credentials_reports_all_else() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let said = points(&check(&stage).with_code(1));
     assert!(point(&said, ".oci/config").starts_with("fail "), "{said:#?}");
@@ -155,7 +155,7 @@ fn a_check_without_credentials_reports_all_else() {
 
 #[test]
 fn a_wrong_configuration_is_not_reported_as_a_silent_cloud() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let text = stage.read("home/.oci/config").replace("fingerprint=", "fingerprint=00:");
     stage.write("home/.oci/config", &text);
     let oracle = points(&check(&stage).with_code(1));
@@ -171,7 +171,7 @@ fn a_wrong_configuration_is_not_reported_as_a_silent_cloud() {
 
 #[test]
 fn a_missing_compartment_is_not_reported_as_a_silent_cloud() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let fault = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
     let said = points(&check(&stage).with_code(1));
@@ -181,7 +181,7 @@ fn a_missing_compartment_is_not_reported_as_a_silent_cloud() {
 
 #[test]
 fn a_missing_policy_is_one_failure() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let fault = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::always("*", fault)).unwrap();
     let said = points(&check(&stage).with_code(1));
@@ -192,7 +192,7 @@ fn a_missing_policy_is_one_failure() {
 
 #[test]
 fn a_cloud_that_does_not_answer_is_asked_once() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let fault = answer(503, "ServiceUnavailable", "come back later");
     stage.cloud().add_fault(Rule::always("*", fault)).unwrap();
     let said = points(&check(&stage).with_code(1));
@@ -203,9 +203,9 @@ fn a_cloud_that_does_not_answer_is_asked_once() {
 }
 
 /// A stage on which a user who is not root has a `finish`, and all but Slurm's files; slurmctld is not running.
-fn of_daemon() -> Stage {
+fn of_daemon() -> Fixture {
     let stage =
-        Stage::with(|_| {}, |conf| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon"));
+        Fixture::with(|_| {}, |conf| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon"));
     // What is in root's home is not to be seen by others.
     stage.slurm.fake(&Fake { scontrol: "echo slurm 24.11.5", sbatch: "exit 1" });
     let real = stage.slurm.bin().display().to_string();
@@ -221,7 +221,7 @@ fn of_daemon() -> Stage {
 }
 
 /// `finish` as that user calls it.
-fn by_daemon(stage: &Stage, arguments: &[&str]) -> Ended {
+fn by_daemon(stage: &Fixture, arguments: &[&str]) -> Ended {
     let call = stage.command("finish", arguments);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=1", "--regid=1", "--clear-groups", "--"]).arg(stage.path("finish"));
@@ -252,7 +252,7 @@ fn a_file_that_cannot_keep_its_owner_is_reported_before_anything_is_done() {
 
 #[test]
 fn nodes_that_can_never_start_for_want_of_a_domain_fail_the_check() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.write("limits.yaml", "VM.Standard2.1: 4\n");
     let said = points(&check(&stage).with_code(1));
     let found = point(&said, "can never start");
@@ -268,7 +268,7 @@ fn nodes_that_can_never_start_for_want_of_a_domain_fail_the_check() {
 
 #[test]
 fn an_image_that_startnode_would_not_take_fails_the_check() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let subnet = "subnet_id: ocid1.subnet.oc1.phx.aaaasub\n";
     stage.write("startnode.yaml", &stage.configuration().replace("cluster_id: c1\n", subnet));
     let said = points(&check(&stage).with_code(1));
@@ -278,7 +278,7 @@ fn an_image_that_startnode_would_not_take_fails_the_check() {
 
 #[test]
 fn an_image_of_another_compartment_is_only_a_warning() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let text = format!("{}image_id: ocid1.image.oc1.phx.elsewhere\n", stage.configuration());
     stage.write("startnode.yaml", &text);
     let said = well(check(&stage));
@@ -288,7 +288,7 @@ fn an_image_of_another_compartment_is_only_a_warning() {
 
 #[test]
 fn machines_that_are_gone_are_not_counted() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let both = "vm-standard2-1-ad1-[0001-0002]";
     stage.run("startnode", &[both]).with_code(0);
     stage.run("stopnode", &["--now", "vm-standard2-1-ad1-0001"]).with_code(0);
@@ -306,7 +306,7 @@ fn programs_in_each_other_s_places_and_another_configuration_are_reported() {
             .replace("ResumeProgram=/bin/true", &format!("ResumeProgram={stop}"))
             .replace("SuspendProgram=/bin/true", &format!("SuspendProgram={start}"));
     };
-    let stage = Stage::with(|_| {}, swapped);
+    let stage = Fixture::with(|_| {}, swapped);
     let said = points(&check(&stage).with_code(1));
     for (key, meant) in [("fail ResumeProgram=", "startnode"), ("fail SuspendProgram=", "stopnode")]
     {
@@ -329,7 +329,7 @@ fn give(path: &std::path::Path, user: u32) {
 
 #[test]
 fn a_slurmctld_that_does_not_answer_is_named_and_not_waited_for() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let said = points(&check(&stage).with_code(1));
     let down = point(&said, "slurmctld does not answer");
     assert!(down.starts_with("fail ") && down.contains("systemctl status slurmctld"), "{said:#?}");
@@ -349,7 +349,7 @@ fn a_cluster_that_is_only_rebuilt_needs_nothing_elastic() {
         *conf = conf.lines().filter(kept).collect::<Vec<_>>().join("\n") + "\n";
     };
     // It hides nodes that are powered down, and has none.
-    let stage = Stage::on("22.05", |_| {}, rebuilt);
+    let stage = Fixture::on("22.05", |_| {}, rebuilt);
     let limits = fs::read_to_string(stage.path("limits.yaml")).unwrap();
     fs::remove_file(stage.path("limits.yaml")).unwrap();
     let said = well(check(&stage));
@@ -363,7 +363,7 @@ fn a_cluster_that_is_only_rebuilt_needs_nothing_elastic() {
 
 #[test]
 fn a_slurm_that_is_too_old_fails_the_check() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let old = "case \"$1\" in --version|-V) echo slurm 20.02.7; exit;; esac; exec \"$REAL/scontrol\" \"$@\"";
     stage.slurm.fake(&Fake { scontrol: old, sbatch: "exit 1" });
     let real = stage.slurm.bin().display().to_string();
@@ -383,9 +383,9 @@ fn what_slurmctld_runs_with_is_what_its_file_says() {
     };
     let quiet = |conf: &mut String| *conf = conf.replace("SuspendTime=86400\n", "");
     let stages = [
-        Stage::on("22.05", |_| {}, quiet),
-        Stage::with(|_| {}, quiet),
-        Stage::on("26.05", |_| {}, action),
+        Fixture::on("22.05", |_| {}, quiet),
+        Fixture::with(|_| {}, quiet),
+        Fixture::on("26.05", |_| {}, action),
     ];
     for stage in stages {
         let said = points(&check(&stage.running()));

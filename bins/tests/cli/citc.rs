@@ -1,7 +1,7 @@
 //! In the place of Cluster in the Cloud's programs: its files, its node lines, its flow, its tags, its words in the log.
 
+use crate::fixture::{Ended, Fixture, answer};
 use crate::slurm::wait;
-use crate::stage::{Ended, Stage, answer};
 use cloud_sim::{Rule, State};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ const NODE: &str = "vm-standard2-1-ad2-0001";
 const OTHER_SUBNET: &str = "ocid1.subnet.oc1.phx.aaaaother";
 
 /// What CitC 6 writes on a management node of shape VM.Standard2.1 in the first availability domain.
-fn management_node() -> Stage {
-    let stage = Stage::with(
+fn management_node() -> Fixture {
+    let stage = Fixture::with(
         // Another cluster's, in the same network.
         |settings| {
             let mut other = settings.subnets[0].clone();
@@ -57,7 +57,7 @@ NodeName=vm-standard2-2-ad3-0001                  State=CLOUD   SocketsPerBoard=
 "#;
 
 /// A cluster whose slurmctld runs with CitC's lines.
-fn cluster() -> Stage {
+fn cluster() -> Fixture {
     let mut stage = management_node();
     let section = stage.run("finish", &["--style", "citc", "--print"]).with_code(0).stdout;
     let text = stage.read("etc/shared.conf");

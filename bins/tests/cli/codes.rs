@@ -1,8 +1,8 @@
 //! Every program: what it says of itself, and its three exit codes.
 
+use crate::fixture::{Ended, Fixture, PROGRAMS, answer, program};
 use crate::slurm::wait;
 use crate::snapshot;
-use crate::stage::{Ended, PROGRAMS, Stage, answer, program};
 use cloud_sim::Rule;
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -76,7 +76,7 @@ fn a_subcommand_is_the_program() {
             assert!(ended.stdout.contains(&usage), "{name}: {ended:?}");
         }
     }
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let plan = stage.run("startnode", &["--dry-run", NODE]).with_code(0).stdout;
     assert_eq!(stage.run("slurm-elastic", &["start", "--dry-run", NODE]).with_code(0).stdout, plan);
 }
@@ -91,7 +91,7 @@ fn a_name_that_is_not_ours_is_wrong_usage() {
 
 #[test]
 fn a_call_by_another_name() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let link = stage.path("startnode-failed");
     std::os::unix::fs::symlink(program("startnode"), &link).unwrap();
     let mut command = Command::new(&link);
@@ -104,7 +104,7 @@ fn a_call_by_another_name() {
 /// All well.
 #[test]
 fn zero() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let calls: [(&str, &[&str]); 9] = [
         ("finish", &[]),
@@ -127,7 +127,7 @@ fn zero() {
 /// Some nodes failed, and each is named.
 #[test]
 fn one() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let answer = answer(500, "InternalError", "Out of host capacity.");
     let rule =
         Rule { containing: Some(format!("{NODE}\"")), ..Rule::always("LaunchInstance", answer) };
@@ -156,7 +156,7 @@ fn one() {
 /// What cannot be seen is said, and what can is shown.
 #[test]
 fn one_for_a_cloud_that_does_not_list() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let answer = answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::always("ListInstances", answer)).unwrap();
     let ended = stage.run("listnodes", &["--all"]).with_code(1).saying(&["Authorization failed"]);
@@ -169,7 +169,7 @@ fn one_for_a_cloud_that_does_not_list() {
 
 #[test]
 fn an_orphan_is_ended_by_the_second_reconcile() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let text = stage.configuration().replace("cooldown: 5s", "cooldown: 5s, grace: 0s");
     stage.write("startnode.yaml", &text);
     stage.run("startnode", &[NODE]).with_code(0);
@@ -186,7 +186,7 @@ fn an_orphan_is_ended_by_the_second_reconcile() {
 /// How a rollout is begun: what is powered down gets its image when it starts.
 #[test]
 fn a_rollout_of_nodes_that_sleep_is_over_at_once() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let image = "ocid1.image.oc1.phx.img003";
     let arguments = ["submit", "--image", "citc-ol9-3", "--batch", "2"];
     let plan = stage.run("rebuild", &[&arguments[..], &["--dry-run"]].concat()).with_code(0);
@@ -209,7 +209,7 @@ fn a_rollout_of_nodes_that_sleep_is_over_at_once() {
 
 #[test]
 fn what_listnodes_prints_and_exports() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let table = stage.run("listnodes", &[]).with_code(0).stdout;
     let row = table.lines().nth(1).unwrap();
@@ -238,7 +238,7 @@ fn what_listnodes_prints_and_exports() {
 /// A plan is printed, and nothing is touched.
 #[test]
 fn dry_runs() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let before = stage.files();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     let calls: [(&str, &[&str]); 5] = [
@@ -267,7 +267,7 @@ fn dry_runs() {
 
 #[test]
 fn an_image_of_a_running_node() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     stage.run("rebuild", &["submit", "--dry-run", "--image", "golden"]).with_code(2);
     let dry = stage.run("rebuild", &["image", "--dry-run", NODE, "--name", "golden"]).with_code(0);
@@ -290,7 +290,7 @@ fn an_image_of_a_running_node() {
 /// OCI shuts a machine down for its image.
 #[test]
 fn an_image_of_a_node_with_a_job_is_refused() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let list = format!("--nodelist={NODE}");
     stage.slurm.ask("sbatch", &[&list, "--output=/dev/null", "--wrap", "true"]);
@@ -311,7 +311,7 @@ fn an_image_of_a_node_with_a_job_is_refused() {
 /// Without a memory nothing is ever seen twice, and no orphan ended.
 #[test]
 fn one_for_a_reconcile_that_cannot_remember() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("reconcile", &["--apply"]).with_code(0);
     stage.write("no-directory", "");
     let text = stage.configuration().replace("/state,", "/no-directory,");
@@ -322,7 +322,7 @@ fn one_for_a_reconcile_that_cannot_remember() {
 /// Something could not be put right.
 #[test]
 fn one_for_a_reconcile_that_is_refused() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let text = stage.configuration().replace("cooldown: 5s", "cooldown: 5s, grace: 0s");
     stage.write("startnode.yaml", &text);
     stage.run("startnode", &[NODE]).with_code(0);
@@ -339,7 +339,7 @@ fn one_for_a_reconcile_that_is_refused() {
 
 #[test]
 fn a_log_for_machines_and_one_on_standard_error() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &["--log-format", "json", NODE]).with_code(0);
     let log = stage.read("log/elastic.log");
     let lines: Vec<serde_json::Value> =

@@ -1,7 +1,7 @@
 //! What machines cost, from the log of events, prices.yaml and Slurm's accounting.
 
+use crate::fixture::Fixture;
 use crate::slurm::Fake;
-use crate::stage::Stage;
 use serde_json::Value;
 
 const HOUR: u64 = 3_600_000;
@@ -10,8 +10,8 @@ const HOUR: u64 = 3_600_000;
 const BEGIN: u64 = 1_793_491_200_000;
 
 /// Two machines of two CPUs for two hours each; the second is dearer, and was launched in the second hour.
-fn stage() -> Stage {
-    let stage = Stage::new();
+fn stage() -> Fixture {
+    let stage = Fixture::new();
     let section = stage.run("finish", &["--print"]).with_code(0).stdout;
     let text = stage.read("etc/slurm.conf");
     stage.write("etc/slurm.conf", &text.replace("# This section will be replaced\n", &section));
@@ -34,7 +34,7 @@ fn stage() -> Stage {
 }
 
 /// From here on sacct prints this, and scontrol is the real one.
-fn with_sacct(stage: &Stage, script: &str) {
+fn with_sacct(stage: &Fixture, script: &str) {
     stage.slurm.fake(&Fake { scontrol: "exec \"$REAL/scontrol\" \"$@\"", sbatch: "exit 1" });
     stage.slurm.script("bin/sacct", script);
     let (real, ours) = (stage.slurm.bin(), stage.path("bin"));

@@ -1,13 +1,13 @@
 //! Features that slurm.conf does not have, and slurmctld does.
 
+use crate::fixture::Fixture;
 use crate::slurm::wait;
-use crate::stage::Stage;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 #[test]
 fn features_that_were_given_with_scontrol() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let name = format!("nodename={NODE}");
     let features = "shape=VM.Standard2.4,ad=1";
     let given = [format!("availablefeatures={features}"), format!("activefeatures={features}")];
@@ -52,8 +52,8 @@ fn the_machine_of_a_made_node_ends_where_names_alone_tell_machines() {
 }
 
 /// A Slurm with a node that slurm.conf does not have.
-fn with_a_made_node() -> Stage {
-    let stage = Stage::with(|_| {}, |conf| conf.push_str("MaxNodeCount=64\n")).running();
+fn with_a_made_node() -> Fixture {
+    let stage = Fixture::with(|_| {}, |conf| conf.push_str("MaxNodeCount=64\n")).running();
     let made = ["create", "nodename=dynamic7", "state=cloud", "cpus=1"];
     let features = "features=shape=VM.Standard2.1,ad=1";
     stage.slurm.ask("scontrol", &[&made[..], &[features]].concat());

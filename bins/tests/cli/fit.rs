@@ -1,7 +1,7 @@
 //! Fit to run whoever calls: no environment, closed descriptors, blocked signals, broken pipes, any name.
 
+use crate::fixture::{Ended, Fixture, program};
 use crate::slurm::wait;
-use crate::stage::{Ended, Stage, program};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
@@ -23,12 +23,12 @@ const LIVES: [[&str; 4]; 2] = [
     ],
 ];
 
-fn without_home() -> Stage {
-    homeless(Stage::new()).running()
+fn without_home() -> Fixture {
+    homeless(Fixture::new()).running()
 }
 
 /// The configuration names what else would be found by HOME; every program has a link of each name.
-fn homeless(stage: Stage) -> Stage {
+fn homeless(stage: Fixture) -> Fixture {
     let home = stage.path("home").display().to_string();
     let more = format!(
         "config_file: {home}/.oci/config\nssh_keys_file: {home}/opc_authorized_keys\nbootstrap_file: {home}/bootstrap.sh\n"
@@ -43,7 +43,7 @@ fn homeless(stage: Stage) -> Stage {
 }
 
 /// The shell's arguments: the program, its configuration, and the rest.
-fn shell(stage: &Stage, (name, node): (&str, &str), script: &str) -> Command {
+fn shell(stage: &Fixture, (name, node): (&str, &str), script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script, "sh"]).arg(stage.path("links").join(name));
     command.arg(stage.path("startnode.yaml")).arg(node);
@@ -52,7 +52,7 @@ fn shell(stage: &Stage, (name, node): (&str, &str), script: &str) -> Command {
 }
 
 /// The lives of two nodes in calls that each return an exit code: up, rebooted and down; and one that never came up.
-fn live(stage: &Stage, call: impl Fn(&str, &str) -> Option<i32>) {
+fn live(stage: &Fixture, call: impl Fn(&str, &str) -> Option<i32>) {
     let well = |name: &str, node: &str| {
         assert_eq!(call(name, node), Some(0), "{name}: {}", stage.read("log/elastic.log"));
     };
@@ -174,7 +174,7 @@ fn with_blocked_signals() {
 #[test]
 fn called_by_every_slurmctld_by_the_names_of_other_tools() {
     for series in ["22.05", "24.11", "26.05"] {
-        let stage = homeless(Stage::on(series, |_| {}, |_| {}));
+        let stage = homeless(Fixture::on(series, |_| {}, |_| {}));
         let dir = stage.dir.path().display().to_string();
         let mut conf = stage.read("etc/slurm.conf");
         for (key, name) in [

@@ -1,16 +1,16 @@
 //! Rebuild jobs as StackHPC's playbook submits them, for nodes that are always there.
 
+use crate::fixture::{Ended, Fixture};
 use crate::slurm::Fake;
-use crate::stage::{Ended, Stage};
 
 pub(crate) const OLD: &str = "ocid1.image.oc1.phx.img001";
 pub(crate) const NEW: &str = "ocid1.image.oc1.phx.img003";
 pub(crate) const NODES: [&str; 3] = ["c1-general-0001", "c1-general-0002", "c1-general-0003"];
 
 /// Three machines that run the old image, and a Slurm that takes them for up; what sbatch is given is written down.
-pub(crate) fn appliance() -> Stage {
+pub(crate) fn appliance() -> Fixture {
     let partitions = "PartitionName=rebuild Nodes=c1-general-0001\nPartitionName=other Nodes=ALL\n";
-    let stage = Stage::with(|_| {}, |conf| conf.push_str(partitions));
+    let stage = Fixture::with(|_| {}, |conf| conf.push_str(partitions));
     stage.write("limits.yaml", "general: {shape: VM.Standard2.1, zone: '1', min: 3, max: 3}\n");
     stage.write("hosts", &NODES.map(|node| format!("127.0.0.1 {node}\n")).concat());
     let stage = stage.running();
@@ -31,13 +31,13 @@ pub(crate) fn appliance() -> Stage {
     stage
 }
 
-pub(crate) fn vars(stage: &Stage, node: &str, image: &str) {
+pub(crate) fn vars(stage: &Fixture, node: &str, image: &str) {
     let id = stage.machine(node).id;
     let text = format!("image_id: {image}\ninstance_id: {id}\n");
     stage.write(&format!("reboot_vars/{node}.yml"), &text);
 }
 
-fn submit(stage: &Stage, arguments: &[&str]) -> Ended {
+fn submit(stage: &Fixture, arguments: &[&str]) -> Ended {
     stage.run("rebuild", &[&["submit"], arguments].concat())
 }
 

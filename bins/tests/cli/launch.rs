@@ -1,13 +1,13 @@
 //! What a launch says besides shape and image.
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use serde_json::{Value, json};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 #[test]
 fn launches_have_the_tags_that_a_tenancy_demands() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let more = "nsg_ids: [ocid1.networksecuritygroup.oc1.phx.a]\nfreeform_tags: {project: climate, cluster: theirs, 2026: round}\n\
         defined_tags: {Operations: {CostCenter: 42}}\n";
     stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
@@ -26,7 +26,7 @@ fn launches_have_the_tags_that_a_tenancy_demands() {
 }
 
 /// The body of the one launch.
-fn body_of_launch(stage: &Stage) -> Value {
+fn body_of_launch(stage: &Fixture) -> Value {
     let requests = stage.cloud().requests().into_iter();
     let launches: Vec<_> = requests.filter(|it| it.operation == "LaunchInstance").collect();
     assert_eq!(launches.len(), 1);
@@ -39,7 +39,7 @@ fn old_images_and_subnets_without_dns_can_be_used() {
         ("", json!(true), json!(NODE)),
         ("legacy_imds: true\nhostname_label: false\n", json!(false), Value::Null),
     ] {
-        let stage = Stage::new().running();
+        let stage = Fixture::new().running();
         stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
         stage.run("startnode", &[NODE]).with_code(0);
         let body = body_of_launch(&stage);
@@ -51,7 +51,7 @@ fn old_images_and_subnets_without_dns_can_be_used() {
 /// CitC 5 has two images of a cluster, and the newer one was every machine's.
 #[test]
 fn only_a_machine_with_graphics_cards_has_the_image_for_them() {
-    let stage = Stage::with(
+    let stage = Fixture::with(
         |settings| {
             for (image, name) in settings.images.iter_mut().zip(["c1-v1", "c1-GPU-v1"]) {
                 image.name = name.to_owned();
@@ -77,7 +77,7 @@ fn only_a_machine_with_graphics_cards_has_the_image_for_them() {
 
 #[test]
 fn a_group_can_name_its_image() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let limits = "arm: {shape: VM.Standard2.1, zone: '1', max: 1, image: citc-ol9-2}\n";
     stage.write("limits.yaml", limits);
     let stage = stage.running();
@@ -98,7 +98,7 @@ fn a_group_can_name_its_image() {
 /// The page said that it was.
 #[test]
 fn an_image_of_a_node_is_not_that_of_new_nodes_unasked() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let made = stage.run("rebuild", &["image", NODE, "--name", "mine"]).with_code(0);
     let (made, other) = (made.stdout.trim(), "vm-standard2-1-ad1-0002");
@@ -119,7 +119,7 @@ fn an_image_of_a_node_is_not_that_of_new_nodes_unasked() {
 #[test]
 fn a_configuration_without_a_cluster_id_needs_no_tag() {
     let subnets = |name: &'static str| {
-        move |settings: &mut cloud_sim::Settings| {
+        move |settings: &mut cloud_sim::CloudSettings| {
             let mut other = settings.subnets[0].clone();
             other.id.push_str("other");
             other.name = "Public".to_owned();
@@ -127,18 +127,18 @@ fn a_configuration_without_a_cluster_id_needs_no_tag() {
             settings.subnets.push(other);
         }
     };
-    let untagged = |stage: &Stage| {
+    let untagged = |stage: &Fixture| {
         let image = "image_id: ocid1.image.oc1.phx.img002\n";
         stage.write("startnode.yaml", &stage.configuration().replace("cluster_id: c1\n", image));
     };
-    let stage = Stage::with(subnets("Subnet"), |_| {});
+    let stage = Fixture::with(subnets("Subnet"), |_| {});
     untagged(&stage);
     let stage = stage.running();
     stage.run("startnode", &[NODE]).with_code(0);
     let subnet = &body_of_launch(&stage)["createVnicDetails"]["subnetId"];
     assert_eq!(subnet, "ocid1.subnet.oc1.phx.aaaasub");
 
-    let stage = Stage::with(subnets("SubnetAD1"), |_| {});
+    let stage = Fixture::with(subnets("SubnetAD1"), |_| {});
     untagged(&stage);
     let check = stage.run("finish", &["--check"]).with_code(1).stdout;
     let found = check.lines().find(|line| line.contains("has no subnet")).unwrap_or_default();
@@ -148,7 +148,7 @@ fn a_configuration_without_a_cluster_id_needs_no_tag() {
 
 #[test]
 fn virtual_machines_are_not_launched_into_a_cluster_of_bare_metal() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let more = "compute_cluster_id: ocid1.computecluster.oc1.phx.cc1\n";
     stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
     stage.run("startnode", &[NODE]).with_code(0);
@@ -159,7 +159,7 @@ fn virtual_machines_are_not_launched_into_a_cluster_of_bare_metal() {
 #[test]
 fn the_token_of_a_launch_changes_with_its_disk_and_groups() {
     let token = |more: &str| {
-        let stage = Stage::new().running();
+        let stage = Fixture::new().running();
         stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
         stage.run("startnode", &[NODE]).with_code(0);
         let requests = stage.cloud().requests().into_iter();
@@ -174,7 +174,7 @@ fn the_token_of_a_launch_changes_with_its_disk_and_groups() {
 
 #[test]
 fn tags_that_are_no_texts_are_refused_where_they_stand() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for (tags, column, word) in [
         ("defined_tags: {Operations: 3}", 28, "Operations"),
         ("defined_tags: {Operations: {CostCenter: }}", 39, "CostCenter"),
@@ -191,7 +191,7 @@ fn tags_that_are_no_texts_are_refused_where_they_stand() {
 /// A queue that is long, or that squeue cannot read, was taken for a slurmctld that does not answer.
 #[test]
 fn starts_and_stops_do_not_need_the_queue() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     for name in ["scontrol", "sbatch"] {
         let link = stage.path(&format!("bin/{name}"));
         std::fs::create_dir_all(link.parent().unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! In the place of StackHPC's rebuild program where it really runs: on an OpenStack, whose answers are a few fixed ones.
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -132,8 +132,8 @@ fn token(address: SocketAddr) -> String {
 }
 
 /// A cluster in this cloud, with more lines in its configuration.
-fn stage(fake: &Fake, more: &str) -> Stage {
-    let stage = Stage::new().running();
+fn stage(fake: &Fake, more: &str) -> Fixture {
+    let stage = Fixture::new().running();
     let auth_url = format!("http://{}/identity", fake.address);
     let auth = json!({"auth_url": auth_url, "token": "t0", "project_id": "p"});
     let clouds = json!({"clouds": {"test": {"auth": auth, "auth_type": "token"}}});

@@ -1,6 +1,6 @@
 //! An operator's first hour: what the programs once said, or did not say, and how they ended.
 
-use crate::stage::{Ended, Stage};
+use crate::fixture::{Ended, Fixture};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +10,7 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 /// scontrol looked for it for 20 seconds, and nobody said which file.
 #[test]
 fn a_missing_slurm_conf_is_named() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     fs::remove_file(stage.path("etc/slurm.conf")).unwrap();
     let ended = stage.run("listnodes", &[]).with_code(2);
     let _ = ended.saying(&["cannot read slurm.conf DIR/etc/slurm.conf", "--slurm-conf"]);
@@ -19,14 +19,14 @@ fn a_missing_slurm_conf_is_named() {
 /// scontrol runs in another directory.
 #[test]
 fn a_relative_path_of_slurm_conf_is_found() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let ended = stage.run("finish", &["--slurm-conf", "etc/slurm.conf", "--print"]).with_code(0);
     assert!(ended.stdout.contains("NodeName=vm-standard2-1-ad1-[0001-0004]"), "{ended:?}");
 }
 
 #[test]
 fn keys_of_another_cloud_are_warned_of_before_the_cloud_is_reached() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let text = stage.configuration().replace("csp: oracle", "csp: openstack");
     stage.write("startnode.yaml", &text);
     let ended = stage.run("listnodes", &[]).with_code(2);
@@ -38,7 +38,7 @@ fn keys_of_another_cloud_are_warned_of_before_the_cloud_is_reached() {
 /// It is to be put in the place of the file.
 #[test]
 fn a_hosts_file_is_given_back_byte_for_byte() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let old = b"127.0.0.1 localhost # caf\xe9\n\n\n";
     fs::write(stage.path("hosts"), old).unwrap();
     let output = stage.command("listnodes", &["--hosts", "hosts"]).output().unwrap();
@@ -56,7 +56,7 @@ fn values(ended: &Ended) -> Vec<Value> {
 
 #[test]
 fn what_is_printed_for_machines_is_json() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let calls: [(&str, &[&str]); 4] = [
         ("finish", &[]),
         ("finish", &["--dry-run"]),
@@ -87,7 +87,7 @@ fn what_is_printed_for_machines_is_json() {
 
 #[test]
 fn a_node_that_slurm_conf_does_not_have_is_refused() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let unknown = ["nosuch: ", "no such node in slurm.conf"];
     let ended = stage.run("listnodes", &["nosuch"]).with_code(1).saying(&unknown);
     assert!(ended.stdout.contains("no such node in slurm.conf"), "{ended:?}");
@@ -108,7 +108,7 @@ fn a_node_that_slurm_conf_does_not_have_is_refused() {
 /// The cloud says of an id that is none that we may not have it.
 #[test]
 fn the_name_of_a_missing_image_is_not_sent_as_an_id() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.write("startnode.yaml", &format!("{}image_id: rocky-9\n", stage.configuration()));
     let words = ["the cloud has no image rocky-9", "change image_id"];
     stage.run("startnode", &[NODE]).with_code(2).saying(&words);
@@ -120,7 +120,7 @@ fn the_name_of_a_missing_image_is_not_sent_as_an_id() {
 
 #[test]
 fn a_full_disk_is_a_failure() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     for (name, arguments) in [("listnodes", "--json"), ("finish", "--print")] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = stage.command(name, &[arguments]).stdout(full).output().unwrap();
@@ -141,7 +141,7 @@ fn broken() -> std::io::PipeWriter {
 /// slurmctld gives its programs no variables.
 #[test]
 fn remedies_name_keys_of_the_configuration() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     fs::remove_file(stage.path("home/.oci/config")).unwrap();
     let words = ["OCI_CLI_CONFIG_FILE", "or with config_file in DIR/startnode.yaml"];
     stage.run("startnode", &[NODE]).with_code(2).saying(&words);
@@ -160,7 +160,7 @@ fn remedies_name_keys_of_the_configuration() {
 
 #[test]
 fn times_and_counts_are_refused_in_plain_words() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let time = ["expected a time such as 90, 90s, 15m or 2h"];
     for (name, arguments) in [
         ("rebuild", &["submit", "--delay", "soon"][..]),
@@ -180,7 +180,7 @@ fn times_and_counts_are_refused_in_plain_words() {
 
 #[test]
 fn a_partition_that_is_not_there_is_named() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let words = ["slurm.conf has no partition nowhere"];
     for (name, arguments) in [
         ("listnodes", &["--partition", "nowhere"][..]),
@@ -194,7 +194,7 @@ fn a_partition_that_is_not_there_is_named() {
 /// The last that was said was what had been seen before slurmctld was told.
 #[test]
 fn a_finish_that_goes_well_says_so() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     let ended = stage.run("finish", &["--no-prove"]).with_code(0);
     assert!(ended.stdout.ends_with("slurmctld runs with the new file\n"), "{ended:?}");
@@ -202,7 +202,7 @@ fn a_finish_that_goes_well_says_so() {
 
 #[test]
 fn a_log_on_a_full_disk_is_a_warning() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let ended = stage.run("startnode", &["--log", "/dev/full", NODE]).with_code(0);
     let told = ended.stderr.matches("warning: cannot write the log: ").count();
     assert_eq!(told, 1, "{ended:?}");
@@ -211,7 +211,7 @@ fn a_log_on_a_full_disk_is_a_warning() {
 /// Its node had left slurm.conf, and the machine ran on unseen.
 #[test]
 fn a_machine_whose_node_slurm_conf_does_not_have_is_listed() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let node = "vm-standard2-1-ad1-0004";
     stage.run("startnode", &[node]).with_code(0);
     let conf = stage.read("etc/slurm.conf").replace("[0001-0004]", "[0001-0003]");
@@ -231,7 +231,7 @@ fn a_machine_whose_node_slurm_conf_does_not_have_is_listed() {
 
 #[test]
 fn a_second_image_of_one_name_is_refused() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let node = "vm-standard2-1-ad1-0001";
     stage.run("startnode", &[node]).with_code(0);
     let make = ["image", node, "--name", "golden"];
@@ -248,7 +248,7 @@ fn a_second_image_of_one_name_is_refused() {
 
 #[test]
 fn a_mistyped_command_is_not_taken_for_a_node() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let ended = stage.run("rebuild", &["submitt"]).with_code(2);
     let _ = ended.saying(&["slurm.conf has no node submitt; is `rebuild submit` meant?"]);
     // A word that is like no command is a node.
@@ -260,7 +260,7 @@ fn a_mistyped_command_is_not_taken_for_a_node() {
 #[test]
 fn a_state_directory_that_root_makes_belongs_to_slurmctld_s_user() {
     let daemon = |conf: &mut String| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon");
-    let stage = Stage::with(|_| {}, daemon);
+    let stage = Fixture::with(|_| {}, daemon);
     assert!(stage.read("etc/slurm.conf").contains("SlurmUser=daemon"), "these tests run as root");
     stage.silence();
     let keys = format!("config_file: {}\n", stage.path("home/.oci/config").display());

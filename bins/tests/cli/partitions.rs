@@ -1,10 +1,10 @@
 //! Which partition of the section is the default.
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 #[test]
 fn a_default_partition_that_is_not_there_is_refused() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let text = "g: {shape: VM.Standard2.1, zone: '1', max: 2, partition: [mine, yours]}\n";
     stage.write("limits.yaml", text);
     let wrong = ["--default-partition", "nosuch", "--print"];
@@ -15,7 +15,7 @@ fn a_default_partition_that_is_not_there_is_refused() {
 
 #[test]
 fn the_default_partition_stays_when_it_is_not_named_again() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let text = "g: {shape: VM.Standard2.1, zone: '1', max: 2, partition: [mine, yours]}\n";
     stage.write("limits.yaml", text);
     let section = |arguments: &[&str]| stage.run("finish", arguments).with_code(0).stdout;

@@ -1,6 +1,6 @@
 //! The way to a cloud that leads through a proxy, for programs that slurmctld gives no variables.
 
-use crate::stage::{Ended, Stage};
+use crate::fixture::{Ended, Fixture};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -29,14 +29,14 @@ fn proxy() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     (address, asked)
 }
 
-fn look(stage: &Stage, more: &str) -> Ended {
+fn look(stage: &Fixture, more: &str) -> Ended {
     stage.write("startnode.yaml", &format!("{}{more}", stage.configuration()));
     stage.run("listnodes", &[])
 }
 
 #[test]
 fn the_configuration_names_the_proxy() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let (address, asked) = proxy();
     let named = format!("proxy: http://{address}\n");
     let _ = look(&stage, &named);
@@ -50,8 +50,8 @@ fn the_configuration_names_the_proxy() {
 
 #[test]
 fn a_check_warns_of_a_proxy_that_startnode_does_not_have() {
-    let stage = Stage::new();
-    let check = |stage: &Stage| {
+    let stage = Fixture::new();
+    let check = |stage: &Fixture| {
         let mut command = stage.command("finish", &["--check"]);
         // Not used for the loopback cloud, whose address is plain http.
         command.env("https_proxy", "http://user:hunter2@127.0.0.1:1");

@@ -1,13 +1,13 @@
 //! Images that the cloud cannot replace in place.
 
-use crate::stage::{Stage, answer};
+use crate::fixture::{Fixture, answer};
 use cloud_sim::Rule;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 #[test]
 fn a_node_whose_image_cannot_be_replaced_is_recreated_by_the_reboot_program() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let image = |name: &str| format!("ocid1.image.oc1.phx.{name}");
     let configure = |name: &str| {
         let text = format!("{}image_id: {}\n", stage.configuration(), image(name));

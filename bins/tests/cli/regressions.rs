@@ -1,7 +1,7 @@
 //! What once went wrong, each as a call that shows it.
 
+use crate::fixture::{Ended, Fixture, answer};
 use crate::slurm::{Fake, wait};
-use crate::stage::{Ended, Stage, answer};
 use cloud_sim::Rule;
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 #[test]
 fn a_good_file_stays_though_22_05_does_not_show_its_nodes() {
     let hide = |conf: &mut String| *conf = conf.replace("PrivateData=cloud\n", "");
-    let stage = Stage::on("22.05", |_| {}, hide).running();
+    let stage = Fixture::on("22.05", |_| {}, hide).running();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     let ended = stage.run("finish", &[]).with_code(0);
     assert!(stage.read("etc/slurm.conf").contains("vm-standard2-1-ad1-[0001-0005]"), "{ended:?}");
@@ -24,7 +24,7 @@ fn a_good_file_stays_though_22_05_does_not_show_its_nodes() {
 fn nodes_that_22_05_does_not_show_are_reported() {
     for (private, code) in [("", 1), ("PrivateData=cloud\n", 0)] {
         let hide = |conf: &mut String| *conf = conf.replace("PrivateData=cloud\n", private);
-        let stage = Stage::on("22.05", |_| {}, hide).running();
+        let stage = Fixture::on("22.05", |_| {}, hide).running();
         for arguments in [&[][..], &["--apply"]] {
             let ended = stage.run("reconcile", arguments).with_code(code);
             let said = ended.stdout.contains("set PrivateData=cloud in slurm.conf");
@@ -38,7 +38,7 @@ fn nodes_that_22_05_does_not_show_are_reported() {
 /// slurmctld waits for startnode before it reads its file, and startnode's scontrol for slurmctld.
 #[test]
 fn a_good_file_stays_though_slurmctld_does_not_answer_in_time() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let deaf = "\"$REAL/scontrol\" \"$@\" || exit; [ \"$1\" != reconfigure ] && exit\n\
                 echo 'slurm_reconfigure error: Socket timed out on send/recv operation' >&2; exit 1";
     stage.slurm.fake(&Fake { scontrol: deaf, sbatch: "exit 1" });
@@ -53,7 +53,7 @@ fn a_good_file_stays_though_slurmctld_does_not_answer_in_time() {
 
 #[test]
 fn a_dry_run_of_a_new_rollout_does_not_forget_the_previous_one() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let memory = "{\"image\":\"ocid1.image.oc1.phx.img003\",\"last\":7,\"tried\":[]}\n";
     stage.write("state/rollout-ocid1.image.oc1.phx.img003.json", memory);
     let image = ["submit", "--image", "citc-ol9-3"];
@@ -63,7 +63,7 @@ fn a_dry_run_of_a_new_rollout_does_not_forget_the_previous_one() {
 
 #[test]
 fn a_dry_run_makes_no_state_directory_and_no_log() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     // Not those of the stage: slurmctld has its own state there.
     let new = stage.configuration().replace("/state,", "/new-state,").replace("/log/", "/new-log/");
     stage.write("startnode.yaml", &new);
@@ -80,7 +80,7 @@ fn a_dry_run_makes_no_state_directory_and_no_log() {
 #[test]
 fn home_is_that_of_slurmctld_s_user() {
     let daemon = |conf: &mut String| *conf = conf.replace("SlurmUser=root", "SlurmUser=daemon");
-    let stage = Stage::with(|_| {}, daemon);
+    let stage = Fixture::with(|_| {}, daemon);
     assert!(stage.read("etc/slurm.conf").contains("SlurmUser=daemon"), "these tests run as root");
     let ended = stage.run("startnode", &["--dry-run", NODE]).with_code(2);
     ended.saying(&["/usr/sbin/.oci/config"]);
@@ -93,7 +93,7 @@ fn home_is_that_of_slurmctld_s_user() {
 
 #[test]
 fn a_watch_goes_on_after_a_moment_without_the_cloud() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let key = stage.path("home/.oci/config");
     let text = fs::read(&key).unwrap();
     fs::remove_file(&key).unwrap();
@@ -114,7 +114,7 @@ fn a_watch_goes_on_after_a_moment_without_the_cloud() {
 
 #[test]
 fn a_verbose_log_has_every_request() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     assert!(!stage.read("log/elastic.log").contains("DEBUG"));
     stage.run("stopnode", &["-v", "--now", NODE]).with_code(0);
@@ -125,7 +125,7 @@ fn a_verbose_log_has_every_request() {
 
 #[test]
 fn an_inventory_and_a_hosts_file_have_only_the_nodes_asked_for() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let both = "vm-standard2-1-ad1-[0001-0002]";
     stage.run("startnode", &[both]).with_code(0);
     let of = |arguments: &[&str]| stage.run("listnodes", arguments).with_code(0).stdout;
@@ -144,7 +144,7 @@ fn an_inventory_and_a_hosts_file_have_only_the_nodes_asked_for() {
 
 #[test]
 fn a_check_finds_images_by_name_and_misses_unknown_subnets() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let checked = |more: &str| {
         stage.write("startnode.yaml", &format!("{}{more}\n", stage.configuration()));
         let ended = stage.run("finish", &["--check", "--json"]);
@@ -166,7 +166,7 @@ fn a_check_finds_images_by_name_and_misses_unknown_subnets() {
 
 #[test]
 fn machines_end_without_what_only_launches_need() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let text = format!("{}bootstrap_file: /nonexistent/bootstrap\n", stage.configuration());
     stage.write("startnode.yaml", &text);
@@ -208,7 +208,7 @@ fn a_start_by_hand_returns_no_node_if_the_cloud_cannot_be_opened() {
 /// The first listing failed, the next did not, and nobody had been asked.
 #[test]
 fn no_machine_ends_unasked_after_a_failed_listing() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     let hidden = || answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::once("ListInstances", hidden())).unwrap();
@@ -220,8 +220,8 @@ fn no_machine_ends_unasked_after_a_failed_listing() {
 }
 
 /// A cluster whose slurmctld waits for a node.
-fn awaited() -> Stage {
-    let stage = Stage::new().running();
+fn awaited() -> Fixture {
+    let stage = Fixture::new().running();
     let name = format!("nodename={NODE}");
     let _ = stage.slurm.ask("scontrol", &["update", &name, "state=power_up"]);
     let said = || stage.slurm.ask("scontrol", &["show", "node", NODE]);
@@ -230,7 +230,7 @@ fn awaited() -> Stage {
 }
 
 /// Starts the node as slurmctld does, with this resume file.
-fn resumed(stage: &Stage, file: &str) -> Ended {
+fn resumed(stage: &Fixture, file: &str) -> Ended {
     stage.write("resume", file);
     let mut command = stage.command("startnode", &[NODE]);
     let output = command.env("SLURM_RESUME_FILE", stage.path("resume")).output().unwrap();
@@ -293,7 +293,7 @@ fn nodes_return_to_a_slurmctld_that_does_not_answer_at_once() {
 fn nodes_that_cannot_return_to_slurm_are_reported() {
     // Longer it would be tried for a minute.
     let hurry = |conf: &mut String| *conf = conf.replace("ResumeTimeout=600", "ResumeTimeout=2");
-    let stage = Stage::with(|_| {}, hurry);
+    let stage = Fixture::with(|_| {}, hurry);
     let mut command = stage.command("startnode", &[NODE]);
     let output = command.env("SLURM_RESUME_FILE", stage.path("gone")).output().unwrap();
     let _ = Ended::of(&output, stage.dir.path()).with_code(2);
@@ -305,7 +305,7 @@ fn nodes_that_cannot_return_to_slurm_are_reported() {
 /// It would have told the accounting that the cluster has no jobs, which ends them there.
 #[test]
 fn a_throw_away_slurmctld_calls_no_accounting_of_an_included_file() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let accounting = TcpListener::bind("127.0.0.1:0").unwrap();
     accounting.set_nonblocking(true).unwrap();
     let port = accounting.local_addr().unwrap().port();
@@ -327,7 +327,7 @@ fn a_throw_away_slurmctld_calls_no_accounting_of_an_included_file() {
 fn a_throw_away_slurmctld_leaves_the_socket_of_the_real_one_alone() {
     let own =
         |conf: &mut String| *conf = conf.replace("AuthType=auth/munge", "AuthType=auth/slurm");
-    let stage = Stage::with(|_| {}, own);
+    let stage = Fixture::with(|_| {}, own);
     // The real programs look for the socket for a minute.
     stage.slurm.fake(&Fake { scontrol: "echo slurm 24.11.5", sbatch: "exit 1" });
     let real = stage.slurm.bin().display().to_string();
@@ -341,7 +341,7 @@ fn a_throw_away_slurmctld_leaves_the_socket_of_the_real_one_alone() {
 }
 
 /// Takes the nodes and their markers out of slurm.conf, and includes a file in their place.
-fn include_instead_of_nodes(stage: &Stage, file: &str) {
+fn include_instead_of_nodes(stage: &Fixture, file: &str) {
     let conf = stage.read("etc/slurm.conf");
     let (before, rest) = conf.split_once("# STARTNODES\n").unwrap();
     let (_, after) = rest.split_once("# ENDNODES\n").unwrap();
@@ -350,7 +350,7 @@ fn include_instead_of_nodes(stage: &Stage, file: &str) {
 
 #[test]
 fn markers_are_found_in_included_files_and_behind_a_cluster_name() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     include_instead_of_nodes(&stage, "shared.conf");
     stage.write("etc/shared.conf", "Include nodes-%c.conf\n");
     let conf = stage.read("etc/slurm.conf");
@@ -364,7 +364,7 @@ fn markers_are_found_in_included_files_and_behind_a_cluster_name() {
 
 #[test]
 fn a_list_without_the_cloud_has_what_slurm_knows() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let slurm = stage.configuration();
     let slurm = slurm.lines().filter(|line| {
         ["slurm_bin", "slurm_conf", "elastic"].iter().any(|key| line.starts_with(key))
@@ -385,7 +385,7 @@ fn a_list_without_the_cloud_has_what_slurm_knows() {
 
 #[test]
 fn a_comment_in_another_encoding_is_not_called_a_value() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let (path, comment) = (stage.path("etc/slurm.conf"), b"# M\xfcller's cluster\n");
     fs::write(&path, [&comment[..], stage.read("etc/slurm.conf").as_bytes()].concat()).unwrap();
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");

@@ -1,7 +1,7 @@
 //! More or fewer nodes: as limits say, or as many as told.
 
+use crate::fixture::{Ended, Fixture, answer};
 use crate::slurm::wait;
-use crate::stage::{Ended, Stage, answer};
 use cloud_sim::Rule;
 use std::fs::File;
 use std::io::Write as _;
@@ -10,13 +10,13 @@ use std::process::Stdio;
 const CONF: &str = "etc/slurm.conf";
 
 /// A cluster of a group called general: so many nodes that are always there, of so many in all.
-fn stage(min: u32, max: u32) -> Stage {
+fn stage(min: u32, max: u32) -> Fixture {
     stage_on("24.11", (min, max), "")
 }
 
 /// A cluster on a given release, with more in slurm.conf.
-fn stage_on(series: &str, (min, max): (u32, u32), more: &str) -> Stage {
-    let stage = Stage::on(series, |_| {}, |conf| conf.push_str(more));
+fn stage_on(series: &str, (min, max): (u32, u32), more: &str) -> Fixture {
+    let stage = Fixture::on(series, |_| {}, |conf| conf.push_str(more));
     limits(&stage, min, max);
     let hosts: Vec<String> =
         (1..5).map(|number| format!("127.0.0.1 c1-general-000{number}\n")).collect();
@@ -24,13 +24,13 @@ fn stage_on(series: &str, (min, max): (u32, u32), more: &str) -> Stage {
     stage.running()
 }
 
-fn limits(stage: &Stage, min: u32, max: u32) {
+fn limits(stage: &Fixture, min: u32, max: u32) {
     let line = format!("general: {{shape: VM.Standard2.1, zone: '1', min: {min}, max: {max}}}\n");
     stage.write("limits.yaml", &line);
 }
 
 /// The cloud has no room for this node.
-fn full_for(stage: &Stage, node: &str) {
+fn full_for(stage: &Fixture, node: &str) {
     let answer = answer(500, "InternalError", "Out of host capacity.");
     let containing = Some(format!("{node}\""));
     stage.cloud().add_fault(Rule { containing, ..Rule::always("LaunchInstance", answer) }).unwrap();
@@ -213,7 +213,7 @@ fn a_weight_that_slurmctld_was_not_told_of_is_a_change() {
 }
 
 /// What a check says of slurm.conf.
-fn checked(stage: &Stage) -> String {
+fn checked(stage: &Fixture) -> String {
     let said = stage.run("finish", &["--check"]).stdout;
     said.lines().find(|line| line.contains("is up to date")).unwrap_or(&said).to_owned()
 }
@@ -233,7 +233,7 @@ fn nodes_that_slurmctld_was_not_told_of_are_not_up_to_date() {
 /// 22.05 forgets the address that it was told of a node when it starts, and its name is gone with its machine.
 #[test]
 fn the_new_file_stays_for_a_node_that_the_previous_one_lacks_too() {
-    let stage = Stage::on("22.05", |_| {}, |_| {});
+    let stage = Fixture::on("22.05", |_| {}, |_| {});
     limits(&stage, 2, 2);
     stage.write("hosts", "127.0.0.1 c1-general-0001\n");
     let stage = stage.running();

@@ -1,19 +1,19 @@
 //! `finish` with a slurm.conf that slurmctld refuses: the old file is back, and slurmctld answers.
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 /// A line outside the markers that is wrong as soon as there is a node of the same name between them.
 const TWICE: &str = "NodeName=vm-standard2-1-ad1-0005 CPUs=1 State=CLOUD\n";
 
-fn refusing(series: &str) -> Stage {
-    let stage = Stage::on(series, |_| {}, |conf| conf.push_str(TWICE)).running();
+fn refusing(series: &str) -> Fixture {
+    let stage = Fixture::on(series, |_| {}, |conf| conf.push_str(TWICE)).running();
     assert!(stage.slurm.is_up());
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     stage
 }
 
 /// Nothing is changed for good, and no machine either.
-fn as_before(stage: &Stage, old: &str, said: &str) {
+fn as_before(stage: &Fixture, old: &str, said: &str) {
     assert_eq!(stage.read("etc/slurm.conf"), old, "{said}");
     assert!(stage.slurm.is_up(), "slurmctld does not answer: {said}");
     assert_eq!(stage.slurm.node("vm-standard2-1-ad1-0001", "NodeName"), "vm-standard2-1-ad1-0001");
@@ -64,7 +64,7 @@ fn a_file_that_is_put_back_is_a_failure_and_logged() {
 #[test]
 fn a_good_file_is_taken_and_the_version_before_is_kept() {
     for series in ["22.05", "24.11"] {
-        let stage = Stage::on(series, |_| {}, |_| {}).running();
+        let stage = Fixture::on(series, |_| {}, |_| {}).running();
         let old = stage.read("etc/slurm.conf");
         stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
         let ended = stage.run("finish", &[]).with_code(0);

@@ -1,15 +1,15 @@
 //! A new image for nodes, a few at a time: which image each gets, and what is refused.
 
+use crate::fixture::{Ended, Fixture};
 use crate::jobs::{NEW, NODES, OLD, appliance, vars};
 use crate::slurm::Fake;
-use crate::stage::{Ended, Stage};
 use serde_json::Value;
 use std::fs;
 
 const OTHER: &str = "ocid1.image.oc1.phx.img002";
 
 /// Three machines on the old image, with files that name another; what Slurm is to reboot is written down.
-fn rolling() -> Stage {
+fn rolling() -> Fixture {
     let stage = appliance();
     // Once it is told to reboot, it is about to.
     stage.slurm.fake(&Fake {
@@ -21,12 +21,12 @@ fn rolling() -> Stage {
     stage
 }
 
-fn submit(stage: &Stage, arguments: &[&str]) -> Ended {
+fn submit(stage: &Fixture, arguments: &[&str]) -> Ended {
     stage.run("rebuild", &[&["submit", "--once", "--batch", "9"], arguments].concat())
 }
 
 /// The nodes whose reboot carries the image in its reason.
-fn rebooted(stage: &Stage, image: &str) -> Vec<&'static str> {
+fn rebooted(stage: &Fixture, image: &str) -> Vec<&'static str> {
     let text = stage.read("reboots");
     let lines = text.lines().filter(|line| line.contains(&format!("rebuild image:{image}")));
     let list = lines.filter_map(|line| line.split_whitespace().last());
@@ -35,7 +35,7 @@ fn rebooted(stage: &Stage, image: &str) -> Vec<&'static str> {
 }
 
 /// Node and target, as `rebuild status` shows them.
-fn targets(stage: &Stage, arguments: &[&str]) -> Vec<(String, String)> {
+fn targets(stage: &Fixture, arguments: &[&str]) -> Vec<(String, String)> {
     let ended = stage.run("rebuild", &[&["status", "--json"], arguments].concat()).with_code(0);
     let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
@@ -98,7 +98,7 @@ fn a_status_knows_the_image_of_the_rollout_under_way() {
 /// Nodes that slept came up on the old image after a rollout that had gone well.
 #[test]
 fn a_roll_says_that_nodes_start_with_another_image() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let nodes = "vm-standard2-1-ad1-[0001-0004]: new machines still boot";
     let preview = |configured: &str| {
         let text = format!("{}image_id: {configured}\n", stage.configuration());

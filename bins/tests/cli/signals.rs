@@ -1,7 +1,7 @@
 //! Told to end: by whoever started us, by slurmctld, or by a terminal that is gone.
 
+use crate::fixture::{Fixture, program};
 use crate::slurm::{Fake, wait};
-use crate::stage::{Stage, program};
 use cloud_sim::{Fault, Rule, Timing};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,16 +10,16 @@ use std::process::{Child, Command, Stdio};
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// A cloud whose machines never come up, so that only a signal ends a start before its deadline of minutes.
-fn endless() -> Stage {
-    let never = |settings: &mut cloud_sim::Settings| {
+fn endless() -> Fixture {
+    let never = |settings: &mut cloud_sim::CloudSettings| {
         settings.timing =
             Timing { vnic: f64::INFINITY, provision: f64::INFINITY, ..settings.timing }
     };
-    Stage::with(never, |_| {}).running()
+    Fixture::with(never, |_| {}).running()
 }
 
 /// A start that another program begins, once its machine is launched.
-fn start(stage: &Stage, through: &[&str]) -> Child {
+fn start(stage: &Fixture, through: &[&str]) -> Child {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).args(through).arg(program("startnode"));
     command.arg("--config").arg(stage.path("startnode.yaml")).arg(NODE);
@@ -33,7 +33,7 @@ fn start(stage: &Stage, through: &[&str]) -> Child {
 /// What only looks has nothing to end in order; it waited for the cloud all the same.
 #[test]
 fn a_list_and_a_check_can_be_ended_while_the_cloud_is_silent() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let fault = Fault::Delay { millis: 600_000 };
     stage.cloud().add_fault(Rule::always("ListInstances", fault)).unwrap();
     for (name, argument) in [("finish", "--check"), ("listnodes", "--all")] {
@@ -54,7 +54,7 @@ fn a_list_and_a_check_can_be_ended_while_the_cloud_is_silent() {
 /// Whoever listens once for each round is deaf in between.
 #[test]
 fn a_watch_that_is_told_to_end_between_two_rounds_ends() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let mut command = stage.command("reconcile", &["--watch", "1"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let all = || stage.cloud().requests();
@@ -75,7 +75,7 @@ fn tell(child: &Child, signal: &str) {
 }
 
 /// Ends in order, with what became of its node.
-fn settles(stage: &Stage, child: &mut Child) {
+fn settles(stage: &Fixture, child: &mut Child) {
     let log = || stage.read("log/elastic.log");
     let ended = wait("end", || child.try_wait().unwrap(), log);
     assert_eq!(ended.code(), Some(1), "it was killed, and has not ended in order");
@@ -118,7 +118,7 @@ fn goes_on_under_nohup() {
 #[test]
 fn a_session_that_is_cut_off_still_puts_back_a_refused_file() {
     let twice = "NodeName=vm-standard2-1-ad1-0005 CPUs=1 State=CLOUD\n";
-    let stage = Stage::on("22.05", |_| {}, |conf| conf.push_str(twice)).running();
+    let stage = Fixture::on("22.05", |_| {}, |conf| conf.push_str(twice)).running();
     let old = stage.read("etc/slurm.conf");
     stage.write("limits.yaml", "VM.Standard2.1: {1: 5}\n");
     let dir = stage.dir.path().display().to_string();
@@ -149,7 +149,7 @@ fn a_session_that_is_cut_off_still_puts_back_a_refused_file() {
 /// The moment at which whoever has seen what changes says no.
 #[test]
 fn a_finish_that_is_told_to_end_during_its_trial_ends() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let old = stage.read("etc/slurm.conf");
     stage.slurm.fake(&Fake { scontrol: "exec \"$REAL/scontrol\" \"$@\"", sbatch: "exit 1" });
     let dir = stage.dir.path().display().to_string();

@@ -1,7 +1,7 @@
 //! In the place of StackHPC's rebuild program: files name each node's image; the same means a reboot, another a rebuild.
 
+use crate::fixture::Fixture;
 use crate::slurm::wait;
-use crate::stage::Stage;
 use cloud_sim::State;
 
 const NODES: [&str; 4] = [
@@ -13,8 +13,8 @@ const NODES: [&str; 4] = [
 const NEW: &str = "ocid1.image.oc1.phx.img003";
 
 /// Four machines that run, and a directory for their files.
-fn appliance() -> Stage {
-    let stage = Stage::new().running();
+fn appliance() -> Fixture {
+    let stage = Fixture::new().running();
     let dir = stage.dir.path().display().to_string();
     let more =
         format!("reboot_vars: {dir}/reboot_vars\nhostvars: {dir}/hostvars\nrebuild: in_place\n");
@@ -26,7 +26,7 @@ fn appliance() -> Stage {
     stage
 }
 
-fn vars(stage: &Stage, node: &str, image: &str) {
+fn vars(stage: &Fixture, node: &str, image: &str) {
     let id = stage.machine(node).id;
     stage.write(
         &format!("reboot_vars/{node}.yml"),
@@ -35,7 +35,7 @@ fn vars(stage: &Stage, node: &str, image: &str) {
 }
 
 /// What was done to the machine of a node.
-fn done(stage: &Stage, node: &str) -> Vec<String> {
+fn done(stage: &Fixture, node: &str) -> Vec<String> {
     let id = stage.machine(node).id;
     let all = stage.cloud().requests();
     let about = all.into_iter().filter(|it| it.method != "GET" && it.target.contains(&id));
@@ -44,7 +44,7 @@ fn done(stage: &Stage, node: &str) -> Vec<String> {
         .collect()
 }
 
-fn image(stage: &Stage, node: &str) -> String {
+fn image(stage: &Fixture, node: &str) -> String {
     let ended = stage.run("rebuild", &["status", "--json", node]).with_code(0);
     let rows: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     rows[0]["image"].as_str().unwrap_or_default().to_owned()
@@ -68,7 +68,7 @@ fn the_same_image_is_a_soft_reboot_and_another_a_rebuild() {
     assert_eq!(stage.live().len(), 4);
 }
 
-fn image_of_the_cluster(stage: &Stage) -> String {
+fn image_of_the_cluster(stage: &Fixture) -> String {
     let ended = stage.run("listnodes", &["--json", NODES[0]]).with_code(0);
     let rows: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     rows[0]["image"].as_str().unwrap().to_owned()
@@ -80,12 +80,12 @@ fn a_ranged_list_with_features_and_the_old_name_of_the_program() {
     vars(&stage, NODES[0], NEW);
     vars(&stage, NODES[1], NEW);
     let link = stage.path("slurm-openstack-rebuild");
-    std::os::unix::fs::symlink(crate::stage::program("rebuild"), &link).unwrap();
+    std::os::unix::fs::symlink(crate::fixture::program("rebuild"), &link).unwrap();
     let mut command = std::process::Command::new(&link);
     command.arg("--config").arg(stage.path("startnode.yaml"));
     command.args(["vm-standard2-1-ad1-[0001-0002]", "nodegroup_general"]);
     let output = command.env_clear().env("HOME", stage.path("home")).output().unwrap();
-    crate::stage::Ended::of(&output, stage.dir.path()).with_code(0);
+    crate::fixture::Ended::of(&output, stage.dir.path()).with_code(0);
     assert_eq!([image(&stage, NODES[0]), image(&stage, NODES[1])], [NEW, NEW]);
 }
 

@@ -1,26 +1,26 @@
 //! What is drawn and asked on a terminal, and only there.
 
 use crate::caller::by_daemon;
-use crate::stage::{Ended, Stage, program};
+use crate::fixture::{Ended, Fixture, program};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
 /// The call on a terminal of its own, which `script` makes; what is drawn is printed.
-fn on_terminal(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
+fn on_terminal(stage: &Fixture, name: &str, arguments: &[&str]) -> Ended {
     typing(stage, "", name, arguments)
 }
 
 /// Runs a program on a terminal where somebody types.
-fn typing(stage: &Stage, keys: &str, name: &str, arguments: &[&str]) -> Ended {
+fn typing(stage: &Fixture, keys: &str, name: &str, arguments: &[&str]) -> Ended {
     let words = [&[program(name), "--config", "startnode.yaml"], arguments].concat();
     let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     shell(stage, keys, &line.join(" "))
 }
 
 /// Runs a line of shell on a terminal where somebody types.
-fn shell(stage: &Stage, keys: &str, line: &str) -> Ended {
+fn shell(stage: &Fixture, keys: &str, line: &str) -> Ended {
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
     command.env_clear().env("HOME", stage.path("home")).env("PATH", "/usr/bin:/bin");
@@ -36,7 +36,7 @@ const OVER: &str = "\r\x1b[K";
 
 #[test]
 fn a_start_by_hand_shows_how_far_it_is() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let both = "vm-standard2-1-ad1-[0001-0002]";
     let drawn = on_terminal(&stage, "startnode", &[both]).with_code(0).stdout;
     for count in ["[....................] 0/2 nodes", "[##########..........] 1/2 nodes"] {
@@ -55,7 +55,7 @@ fn a_start_by_hand_shows_how_far_it_is() {
 
 #[test]
 fn a_rollout_shows_how_far_it_is() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     let submit = ["submit", "--image", "citc-ol9-3"];
     let drawn = on_terminal(&stage, "rebuild", &submit).with_code(0).stdout;
     assert!(drawn.contains(&format!("{OVER}[####################] 0 done")), "{drawn:?}");
@@ -71,7 +71,7 @@ fn a_rollout_shows_how_far_it_is() {
 /// Jobs run on while slurmctld is away, as for an upgrade.
 #[test]
 fn a_rebuild_by_hand_needs_an_answer_of_slurmctld() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &[NODE]).with_code(0);
     stage.silence();
     stage.cloud().clear_requests();
@@ -85,7 +85,7 @@ fn a_rebuild_by_hand_needs_an_answer_of_slurmctld() {
 
 #[test]
 fn the_end_of_all_machines_is_asked_for_and_only_a_yes_is_one() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     stage.run("startnode", &["vm-standard2-1-ad1-[0001-0002]"]).with_code(0);
     for keys in ["n\n", "\n", "Y E S\n", "\u{4}"] {
         let drawn = typing(&stage, keys, "stopnode", &["--all"]).with_code(1).stdout;
@@ -104,7 +104,7 @@ fn the_end_of_all_machines_is_asked_for_and_only_a_yes_is_one() {
 
 #[test]
 fn an_operator_is_told_what_is_waited_for() {
-    let stage = Stage::new().running();
+    let stage = Fixture::new().running();
     // It takes every connection, and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let text = stage.configuration();

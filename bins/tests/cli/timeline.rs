@@ -1,7 +1,7 @@
 //! `timeline` on a log of events, without a cloud and without Slurm.
 
+use crate::fixture::{Ended, program};
 use crate::snapshot;
-use crate::stage::{Ended, program};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! What is not known is not reported as done, as well or as empty.
 
-use crate::stage::{Ended, Stage, program};
+use crate::fixture::{Ended, Fixture, program};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -10,14 +10,14 @@ const NODE: &str = "vm-standard2-1-ad1-0001";
 const OTHER: &str = "vm-standard2-1-ad1-0002";
 
 /// A cluster whose slurmctld is given up after seconds.
-fn cluster() -> Stage {
+fn cluster() -> Fixture {
     let impatient =
         |conf: &mut String| *conf = conf.replace("MessageTimeout=60", "MessageTimeout=5");
-    Stage::with(|_| {}, impatient).running()
+    Fixture::with(|_| {}, impatient).running()
 }
 
 /// As slurmctld calls.
-fn by_slurmctld(stage: &Stage, name: &str, arguments: &[&str]) -> Ended {
+fn by_slurmctld(stage: &Fixture, name: &str, arguments: &[&str]) -> Ended {
     let mut command = stage.command(name, arguments);
     command.env("SLURM_CONF", stage.path("etc/slurm.conf"));
     Ended::of(&command.output().unwrap(), stage.dir.path())
@@ -44,7 +44,7 @@ fn a_stop_by_hand_needs_an_answer_of_slurmctld() {
 }
 
 /// A check where the directory `var/elastic` of the stage has this mounted, with what was done there before.
-fn check_on(stage: &Stage, options: &str, before: &str) -> Ended {
+fn check_on(stage: &Fixture, options: &str, before: &str) -> Ended {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-eu", "-c"]);
     command.arg(format!("mount -t tmpfs -o {options} none var/elastic\n{before}\nexec \"$@\""));
@@ -119,7 +119,7 @@ fn a_cloud_that_nobody_reaches_is_not_an_empty_one_and_not_waited_for() {
 
 #[test]
 fn a_log_that_cannot_be_opened_is_reported_beside_a_bad_configuration() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.write("startnode.yaml", "compartment_id: [\n");
     let ended = stage.run("startnode", &["--log", "/nonexistent/elastic.log", NODE]).with_code(2);
     let _ = ended.saying(&["no log: cannot open /nonexistent/elastic.log", "startnode.yaml:"]);

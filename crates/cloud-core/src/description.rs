@@ -1,7 +1,7 @@
 //! What a cloud says about itself, before anything is asked of it.
 
 use crate::{
-    Architecture, Capabilities, Capability, Error, InstanceSpec, Operation, Result, ShapeName,
+    ApiOperation, Architecture, Capabilities, Capability, Error, InstanceSpec, Result, ShapeName,
 };
 
 /// What a cloud says about itself: facts of the cloud and of how its provider is set up.
@@ -76,7 +76,7 @@ impl Description {
         ];
         let beyond = wishes.into_iter().find(|(wished, wish, _)| *wished && !self.can(*wish));
         beyond.map_or(Ok(()), |(_, _, what)| {
-            Err(Error::unsupported(Operation::Launch).on(&spec.name).because(what))
+            Err(Error::unsupported(ApiOperation::Launch).on(&spec.name).because(what))
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What went wrong, and what to do about it.
 
-use crate::Operation;
+use crate::ApiOperation;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ const LONGEST_MESSAGE: usize = 400;
 /// [`source`](StdError::source) and not in the text.
 ///
 /// ```
-/// use cloud_core::{Error, ErrorKind, Operation};
+/// use cloud_core::{Error, ErrorKind, ApiOperation};
 ///
-/// let error = Error::new(ErrorKind::Capacity, Operation::Launch)
+/// let error = Error::new(ErrorKind::Capacity, ApiOperation::Launch)
 ///     .on("vm-0001")
 ///     .because("Out of host capacity.")
 ///     .with_code("InternalError")
@@ -37,7 +37,7 @@ pub struct Error(Box<Inner>);
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
-    operation: Operation,
+    operation: ApiOperation,
     subject: Option<String>,
     message: Option<String>,
     code: Option<String>,
@@ -51,7 +51,7 @@ struct Inner {
 impl Error {
     /// An error of this kind while doing this.
     #[must_use]
-    pub fn new(kind: ErrorKind, operation: Operation) -> Self {
+    pub fn new(kind: ErrorKind, operation: ApiOperation) -> Self {
         Self(Box::new(Inner {
             kind,
             operation,
@@ -68,7 +68,7 @@ impl Error {
 
     /// The typed answer of a cloud that cannot do this at all.
     #[must_use]
-    pub fn unsupported(operation: Operation) -> Self {
+    pub fn unsupported(operation: ApiOperation) -> Self {
         Self::new(ErrorKind::Unsupported, operation)
     }
 
@@ -144,7 +144,7 @@ impl Error {
 
     /// What was tried.
     #[must_use]
-    pub fn operation(&self) -> Operation {
+    pub fn operation(&self) -> ApiOperation {
         self.0.operation
     }
 

@@ -33,7 +33,7 @@ pub use id::{
     LaunchToken, ShapeName, SubnetId, Zone,
 };
 pub use instance::{Fault, Instance, InstanceSpec};
-pub use operation::Operation;
+pub use operation::ApiOperation;
 pub use provider::{InstanceFilter, Provider, Reboot};
 pub use secret::Secret;
 pub use sources::{File, Sources};

@@ -5,7 +5,7 @@ use std::fmt;
 /// What was tried when an [`Error`](crate::Error) happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Operation {
+pub enum ApiOperation {
     /// Getting a token or checking credentials.
     Authenticate,
     /// [`Provider::list`](crate::Provider::list).
@@ -38,7 +38,7 @@ pub enum Operation {
     Configure,
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for ApiOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Authenticate => "authenticate",

@@ -1,8 +1,8 @@
 //! The port: what a cloud has to be able to do for us.
 
 use crate::{
-    Description, Error, Image, ImageFilter, ImageId, ImageName, Instance, InstanceId, InstanceName,
-    InstanceSpec, Limit, Operation, Result, Shape, Tags,
+    ApiOperation, Description, Error, Image, ImageFilter, ImageId, ImageName, Instance, InstanceId,
+    InstanceName, InstanceSpec, Limit, Result, Shape, Tags,
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -60,7 +60,7 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     /// Begins to write a new image over the boot disk; id, name, tags and address stay.
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
         let _ = image;
-        Err(Error::unsupported(Operation::Rebuild).on(id))
+        Err(Error::unsupported(ApiOperation::Rebuild).on(id))
     }
 
     /// Begins to reboot a running instance.
@@ -68,7 +68,7 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
 
     /// Begins to start a stopped instance.
     async fn start(&self, id: &InstanceId) -> Result<()> {
-        Err(Error::unsupported(Operation::Start).on(id))
+        Err(Error::unsupported(ApiOperation::Start).on(id))
     }
 
     /// The first private address of each, in a few requests for all; those without one yet, and
@@ -77,24 +77,24 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
 
     /// The shapes on offer.
     async fn shapes(&self) -> Result<Vec<Shape>> {
-        Err(Error::unsupported(Operation::Shapes))
+        Err(Error::unsupported(ApiOperation::Shapes))
     }
 
     /// The images that the filter wants, newest first.
     async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>> {
         let _ = filter;
-        Err(Error::unsupported(Operation::Images))
+        Err(Error::unsupported(ApiOperation::Images))
     }
 
     /// What may be used, and is.
     async fn limits(&self) -> Result<Vec<Limit>> {
-        Err(Error::unsupported(Operation::Limits))
+        Err(Error::unsupported(ApiOperation::Limits))
     }
 
     /// Begins to make an image of an instance.
     async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
         let _ = name;
-        Err(Error::unsupported(Operation::Snapshot).on(id))
+        Err(Error::unsupported(ApiOperation::Snapshot).on(id))
     }
 }
 

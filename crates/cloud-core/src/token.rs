@@ -1,7 +1,7 @@
 //! A token that many requests share and one of them renews.
 
 use crate::clock::from_now;
-use crate::{Error, ErrorKind, Operation, Result};
+use crate::{ApiOperation, Error, ErrorKind, Result};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl<T> TokenCache<T> {
             Ok(fetched) => fetched,
             Err(_elapsed) if self.is_usable(slot) => {
                 let why = format!("no new token within {LONGEST_RENEWAL:?}");
-                Err(Error::new(ErrorKind::Unavailable, Operation::Authenticate).because(why))
+                Err(Error::new(ErrorKind::Unavailable, ApiOperation::Authenticate).because(why))
             }
             Err(_elapsed) => fetch.await,
         }
@@ -230,7 +230,7 @@ mod tests {
         async fn refuse(&self) -> Result<Token<u32>> {
             sleep(Duration::from_secs(1)).await;
             self.calls.fetch_add(1, Ordering::SeqCst);
-            Err(Error::new(ErrorKind::Unauthenticated, Operation::Authenticate))
+            Err(Error::new(ErrorKind::Unauthenticated, ApiOperation::Authenticate))
         }
     }
 
@@ -278,7 +278,7 @@ mod tests {
             for _ in 0..3 {
                 let refused = cache.get(|| async {
                     calls.fetch_add(1, Ordering::SeqCst);
-                    Err(Error::new(kind, Operation::Authenticate))
+                    Err(Error::new(kind, ApiOperation::Authenticate))
                 });
                 assert_eq!(refused.await.unwrap_err().kind(), kind);
             }

@@ -1,8 +1,8 @@
 //! What stands for a cloud that lets nobody in: it answers everything with the reason.
 
 use crate::{
-    Description, Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter, InstanceId,
-    InstanceSpec, Limit, Operation, Provider, Reboot, Result, Shape,
+    ApiOperation, Description, Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter,
+    InstanceId, InstanceSpec, Limit, Provider, Reboot, Result, Shape,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Unreachable {
         Self { description, ..self }
     }
 
-    fn answer<T>(&self, operation: Operation) -> Result<T> {
+    fn answer<T>(&self, operation: ApiOperation) -> Result<T> {
         Err(Error::new(self.kind, operation).because(&self.why).given_up())
     }
 }
@@ -41,38 +41,38 @@ impl Provider for Unreachable {
     }
 
     async fn list(&self, _: &InstanceFilter) -> Result<Vec<Instance>> {
-        self.answer(Operation::List)
+        self.answer(ApiOperation::List)
     }
 
     async fn get(&self, _: &InstanceId) -> Result<Instance> {
-        self.answer(Operation::Get)
+        self.answer(ApiOperation::Get)
     }
 
     async fn launch(&self, _: &InstanceSpec) -> Result<Instance> {
-        self.answer(Operation::Launch)
+        self.answer(ApiOperation::Launch)
     }
 
     async fn terminate(&self, _: &InstanceId) -> Result<()> {
-        self.answer(Operation::Terminate)
+        self.answer(ApiOperation::Terminate)
     }
 
     async fn reboot(&self, _: &InstanceId, _: Reboot) -> Result<()> {
-        self.answer(Operation::Reboot)
+        self.answer(ApiOperation::Reboot)
     }
 
     async fn shapes(&self) -> Result<Vec<Shape>> {
-        self.answer(Operation::Shapes)
+        self.answer(ApiOperation::Shapes)
     }
 
     async fn images(&self, _: &ImageFilter) -> Result<Vec<Image>> {
-        self.answer(Operation::Images)
+        self.answer(ApiOperation::Images)
     }
 
     async fn limits(&self) -> Result<Vec<Limit>> {
-        self.answer(Operation::Limits)
+        self.answer(ApiOperation::Limits)
     }
 
     async fn addresses(&self, _: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
-        self.answer(Operation::Addresses)
+        self.answer(ApiOperation::Addresses)
     }
 }

@@ -1,6 +1,6 @@
 //! What errors say, and what their kinds mean.
 
-use cloud_core::{Error, ErrorKind, Operation};
+use cloud_core::{ApiOperation, Error, ErrorKind};
 use std::error::Error as _;
 use std::io;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn predicates_say_what_a_kind_means() {
 
 #[test]
 fn an_error_says_what_was_tried_on_what_and_why() {
-    let plain = Error::new(ErrorKind::Forbidden, Operation::Images);
+    let plain = Error::new(ErrorKind::Forbidden, ApiOperation::Images);
     let table = [
         (plain.clone(), "images: forbidden"),
         (plain.clone().on("golden"), "images golden: forbidden"),
@@ -49,7 +49,7 @@ fn an_error_says_what_was_tried_on_what_and_why() {
             "images: forbidden (403, request r1, retry after 3s)",
         ),
         (
-            Error::unsupported(Operation::Rebuild).on("i1"),
+            Error::unsupported(ApiOperation::Rebuild).on("i1"),
             "rebuild i1: not supported by this cloud",
         ),
     ];
@@ -60,7 +60,7 @@ fn an_error_says_what_was_tried_on_what_and_why() {
 
 #[test]
 fn words_from_outside_stay_on_one_line_and_short() {
-    let error = Error::new(ErrorKind::Invalid, Operation::Get);
+    let error = Error::new(ErrorKind::Invalid, ApiOperation::Get);
     let bent = error.clone().because("one\r\n\ttwo\u{1b}[31m\u{0}three");
     assert_eq!(bent.message(), Some("one two [31m three"));
     let long = error.because("é".repeat(10_000));
@@ -70,7 +70,7 @@ fn words_from_outside_stay_on_one_line_and_short() {
 #[test]
 fn the_cause_is_in_the_chain_and_not_in_the_text() {
     let cause = io::Error::other("disk on fire");
-    let error = Error::new(ErrorKind::Unavailable, Operation::List).caused_by(cause);
+    let error = Error::new(ErrorKind::Unavailable, ApiOperation::List).caused_by(cause);
     assert_eq!(error.to_string(), "list: unavailable");
     assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("disk on fire"));
     let ambiguous = error.with_kind(ErrorKind::Ambiguous);

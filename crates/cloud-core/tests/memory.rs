@@ -1,9 +1,11 @@
 //! The cloud in memory is as strict as the real ones.
 
-use cloud_core::memory::{Event, InjectedFault, MemoryCloud, Outcome, Settings, Span, Throttle};
+use cloud_core::memory::{
+    Event, InjectedFault, MemoryCloud, MemoryCloudSettings, Outcome, Span, Throttle,
+};
 use cloud_core::{
-    Capabilities, Capability, Error, ErrorKind, FaultDomain, ImageFilter, ImageId, ImageName,
-    InstanceFilter, InstanceName, InstanceSpec, InstanceState, LaunchToken, Operation, Provider,
+    ApiOperation, Capabilities, Capability, Error, ErrorKind, FaultDomain, ImageFilter, ImageId,
+    ImageName, InstanceFilter, InstanceName, InstanceSpec, InstanceState, LaunchToken, Provider,
     Reboot, Result, ShapeName, Tags, Zone,
 };
 use proptest::prelude::*;
@@ -11,9 +13,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// A cloud without latency, in which everything takes exactly ten seconds.
-fn exact() -> Settings {
+fn exact() -> MemoryCloudSettings {
     let ten = Span::millis(10_000, 10_000);
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.latency = Span::zero();
     settings.lag = Duration::ZERO;
     (settings.boot, settings.address, settings.terminate, settings.work) = (ten, ten, ten, ten);
@@ -135,14 +137,14 @@ async fn each_page_is_a_request() {
         cloud.launch(&spec(&format!("vm-{n}"))).await.expect("a launch");
     }
     assert_eq!(cloud.list(&all()).await.expect("a list").len(), 5);
-    assert_eq!(count(&cloud, Operation::List), 3);
+    assert_eq!(count(&cloud, ApiOperation::List), 3);
     // The second page fails, and so does the listing: half a list is no list.
-    cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_secs(1)));
-    cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
+    cloud.inject(ApiOperation::List, InjectedFault::Delay(Duration::from_secs(1)));
+    cloud.inject(ApiOperation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
     assert_eq!(kind(cloud.list(&all()).await), ErrorKind::Unavailable);
 }
 
-fn count(cloud: &MemoryCloud, operation: Operation) -> usize {
+fn count(cloud: &MemoryCloud, operation: ApiOperation) -> usize {
     cloud.history().iter().filter(|event| event.operation == operation).count()
 }
 
@@ -213,7 +215,7 @@ async fn throttling_is_a_token_bucket() {
 #[tokio::test(start_paused = true)]
 async fn a_launch_can_fail_after_it_was_accepted() {
     let cloud = MemoryCloud::new(exact());
-    cloud.inject(Operation::Launch, InjectedFault::FailLater(ErrorKind::Quota));
+    cloud.inject(ApiOperation::Launch, InjectedFault::FailLater(ErrorKind::Quota));
     let id = cloud.launch(&spec("vm-1")).await.expect("accepted").id;
     assert_eq!(cloud.get(&id).await.expect("an instance").fault, None);
     seconds(10).await;
@@ -226,7 +228,7 @@ async fn a_launch_can_fail_after_it_was_accepted() {
 #[tokio::test(start_paused = true)]
 async fn a_request_goes_on_when_its_caller_is_gone() {
     let cloud = MemoryCloud::new(exact());
-    cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(40)));
+    cloud.inject(ApiOperation::Launch, InjectedFault::DoneLater(Duration::from_secs(40)));
     let spec = spec("vm-1");
     let response = timeout(Duration::from_secs(2), cloud.launch(&spec)).await;
     assert!(response.is_err(), "nobody waits any more");
@@ -239,8 +241,8 @@ async fn a_request_goes_on_when_its_caller_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_and_a_lost_request_look_the_same_and_are_not() {
     let cloud = MemoryCloud::new(exact());
-    cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
-    cloud.inject(Operation::Launch, InjectedFault::LoseRequest);
+    cloud.inject(ApiOperation::Launch, InjectedFault::LoseResponse);
+    cloud.inject(ApiOperation::Launch, InjectedFault::LoseRequest);
     let errors = [cloud.launch(&spec("vm-1")).await, cloud.launch(&spec("vm-2")).await];
     let words = errors.map(|result| {
         let error: Error = result.expect_err("an error");
@@ -252,14 +254,14 @@ async fn a_lost_answer_and_a_lost_request_look_the_same_and_are_not() {
     assert_eq!(names, [InstanceName::new("vm-1")]);
     let outcomes: Vec<_> = cloud.history().into_iter().map(|event| event.outcome).collect();
     assert_eq!(outcomes, [Outcome::DoneUnacknowledged, Outcome::Lost]);
-    cloud.inject(Operation::List, InjectedFault::LoseResponse);
+    cloud.inject(ApiOperation::List, InjectedFault::LoseResponse);
     assert_eq!(kind(cloud.list(&all()).await), ErrorKind::Unavailable, "a look changes nothing");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_is_only_that() {
     let cloud = MemoryCloud::new(exact());
-    cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_secs(30)));
+    cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::from_secs(30)));
     let begin = Instant::now();
     cloud.launch(&spec("vm-1")).await.expect("a launch");
     assert_eq!(begin.elapsed(), Duration::from_secs(30));
@@ -308,9 +310,13 @@ async fn a_snapshot_can_be_launched_when_it_is_ready() {
 async fn chance_is_as_likely_as_asked() {
     for (probability, expected) in [(0.0, 0..=0), (0.2, 150..=250), (1.0, 1000..=1000)] {
         let cloud = MemoryCloud::new(exact());
-        cloud.inject_randomly(Some(Operation::Get), InjectedFault::Refuse(ErrorKind::Quota), 1.0);
         cloud.inject_randomly(
-            Some(Operation::List),
+            Some(ApiOperation::Get),
+            InjectedFault::Refuse(ErrorKind::Quota),
+            1.0,
+        );
+        cloud.inject_randomly(
+            Some(ApiOperation::List),
             InjectedFault::Refuse(ErrorKind::Unavailable),
             probability,
         );
@@ -326,11 +332,11 @@ async fn chance_is_as_likely_as_asked() {
 
 /// A hundred launches with all kinds of trouble, each repeated until it is answered.
 async fn storm(seed: u64, tokens: bool) -> (Vec<Event>, usize) {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.seed = seed;
     settings.throttle = Some(Throttle { rate: 50.0, burst: 10.0 });
     let cloud = MemoryCloud::new(settings);
-    cloud.inject_randomly(Some(Operation::Launch), InjectedFault::LoseResponse, 0.2);
+    cloud.inject_randomly(Some(ApiOperation::Launch), InjectedFault::LoseResponse, 0.2);
     cloud.inject_randomly(None, InjectedFault::Refuse(ErrorKind::Unavailable), 0.1);
     cloud.inject_randomly(None, InjectedFault::LoseRequest, 0.1);
     for n in 0..100 {
@@ -355,7 +361,7 @@ async fn a_watcher_sees_each_request_at_the_moment_it_is_carried_out() {
     });
     let id = cloud.launch(&spec("vm-1")).await.expect("a launch").id;
     seconds(10).await;
-    cloud.inject(Operation::Terminate, InjectedFault::LoseResponse);
+    cloud.inject(ApiOperation::Terminate, InjectedFault::LoseResponse);
     assert_eq!(kind(cloud.terminate(&id).await), ErrorKind::Ambiguous);
     let seen = seen.lock().expect("a lock");
     let [launch, end] = &seen[..] else { panic!("{seen:?}") };

@@ -2,7 +2,7 @@
 
 use cloud_core::http::{Client, Config, Method, Request, Roots, Unsigned, Url, by_status};
 use cloud_core::pace::{Pace, Pacer};
-use cloud_core::{Error, ErrorKind, Operation, Result};
+use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn ask_trusting(address: SocketAddr, roots: Roots) -> Result<String, Error
     config.roots = roots;
     let client = Client::new(config, Unsigned, by_status, Pacer::new(Pace::default()))?;
     let url = Url::parse(&format!("https://{address}/")).expect("a URL");
-    let response = client.send(&Request::new(Operation::List, Method::GET, url)).await?;
+    let response = client.send(&Request::new(ApiOperation::List, Method::GET, url)).await?;
     Ok(String::from_utf8_lossy(&response.body).into_owned())
 }
 

@@ -1,9 +1,9 @@
 //! Waiting for many instances.
 
-use cloud_core::memory::{InjectedFault, MemoryCloud, Settings, Span};
+use cloud_core::memory::{InjectedFault, MemoryCloud, MemoryCloudSettings, Span};
 use cloud_core::{
-    Error, ErrorKind, Goal, ImageId, InstanceId, InstanceName, InstanceSpec, InstanceState,
-    Operation, Poll, Provider, Reboot, ShapeName, WaitOutcome, Waited, wait_until,
+    ApiOperation, Error, ErrorKind, Goal, ImageId, InstanceId, InstanceName, InstanceSpec,
+    InstanceState, Poll, Provider, Reboot, ShapeName, WaitOutcome, Waited, wait_until,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn launch(cloud: &MemoryCloud, many: usize) -> Vec<InstanceId> {
 }
 
 fn polls(cloud: &MemoryCloud) -> Vec<Duration> {
-    let polls = |operation| matches!(operation, Operation::Get);
+    let polls = |operation| matches!(operation, ApiOperation::Get);
     cloud.history().iter().filter(|event| polls(event.operation)).map(|event| event.at).collect()
 }
 
@@ -36,7 +36,7 @@ fn reached(waited: &Waited) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn polls_grow_rarer() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.latency = Span::zero();
     let cloud = MemoryCloud::new(settings);
     let ids = launch(&cloud, 1).await;
@@ -54,7 +54,7 @@ async fn polls_grow_rarer() {
 
 #[tokio::test(start_paused = true)]
 async fn addresses_come_with_one_more_request_for_all() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.shows_addresses = false;
     let cloud = MemoryCloud::new(settings);
     let ids = launch(&cloud, 20).await;
@@ -63,15 +63,15 @@ async fn addresses_come_with_one_more_request_for_all() {
         assert!(matches!(outcome, WaitOutcome::Reached(instance) if instance.address.is_some()));
     }
     let history = cloud.history();
-    let asked = history.iter().filter(|event| event.operation == Operation::Addresses).count();
+    let asked = history.iter().filter(|event| event.operation == ApiOperation::Addresses).count();
     assert!(asked <= 10, "{asked}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_holds_even_if_a_request_hangs() {
-    let cloud = MemoryCloud::new(Settings::default());
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
     let ids = launch(&cloud, 2).await;
-    cloud.inject(Operation::Get, InjectedFault::Delay(Duration::from_hours(1)));
+    cloud.inject(ApiOperation::Get, InjectedFault::Delay(Duration::from_hours(1)));
     let begin = Instant::now();
     let deadline = Duration::from_secs(30);
     let waited = wait_until(&cloud, &ids, Goal::Running, Poll::until(deadline)).await;
@@ -83,7 +83,7 @@ async fn the_deadline_holds_even_if_a_request_hangs() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_late_is_shown_as_last_seen_and_the_others_are_done() {
-    let cloud = MemoryCloud::new(Settings::default());
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
     let ids = launch(&cloud, 2).await;
     let (first, second) = (ids.first().expect("one"), ids.last().expect("two"));
     assert!(cloud.force(second, InstanceState::Stopped));
@@ -96,10 +96,10 @@ async fn who_is_late_is_shown_as_last_seen_and_the_others_are_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_transient_error_is_remembered_and_does_not_end_the_wait() {
-    let cloud = MemoryCloud::new(Settings::default());
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
     let ids = launch(&cloud, 1).await;
-    cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Throttled));
-    cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Unavailable));
+    cloud.inject(ApiOperation::Get, InjectedFault::Refuse(ErrorKind::Throttled));
+    cloud.inject(ApiOperation::Get, InjectedFault::Refuse(ErrorKind::Unavailable));
     let waited = wait_until(&cloud, &ids, Goal::Running, poll()).await;
     assert_eq!(reached(&waited), 1);
     assert_eq!(waited.last_error.as_ref().map(Error::kind), Some(ErrorKind::Unavailable));
@@ -107,9 +107,9 @@ async fn a_transient_error_is_remembered_and_does_not_end_the_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_permanent_error_ends_the_wait_at_once() {
-    let cloud = MemoryCloud::new(Settings::default());
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
     let ids = launch(&cloud, 1).await;
-    cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
+    cloud.inject(ApiOperation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = wait_until(&cloud, &ids, Goal::Running, poll()).await;
     assert_eq!(waited.last_error.as_ref().map(Error::kind), Some(ErrorKind::Forbidden));
     assert_eq!(waited.outcomes.get(&ids[0]), Some(&WaitOutcome::Unknown(None)));
@@ -118,7 +118,7 @@ async fn a_permanent_error_ends_the_wait_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn who_will_never_run_is_lost_at_the_first_poll() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.lag = Duration::ZERO;
     settings.linger = Duration::ZERO;
     let cloud = MemoryCloud::new(settings);
@@ -136,7 +136,7 @@ async fn who_will_never_run_is_lost_at_the_first_poll() {
 #[tokio::test(start_paused = true)]
 async fn gone_is_gone_whether_it_is_still_shown_or_not() {
     for linger in [Duration::ZERO, Duration::from_hours(1)] {
-        let mut settings = Settings::default();
+        let mut settings = MemoryCloudSettings::default();
         settings.linger = linger;
         let cloud = MemoryCloud::new(settings);
         let ids = launch(&cloud, 3).await;
@@ -159,13 +159,13 @@ async fn gone_is_gone_whether_it_is_still_shown_or_not() {
 #[tokio::test(start_paused = true)]
 async fn a_permanent_error_keeps_the_outcomes_of_earlier_polls() {
     for (kind, done) in [(ErrorKind::Forbidden, 1), (ErrorKind::Protocol, 2)] {
-        let cloud = MemoryCloud::new(Settings::default());
+        let cloud = MemoryCloud::new(MemoryCloudSettings::default());
         let mut ids = launch(&cloud, 1).await;
         tokio::time::sleep(Duration::from_mins(1)).await;
         ids.extend(launch(&cloud, 1).await);
         let polled = InjectedFault::Delay(Duration::from_secs(3));
         for fault in [polled, polled, InjectedFault::Refuse(kind)] {
-            cloud.inject(Operation::Get, fault);
+            cloud.inject(ApiOperation::Get, fault);
         }
         let waited = wait_until(&cloud, &ids, Goal::Running, poll()).await;
         assert_eq!(reached(&waited), done, "{kind}: {:?}", waited.outcomes);
@@ -178,14 +178,14 @@ async fn a_permanent_error_keeps_the_outcomes_of_earlier_polls() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_cannot_be_asked_for_does_not_end_the_wait_for_the_others() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.linger = Duration::ZERO;
     let cloud = MemoryCloud::new(settings);
     let ids = launch(&cloud, 3).await;
     for id in &ids {
         cloud.terminate(id).await.expect("success");
     }
-    cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
+    cloud.inject(ApiOperation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = wait_until(&cloud, &ids, Goal::Gone, poll()).await;
     for outcome in waited.outcomes.values() {
         assert_eq!(*outcome, WaitOutcome::Gone);
@@ -195,13 +195,13 @@ async fn one_that_cannot_be_asked_for_does_not_end_the_wait_for_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_lost_is_seen_even_if_addresses_cannot_be_asked_for() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.lag = Duration::ZERO;
     settings.boot = Span::zero();
     let cloud = MemoryCloud::new(settings);
     let ids = launch(&cloud, 2).await;
     assert!(cloud.force(&ids[0], InstanceState::Failed));
-    cloud.inject(Operation::Addresses, InjectedFault::Refuse(ErrorKind::Forbidden));
+    cloud.inject(ApiOperation::Addresses, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = wait_until(&cloud, &ids, Goal::Addressed, poll()).await;
     assert!(matches!(waited.outcomes.get(&ids[0]), Some(WaitOutcome::Lost(_))));
     assert!(matches!(waited.outcomes.get(&ids[1]), Some(WaitOutcome::Unknown(Some(_)))));
@@ -210,7 +210,7 @@ async fn who_is_lost_is_seen_even_if_addresses_cannot_be_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_with_a_long_first_pause_lasts_until_its_deadline() {
     for (first, deadline) in [(30, 60), (10, 10), (1, 1), (1, 60)] {
-        let mut settings = Settings::default();
+        let mut settings = MemoryCloudSettings::default();
         settings.boot = Span::millis(1_000_000, 1_000_000);
         let cloud = MemoryCloud::new(settings);
         let ids = launch(&cloud, 1).await;
@@ -224,7 +224,7 @@ async fn a_wait_with_a_long_first_pause_lasts_until_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_poll_is_close_to_the_deadline() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.latency = Span::zero();
     settings.boot = Span::millis(58_000, 58_000);
     settings.lag = Duration::ZERO;
@@ -238,7 +238,7 @@ async fn the_last_poll_is_close_to_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_to_wait_for_takes_no_request() {
-    let cloud = MemoryCloud::new(Settings::default());
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
     let waited = wait_until(&cloud, &[], Goal::Gone, poll()).await;
     assert!(waited.outcomes.is_empty());
     assert!(cloud.history().is_empty());
@@ -246,7 +246,7 @@ async fn nothing_to_wait_for_takes_no_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_on_a_shared_provider_can_be_spawned() {
-    let cloud = MemoryCloud::new(Settings::default());
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
     let ids = launch(&cloud, 1).await;
     let provider: Arc<dyn Provider> = Arc::new(cloud);
     let wait = async move { wait_until(&*provider, &ids, Goal::Running, poll()).await };
@@ -256,7 +256,7 @@ async fn a_wait_on_a_shared_provider_can_be_spawned() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rebuilt_instance_is_waited_for_until_it_runs_the_new_image() {
-    let cloud = MemoryCloud::new(Settings::default());
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
     let ids = launch(&cloud, 2).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     let image = ImageId::new("image-2");
@@ -280,19 +280,23 @@ async fn a_rebuilt_instance_is_waited_for_until_it_runs_the_new_image() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_come_back_has_its_outcome() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.linger = Duration::ZERO;
     settings.terminate = Span::zero();
     let cloud = MemoryCloud::new(settings);
     let ids = launch(&cloud, 3).await;
     assert!(cloud.force(&ids[0], InstanceState::Failed));
     cloud.terminate(&ids[1]).await.expect("success");
-    cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
+    cloud.inject(ApiOperation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
     let waited = wait_until(&cloud, &ids, Goal::Running, poll()).await;
     assert!(matches!(waited.outcomes.get(&ids[0]), Some(WaitOutcome::Lost(_))));
     assert_eq!(waited.outcomes.get(&ids[1]), Some(&WaitOutcome::Gone));
     assert_eq!(reached(&waited), 1);
-    cloud.inject_randomly(Some(Operation::Get), InjectedFault::Refuse(ErrorKind::Forbidden), 1.0);
+    cloud.inject_randomly(
+        Some(ApiOperation::Get),
+        InjectedFault::Refuse(ErrorKind::Forbidden),
+        1.0,
+    );
     let waited = wait_until(&cloud, &ids, Goal::Running, poll()).await;
     assert!(waited.outcomes.values().all(|outcome| *outcome == WaitOutcome::Unknown(None)));
 }

@@ -7,7 +7,7 @@ use crate::wire;
 use crate::work_request::Goal;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
-    Error, ErrorKind, ImageId, InstanceFilter, InstanceId, Operation, Provider as _, Result,
+    ApiOperation, Error, ErrorKind, ImageId, InstanceFilter, InstanceId, Provider as _, Result,
 };
 use serde_json::json;
 
@@ -44,9 +44,9 @@ impl Oci {
     /// Begins to do something to the power of an instance.
     pub async fn power(&self, id: &InstanceId, power: Power) -> Result<()> {
         let operation = match power {
-            Power::Start => Operation::Start,
-            Power::Stop | Power::SoftStop => Operation::Stop,
-            Power::Reset | Power::SoftReset => Operation::Reboot,
+            Power::Start => ApiOperation::Start,
+            Power::Stop | Power::SoftStop => ApiOperation::Stop,
+            Power::Reset | Power::SoftReset => ApiOperation::Reboot,
         };
         let query = [("action", power.word())];
         let request = self.instance_request(operation, Method::POST, id, &query)?;
@@ -67,7 +67,7 @@ impl Oci {
         overlay(&mut source, json!({SIZE: template.and_then(|source| source.get(SIZE))}));
         let details =
             json!({"sourceDetails": source, "updateOperationConstraint": "ALLOW_DOWNTIME"});
-        let request = self.instance_request(Operation::Rebuild, Method::PUT, id, &[])?;
+        let request = self.instance_request(ApiOperation::Rebuild, Method::PUT, id, &[])?;
         let request = with_token(request.with_json(&details)?, &self.token())?;
         self.work_requests.begins_anew(id);
         match self.api.send(&request).await {
@@ -94,7 +94,7 @@ impl Oci {
     pub(crate) async fn send_terminate(&self, id: &InstanceId) -> Result<()> {
         let query =
             [("preserveBootVolume", "false"), ("preserveDataVolumesCreatedAtLaunch", "false")];
-        let request = self.instance_request(Operation::Terminate, Method::DELETE, id, &query)?;
+        let request = self.instance_request(ApiOperation::Terminate, Method::DELETE, id, &query)?;
         let error = match self.api.send(&request).await {
             Ok(_answer) => {
                 // Not before: one that is gone already has failed, and can say why.
@@ -114,7 +114,7 @@ impl Oci {
 
     /// True if an instance is gone or going.
     async fn is_gone_or_going(&self, id: &InstanceId) -> Result<bool> {
-        let request = self.instance_request(Operation::Terminate, Method::GET, id, &[])?;
+        let request = self.instance_request(ApiOperation::Terminate, Method::GET, id, &[])?;
         match self.api.read::<wire::Instance>(&request).await {
             Ok(instance) => Ok(crate::convert::instance(instance).state.is_leaving()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -127,13 +127,13 @@ impl Oci {
     }
 
     pub(crate) async fn read_instance(&self, id: &InstanceId) -> Result<wire::Instance> {
-        let request = self.instance_request(Operation::Get, Method::GET, id, &[])?;
+        let request = self.instance_request(ApiOperation::Get, Method::GET, id, &[])?;
         self.api.read(&request).await
     }
 
     fn instance_request(
         &self,
-        operation: Operation,
+        operation: ApiOperation,
         method: Method,
         id: &InstanceId,
         query: &[(&str, &str)],
@@ -175,7 +175,7 @@ mod tests {
             ("InvalidParameter", "boot volume replacement needs a VM", None),
         ];
         for (code, message, expected) in table {
-            let error = Error::new(ErrorKind::Invalid, Operation::Rebuild);
+            let error = Error::new(ErrorKind::Invalid, ApiOperation::Rebuild);
             let error = error.because(message).with_code(code);
             assert_eq!(refused_for_good(&error), expected, "{code} {message}");
         }

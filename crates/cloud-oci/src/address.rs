@@ -5,14 +5,14 @@ use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::wire::{PrivateIp, Vnic, VnicAttachment};
 use cloud_core::http::Method;
-use cloud_core::{Error, ErrorKind, InstanceId, Operation, Result};
+use cloud_core::{ApiOperation, Error, ErrorKind, InstanceId, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Up to so many are asked for one by one: two requests each, whatever else is in the compartment.
 const FEW: usize = 2;
 
-const OPERATION: Operation = Operation::Addresses;
+const OPERATION: ApiOperation = ApiOperation::Addresses;
 
 impl Oci {
     pub(crate) async fn find_addresses(

@@ -4,7 +4,7 @@ use crate::Clock;
 use crate::auth::{JSON, Signer};
 use crate::classify::with_our_clock;
 use cloud_core::http::{Client, Effect, HeaderName, HeaderValue, Method, Request, Response, Url};
-use cloud_core::{Error, ErrorKind, Operation, Result};
+use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl Api {
     /// A request without a body.
     pub(crate) fn request(
         &self,
-        operation: Operation,
+        operation: ApiOperation,
         method: Method,
         (service, path): (Service, Path<'_>),
         query: Query<'_>,

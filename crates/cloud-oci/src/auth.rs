@@ -5,7 +5,7 @@ use crate::key::PrivateKey;
 use crate::sign::{Signed, SignedBody, sha256};
 use crate::{Clock, jwt};
 use cloud_core::http::{Authorize, HeaderName, Method, Outgoing, Url};
-use cloud_core::{Error, ErrorKind, Generation, Held, Operation, Result, Secret};
+use cloud_core::{ApiOperation, Error, ErrorKind, Generation, Held, Result, Secret};
 use std::sync::Arc;
 
 /// What a request is signed with.
@@ -79,7 +79,7 @@ impl Authorize for Signer {
             body: has_body.then_some(body),
         };
         let signature = identity.key.sign(signed.text().as_bytes()).map_err(|cause| {
-            Error::new(ErrorKind::Unauthenticated, Operation::Authenticate).caused_by(cause)
+            Error::new(ErrorKind::Unauthenticated, ApiOperation::Authenticate).caused_by(cause)
         })?;
         let key_id = identity.key_id.expose();
         let value = signed.signed_as(key_id, &signature);

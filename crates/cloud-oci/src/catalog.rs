@@ -4,7 +4,7 @@ use crate::api::Service;
 use crate::page::{Listing, Of};
 use crate::provider::Oci;
 use crate::{convert, wire};
-use cloud_core::{FaultDomain, Operation, Result, Shape, SubnetId, Tags, Zone};
+use cloud_core::{ApiOperation, FaultDomain, Result, Shape, SubnetId, Tags, Zone};
 use std::collections::BTreeMap;
 
 /// A subnet.
@@ -40,7 +40,7 @@ impl Oci {
     pub async fn subnets(&self, vcn: Option<&str>, tags: &Tags) -> Result<Vec<Subnet>> {
         let vcn = vcn.map(|vcn| ("vcnId", vcn));
         let listing = Listing {
-            operation: Operation::Configure,
+            operation: ApiOperation::Configure,
             service: Service::Core,
             path: &["subnets"],
             of: Of::Compartment(&self.site.compartment),
@@ -65,7 +65,7 @@ impl Oci {
         let mut shapes: BTreeMap<String, Shape> = BTreeMap::new();
         for zone in self.zones().await? {
             let listing = Listing {
-                operation: Operation::Shapes,
+                operation: ApiOperation::Shapes,
                 service: Service::Core,
                 path: &["shapes"],
                 of: Of::Compartment(&self.site.compartment),
@@ -86,7 +86,7 @@ impl Oci {
         query.extend(zone.map(|zone| ("availabilityDomain", zone.as_str())));
         let place = (Service::Identity, &[kind][..]);
         let method = cloud_core::http::Method::GET;
-        let request = self.api.request(Operation::Shapes, method, place, &query)?.on(kind);
+        let request = self.api.request(ApiOperation::Shapes, method, place, &query)?.on(kind);
         let of = Of::Compartment(&self.site.compartment);
         let domains: Result<Vec<wire::Domain>> = self.api.read(&request).await;
         let domains = domains.map_err(|error| of.explain(error))?;

@@ -294,7 +294,7 @@ mod tests {
     /// What a 401 says in the end, with the cloud's clock and ours so many seconds apart.
     fn unauthenticated(kind: ErrorKind, said: &str, apart: u64) -> String {
         let theirs = httpdate::parse_http_date("Mon, 16 Nov 2026 12:00:00 GMT").unwrap();
-        let error = Error::new(kind, cloud_core::Operation::List);
+        let error = Error::new(kind, cloud_core::ApiOperation::List);
         let error = error.because(said).with_code("NotAuthenticated").with_answered(theirs);
         let clock = Clock::new(move || theirs - Duration::from_secs(apart));
         with_our_clock(error, &clock).to_string()
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn other_errors_have_no_clocks() {
-        let error = Error::new(ErrorKind::NotFound, cloud_core::Operation::Get).because("x");
+        let error = Error::new(ErrorKind::NotFound, cloud_core::ApiOperation::Get).because("x");
         let clock = Clock::new(|| SystemTime::UNIX_EPOCH);
         assert_eq!(with_our_clock(error, &clock).message(), Some("x"));
     }

@@ -1,14 +1,14 @@
 //! What OCI says about itself.
 
-use crate::Site;
+use crate::LaunchOptions;
 use crate::launch::is_host_name;
 use cloud_core::{Architecture, Capabilities, Counted, Description, ShapeLimit, ShapeName};
 
-impl Site {
+impl LaunchOptions {
     /// What OCI says about itself, for launches of this site; nothing is asked.
     ///
     /// ```
-    /// let oci = cloud_oci::Site::new("ocid1.compartment.x").describe();
+    /// let oci = cloud_oci::LaunchOptions::new("ocid1.compartment.x").describe();
     /// assert!((oci.is_id)("ocid1.image.oc1.phx.aaaa") && !(oci.is_id)("rocky-9.5"));
     /// assert_eq!(oci.zone_term, "availability domain");
     /// ```

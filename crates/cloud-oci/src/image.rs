@@ -5,7 +5,7 @@ use crate::page::{Listing, Of, once};
 use crate::provider::Oci;
 use crate::{convert, wire};
 use cloud_core::http::Method;
-use cloud_core::{Image, ImageFilter, ImageId, ImageName, InstanceId, Operation, Result};
+use cloud_core::{ApiOperation, Image, ImageFilter, ImageId, ImageName, InstanceId, Result};
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl Oci {
 
     async fn list_images(&self) -> Result<Vec<Image>> {
         let listing = Listing {
-            operation: Operation::Images,
+            operation: ApiOperation::Images,
             service: Service::Core,
             path: &["images"],
             of: Of::Compartment(&self.site.compartment),
@@ -79,7 +79,7 @@ impl Oci {
             "instanceId": id.as_str(),
         });
         let place = (Service::Core, &["images"][..]);
-        let request = self.api.request(Operation::Snapshot, Method::POST, place, &[])?;
+        let request = self.api.request(ApiOperation::Snapshot, Method::POST, place, &[])?;
         let request = with_token(request.on(id).with_json(&details)?, &self.token())?;
         let image: wire::Image = self.api.read(&request).await?;
         let id = ImageId::new(image.id);

@@ -19,7 +19,7 @@ use cloud_core::http::{
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
-    Error, ErrorKind, Generation, Held, Operation, Result, Secret, Token, TokenCache,
+    ApiOperation, Error, ErrorKind, Generation, Held, Result, Secret, Token, TokenCache,
 };
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -102,7 +102,7 @@ impl Metadata {
         let url = format!("{}/{path}", self.base.as_str().trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|cause| error(ErrorKind::Invalid).caused_by(cause))?;
         let bearer = HeaderValue::from_static("Bearer Oracle");
-        let request = Request::new(Operation::Authenticate, Method::GET, url)
+        let request = Request::new(ApiOperation::Authenticate, Method::GET, url)
             .on(format!("metadata {path}"))
             .with_header(HeaderName::from_static("authorization"), bearer);
         let response = self.client.send(&request).await.map_err(elsewhere)?;
@@ -202,7 +202,7 @@ impl InstancePrincipal {
         let key_id = format!("{}/fed-x509/{}", certificate.tenancy, thumbprint(&certificate.leaf));
         let authorization = signed.authorization(&certificate.key, &key_id).map_err(refused)?;
         let mut request =
-            Request::new(Operation::Authenticate, Method::POST, self.federation.clone())
+            Request::new(ApiOperation::Authenticate, Method::POST, self.federation.clone())
                 .on(&certificate.tenancy)
                 .with_body(HeaderValue::from_static(JSON), body)
                 .with_secret(Secret::new(authorization.clone()));
@@ -288,7 +288,7 @@ fn refused(cause: KeyError) -> Error {
 }
 
 fn error(kind: ErrorKind) -> Error {
-    Error::new(kind, Operation::Authenticate)
+    Error::new(kind, ApiOperation::Authenticate)
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use crate::classify::with_remark;
 use crate::provider::Oci;
 use crate::size::sized;
 use crate::work_request::Goal;
-use crate::{Site, convert, wire};
+use crate::{LaunchOptions, convert, wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::Method;
 use cloud_core::{
-    Error, ErrorKind, FaultDomain, Instance, InstanceSpec, Operation, Result, Secret,
+    ApiOperation, Error, ErrorKind, FaultDomain, Instance, InstanceSpec, Result, Secret,
 };
 use serde_json::{Map, Value, json};
 
@@ -20,12 +20,12 @@ const MOST_METADATA: usize = 32_000;
 impl Oci {
     pub(crate) async fn send_launch(&self, spec: &InstanceSpec) -> Result<Instance> {
         let wrong = |what: String| {
-            Error::new(ErrorKind::Invalid, Operation::Launch).on(&spec.name).because(what)
+            Error::new(ErrorKind::Invalid, ApiOperation::Launch).on(&spec.name).because(what)
         };
         let details = details(&self.site, spec).map_err(wrong)?;
         let place = (Service::Core, &["instances"][..]);
         let mut request =
-            self.api.request(Operation::Launch, Method::POST, place, &[])?.on(&spec.name);
+            self.api.request(ApiOperation::Launch, Method::POST, place, &[])?.on(&spec.name);
         request = request.with_json(&details)?;
         if let Some(token) = &spec.token {
             request = with_token(request, token.as_str())?;
@@ -50,7 +50,7 @@ impl Oci {
 
 /// There is nothing of the launch yet that could not be found: something that it names is not there,
 /// or there is no policy.
-fn explain(error: Error, site: &Site) -> Error {
+fn explain(error: Error, site: &LaunchOptions) -> Error {
     if error.kind() != ErrorKind::NotFound {
         return error;
     }
@@ -62,7 +62,7 @@ fn explain(error: Error, site: &Site) -> Error {
 }
 
 /// The body of a launch: the site's template, overlaid with what the spec says.
-pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<Value, String> {
+pub(crate) fn details(site: &LaunchOptions, spec: &InstanceSpec) -> Result<Value, String> {
     let mut body = Value::Object(site.template.expose().clone());
     let said = said(site, spec, &body)?;
     overlay(&mut body, said);
@@ -94,7 +94,7 @@ pub(crate) fn details(site: &Site, spec: &InstanceSpec) -> Result<Value, String>
 }
 
 /// What the spec and the site say of a launch; the template has the last word where both are silent.
-fn said(site: &Site, spec: &InstanceSpec, template: &Value) -> Result<Value, String> {
+fn said(site: &LaunchOptions, spec: &InstanceSpec, template: &Value) -> Result<Value, String> {
     let text = |pointer: &str| template.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let zone = spec.zone.as_ref().or(site.zone.as_ref()).map(|zone| zone.as_str().to_owned());
     let Some(zone) = zone.or_else(|| text("/availabilityDomain")) else {
@@ -145,7 +145,7 @@ pub(crate) fn overlay(under: &mut Value, over: Value) {
     }
 }
 
-fn hostname<'a>(site: &Site, spec: &'a InstanceSpec) -> Result<Option<&'a str>, String> {
+fn hostname<'a>(site: &LaunchOptions, spec: &'a InstanceSpec) -> Result<Option<&'a str>, String> {
     let name = spec.name.as_str();
     if site.hostname && !is_host_name(name) {
         return Err(format!(
@@ -157,7 +157,7 @@ fn hostname<'a>(site: &Site, spec: &'a InstanceSpec) -> Result<Option<&'a str>, 
 }
 
 /// Virtual machines are refused in one.
-fn compute_cluster(site: &Site, spec: &InstanceSpec) -> Option<String> {
+fn compute_cluster(site: &LaunchOptions, spec: &InstanceSpec) -> Option<String> {
     site.compute_cluster.clone().filter(|_| spec.shape.as_str().starts_with("BM."))
 }
 
@@ -244,7 +244,7 @@ mod tests {
         body
     }
 
-    fn sent(site: &Site, spec: &InstanceSpec) -> Value {
+    fn sent(site: &LaunchOptions, spec: &InstanceSpec) -> Value {
         details(site, spec).unwrap()
     }
 
@@ -283,7 +283,7 @@ mod tests {
                 json!({"metadata": {"ssh_authorized_keys": "one\ntwo", "user_data": "IyE="}}),
             ),
         ];
-        let mut site = Site::new("c");
+        let mut site = LaunchOptions::new("c");
         site.compute_cluster = Some("rdma".to_owned());
         for (change, more) in rows {
             let mut spec = spec();
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_user_data_of_a_template_is_sent_and_not_printed() {
-        let mut site = Site::new("c");
+        let mut site = LaunchOptions::new("c");
         site.template = template(json!({"metadata": {"user_data": "cGFzc3dvcmQ="}}));
         let printed = format!("{site:?}");
         assert!(!printed.contains("cGFz"), "{printed}");
@@ -308,18 +308,18 @@ mod tests {
 
     #[test]
     fn a_launch_that_is_not_found_is_forbidden_and_names_what_to_check() {
-        let error = |kind| Error::new(kind, Operation::Launch).because("no");
-        let told = explain(error(ErrorKind::NotFound), &Site::new("c")).to_string();
+        let error = |kind| Error::new(kind, ApiOperation::Launch).because("no");
+        let told = explain(error(ErrorKind::NotFound), &LaunchOptions::new("c")).to_string();
         let remedy =
             "check compartment_id (c), the subnet, the image and the policies of the caller";
         assert_eq!(told, format!("launch: forbidden: no: {remedy}"));
-        let told = explain(error(ErrorKind::Capacity), &Site::new("c")).to_string();
+        let told = explain(error(ErrorKind::Capacity), &LaunchOptions::new("c")).to_string();
         assert_eq!(told, "launch: out of capacity: no");
     }
 
     #[test]
     fn a_template_fills_in_what_a_launch_does_not_say() {
-        let mut site = Site::new("c");
+        let mut site = LaunchOptions::new("c");
         (site.zone, site.subnet) = (Some(Zone::new("AD-2")), Some(SubnetId::new("other")));
         site.template = template(json!({
             "faultDomain": "FAULT-DOMAIN-3",
@@ -364,7 +364,7 @@ mod tests {
         for (change, expected) in rows {
             let mut spec = spec();
             change(&mut spec);
-            match (details(&Site::new("c"), &spec), expected) {
+            match (details(&LaunchOptions::new("c"), &spec), expected) {
                 (Ok(_), Ok(())) => {}
                 (Err(why), Err(expected)) => assert!(why.starts_with(expected), "{why}"),
                 (got, expected) => panic!("{:?} and not {expected:?}", got.err()),

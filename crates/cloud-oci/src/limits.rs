@@ -7,10 +7,10 @@ use crate::provider::Oci;
 use crate::size::sized;
 use crate::wire::{self, LimitValue, ResourceAvailability};
 use cloud_core::http::{Authorize as _, Method};
-use cloud_core::{Error, ErrorKind, FaultDomain, Limit, Operation, Result, ShapeName, Zone};
+use cloud_core::{ApiOperation, Error, ErrorKind, FaultDomain, Limit, Result, ShapeName, Zone};
 use serde_json::{Map, Value, json};
 
-const OPERATION: Operation = Operation::Limits;
+const OPERATION: ApiOperation = ApiOperation::Limits;
 
 /// How many machines of a shape there are to be had now.
 #[derive(Clone, Debug, PartialEq, Eq)]

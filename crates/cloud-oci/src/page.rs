@@ -3,7 +3,7 @@
 use crate::api::{Api, Path, Query, Service};
 use crate::classify::with_remark;
 use cloud_core::http::{HeaderName, Method};
-use cloud_core::{Error, ErrorKind, Operation, Result};
+use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const MOST_PAGES: usize = 1000;
 /// A listing.
 #[derive(Clone, Copy)]
 pub(crate) struct Listing<'a> {
-    pub(crate) operation: Operation,
+    pub(crate) operation: ApiOperation,
     pub(crate) service: Service,
     pub(crate) path: Path<'a>,
     pub(crate) of: Of<'a>,
@@ -114,7 +114,7 @@ mod tests {
             (Of::WhatMayBeGone, "not found: no".to_owned()),
         ];
         for (of, expected) in table {
-            let error = |kind| Error::new(kind, Operation::List).because("no");
+            let error = |kind| Error::new(kind, ApiOperation::List).because("no");
             let told = of.explain(error(ErrorKind::NotFound)).to_string();
             assert_eq!(told, format!("list: {expected}"));
             let other = of.explain(error(ErrorKind::Throttled)).to_string();

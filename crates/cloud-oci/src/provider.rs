@@ -7,13 +7,13 @@ use crate::image::Images;
 use crate::instance_principal::{InstancePrincipal, Metadata};
 use crate::page::{Listing, Of, once};
 use crate::work_request::WorkRequests;
-use crate::{Clock, Config, Credentials, Power, Region, Site, convert, wire};
+use crate::{Clock, Config, Credentials, LaunchOptions, Power, Region, convert, wire};
 use async_trait::async_trait;
 use cloud_core::http::{self, Client, HeaderName, Url};
 use cloud_core::pace::Pacer;
 use cloud_core::{
-    Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
-    InstanceFilter, InstanceId, InstanceSpec, Limit, Operation, Provider, Reboot, Result, Shape,
+    ApiOperation, Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    InstanceFilter, InstanceId, InstanceSpec, Limit, Provider, Reboot, Result, Shape,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Oci {
     pub(crate) api: Arc<Api>,
-    pub(crate) site: Site,
+    pub(crate) site: LaunchOptions,
     pub(crate) tenancy: Option<String>,
     pub(crate) images: Images,
     pub(crate) work_requests: WorkRequests,
@@ -37,7 +37,7 @@ impl Oci {
     /// is in, unless region and endpoint are set.
     pub async fn connect(
         config: Config,
-        site: Site,
+        site: LaunchOptions,
         mut http: http::Config,
         pacer: Pacer,
         clock: Clock,
@@ -116,7 +116,7 @@ fn parse(url: &str) -> Result<Url> {
 }
 
 fn invalid(why: &str) -> Error {
-    Error::new(ErrorKind::Invalid, Operation::Configure).because(why)
+    Error::new(ErrorKind::Invalid, ApiOperation::Configure).because(why)
 }
 
 #[async_trait]
@@ -130,7 +130,7 @@ impl Provider for Oci {
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
         let name = filter.name.as_ref().map(|name| ("displayName", name.as_str()));
         let listing = Listing {
-            operation: Operation::List,
+            operation: ApiOperation::List,
             service: Service::Core,
             path: &["instances"],
             of: Of::Compartment(&self.site.compartment),
@@ -197,11 +197,11 @@ impl Provider for Oci {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_sim::{Cloud, Settings};
+    use cloud_sim::{Cloud, CloudSettings};
     use std::time::SystemTime;
 
     /// Where a machine of this cloud looks for its services, and where it asks who it is.
-    async fn places(settings: Settings, region: Option<Region>) -> [String; 2] {
+    async fn places(settings: CloudSettings, region: Option<Region>) -> [String; 2] {
         let cloud = Cloud::start(settings).await.unwrap();
         let metadata = Url::parse(&format!("{}/opc/v2", cloud.endpoint())).unwrap();
         let credentials = Credentials::InstancePrincipal { metadata };
@@ -214,18 +214,18 @@ mod tests {
 
     #[tokio::test]
     async fn an_instance_principal_authenticates_in_the_region_of_its_instance() {
-        let places = places(Settings::quick(), Region::find("iad")).await;
+        let places = places(CloudSettings::quick(), Region::find("iad")).await;
         let expected = ["iaas.us-ashburn-1.oraclecloud.com", "auth.us-phoenix-1.oraclecloud.com"];
         assert_eq!(places, expected);
     }
 
     #[tokio::test]
     async fn a_region_newer_than_our_table_has_its_hosts_in_the_realm_that_the_machine_is_told() {
-        let settings = Settings {
+        let settings = CloudSettings {
             region: "xx-atlantis-1".to_owned(),
             region_key: "atl".to_owned(),
             realm_domain: "oraclecloud99.com".to_owned(),
-            ..Settings::quick()
+            ..CloudSettings::quick()
         };
         let expected =
             ["iaas.xx-atlantis-1.oraclecloud99.com", "auth.xx-atlantis-1.oraclecloud99.com"];

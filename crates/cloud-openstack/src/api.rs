@@ -4,7 +4,7 @@ use crate::auth::Keystone;
 use crate::catalog::Endpoints;
 use crate::version::Versions;
 use cloud_core::http::{Client, HeaderName, Method, Request, Response, Url};
-use cloud_core::{Error, ErrorKind, Operation, Result};
+use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -22,26 +22,36 @@ pub(crate) struct Api {
 
 impl Api {
     /// A request to Nova at the pinned microversion.
-    pub(crate) fn compute(&self, operation: Operation, method: Method, path: &[&str]) -> Request {
+    pub(crate) fn compute(
+        &self,
+        operation: ApiOperation,
+        method: Method,
+        path: &[&str],
+    ) -> Request {
         let url = join(&self.endpoints.compute, path);
         self.compute_at(operation, method, url)
     }
 
     /// A request to Nova at a URL that is already whole.
-    pub(crate) fn compute_at(&self, operation: Operation, method: Method, url: Url) -> Request {
+    pub(crate) fn compute_at(&self, operation: ApiOperation, method: Method, url: Url) -> Request {
         let version = self.versions.pinned.header();
         Request::new(operation, method, url).with_header(VERSION, version)
     }
 
     /// An action on a server, which returns as soon as it is accepted.
-    pub(crate) fn action(&self, operation: Operation, id: &str, action: &Value) -> Result<Request> {
+    pub(crate) fn action(
+        &self,
+        operation: ApiOperation,
+        id: &str,
+        action: &Value,
+    ) -> Result<Request> {
         let path = ["servers", id, "action"];
         self.compute(operation, Method::POST, &path).on(id).with_json(action)
     }
 
     /// A rebuild, at the microversion that can rebuild a server that boots from a volume.
     pub(crate) fn rebuild(&self, id: &str, action: &Value) -> Result<Request> {
-        let request = self.action(Operation::Rebuild, id, action)?;
+        let request = self.action(ApiOperation::Rebuild, id, action)?;
         Ok(request.with_header(VERSION, self.versions.rebuild.header()))
     }
 

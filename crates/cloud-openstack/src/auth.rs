@@ -3,7 +3,7 @@
 use crate::config::{Account, ApplicationCredential, Config, Credentials, Domain};
 use crate::wire::{CatalogEntry, TokenBody, moment, with};
 use cloud_core::http::{Authorize, Client, HeaderName, Method, Outgoing, Request, Unsigned, Url};
-use cloud_core::{ErrorKind, Generation, Held, Operation, Result, Secret, Token, TokenCache};
+use cloud_core::{ApiOperation, ErrorKind, Generation, Held, Result, Secret, Token, TokenCache};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Keystone {
     }
 
     async fn fetch(&self) -> Result<Token<Session>> {
-        let request = Request::new(Operation::Authenticate, Method::POST, self.url.clone())
+        let request = Request::new(ApiOperation::Authenticate, Method::POST, self.url.clone())
             .on(self.url.host_str().unwrap_or_default())
             .with_json(&body(&self.credentials))?
             .with_secret(secret(&self.credentials).clone());

@@ -15,7 +15,7 @@ use cloud_core::http::{
     self, Authorize as _, Client, HeaderName, Method, Request, RequestIds, Unsigned, Url,
 };
 use cloud_core::pace::Pacer;
-use cloud_core::{ConfigError, ErrorKind, Operation};
+use cloud_core::{ApiOperation, ConfigError, ErrorKind};
 use std::error::Error as _;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -26,7 +26,7 @@ const WITH_MICROVERSIONS: &str = "v2.1";
 /// How a connection behaves; the defaults suit most clouds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct ConnectSettings {
     /// Timeouts, proxies and retry. Whom to trust is the configuration's business.
     pub http: http::Config,
     /// What launches need beyond what an instance is to be.
@@ -42,7 +42,7 @@ pub struct Settings {
     pub renew_before: Duration,
 }
 
-impl Default for Settings {
+impl Default for ConnectSettings {
     fn default() -> Self {
         Self {
             http: http::Config::default(),
@@ -60,7 +60,7 @@ impl OpenStack {
     /// one.
     pub async fn connect(
         config: Config,
-        settings: Settings,
+        settings: ConnectSettings,
         pacer: Pacer,
     ) -> Result<Self, ConfigError> {
         let mut http = settings.http.clone();
@@ -148,7 +148,7 @@ fn below(root: &Url, versions: &[VersionFacts]) -> Option<Url> {
 }
 
 async fn about(client: &Client<Keystone>, url: &Url) -> cloud_core::Result<AboutNova> {
-    let request = Request::new(Operation::Authenticate, Method::GET, without_project(url));
+    let request = Request::new(ApiOperation::Authenticate, Method::GET, without_project(url));
     client.send(&request).await?.json(&request)
 }
 

@@ -7,7 +7,7 @@ use crate::wire::with;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::{Method, Request};
-use cloud_core::{Error, ErrorKind, InstanceSpec, Operation, Result, Secret};
+use cloud_core::{ApiOperation, Error, ErrorKind, InstanceSpec, Result, Secret};
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ const LONGEST_USER_DATA: usize = 65_535;
 #[non_exhaustive]
 pub struct LaunchOptions {
     /// The networks, in the order of the interfaces; the address on the first is the one that counts,
-    /// as far as these are the [`Settings::launch`](crate::Settings::launch) of the connection. If there
+    /// as far as these are the [`ConnectSettings::launch`](crate::ConnectSettings::launch) of the connection. If there
     /// are none, Nova takes the project's only network.
     pub nics: Vec<Nic>,
     /// Security groups; the project's default one if there are none.
@@ -93,7 +93,7 @@ pub(crate) async fn request(
     let user_data =
         spec.user_data.as_ref().map(|data| data.clone().map(|text| STANDARD.encode(text)));
     let body = body(spec, options, &ids, user_data.as_ref()).map_err(about)?;
-    let request = api.compute(Operation::Launch, Method::POST, &["servers"]).on(&spec.name);
+    let request = api.compute(ApiOperation::Launch, Method::POST, &["servers"]).on(&spec.name);
     let request = request.with_json(&body)?;
     // Nova repeats the whole body where it does not like it.
     let secrets = [user_data, spec.user_data.clone()];
@@ -112,7 +112,7 @@ fn refuse_what_nova_cannot(spec: &InstanceSpec) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::unsupported(Operation::Launch).because(reason))
+    Err(Error::unsupported(ApiOperation::Launch).because(reason))
 }
 
 async fn resolve(
@@ -121,22 +121,22 @@ async fn resolve(
     spec: &InstanceSpec,
     options: &LaunchOptions,
 ) -> Result<Resolved> {
-    let flavor = resolver.id(api, Operation::Launch, Kind::Flavor, spec.shape.as_str()).await?;
-    let image = resolver.id(api, Operation::Launch, Kind::Image, spec.image.as_str()).await?;
+    let flavor = resolver.id(api, ApiOperation::Launch, Kind::Flavor, spec.shape.as_str()).await?;
+    let image = resolver.id(api, ApiOperation::Launch, Kind::Image, spec.image.as_str()).await?;
     let own = spec.subnet.as_ref().map(|network| Nic::network(network.as_str()));
     let nics = own.as_ref().map_or(&options.nics[..], std::slice::from_ref);
     let mut networks = Vec::new();
     for nic in nics {
         networks.push(match nic {
             Nic::Network { network, address } => {
-                let id = resolver.id(api, Operation::Launch, Kind::Network, network).await?;
+                let id = resolver.id(api, ApiOperation::Launch, Kind::Network, network).await?;
                 match address {
                     Some(address) => json!({"uuid": id, "fixed_ip": address.to_string()}),
                     None => json!({"uuid": id}),
                 }
             }
             Nic::Port(port) => {
-                json!({"port": resolver.id(api, Operation::Launch, Kind::Port, port).await?})
+                json!({"port": resolver.id(api, ApiOperation::Launch, Kind::Port, port).await?})
             }
         });
     }
@@ -144,10 +144,12 @@ async fn resolve(
     let mut security_groups = Vec::new();
     for group in &options.security_groups {
         security_groups
-            .push(resolver.id(api, Operation::Launch, Kind::SecurityGroup, group).await?);
+            .push(resolver.id(api, ApiOperation::Launch, Kind::SecurityGroup, group).await?);
     }
     let server_group = match &options.server_group {
-        Some(group) => Some(resolver.id(api, Operation::Launch, Kind::ServerGroup, group).await?),
+        Some(group) => {
+            Some(resolver.id(api, ApiOperation::Launch, Kind::ServerGroup, group).await?)
+        }
         None => None,
     };
     Ok(Resolved { flavor, image, networks, security_groups, server_group })
@@ -203,7 +205,7 @@ fn fitting(user_data: &Secret<String>) -> Result<Value> {
     if length > LONGEST_USER_DATA {
         let message =
             format!("user data of {length} bytes, encoded; Nova takes {LONGEST_USER_DATA}");
-        return Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message));
+        return Err(Error::new(ErrorKind::Invalid, ApiOperation::Launch).because(message));
     }
     Ok(json!(user_data.expose()))
 }

@@ -3,10 +3,10 @@
 use crate::api::{Api, join};
 use crate::wire::{FlavorsBody, NovaFlavor};
 use cloud_core::http::Method;
-use cloud_core::{Architecture, Operation, Result, Shape, ShapeName};
+use cloud_core::{ApiOperation, Architecture, Result, Shape, ShapeName};
 
 /// All flavors that we may use.
-pub(crate) async fn list(api: &Api, operation: Operation) -> Result<Vec<NovaFlavor>> {
+pub(crate) async fn list(api: &Api, operation: ApiOperation) -> Result<Vec<NovaFlavor>> {
     let url = join(&api.endpoints.compute, &["flavors", "detail"]);
     api.list::<FlavorsBody>(operation, &url, |url| api.compute_at(operation, Method::GET, url))
         .await

@@ -3,7 +3,7 @@
 use crate::api::{Api, join, with_query};
 use crate::tags;
 use crate::wire::{GlanceImage, ImagesBody, moment};
-use cloud_core::{Image, ImageFilter, ImageId, ImageName, Operation, Result};
+use cloud_core::{ApiOperation, Image, ImageFilter, ImageId, ImageName, Result};
 use serde_json::Value;
 
 /// Fields of Glance's own that have a text for a value; all others are what an operator has set.
@@ -45,7 +45,7 @@ pub(crate) async fn list(api: &Api, filter: &ImageFilter) -> Result<Vec<Image>> 
     let query: Vec<(&str, String)> = name.into_iter().chain(bare).collect();
     let query: Vec<(&str, &str)> =
         query.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let found = found(api, Operation::Images, &query).await?;
+    let found = found(api, ApiOperation::Images, &query).await?;
     let mut images: Vec<Image> = found.into_iter().map(image).collect();
     images.retain(|image| filter.matches(image));
     images.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| a.id.cmp(&b.id)));
@@ -55,7 +55,7 @@ pub(crate) async fn list(api: &Api, filter: &ImageFilter) -> Result<Vec<Image>> 
 /// Glance's answer to a query, from all pages.
 pub(crate) async fn found(
     api: &Api,
-    operation: Operation,
+    operation: ApiOperation,
     query: &[(&str, &str)],
 ) -> Result<Vec<GlanceImage>> {
     let url = join(&api.endpoints.image, &["v2", "images"]);

@@ -3,7 +3,7 @@
 use crate::create::Nic;
 use crate::provider::OpenStack;
 use crate::resolve::{Kind, find};
-use cloud_core::{Error, Operation, Result};
+use cloud_core::{ApiOperation, Error, Result};
 use std::fmt;
 
 /// Something that launches mention, and whether it is there.
@@ -36,7 +36,7 @@ pub enum InstanceResource {
 
 impl OpenStack {
     /// Looks for what launches mention: the networks and ports, the security groups, the server group and the key pair of
-    /// [`Settings::launch`](crate::Settings::launch), the network of addresses, and then what an [`InstanceSpec`](cloud_core::InstanceSpec) will name in
+    /// [`ConnectSettings::launch`](crate::ConnectSettings::launch), the network of addresses, and then what an [`InstanceSpec`](cloud_core::InstanceSpec) will name in
     /// their place, in this order.
     ///
     /// One request for each, one after the other; a Neutron that does not answer is asked once. A launch looks its names up by
@@ -62,7 +62,7 @@ impl OpenStack {
             let found = match &silent {
                 // Each name would have to wait as long.
                 Some(error) if kind.is_neutrons() => Err(error.clone()),
-                _ => find(&self.api, Operation::Get, kind, name).await,
+                _ => find(&self.api, ApiOperation::Get, kind, name).await,
             };
             let late = found.as_ref().err().filter(|error| error.kind().is_transient());
             silent = silent.or_else(|| late.filter(|_| kind.is_neutrons()).cloned());

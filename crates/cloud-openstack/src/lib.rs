@@ -26,7 +26,7 @@ mod wire;
 
 pub use catalog::{Interface, Service};
 pub use config::{Account, ApplicationCredential, Config, Credentials, Domain, Origin, Search};
-pub use connect::Settings;
+pub use connect::ConnectSettings;
 pub use create::{BootVolume, LaunchOptions, Nic};
 pub use describe::describe;
 pub use launch_resource::{InstanceResource, LaunchResource};

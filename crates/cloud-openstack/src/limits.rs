@@ -3,7 +3,7 @@
 use crate::api::{Api, join};
 use crate::wire::{AbsoluteLimits, LimitsBody, QuotaBody};
 use cloud_core::http::{Method, Request};
-use cloud_core::{ErrorKind, Limit, Operation, Result};
+use cloud_core::{ApiOperation, ErrorKind, Limit, Result};
 
 /// Our name, Nova's name of the bound, and its name of the use.
 const NOVA: &[(&str, &str, &str)] = &[
@@ -15,7 +15,7 @@ const NOVA: &[(&str, &str, &str)] = &[
 
 /// Nova's limits, and Neutron's ports where we may see them.
 pub(crate) async fn list(api: &Api) -> Result<Vec<Limit>> {
-    let request = api.compute(Operation::Limits, Method::GET, &["limits"]);
+    let request = api.compute(ApiOperation::Limits, Method::GET, &["limits"]);
     let body: LimitsBody = api.read(&request).await?;
     let mut limits = nova(&body.limits);
     limits.extend(ports(api).await?);
@@ -41,7 +41,7 @@ async fn ports(api: &Api) -> Result<Option<Limit>> {
         return Ok(None);
     };
     let url = join(&api.endpoints.network, &["v2.0", "quotas", project, "details.json"]);
-    let request = Request::new(Operation::Limits, Method::GET, url);
+    let request = Request::new(ApiOperation::Limits, Method::GET, url);
     match api.read::<QuotaBody>(&request).await {
         Ok(body) => Ok(body
             .quota

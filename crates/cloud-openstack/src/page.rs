@@ -5,7 +5,7 @@ use crate::wire::{
     FlavorsBody, GlanceImage, ImagesBody, NovaFlavor, Server, ServersBody, has_next,
 };
 use cloud_core::http::{Method, Request, Url};
-use cloud_core::{Error, ErrorKind, Operation, Result};
+use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ impl Api {
     /// names a host that nobody can reach.
     pub(crate) async fn list<P: Page>(
         &self,
-        operation: Operation,
+        operation: ApiOperation,
         url: &Url,
         ask: impl Fn(Url) -> Request,
     ) -> Result<Vec<P::Item>> {
@@ -104,7 +104,7 @@ impl Api {
 
     async fn list_once<P: Page>(
         &self,
-        operation: Operation,
+        operation: ApiOperation,
         url: &Url,
         ask: &impl Fn(Url) -> Request,
     ) -> Result<Vec<P::Item>> {
@@ -126,7 +126,7 @@ impl Api {
     }
 
     /// A plain request, as Glance takes it.
-    pub(crate) fn looking(operation: Operation) -> impl Fn(Url) -> Request {
+    pub(crate) fn looking(operation: ApiOperation) -> impl Fn(Url) -> Request {
         move |url| Request::new(operation, Method::GET, url)
     }
 }
@@ -248,7 +248,7 @@ mod tests {
             (ErrorKind::Invalid, "Invalid filter field", false),
         ];
         for (kind, message, expected) in table {
-            let error = Error::new(kind, Operation::List).because(message);
+            let error = Error::new(kind, ApiOperation::List).because(message);
             assert_eq!(is_marker_gone(&error), expected, "{message}");
         }
     }

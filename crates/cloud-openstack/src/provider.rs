@@ -11,9 +11,9 @@ use crate::{flavor, image, limits, server, tags};
 use async_trait::async_trait;
 use cloud_core::http::{Method, Request};
 use cloud_core::{
-    Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
-    InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Operation, Provider, Reboot,
-    Result, Shape,
+    ApiOperation, Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
+    InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Provider, Reboot, Result,
+    Shape,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,8 +70,8 @@ impl OpenStack {
     /// Launches with options other than the usual ones.
     ///
     /// If the networks are other ones, too, the address that the instance shows later is still that on
-    /// [`Settings::address_network`](crate::Settings::address_network) or on the first network of
-    /// [`Settings::launch`](crate::Settings::launch).
+    /// [`ConnectSettings::address_network`](crate::ConnectSettings::address_network) or on the first network of
+    /// [`ConnectSettings::launch`](crate::ConnectSettings::launch).
     pub async fn launch_with(
         &self,
         spec: &InstanceSpec,
@@ -93,13 +93,14 @@ impl OpenStack {
     ///
     /// An error if the name means more than one, or none.
     pub async fn resolve_image(&self, image: &ImageId) -> Result<ImageId> {
-        let id = self.resolver.id(&self.api, Operation::Images, Kind::Image, image.as_str()).await;
+        let id =
+            self.resolver.id(&self.api, ApiOperation::Images, Kind::Image, image.as_str()).await;
         id.map(ImageId::new).map_err(|error| error.on(image))
     }
 
     /// All servers with these Nova tags, from all pages. Those of a cell that is down are left out: nobody can tell whose
     /// they are.
-    async fn servers(&self, operation: Operation, tags: Option<&str>) -> Result<Vec<Instance>> {
+    async fn servers(&self, operation: ApiOperation, tags: Option<&str>) -> Result<Vec<Instance>> {
         let primary = self.primary().await;
         let limit = self.page.to_string();
         let query: Vec<(&str, &str)> =
@@ -125,7 +126,7 @@ impl OpenStack {
 
     /// These servers, as the last listing would show them: a project may have many others. Those that it does not show are
     /// asked for by themselves if they are few.
-    async fn many(&self, operation: Operation, ids: &[InstanceId]) -> Result<Vec<Instance>> {
+    async fn many(&self, operation: ApiOperation, ids: &[InstanceId]) -> Result<Vec<Instance>> {
         let mut wanted: BTreeSet<&InstanceId> = ids.iter().collect();
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut instances = self.servers(operation, listed.as_deref()).await?;
@@ -144,7 +145,7 @@ impl OpenStack {
     /// keep what is known of all others.
     async fn few(
         &self,
-        operation: Operation,
+        operation: ApiOperation,
         ids: impl Iterator<Item = &InstanceId> + Send,
     ) -> Result<Vec<Instance>> {
         let primary = self.primary().await;
@@ -160,7 +161,7 @@ impl OpenStack {
     }
 
     /// One server. That its cell is down is an error: without its tags it would pass for somebody else's.
-    async fn server(&self, operation: Operation, id: &InstanceId) -> Result<Server> {
+    async fn server(&self, operation: ApiOperation, id: &InstanceId) -> Result<Server> {
         let shown = self.shown(operation, id).await?;
         shown.ok_or_else(|| {
             let why = "its cell does not answer, so Nova shows neither its name nor its tags";
@@ -169,7 +170,7 @@ impl OpenStack {
     }
 
     /// One server; none if there is one and its cell is down.
-    async fn shown(&self, operation: Operation, id: &InstanceId) -> Result<Option<Server>> {
+    async fn shown(&self, operation: ApiOperation, id: &InstanceId) -> Result<Option<Server>> {
         let request = self.api.compute(operation, Method::GET, &["servers", id.as_str()]).on(id);
         let body: ServerBody = self.api.read(&request).await?;
         Ok(Some(body.server).filter(|server| !server.is_hidden()))
@@ -199,7 +200,7 @@ impl OpenStack {
             Looked::Failed(..) | Looked::Never => {}
         }
         let why = format!("no network name from Neutron within {LONGEST_LOOK:?}");
-        let late = Error::new(ErrorKind::Unavailable, Operation::Addresses).because(why);
+        let late = Error::new(ErrorKind::Unavailable, ApiOperation::Addresses).because(why);
         // Noted before it is asked: whoever gives up on us does not ask again at once.
         *looked = Looked::Failed(Instant::now(), late);
         match timeout(LONGEST_LOOK, self.name_of_network(first)).await {
@@ -217,7 +218,7 @@ impl OpenStack {
     async fn name_of_network(&self, nic: &Nic) -> Result<String> {
         let fact = async |collection, id: &str, path| {
             let url = join(&self.api.endpoints.network, &["v2.0", collection, id]);
-            let request = Request::new(Operation::Addresses, Method::GET, url).on(id);
+            let request = Request::new(ApiOperation::Addresses, Method::GET, url).on(id);
             let body: Value = self.api.read(&request).await?;
             let fact = body.pointer(path).and_then(Value::as_str).map(str::to_owned);
             fact.ok_or_else(|| request.error(ErrorKind::Protocol).because(format!("no {path}")))
@@ -225,7 +226,7 @@ impl OpenStack {
         let network = match nic {
             Nic::Network { network, .. } => network.clone(),
             Nic::Port(port) => {
-                let port = self.resolver.id(&self.api, Operation::Addresses, Kind::Port, port);
+                let port = self.resolver.id(&self.api, ApiOperation::Addresses, Kind::Port, port);
                 fact("ports", &port.await?, "/port/network_id").await?
             }
         };
@@ -243,7 +244,7 @@ impl OpenStack {
         if !self.api.versions.rebuild_volumes() {
             let why =
                 "it boots from a volume, and this Nova is too old (2.93) to write an image there";
-            return Err(Error::unsupported(Operation::Rebuild).on(&before.id).because(why));
+            return Err(Error::unsupported(ApiOperation::Rebuild).on(&before.id).because(why));
         }
         let Some(mut metadata) = before.metadata else {
             return Ok(json!({"rebuild": action}));
@@ -262,14 +263,14 @@ impl Provider for OpenStack {
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
         // The name is not asked for: Nova takes it for a regular expression.
         let tags = LegacyTag::query(self.legacy_tag.as_ref(), &filter.tags);
-        let servers = self.servers(Operation::List, tags.as_deref()).await?;
+        let servers = self.servers(ApiOperation::List, tags.as_deref()).await?;
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = tags;
         Ok(filter.keep(servers))
     }
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
         let primary = self.primary().await;
-        let server = self.server(Operation::Get, id).await?;
+        let server = self.server(ApiOperation::Get, id).await?;
         Ok(self.instance(server, &primary))
     }
 
@@ -279,7 +280,7 @@ impl Provider for OpenStack {
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
         let path = ["servers", id.as_str()];
-        let request = self.api.compute(Operation::Terminate, Method::DELETE, &path).on(id);
+        let request = self.api.compute(ApiOperation::Terminate, Method::DELETE, &path).on(id);
         match self.api.accepted(&request).await {
             Err(error) if is_gone(&error) => Ok(()),
             result => result,
@@ -290,9 +291,9 @@ impl Provider for OpenStack {
         // Whoever waits for it compares this with what Nova shows.
         if uuid(image.as_str()).as_deref() != Some(image.as_str()) {
             let why = format!("'{image}' is not an image id: look up its id first");
-            return Err(Error::new(ErrorKind::Invalid, Operation::Rebuild).on(id).because(why));
+            return Err(Error::new(ErrorKind::Invalid, ApiOperation::Rebuild).on(id).because(why));
         }
-        let before = self.server(Operation::Rebuild, id).await?;
+        let before = self.server(ApiOperation::Rebuild, id).await?;
         let action = self.rebuilding(before, image)?;
         self.api.accepted(&self.api.rebuild(id.as_str(), &action)?).await
     }
@@ -303,19 +304,19 @@ impl Provider for OpenStack {
             Reboot::Hard => "HARD",
         };
         let action = json!({"reboot": {"type": how}});
-        self.api.accepted(&self.api.action(Operation::Reboot, id.as_str(), &action)?).await
+        self.api.accepted(&self.api.action(ApiOperation::Reboot, id.as_str(), &action)?).await
     }
 
     async fn start(&self, id: &InstanceId) -> Result<()> {
         let action = json!({"os-start": null});
-        self.api.accepted(&self.api.action(Operation::Start, id.as_str(), &action)?).await
+        self.api.accepted(&self.api.action(ApiOperation::Start, id.as_str(), &action)?).await
     }
 
     async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
         let instances = if ids.len() <= FEW {
-            self.few(Operation::Addresses, ids.iter()).await?
+            self.few(ApiOperation::Addresses, ids.iter()).await?
         } else {
-            self.many(Operation::Addresses, ids).await?
+            self.many(ApiOperation::Addresses, ids).await?
         };
         let bare = |one: &Instance| one.address.is_none() && one.state == InstanceState::Running;
         if instances.iter().any(bare)
@@ -328,7 +329,7 @@ impl Provider for OpenStack {
     }
 
     async fn shapes(&self) -> Result<Vec<Shape>> {
-        let flavors = flavor::list(&self.api, Operation::Shapes).await?;
+        let flavors = flavor::list(&self.api, ApiOperation::Shapes).await?;
         Ok(flavors.into_iter().map(flavor::shape).collect())
     }
 
@@ -342,7 +343,7 @@ impl Provider for OpenStack {
 
     async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
         let action = json!({"createImage": {"name": name.as_str()}});
-        let request = self.api.action(Operation::Snapshot, id.as_str(), &action)?;
+        let request = self.api.action(ApiOperation::Snapshot, id.as_str(), &action)?;
         let made: SnapshotBody = self.api.read(&request).await?;
         Ok(ImageId::new(made.image_id))
     }

@@ -4,7 +4,7 @@ use crate::api::{Api, is_gone, join, with_query};
 use crate::wire::{GlanceImage, Named};
 use crate::{flavor, image};
 use cloud_core::http::{Method, Request};
-use cloud_core::{Error, ErrorKind, Operation, Result};
+use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ impl Resolver {
     pub(crate) async fn id(
         &self,
         api: &Api,
-        operation: Operation,
+        operation: ApiOperation,
         kind: Kind,
         wanted: &str,
     ) -> Result<String> {
@@ -117,7 +117,7 @@ impl Name {
 /// which Glance does not find by an id in the place of a name.
 pub(crate) async fn find(
     api: &Api,
-    operation: Operation,
+    operation: ApiOperation,
     kind: Kind,
     wanted: &str,
 ) -> Result<String> {
@@ -130,7 +130,12 @@ pub(crate) async fn find(
     pick(operation, kind, wanted, &candidates(api, operation, kind, wanted).await?)
 }
 
-async fn candidates(api: &Api, operation: Operation, kind: Kind, name: &str) -> Result<Vec<Named>> {
+async fn candidates(
+    api: &Api,
+    operation: ApiOperation,
+    kind: Kind,
+    name: &str,
+) -> Result<Vec<Named>> {
     match kind {
         Kind::Flavor => {
             let flavors = flavor::list(api, operation).await?;
@@ -163,7 +168,7 @@ async fn candidates(api: &Api, operation: Operation, kind: Kind, name: &str) -> 
 
 async fn neutron(
     api: &Api,
-    operation: Operation,
+    operation: ApiOperation,
     collection: &str,
     name: &str,
 ) -> Result<Vec<Named>> {
@@ -182,7 +187,7 @@ fn own_first(groups: Vec<Named>, project: Option<&str>) -> Vec<Named> {
     if groups.iter().any(is_own) { groups.into_iter().filter(is_own).collect() } else { groups }
 }
 
-async fn key_pair(api: &Api, operation: Operation, name: &str) -> Result<Vec<Named>> {
+async fn key_pair(api: &Api, operation: ApiOperation, name: &str) -> Result<Vec<Named>> {
     let request = api.compute(operation, Method::GET, &["os-keypairs", name]).on(name);
     match api.read::<Value>(&request).await {
         Ok(_) => Ok(vec![Named { name: name.to_owned(), ..Named::default() }]),
@@ -201,7 +206,7 @@ fn only_list(body: BTreeMap<String, Value>) -> Vec<Named> {
 }
 
 /// The one that is meant, by id or by name, if it is one.
-fn pick(operation: Operation, kind: Kind, wanted: &str, candidates: &[Named]) -> Result<String> {
+fn pick(operation: ApiOperation, kind: Kind, wanted: &str, candidates: &[Named]) -> Result<String> {
     let fits = |one: &&Named| one.id == wanted || one.name == wanted;
     let fitting: Vec<&Named> = candidates.iter().filter(fits).collect();
     let word = kind.word();
@@ -258,7 +263,7 @@ mod tests {
     fn a_name_that_means_two_things_is_refused() {
         let flavors = named(&[("1", "tiny"), ("2", "twin"), ("3", "twin"), ("4", "1")]);
         let picked = |wanted| {
-            pick(Operation::Launch, Kind::Flavor, wanted, &flavors)
+            pick(ApiOperation::Launch, Kind::Flavor, wanted, &flavors)
                 .map_err(|error| error.to_string())
         };
         assert_eq!(picked("tiny"), Ok("1".to_owned()));
@@ -281,7 +286,7 @@ mod tests {
         let found = |groups: &[&Named], project| {
             let groups = groups.iter().map(|&group| group.clone()).collect();
             let groups = own_first(groups, project);
-            pick(Operation::Launch, Kind::SecurityGroup, "default", &groups).ok()
+            pick(ApiOperation::Launch, Kind::SecurityGroup, "default", &groups).ok()
         };
         assert_eq!(found(&[&theirs, &mine, &others], Some("p")).as_deref(), Some("1"));
         assert_eq!(found(&[&mine, &again, &theirs], Some("p")), None);
@@ -318,7 +323,7 @@ mod tests {
             name.get(move || async move {
                 lookups.fetch_add(1, Ordering::SeqCst);
                 tokio::task::yield_now().await;
-                let refused = || Error::new(ErrorKind::Invalid, Operation::Launch);
+                let refused = || Error::new(ErrorKind::Invalid, ApiOperation::Launch);
                 found.then(|| "id".to_owned()).ok_or_else(refused)
             })
         };

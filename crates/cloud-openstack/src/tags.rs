@@ -5,7 +5,7 @@
 //! take neither comma nor slash; what does not fit is metadata alone. The `metadata` filter of a
 //! listing is ignored without a word, so listings go by Nova's tags and are checked by both.
 
-use cloud_core::{Error, ErrorKind, Operation, Result, Tags};
+use cloud_core::{ApiOperation, Error, ErrorKind, Result, Tags};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,8 @@ fn is_nova_tag(tag: &str) -> bool {
 /// The Nova tags to create a server with; an error if Nova would not take them. None is left out
 /// for want of room: a server without its tags is one that no listing shows.
 pub(crate) fn nova_tags(tags: &Tags, extra: &[String]) -> Result<Vec<String>> {
-    let refuse = |message| Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message));
+    let refuse =
+        |message| Err(Error::new(ErrorKind::Invalid, ApiOperation::Launch).because(message));
     if let Some(bad) = extra.iter().find(|tag| !is_nova_tag(tag)) {
         return refuse(format!(
             "extra tag {bad:?}: Nova takes 1 to {LONGEST_TAG} characters, no comma and no slash"
@@ -58,7 +59,7 @@ pub(crate) fn metadata(tags: &Tags) -> Result<Map<String, Value>> {
             let message = format!(
                 "tag {key:?}: Nova takes letters, digits and -_:. in a key, and 255 characters in key and value"
             );
-            return Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(message));
+            return Err(Error::new(ErrorKind::Invalid, ApiOperation::Launch).because(message));
         }
         map.insert(key.to_owned(), Value::String(value.to_owned()));
     }

@@ -4,8 +4,8 @@ use cloud_core::http::{Retry, Roots};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{File, Sources};
 use cloud_openstack::{
-    Account, ApplicationCredential, Config, Credentials, Domain, Interface, OpenStack, Search,
-    Service, Settings,
+    Account, ApplicationCredential, Config, ConnectSettings, Credentials, Domain, Interface,
+    OpenStack, Search, Service,
 };
 use proptest::prelude::*;
 use rcgen::{CertificateParams, KeyPair};
@@ -325,7 +325,7 @@ fn debug_output_does_not_show_the_bytes_of_a_file() {
 
 async fn complaint_of_connecting(auth_url: &str) -> String {
     let machine = Machine::default().file(ETC, &application(auth_url));
-    let mut settings = Settings::default();
+    let mut settings = ConnectSettings::default();
     settings.http.retry = Retry::never();
     let pacer = Pacer::new(Pace::default());
     let config = machine.load().expect("a configuration");

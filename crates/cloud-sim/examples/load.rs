@@ -16,7 +16,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use cloud_sim::Settings;
+use cloud_sim::CloudSettings;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -129,8 +129,8 @@ async fn measure(scene: &Scene, (what, bar): (&str, Option<f64>), request: Wire)
 }
 
 /// As the program is by default, with room for all that the fastest machine launches in the time.
-fn settings(state: &Path) -> Settings {
-    let mut settings = Settings { state: Some(state.to_owned()), ..Settings::default() };
+fn settings(state: &Path) -> CloudSettings {
+    let mut settings = CloudSettings { state: Some(state.to_owned()), ..CloudSettings::default() };
     for subnet in &mut settings.subnets {
         "10.0.0.0/8".clone_into(&mut subnet.cidr);
     }

@@ -4,11 +4,11 @@ use crate::answer::{Answer, Outcome, Refusal};
 use crate::network::Addresses;
 use crate::page::{Row, cut, page, turn};
 use crate::query::{Call, Fields};
-use crate::settings::{Shape, Subnet};
+use crate::settings::{ShapeSize, Subnet};
 use crate::world::{World, etag_of};
 use serde_json::{Map, Value, json};
 
-fn shape_view(shape: &Shape) -> Value {
+fn shape_view(shape: &ShapeSize) -> Value {
     let options = shape.flexible.map(|(ocpus, memory)| {
         (
             json!({"min": 1.0, "max": ocpus, "maxPerNumaNode": ocpus / 2.0}),
@@ -16,8 +16,8 @@ fn shape_view(shape: &Shape) -> Value {
                 "minInGBs": 1.0,
                 "maxInGBs": memory,
                 "defaultPerOcpuInGBs": shape.memory,
-                "minPerOcpuInGBs": Shape::MEMORY_PER_OCPU.0,
-                "maxPerOcpuInGBs": Shape::MEMORY_PER_OCPU.1,
+                "minPerOcpuInGBs": ShapeSize::MEMORY_PER_OCPU.0,
+                "maxPerOcpuInGBs": ShapeSize::MEMORY_PER_OCPU.1,
                 "maxPerNumaNodeInGBs": memory / 2.0,
             }),
         )

@@ -4,7 +4,7 @@ use crate::clock::Speed;
 use crate::error::Error;
 use crate::fault::{Fault, Rule};
 use crate::route::{WORKING, is_operation};
-use crate::settings::{Capacity, Limit, Settings, default_limits};
+use crate::settings::{Capacity, CloudSettings, Limit, default_limits};
 use crate::throttle::Throttle;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
@@ -37,7 +37,7 @@ fn check_header(what: &'static str, name: &str, value: &str) -> Result<(), Error
     refuse(what, own, || format!("{name} is not a rule's to say"))
 }
 
-impl Settings {
+impl CloudSettings {
     /// Refuses what cannot be, and what could never have an effect.
     pub(crate) fn check(&self) -> Result<(), Error> {
         Speed::new(self.speed)?;

@@ -6,7 +6,7 @@ use crate::directory_lock::DirectoryLock;
 use crate::error::Error;
 use crate::machine::{Order, Programs, end_left, keep};
 use crate::server::{serve, tick};
-use crate::settings::Settings;
+use crate::settings::CloudSettings;
 use crate::shared::Shared;
 use crate::temporary;
 use crate::world::World;
@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 pub struct Cloud {
     address: SocketAddr,
     credentials: Credentials,
-    settings: Settings,
+    settings: CloudSettings,
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -35,7 +35,7 @@ pub struct Cloud {
 
 impl Cloud {
     /// Starts a cloud, which takes requests when this returns.
-    pub async fn start(mut settings: Settings) -> Result<Self, Error> {
+    pub async fn start(mut settings: CloudSettings) -> Result<Self, Error> {
         let timing = settings.timing.checked();
         settings.timing = timing.map_err(|(name, seconds)| Error::Timing { name, seconds })?;
         settings.check()?;
@@ -94,7 +94,7 @@ impl Cloud {
 
     /// What it was started with.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &CloudSettings {
         &self.settings
     }
 }
@@ -133,7 +133,7 @@ enum Machines {
 /// What there is to do about machines, with the line to their keeper, if they have one; and the
 /// directory that was made for them, if there is no state.
 fn machines(
-    (settings, shared): (&Settings, &Shared),
+    (settings, shared): (&CloudSettings, &Shared),
     address: SocketAddr,
     line: Option<mpsc::UnboundedReceiver<Order>>,
 ) -> Result<(Machines, Option<DirectoryLock>), Error> {

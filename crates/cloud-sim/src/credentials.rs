@@ -1,7 +1,7 @@
 //! Who may call: a ready-made user with a key that everybody knows.
 
 use crate::error::Error;
-use crate::settings::{Settings, User};
+use crate::settings::{CloudSettings, User};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &CloudSettings) -> Self {
         Self {
             tenancy: settings.tenancy.clone(),
             user: USER.to_owned(),

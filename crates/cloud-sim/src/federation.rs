@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::error::Error;
 use crate::key::{PublicKey, pem, pem_body};
-use crate::settings::Settings;
+use crate::settings::CloudSettings;
 use crate::shared::lock;
 use crate::verify::{Authorization, Signed, matches};
 use crate::world::hex_id;
@@ -163,7 +163,7 @@ pub(crate) fn give(federation: &Mutex<Federation>, asked: &Asked) -> Outcome {
 }
 
 impl Federation {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn new(settings: &CloudSettings) -> Result<Self, Error> {
         let mut federation = Self {
             tenancy: settings.tenancy.clone(),
             compartment: settings.compartments.first().cloned().unwrap_or_default(),

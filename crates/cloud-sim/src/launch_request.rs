@@ -2,7 +2,7 @@
 
 use crate::answer::Refusal;
 use crate::query::Fields;
-use crate::settings::Shape;
+use crate::settings::ShapeSize;
 use crate::world::World;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ pub(crate) struct LaunchRequest {
     pub(crate) compartment: String,
     pub(crate) domain: String,
     pub(crate) fault_domain: String,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ShapeSize,
     pub(crate) ocpus: f64,
     pub(crate) memory: f64,
     pub(crate) baseline: Value,
@@ -122,7 +122,7 @@ fn length(value: &Value) -> usize {
 
 /// The size of the machine.
 struct Size {
-    shape: Shape,
+    shape: ShapeSize,
     ocpus: f64,
     memory: f64,
     baseline: Value,
@@ -151,7 +151,7 @@ impl Size {
             let message = format!("{ocpus} ocpus and {memory} GB are not possible for {name}");
             return Err(Refusal::invalid(message));
         }
-        let (least, most) = Shape::MEMORY_PER_OCPU;
+        let (least, most) = ShapeSize::MEMORY_PER_OCPU;
         if !(least..=most).contains(&(memory / ocpus)) {
             return Err(Refusal::invalid(format!(
                 "Invalid ratio of memory in GB to OCPUs: {memory} GB for {ocpus}. Valid ratio \

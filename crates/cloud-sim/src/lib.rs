@@ -53,7 +53,7 @@ pub use error::{Error, chain};
 pub use fault::{Fault, Rule};
 pub use instance::Instance;
 pub use record::Recorded;
-pub use settings::{Capacity, Image, Limit, Mismatch, Settings, Shape, Subnet, User};
+pub use settings::{Capacity, CloudSettings, Image, Limit, Mismatch, ShapeSize, Subnet, User};
 pub use state::State;
 pub use throttle::Throttle;
 pub use timing::Timing;

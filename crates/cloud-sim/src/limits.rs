@@ -4,7 +4,7 @@ use crate::answer::{Answer, Outcome, Refusal};
 use crate::launch_request::LaunchRequest;
 use crate::page::{Row, page};
 use crate::query::{Call, Fields};
-use crate::settings::{Capacity, Limit, Shape};
+use crate::settings::{Capacity, Limit, ShapeSize};
 use crate::usage::{real, weight};
 use crate::world::World;
 use hyper::StatusCode;
@@ -199,7 +199,7 @@ pub(crate) fn capacity_report(world: &mut World, call: &Call<'_>) -> Outcome {
 
 fn report(world: &World, domain: &str, mut row: Map<String, Value>) -> Result<Value, Refusal> {
     let name = row.required("instanceShape")?;
-    let known: Option<&Shape> = world.shape(&name);
+    let known: Option<&ShapeSize> = world.shape(&name);
     let (status, count) = match (known, world.room(domain, &name)) {
         (None, _) => ("HARDWARE_NOT_SUPPORTED", json!(0)),
         (Some(_), Some(0)) => ("OUT_OF_HOST_CAPACITY", json!(0)),

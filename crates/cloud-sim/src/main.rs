@@ -1,7 +1,7 @@
 //! The loopback cloud as a program.
 
 use clap::Parser;
-use cloud_sim::{Cloud, Error, Settings};
+use cloud_sim::{Cloud, CloudSettings, Error};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ struct Arguments {
     /// Where `endpoint`, `oci/config` and `machines.log` are written
     #[arg(long, value_name = "DIRECTORY")]
     state: PathBuf,
-    /// Settings, faults, capacity and limits at the start, as YAML or JSON
+    /// CloudSettings, faults, capacity and limits at the start, as YAML or JSON
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// How many times as fast as ours the cloud's clock runs
@@ -65,10 +65,10 @@ Examples:
 ";
 
 impl Arguments {
-    fn settings(self) -> Result<Settings, Error> {
+    fn settings(self) -> Result<CloudSettings, Error> {
         let mut settings = match &self.script {
-            Some(script) => Settings::from_script(script)?,
-            None => Settings::default(),
+            Some(script) => CloudSettings::from_script(script)?,
+            None => CloudSettings::default(),
         };
         let words = |command: String| command.split_whitespace().map(str::to_owned).collect();
         settings.listen = self.listen.unwrap_or(settings.listen);

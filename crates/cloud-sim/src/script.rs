@@ -1,10 +1,10 @@
 //! Scripts: settings in a file.
 
 use crate::error::Error;
-use crate::settings::Settings;
+use crate::settings::CloudSettings;
 use std::path::Path;
 
-impl Settings {
+impl CloudSettings {
     /// Reads a script: YAML, of which JSON is a part.
     pub fn from_script(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// A script is this, as YAML or JSON; what it leaves out is as in the default.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct CloudSettings {
     /// Where to listen; port 0 takes a free one.
     pub listen: String,
     /// How many threads answer; nought for as many as there are cores. There is one world, and what changes it is done
@@ -42,7 +42,7 @@ pub struct Settings {
     /// The images there are.
     pub images: Vec<Image>,
     /// The shapes there are, in every availability domain.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<ShapeSize>,
     /// Boot volumes that an instance can be launched from.
     pub boot_volumes: Vec<String>,
     /// Compute clusters that are there from the start.
@@ -146,7 +146,7 @@ fn default_version() -> String {
 /// A shape.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Shape {
+pub struct ShapeSize {
     /// Its name.
     pub name: String,
     /// Cores, or the default of a flexible shape.
@@ -210,12 +210,12 @@ pub struct Limit {
     pub value: u64,
 }
 
-impl Shape {
+impl ShapeSize {
     /// How many gigabytes of memory a flexible shape can have for each core: from, and to.
     pub(crate) const MEMORY_PER_OCPU: (f64, f64) = (1.0, 64.0);
 }
 
-impl Default for Settings {
+impl Default for CloudSettings {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:0".to_owned(),
@@ -252,7 +252,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl CloudSettings {
     /// The default with a clock a hundred times as fast, for tests that wait for instances.
     #[must_use]
     pub fn quick() -> Self {
@@ -287,17 +287,17 @@ fn default_images() -> Vec<Image> {
     numbered.chain([image("new", "citc-ol9-new")]).collect()
 }
 
-fn default_shapes() -> Vec<Shape> {
+fn default_shapes() -> Vec<ShapeSize> {
     let counted = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let shape = |name: &str, ocpus, memory, limits: &[&str]| Shape {
+    let shape = |name: &str, ocpus, memory, limits: &[&str]| ShapeSize {
         name: name.to_owned(),
         ocpus,
         memory,
         limits: counted(limits),
-        ..Shape::default()
+        ..ShapeSize::default()
     };
     vec![
-        Shape {
+        ShapeSize {
             flexible: Some((94.0, 1049.0)),
             ..shape(
                 "VM.Standard.E5.Flex",
@@ -306,7 +306,7 @@ fn default_shapes() -> Vec<Shape> {
                 &["standard-e5-core-count", "standard-e5-memory-count"],
             )
         },
-        Shape {
+        ShapeSize {
             flexible: Some((114.0, 1760.0)),
             ..shape(
                 "VM.Standard.E4.Flex",
@@ -317,8 +317,8 @@ fn default_shapes() -> Vec<Shape> {
         },
         shape("VM.Standard2.1", 1.0, 15.0, &["standard2-core-count"]),
         shape("VM.Standard2.4", 4.0, 60.0, &["standard2-core-count"]),
-        Shape { rdma_ports: 1, ..shape("BM.HPC2.36", 36.0, 384.0, &["bm-hpc2-36-count"]) },
-        Shape { gpus: 8, ..shape("BM.GPU4.8", 64.0, 2048.0, &["gpu4-count"]) },
+        ShapeSize { rdma_ports: 1, ..shape("BM.HPC2.36", 36.0, 384.0, &["bm-hpc2-36-count"]) },
+        ShapeSize { gpus: 8, ..shape("BM.GPU4.8", 64.0, 2048.0, &["gpu4-count"]) },
     ]
 }
 

@@ -9,7 +9,7 @@ use crate::federation::Federation;
 use crate::key::PublicKey;
 use crate::machine::Order;
 use crate::record::{Recorded, Records};
-use crate::settings::Settings;
+use crate::settings::CloudSettings;
 use crate::throttle::Buckets;
 use crate::verify::{Cover, Signed, authorization, matches};
 use crate::world::World;
@@ -43,7 +43,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     pub(crate) fn new(
-        settings: &Settings,
+        settings: &CloudSettings,
         machines: Option<mpsc::UnboundedSender<Order>>,
     ) -> Result<Self, Error> {
         let mut users = HashMap::new();

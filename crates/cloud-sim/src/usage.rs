@@ -1,7 +1,7 @@
 //! How much of limits and of room is used, counted as instances come and go.
 
 use crate::instance::Record;
-use crate::settings::Shape;
+use crate::settings::ShapeSize;
 use std::collections::{BTreeMap, HashMap};
 
 /// Thousandths: sums of them stay exact, and no limit has finer parts.
@@ -42,7 +42,7 @@ pub(crate) fn weight(limit: &str, ocpus: f64, memory: f64) -> f64 {
 
 impl Usage {
     /// Counts an instance as it is now.
-    pub(crate) fn put(&mut self, id: &str, record: Option<&Record>, shape: Option<&Shape>) {
+    pub(crate) fn put(&mut self, id: &str, record: Option<&Record>, shape: Option<&ShapeSize>) {
         let record = record.filter(|record| record.state().holds_room());
         // Nothing else about an instance that counts here ever changes: what never had room gets
         // none by being told to end.
@@ -87,7 +87,7 @@ impl Usage {
 }
 
 impl Share {
-    fn of(record: &Record, shape: Option<&Shape>) -> Self {
+    fn of(record: &Record, shape: Option<&ShapeSize>) -> Self {
         let limits = shape.map(|shape| shape.limits.as_slice()).unwrap_or_default();
         let amount = |limit: &String| {
             let amount = thousandths(weight(limit, record.ocpus, record.memory));

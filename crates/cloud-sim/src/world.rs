@@ -11,7 +11,7 @@ use crate::listing::Index;
 use crate::machine::Order;
 use crate::network::Addresses;
 use crate::retry_token::TokenUse;
-use crate::settings::{Capacity, Limit, Settings, Shape};
+use crate::settings::{Capacity, CloudSettings, Limit, ShapeSize};
 use crate::usage::Usage;
 use crate::work_request::WorkRequest;
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ use tokio::sync::{Notify, mpsc};
 /// The state of the cloud. One lock guards it; no operation waits or makes keys while holding it.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<CloudSettings>,
     pub(crate) clock: Clock,
     pub(crate) instances: HashMap<String, Record>,
     pub(crate) images: HashMap<String, ImageRecord>,
@@ -54,7 +54,7 @@ pub(crate) struct World {
 impl World {
     /// A world as its settings say.
     pub(crate) fn open(
-        settings: Arc<Settings>,
+        settings: Arc<CloudSettings>,
         wake: Arc<Notify>,
         machines: Option<mpsc::UnboundedSender<Order>>,
     ) -> Result<Self, Error> {
@@ -178,7 +178,7 @@ impl World {
         id
     }
 
-    pub(crate) fn shape(&self, name: &str) -> Option<&Shape> {
+    pub(crate) fn shape(&self, name: &str) -> Option<&ShapeSize> {
         self.settings.shapes.iter().find(|shape| shape.name == name)
     }
 

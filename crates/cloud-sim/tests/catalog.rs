@@ -1,7 +1,7 @@
 //! What there is beside instances, each asked for once.
 
 use crate::support::{COMPARTMENT, DOMAIN, SUBNET, Scene};
-use cloud_sim::{Limit, Settings, Subnet};
+use cloud_sim::{CloudSettings, Limit, Subnet};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn every_reading_operation_answers() {
 
 #[tokio::test]
 async fn the_network_is_of_the_subnet_that_is_asked_for() {
-    let mut settings = Settings { speed: 0.0, ..Settings::default() };
+    let mut settings = CloudSettings { speed: 0.0, ..CloudSettings::default() };
     settings.compartments.push("ocid1.compartment.oc1..other".to_owned());
     for (id, cidr) in [("mid", "10.7.9.77/20"), ("one", "127.0.0.1/32")] {
         let first = settings.subnets[0].clone();

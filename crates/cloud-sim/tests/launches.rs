@@ -1,7 +1,7 @@
 //! Launches and lists that cannot be: the fields of a body, and the filters of a query.
 
 use crate::support::{COMPARTMENT, Scene, launch_body};
-use cloud_sim::{Image, Settings};
+use cloud_sim::{CloudSettings, Image};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -117,7 +117,8 @@ async fn an_instance_shows_what_its_launch_said() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_token_on_many_connections_makes_one_instance() {
-    let scene = Arc::new(Scene::new(Settings { threads: 2, ..Settings::default() }).await);
+    let scene =
+        Arc::new(Scene::new(CloudSettings { threads: 2, ..CloudSettings::default() }).await);
     for round in 0..10 {
         let mut launches = JoinSet::new();
         for _ in 0..16 {
@@ -179,7 +180,7 @@ async fn an_update_of_the_shape_is_refused() {
 
 #[tokio::test]
 async fn a_boot_volume_is_not_replaced_by_one_of_another_system() {
-    let mut settings = Settings { speed: 0.0, ..Settings::default() };
+    let mut settings = CloudSettings { speed: 0.0, ..CloudSettings::default() };
     for (id, system) in [("ubuntu", "Canonical Ubuntu"), ("win", "Windows"), ("win2", "Windows")] {
         let id = format!("ocid1.image.oc1.phx.{id}");
         let image = Image { id, operating_system: system.to_owned(), ..settings.images[0].clone() };

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, launch};
 use crate::support::{Scene, eventually, script};
-use cloud_sim::Settings;
+use cloud_sim::CloudSettings;
 use std::path::Path;
 use std::process::{Child, Command};
 use tempfile::TempDir;
@@ -40,10 +40,10 @@ async fn machines_of_a_killed_cloud_are_ended_before_others_start() {
         "setsid sleep 1000 &\necho $! >> {0}\necho $$ >> {0}\nexec sleep 1000",
         log.display()
     );
-    let settings = Settings {
+    let settings = CloudSettings {
         state: Some(state.clone()),
         machine_up: vec![script(work.path(), "up", &up)],
-        ..Settings::quick()
+        ..CloudSettings::quick()
     };
     let killed = Running::start(&state, &["--machine-up", &settings.machine_up.concat()]);
     launch(&killed, &state, "n1", "t1").await;
@@ -69,10 +69,10 @@ async fn what_a_machines_program_leaves_behind_is_ended_with_the_machine() {
     let work = TempDir::new().unwrap();
     let log = work.path().join("log");
     let up = format!("sleep 1000 &\necho $! >> {}\nexit 3", log.display());
-    let settings = Settings {
+    let settings = CloudSettings {
         state: Some(work.path().join("state")),
         machine_up: vec![script(work.path(), "up", &up)],
-        ..Settings::quick()
+        ..CloudSettings::quick()
     };
     let scene = Scene::new(settings).await;
     let id = scene.launch("n1").await;
@@ -90,10 +90,10 @@ async fn what_the_down_program_leaves_behind_ends_with_the_cloud() {
     let work = TempDir::new().unwrap();
     let log = work.path().join("log");
     let down = format!("sleep 1000 &\necho $! >> {}", log.display());
-    let settings = Settings {
+    let settings = CloudSettings {
         state: Some(work.path().join("state")),
         machine_down: vec![script(work.path(), "down", &down)],
-        ..Settings::quick()
+        ..CloudSettings::quick()
     };
     let scene = Scene::new(settings).await;
     let id = scene.launch("n1").await;
@@ -114,10 +114,10 @@ async fn the_file_of_a_machine_stays_until_its_end_has_read_it() {
         go.display(),
         log.display()
     );
-    let settings = Settings {
+    let settings = CloudSettings {
         state: Some(work.path().join("state")),
         machine_down: vec![script(work.path(), "down", &down)],
-        ..Settings::quick()
+        ..CloudSettings::quick()
     };
     let scene = Scene::new(settings).await;
     let id = scene.launch("n1").await;
@@ -138,8 +138,10 @@ async fn files_of_machines_without_a_state_are_removed() {
     let work = TempDir::new().unwrap();
     let log = work.path().join("log");
     let up = format!("dirname $METADATA_FILE >> {}", log.display());
-    let settings =
-        Settings { machine_up: vec![script(work.path(), "up", &up)], ..Settings::quick() };
+    let settings = CloudSettings {
+        machine_up: vec![script(work.path(), "up", &up)],
+        ..CloudSettings::quick()
+    };
     let scene = Scene::new(settings).await;
     scene.launch("n1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
@@ -155,7 +157,7 @@ async fn machines_of_a_killed_cloud_are_ended_at_a_start_without_programs() {
     let work = TempDir::new().unwrap();
     let (state, log) = (work.path().join("state"), work.path().join("log"));
     let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
-    let settings = Settings { state: Some(state.clone()), ..Settings::quick() };
+    let settings = CloudSettings { state: Some(state.clone()), ..CloudSettings::quick() };
     let killed = Running::start(&state, &["--machine-up", &up]);
     launch(&killed, &state, "n1", "t1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
@@ -171,7 +173,7 @@ async fn a_cloud_without_a_state_leaves_machines_of_another_on_the_same_port_alo
     let work = TempDir::new().unwrap();
     let log = work.path().join("log");
     let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
-    let settings = Settings { machine_up: vec![up], ..Settings::quick() };
+    let settings = CloudSettings { machine_up: vec![up], ..CloudSettings::quick() };
     let first = Scene::new(settings.clone()).await;
     first.launch("n1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
@@ -179,7 +181,8 @@ async fn a_cloud_without_a_state_leaves_machines_of_another_on_the_same_port_alo
     let endpoint = first.cloud.endpoint();
     let (_, port) = endpoint.rsplit_once(':').unwrap();
     // As in another network, where the same port is free.
-    let second = Scene::new(Settings { listen: format!("127.0.0.2:{port}"), ..settings }).await;
+    let second =
+        Scene::new(CloudSettings { listen: format!("127.0.0.2:{port}"), ..settings }).await;
     second.launch("n2").await;
     eventually("its machine starts", || processes(&log).len() == 2).await;
     assert!(runs(&process));
@@ -212,7 +215,7 @@ async fn machines_of_a_killed_cloud_without_a_state_are_ended_by_the_next() {
     let (mut machine, mut living) = (leave_behind(&left), leave_behind(&held));
     std::fs::create_dir(&foreign).unwrap();
     let up = script(work.path(), "up", "exec sleep 1000");
-    let scene = Scene::new(Settings { machine_up: vec![up], ..Settings::quick() }).await;
+    let scene = Scene::new(CloudSettings { machine_up: vec![up], ..CloudSettings::quick() }).await;
     eventually("it is ended", || machine.0.try_wait().unwrap().is_some()).await;
     eventually("its directory is gone", || !left.exists()).await;
     drop(scene);
@@ -231,7 +234,7 @@ async fn machines_of_a_killed_cloud_are_ended_however_the_state_is_spelled() {
     std::os::unix::fs::symlink(&state, &link).unwrap();
     let log = work.path().join("log");
     let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
-    let settings = Settings { state: Some(state.join("../state")), ..Settings::quick() };
+    let settings = CloudSettings { state: Some(state.join("../state")), ..CloudSettings::quick() };
     let killed = Running::start(&link, &["--machine-up", &up]);
     launch(&killed, &link, "n1", "t1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
@@ -251,10 +254,10 @@ async fn the_file_of_a_machine_is_replaced_and_not_rewritten() {
         seen.display(),
         log.display()
     );
-    let settings = Settings {
+    let settings = CloudSettings {
         state: Some(work.path().join("state")),
         machine_up: vec![script(work.path(), "up", &up)],
-        ..Settings::quick()
+        ..CloudSettings::quick()
     };
     let scene = Scene::new(settings).await;
     let target = format!("/20160918/instances/{}", scene.launch("n1").await);

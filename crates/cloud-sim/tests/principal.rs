@@ -162,7 +162,7 @@ async fn every_instance_learns_its_own_domain() {
 /// Cloud-init and the SDKs ask at the same address on every machine.
 #[tokio::test]
 async fn an_instance_is_known_by_the_address_that_it_asks_from() {
-    let mut settings = cloud_sim::Settings::quick();
+    let mut settings = cloud_sim::CloudSettings::quick();
     for subnet in &mut settings.subnets {
         subnet.cidr = "127.9.0.0/24".to_owned();
     }

@@ -1,7 +1,7 @@
 //! The program: its files, and machines that are processes.
 
 use crate::support::{Scene, eventually, launch_body, script};
-use cloud_sim::{Settings, Subnet};
+use cloud_sim::{CloudSettings, Subnet};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -162,11 +162,11 @@ async fn a_reset_switches_off_and_on() {
     let log = work.path().join("log");
     let write =
         |what: &str| script(work.path(), what, &format!("echo {what} >> {}", log.display()));
-    let settings = Settings {
+    let settings = CloudSettings {
         state: Some(work.path().join("state")),
         machine_up: vec![write("up")],
         machine_down: vec![write("down")],
-        ..Settings::quick()
+        ..CloudSettings::quick()
     };
     let scene = Scene::new(settings).await;
     let id = scene.launch("n1").await;
@@ -188,7 +188,7 @@ async fn a_script_sets_the_scene() {
                 faults:\n  - operation: LaunchInstance\n    count: 1\n\
                 \x20   fault: {kind: drop_after}\n";
     std::fs::write(&path, yaml).unwrap();
-    let settings = Settings::from_script(&path).unwrap();
+    let settings = CloudSettings::from_script(&path).unwrap();
     assert_eq!(settings.faults.len(), 1);
     let scene = Scene::new(settings).await;
     let body = launch_body("n1").to_string();
@@ -199,14 +199,14 @@ async fn a_script_sets_the_scene() {
         admin.instances().iter().map(|one| admin.address(&one.id).unwrap().to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.1"]);
     std::fs::write(&path, "sped: 10\n").unwrap();
-    let error = Settings::from_script(&path).unwrap_err();
+    let error = CloudSettings::from_script(&path).unwrap_err();
     assert!(error.to_string().ends_with("not a script"), "{error}");
 }
 
 #[tokio::test]
 async fn what_is_no_range_of_addresses_is_refused() {
     for cidr in ["", "10.0.0.0", "10.0.0.0/33", "x/8", "10.0.0/8"] {
-        let mut settings = Settings::default();
+        let mut settings = CloudSettings::default();
         let name = "n".to_owned();
         let vcn = "v".to_owned();
         let tags = std::collections::BTreeMap::new();

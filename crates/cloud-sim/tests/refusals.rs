@@ -3,7 +3,7 @@
 use crate::support::{COMPARTMENT, DOMAIN, IMAGE, SUBNET, Scene, Signer, escaped, launch_body};
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::RsaKeyPair;
-use cloud_sim::{Capacity, Fault, Limit, Mismatch, Rule, Settings, Throttle};
+use cloud_sim::{Capacity, CloudSettings, Fault, Limit, Mismatch, Rule, Throttle};
 use serde_json::json;
 use std::time::{Duration, SystemTime};
 
@@ -90,7 +90,7 @@ async fn a_refused_cluster_is_not_made() {
 #[tokio::test]
 async fn a_token_with_another_body_is_answered_as_the_settings_say() {
     let token_mismatch = Mismatch { status: 400, code: "InvalidParameter".into() };
-    let scene = Scene::new(Settings { token_mismatch, ..Settings::default() }).await;
+    let scene = Scene::new(CloudSettings { token_mismatch, ..CloudSettings::default() }).await;
     scene.launch_with(Some("t1"), &launch_body("n1")).await.ok();
     let changed = scene.launch_with(Some("t1"), &launch_body("n2")).await;
     changed.refused(400, "InvalidParameter");
@@ -347,7 +347,8 @@ async fn images_are_made_and_put_in() {
 
 #[tokio::test]
 async fn pages_are_followed_to_the_end() {
-    let scene = Scene::new(Settings { page_size: 4, speed: 0.0, ..Settings::default() }).await;
+    let scene =
+        Scene::new(CloudSettings { page_size: 4, speed: 0.0, ..CloudSettings::default() }).await;
     for n in 0..11 {
         scene.launch(&format!("n{n:02}")).await;
     }

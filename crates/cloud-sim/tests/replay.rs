@@ -2,7 +2,7 @@
 //! the recording.
 
 use crate::support::{Answered, Scene, launch_body};
-use cloud_sim::{Fault, Rule, Settings, State};
+use cloud_sim::{CloudSettings, Fault, Rule, State};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -237,7 +237,7 @@ async fn replay(path: &Path) {
     let recording: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let exchanges = recording["exchanges"].as_array().unwrap();
     let strict_launch = !name.starts_with("40");
-    let settings = Settings { speed: 0.0, strict_launch, ..Settings::default() };
+    let settings = CloudSettings { speed: 0.0, strict_launch, ..CloudSettings::default() };
     let scene = Scene::new(settings).await;
     let mut ids = prepare(&scene, name, &exchanges[0]).await;
     if name.starts_with("10") {

@@ -1,7 +1,7 @@
 //! Rules and bounds that are misspelt, by which a test would pass for nothing.
 
 use crate::support::Scene;
-use cloud_sim::{Cloud, Limit, Mismatch, Settings, Shape};
+use cloud_sim::{Cloud, CloudSettings, Limit, Mismatch, ShapeSize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ async fn a_misspelt_rule_of_a_script_is_refused() {
     for (_, part, body, named) in MISSPELT {
         let list = if body.starts_with('[') { body.to_owned() } else { format!("[{body}]") };
         std::fs::write(&path, format!("{part}: {list}\n")).unwrap();
-        let refused = match Settings::from_script(&path) {
+        let refused = match CloudSettings::from_script(&path) {
             Ok(settings) => Cloud::start(settings).await.map(drop).unwrap_err().to_string(),
             Err(error) => format!("{error:?}"),
         };
@@ -159,7 +159,7 @@ async fn limits_that_are_put_replace_those_before() {
 #[tokio::test]
 async fn an_impossible_speed_is_refused() {
     for speed in [-1.0, 1e-9, 1e9, f64::NAN] {
-        let settings = Settings { speed, ..Settings::default() };
+        let settings = CloudSettings { speed, ..CloudSettings::default() };
         let refused = Cloud::start(settings).await.map(drop).unwrap_err();
         assert!(refused.to_string().starts_with("speed "), "{refused}");
     }
@@ -168,7 +168,7 @@ async fn an_impossible_speed_is_refused() {
 #[tokio::test]
 async fn an_impossible_status_is_refused() {
     let token_mismatch = Mismatch { status: 5, code: "x".to_owned() };
-    let settings = Settings { token_mismatch, ..Settings::default() };
+    let settings = CloudSettings { token_mismatch, ..CloudSettings::default() };
     let refused = Cloud::start(settings).await.map(drop).unwrap_err();
     assert_eq!(refused.to_string(), "token_mismatch: 5 is no status of an answer");
 }
@@ -176,8 +176,8 @@ async fn an_impossible_status_is_refused() {
 #[tokio::test]
 async fn shapes_of_ones_own_can_have_limits_of_their_own() {
     let limits = vec!["tiny-count".to_owned()];
-    let tiny = Shape { name: "VM.Tiny".to_owned(), ocpus: 1.0, limits, ..Shape::default() };
-    let mut settings = Settings { shapes: vec![tiny], ..Settings::default() };
+    let tiny = ShapeSize { name: "VM.Tiny".to_owned(), ocpus: 1.0, limits, ..ShapeSize::default() };
+    let mut settings = CloudSettings { shapes: vec![tiny], ..CloudSettings::default() };
     let name = "tiny-count".to_owned();
     settings.limits.push(Limit { name, availability_domain: None, value: 1 });
     Cloud::start(settings).await.unwrap();
@@ -196,6 +196,6 @@ async fn impossible_settings_are_refused_in_process() {
     assert_eq!(refused, "skew_seconds: has to be within 10 years");
     let refused = admin.set_session_lifetime(century).unwrap_err().to_string();
     assert_eq!(refused, "session: has to be within 10 years");
-    let settings = Settings { session_seconds: u64::MAX, ..Settings::default() };
+    let settings = CloudSettings { session_seconds: u64::MAX, ..CloudSettings::default() };
     assert!(Cloud::start(settings).await.is_err());
 }

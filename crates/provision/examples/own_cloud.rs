@@ -3,15 +3,15 @@
 
 use async_trait::async_trait;
 use cloud_core::{
-    Description, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec,
-    InstanceState, Operation, Provider, Reboot,
+    ApiOperation, Description, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId,
+    InstanceSpec, InstanceState, Provider, Reboot,
 };
 use hostlist::Hostlist;
 use provision::run::{self, Run};
 use provision::state::MemoryState;
 use provision::{Identity, Roster, Site, Tools};
 use slurmconf::Config;
-use slurmctl::memory::{MemorySlurm, Settings};
+use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,14 +44,14 @@ impl Provider for Closet {
 
     async fn get(&self, id: &InstanceId) -> cloud_core::Result<Instance> {
         let found = self.machines().iter().find(|machine| machine.id == *id).cloned();
-        found.ok_or_else(|| Error::new(ErrorKind::NotFound, Operation::Get).on(id))
+        found.ok_or_else(|| Error::new(ErrorKind::NotFound, ApiOperation::Get).on(id))
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> cloud_core::Result<Instance> {
         self.describe().check(spec)?;
         let mut machines = self.machines();
         if machines.len() >= Self::MACHINES {
-            return Err(Error::new(ErrorKind::Capacity, Operation::Launch).on(&spec.name));
+            return Err(Error::new(ErrorKind::Capacity, ApiOperation::Launch).on(&spec.name));
         }
         let number = (1..=u8::MAX).find(|number| {
             let id = format!("machine-{number}");
@@ -89,7 +89,7 @@ async fn main() -> Result<()> {
     let nodes: Hostlist = "n[1-5]".parse()?;
     let config = Config::parse("NodeName=n[1-5] State=CLOUD Features=shape=pc,zone=top\n")?;
     let (cloud, state) = (Closet::default(), MemoryState::new());
-    let slurm = MemorySlurm::new(Settings::cloud(&nodes));
+    let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&nodes));
     let mut site = Site::new(Identity::cluster("closet"));
     site.image = Some(ImageId::new("debian"));
     let roster = Roster::new(&config);

@@ -2,14 +2,14 @@
 //! `cargo run -p provision --example reconcile_loop`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use cloud_core::memory::{MemoryCloud, Settings as CloudSettings};
+use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
 use cloud_core::{ImageId, Provider as _};
 use hostlist::Hostlist;
 use provision::run::{self, Run};
 use provision::state::MemoryState;
 use provision::{Identity, Roster, Site, Tools};
 use slurmconf::Config;
-use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -22,8 +22,8 @@ const ROUNDS: usize = 4;
 async fn main() -> Result<()> {
     let nodes: Hostlist = "n[1-3]".parse()?;
     let config = Config::parse("NodeName=n[1-3] State=CLOUD Features=shape=small,zone=zone-1\n")?;
-    let cloud = MemoryCloud::new(CloudSettings::default());
-    let slurm = MemorySlurm::new(SlurmSettings::cloud(&nodes));
+    let cloud = MemoryCloud::new(MemoryCloudSettings::default());
+    let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&nodes));
     let state = MemoryState::new();
     let mut site = Site::new(Identity::cluster("cheerful-macaw"));
     site.image = Some(ImageId::new("image-1"));

@@ -134,13 +134,13 @@ mod tests {
     use super::*;
     use crate::state::{Launch, MemoryState};
     use hostlist::NodeName;
-    use slurmctl::memory::{JobSpec, MemorySlurm, Settings};
+    use slurmctl::memory::{JobSpec, MemorySlurm, MemorySlurmSettings};
 
     const NODES: &str = "n[1-2]";
 
     /// A slurmctld that waits for both nodes.
     fn waiting() -> MemorySlurm {
-        let slurm = MemorySlurm::new(Settings::cloud(&NODES.parse().unwrap()));
+        let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&NODES.parse().unwrap()));
         let _ = slurm.submit_job(JobSpec::new(2, Duration::from_mins(1)));
         assert_eq!(slurm.tick().len(), 1, "startnode is called");
         slurm

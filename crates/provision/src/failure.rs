@@ -91,7 +91,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::{ErrorKind, Operation};
+    use cloud_core::{ApiOperation, ErrorKind};
 
     fn is_id(text: &str) -> bool {
         text.starts_with("i-0.")
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn clocks_that_are_apart_are_named_behind_a_missing_credential() {
-        let refused = Error::new(ErrorKind::Unauthenticated, Operation::Authenticate)
+        let refused = Error::new(ErrorKind::Unauthenticated, ApiOperation::Authenticate)
             .because("600 s apart, set the clock of this machine");
-        let error = Error::new(ErrorKind::Unauthenticated, Operation::Launch)
+        let error = Error::new(ErrorKind::Unauthenticated, ApiOperation::Launch)
             .because("no credential")
             .caused_by(refused);
         let text = Failure::of(&error, None, Names { node: None, is_id }).text;

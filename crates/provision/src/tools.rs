@@ -67,12 +67,12 @@ impl<'a> Tools<'a> {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-    /// use cloud_core::memory::{MemoryCloud, Settings};
+    /// use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
     /// use provision::{Tools, state::MemoryState};
     /// use slurmctl::memory::MemorySlurm;
     ///
-    /// let cloud = MemoryCloud::new(Settings::default());
-    /// let slurm = MemorySlurm::new(slurmctl::memory::Settings::cloud(&"n[1-3]".parse().unwrap()));
+    /// let cloud = MemoryCloud::new(MemoryCloudSettings::default());
+    /// let slurm = MemorySlurm::new(slurmctl::memory::MemorySlurmSettings::cloud(&"n[1-3]".parse().unwrap()));
     /// let state = MemoryState::new();
     /// let tools = Tools::new(&cloud, &slurm, &state).with_run("nightly");
     /// assert_eq!(tools.run, "nightly");

@@ -1,13 +1,13 @@
 //! A cloud that lists instances without their addresses, as OCI does.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::Settings;
+use cloud_core::memory::MemoryCloudSettings;
 use provision::plan::FindingKind;
 use provision::run;
 use slurmctl::{Controller as _, NodeAddress};
 
 fn bed(nodes: &str) -> Bed {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.shows_addresses = false;
     Bed::with(nodes, settings)
 }

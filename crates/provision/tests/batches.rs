@@ -1,13 +1,13 @@
 //! Launches on a cloud that launches many in one request.
 
 use crate::common::{Bed, names};
-use cloud_core::memory::{InjectedFault, Settings};
-use cloud_core::{ErrorKind, Operation, ShapeName};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings};
+use cloud_core::{ApiOperation, ErrorKind, ShapeName};
 use provision::{Outcome, run};
 use std::collections::BTreeSet;
 
 fn batching(nodes: &str) -> Bed {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.batch = 100;
     Bed::with(nodes, settings)
 }
@@ -27,14 +27,14 @@ async fn up(bed: &Bed, nodes: &str) -> usize {
 async fn a_thousand_nodes_are_launched_in_ten_requests() {
     let bed = batching("n[1-1000]");
     assert_eq!(up(&bed, "n[1-1000]").await, 1000);
-    assert_eq!(bed.requests(Operation::Launch), 10);
+    assert_eq!(bed.requests(ApiOperation::Launch), 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_without_an_answer_leaves_one_instance_for_each_node() {
     for fault in [InjectedFault::LoseResponse, InjectedFault::LoseRequest] {
         let bed = batching("n[1-30]");
-        bed.cloud.inject(Operation::Launch, fault);
+        bed.cloud.inject(ApiOperation::Launch, fault);
         assert_eq!(up(&bed, "n[1-30]").await, 30, "{fault:?}");
     }
 }
@@ -42,7 +42,7 @@ async fn a_batch_without_an_answer_leaves_one_instance_for_each_node() {
 #[tokio::test(start_paused = true)]
 async fn a_throttled_batch_is_launched_once() {
     let bed = batching("n[1-30]");
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Throttled));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Throttled));
     assert_eq!(up(&bed, "n[1-30]").await, 30);
 }
 

@@ -1,7 +1,7 @@
 //! What may be spent, and how many machines may run.
 
 use crate::common::{Bed, groups, names, node};
-use cloud_core::{InstanceState, Operation};
+use cloud_core::{ApiOperation, InstanceState};
 use history::cost::{Budget, Price, Prices};
 use provision::budget::Allowance;
 use provision::plan::JobGroup;
@@ -69,7 +69,7 @@ async fn nothing_above_the_budget_is_launched_and_all_jobs_run_the_next_day() {
     let jobs: Vec<JobId> = names("n[1-32]").into_iter().map(submit).collect();
     let mut registered = Registered::new();
     let today = live(&bed, &mut registered, Duration::from_mins(3)).await;
-    assert_eq!(bed.done(Operation::Launch), 20, "an hour of each is what may be spent");
+    assert_eq!(bed.done(ApiOperation::Launch), 20, "an hour of each is what may be spent");
     let refusals = |reports: &[Report]| reports.iter().map(|it| refused(it, Cause::Budget)).max();
     assert_eq!(refusals(&today), Some(12), "{today:?}");
     let mut nodes = today.iter().flat_map(|report| report.nodes.values());
@@ -81,12 +81,12 @@ async fn nothing_above_the_budget_is_launched_and_all_jobs_run_the_next_day() {
     assert_eq!(running, 20, "what runs goes on");
     // From 22:16 until 23:56 in UTC: the jobs of today end, and their machines with them.
     live(&bed, &mut registered, Duration::from_mins(100)).await;
-    assert_eq!(bed.done(Operation::Launch), 20, "nothing is started for the rest of the day");
+    assert_eq!(bed.done(ApiOperation::Launch), 20, "nothing is started for the rest of the day");
     assert_eq!(bed.live().len(), 0);
     live(&bed, &mut registered, Duration::from_mins(150)).await;
     let done = |job: &JobId| state(job).is_none_or(|state| state == JobState::Completed);
     assert!(jobs.iter().all(done), "{:?}", jobs.iter().map(state).collect::<Vec<_>>());
-    assert_eq!(bed.done(Operation::Launch), 32, "each job has run once");
+    assert_eq!(bed.done(ApiOperation::Launch), 32, "each job has run once");
 }
 
 #[tokio::test(start_paused = true)]

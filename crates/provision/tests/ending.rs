@@ -1,11 +1,11 @@
 //! What is ended, and what is left alone.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::{InjectedFault, Settings, Span};
-use cloud_core::{Capability, Provider as _};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{
-    ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, Operation, ShapeName, Zone,
+    ApiOperation, ErrorKind, ImageId, InstanceId, InstanceName, InstanceSpec, ShapeName, Zone,
 };
+use cloud_core::{Capability, Provider as _};
 use provision::Cancel;
 use provision::state::Launch;
 use provision::{Cause, Fallback, Identity, Outcome, run};
@@ -56,7 +56,7 @@ async fn a_machine_that_would_not_go_does_not_keep_the_others() {
         machine(&bed, "n1", &bed.site.identity).await;
     }
     tokio::time::sleep(Duration::from_mins(2)).await;
-    bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = bed.run(async |run| run::stop(run, &names("n1")).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Forbidden), "{report:?}");
@@ -78,7 +78,7 @@ async fn an_end_of_all_that_nobody_has_seen_is_no_success() {
     let blind = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
         bed.cloud.inject_randomly(
-            Some(Operation::List),
+            Some(ApiOperation::List),
             InjectedFault::Refuse(ErrorKind::Forbidden),
             1.0,
         );
@@ -97,13 +97,13 @@ async fn a_launch_answered_after_the_node_was_given_up_is_undone() {
         let (_, request) = bed.job(1).await;
         let (nodes, jobs) = (names("n1"), groups(&request));
         if lost {
-            bed.cloud.inject(Operation::Launch, InjectedFault::LoseRequest);
+            bed.cloud.inject(ApiOperation::Launch, InjectedFault::LoseRequest);
         } else {
-            bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_secs(5)));
+            bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::from_secs(5)));
         }
         let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
         let stop = async {
-            while bed.requests(Operation::List) == 0 {
+            while bed.requests(ApiOperation::List) == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -153,7 +153,7 @@ async fn cancelled_while_a_job_runs(bed: &mut Bed, request: &slurmctl::ResumeReq
 
 #[tokio::test(start_paused = true)]
 async fn a_start_that_is_stopped_does_not_end_a_machine_with_a_job() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.address = Span::millis(36_000_000, 36_000_000);
     let mut bed = Bed::with("n1", settings);
     let job = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(5)));
@@ -174,7 +174,7 @@ async fn a_start_that_is_stopped_does_not_end_a_machine_with_a_job() {
         assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Running);
         assert_eq!(bed.slurm.job(job).unwrap().restarts, 0);
     }
-    assert_eq!(bed.requests(Operation::Terminate), 0);
+    assert_eq!(bed.requests(ApiOperation::Terminate), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +213,7 @@ async fn half_launched(bed: &Bed) {
 #[tokio::test(start_paused = true)]
 async fn a_launch_that_shows_up_while_another_machine_leaves_is_not_doubled() {
     for stops in [false, true] {
-        let mut settings = Settings::default();
+        let mut settings = MemoryCloudSettings::default();
         settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
         settings.terminate = Span::millis(20_000, 20_000);
         let bed = Bed::with("n1", settings);
@@ -279,15 +279,15 @@ async fn long_job(bed: &Bed) -> (slurmctl::JobId, slurmctl::ResumeRequest) {
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_with_a_job_is_not_taken_for_the_dead_one_before_it() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.address = Span::millis(36_000_000, 36_000_000);
     let mut bed = Bed::with("n1", settings);
     let other = Fallback { zone: Some(Zone::new("zone-2")), ..Fallback::default() };
     bed.site.fallback = vec![other];
     let (job, request) = long_job(&bed).await;
     // The first fails for want of room; of the second, no answer comes, and it is found.
-    bed.cloud.inject(Operation::Launch, InjectedFault::FailLater(ErrorKind::Capacity));
-    bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::FailLater(ErrorKind::Capacity));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::LoseResponse);
     let (signal, cancel) = Cancel::new();
     bed.cancel = cancel;
     let (nodes, jobs) = (names("n1"), groups(&request));
@@ -368,11 +368,12 @@ async fn a_stop_does_not_end_a_node_that_came_up_while_the_cloud_was_slow() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(matches!(bed.slurm.tick()[..], [Call::Suspend { .. }]));
         if lists {
-            bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_secs(10)));
+            bed.cloud.inject(ApiOperation::List, InjectedFault::Delay(Duration::from_secs(10)));
         } else {
-            bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Unavailable));
+            bed.cloud
+                .inject(ApiOperation::Terminate, InjectedFault::Refuse(ErrorKind::Unavailable));
             let trouble = InjectedFault::Refuse(ErrorKind::Unavailable);
-            bed.cloud.inject_randomly(Some(Operation::Terminate), trouble, 1.0);
+            bed.cloud.inject_randomly(Some(ApiOperation::Terminate), trouble, 1.0);
         }
         let stop = bed.run(async |run| run::stop(run, &nodes).await);
         let up = async {

@@ -1,7 +1,7 @@
 //! The end of everything.
 
 use crate::common::{Bed, names, node};
-use cloud_core::memory::{Settings, Span};
+use cloud_core::memory::{MemoryCloudSettings, Span};
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
 use provision::{Outcome, run};
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn an_end_of_all_that_leaves_machines_is_no_success() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_launches_nothing_more_while_all_is_ended() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.latency = Span::millis(1_000, 1_000);
     let mut bed = Bed::with("n[1-200]", settings);
     bed.site.policies.concurrency = 1;

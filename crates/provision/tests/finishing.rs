@@ -1,13 +1,13 @@
 //! slurm.conf with other nodes, and what follows from that.
 
 use crate::common::{Bed, groups, names, node};
-use cloud_core::Operation;
+use cloud_core::ApiOperation;
 use cloud_core::memory::InjectedFault;
 use hostlist::Hostlist;
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
 use provision::{Outcome, Report, run};
 use slurmconf::{Cluster, Config, Document, Limits, NodeDef, Shapes, SlurmVersion, generate};
-use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::memory::{JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ impl Site {
         let path = directory.path().join("slurm.conf");
         std::fs::write(&path, &text).unwrap();
         let all: Hostlist = "n1".parse().unwrap();
-        let mut settings = SlurmSettings::cloud(&all);
+        let mut settings = MemorySlurmSettings::cloud(&all);
         settings.nodes = specs(&cluster);
         let mut bed = Bed::new("n1");
         bed.slurm = MemorySlurm::new(settings);
@@ -162,7 +162,7 @@ async fn finish_drops_a_node_only_when_its_instance_is_gone() {
     assert!(start.is_success(), "{start:?}");
     for _ in 0..5 {
         let refused = InjectedFault::Refuse(cloud_core::ErrorKind::Forbidden);
-        site.bed.cloud.inject(Operation::Terminate, refused);
+        site.bed.cloud.inject(ApiOperation::Terminate, refused);
     }
     let report = site.finish(&cluster("", "n1"), false).await;
     assert!(!report.is_success(), "{report:?}");
@@ -259,7 +259,7 @@ async fn a_resize_without_room_does_not_wait_for_its_deadline() {
     let site = Site::new("n1", "", "");
     let full = || InjectedFault::Refuse(cloud_core::ErrorKind::Capacity);
     for limits in [false, true] {
-        site.bed.cloud.inject(Operation::Launch, full());
+        site.bed.cloud.inject(ApiOperation::Launch, full());
         let begun = tokio::time::Instant::now();
         let report = if limits {
             site.resize_to(&cluster("n[1-2]", "")).await

@@ -2,7 +2,7 @@
 
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::InjectedFault;
-use cloud_core::{ErrorKind, ImageId, InstanceState, Operation, ShapeName, Zone};
+use cloud_core::{ApiOperation, ErrorKind, ImageId, InstanceState, ShapeName, Zone};
 use hostlist::Hostlist;
 use provision::plan::{
     FindingKind, Finish, Gaps, RebuildOptions, Resize, Rollout, Target, reconcile,
@@ -83,10 +83,10 @@ async fn one_pool_in_use_does_not_shield_another_that_fails() {
     }
     let both = names("a2,b1");
     bed.run(async |run| run::start(run, &both, &[]).await).await;
-    let launches = bed.requests(Operation::Launch);
+    let launches = bed.requests(ApiOperation::Launch);
     let again = names("a2,b2");
     let report = bed.run(async |run| run::start(run, &again, &[]).await).await;
-    assert_eq!(bed.requests(Operation::Launch), launches, "both pools cool down");
+    assert_eq!(bed.requests(ApiOperation::Launch), launches, "both pools cool down");
     assert_eq!(report.exit_code(), 1);
     for (name, zone) in [("a2", "zone-1"), ("b2", "zone-2")] {
         let failed = &report.nodes[&node(name)];
@@ -105,7 +105,7 @@ async fn a_stop_that_fails_or_dies_hinders_no_start() {
     bed.state = Box::new(StateDir::open(directory.path()).unwrap());
     let nodes = names("n[1-3]");
     bed.run(async |run| run::start(run, &nodes, &[]).await).await;
-    bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = bed.run(async |run| run::stop(run, &nodes).await).await;
     assert_eq!(report.with(Outcome::Down).count(), 2, "the others are stopped: {report:?}");
     assert_eq!(report.with(Outcome::Failed).count(), 1);
@@ -222,7 +222,7 @@ async fn every_way_in_leads_somewhere() {
 #[tokio::test(start_paused = true)]
 async fn a_reason_comes_through_whole() {
     let bed = Bed::new("n1");
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let (_, request) = bed.job(1).await;
     let report = start(&bed, &request).await;
     let words = report.nodes[&node("n1")].reason.clone().unwrap();

@@ -3,12 +3,12 @@
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{
-    ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
+    ApiOperation, ErrorKind, ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName,
 };
 use provision::plan::{RebuildOptions, Target};
 use provision::{Outcome, Report, run};
 use slurmconf::SlurmVersion;
-use slurmctl::memory::{Call, JobSpec, MemorySlurm, NodeSpec, Settings};
+use slurmctl::memory::{Call, JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use slurmctl::{Controller as _, JobId, JobState, NodeAction};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -20,7 +20,7 @@ fn slurm(
     (major, minor): (u16, u16),
     spec: fn(hostlist::NodeName) -> NodeSpec,
 ) -> MemorySlurm {
-    let mut settings = Settings::cloud(&"n1".parse().unwrap());
+    let mut settings = MemorySlurmSettings::cloud(&"n1".parse().unwrap());
     settings.version = SlurmVersion::new(major, minor);
     settings.nodes = vec![spec(node("n1"))];
     settings.epoch = bed.now();
@@ -74,7 +74,7 @@ async fn give_up(bed: &Bed) {
     until(bed, |call| matches!(call, Call::ResumeFail { .. })).await;
     let report = bed.run(async |run| run::failed(run, &names("n1")).await).await;
     assert_eq!(report.with(Outcome::Refused).count(), 1, "{report:?}");
-    assert_eq!(bed.requests(Operation::Terminate), 0);
+    assert_eq!(bed.requests(ApiOperation::Terminate), 0);
     assert_eq!(bed.live().len(), 1);
     assert!(bed.slurm.node("n1").unwrap().state.is_down());
 }
@@ -85,7 +85,7 @@ async fn a_refused_rebuild_job_keeps_the_persistent_machine() {
     for release in RELEASES {
         let bed = persistent(release).await;
         let job = reboot_job(&bed).await;
-        bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
+        bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
         let report = rebuild(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
         let told = bed.slurm.node("n1").unwrap();
@@ -102,8 +102,8 @@ async fn a_slow_rebuild_job_keeps_the_persistent_machine() {
         let bed = persistent(release).await;
         let job = reboot_job(&bed).await;
         // Nothing comes of it, and its repeat is refused as if it were under way.
-        bed.cloud.inject(Operation::Rebuild, InjectedFault::LoseRequest);
-        bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Conflict));
+        bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::LoseRequest);
+        bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::Refuse(ErrorKind::Conflict));
         let report = rebuild(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
         let waits = bed.slurm.node("n1").unwrap().state;
@@ -125,7 +125,7 @@ async fn a_refused_rebuild_job_does_not_wait_for_its_elastic_node() {
     let _ = bed.slurm.register(&node("n1"), &address, Instant::now());
     bed.site.image = Some(ImageId::new("image-2"));
     let job = reboot_job(&bed).await;
-    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = rebuild(&bed).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
     assert_eq!(bed.slurm.job(job).unwrap().state, JobState::NodeFail);
@@ -153,7 +153,7 @@ async fn the_next_job_keeps_the_persistent_machine_that_a_rebuild_job_left() {
     let mut bed = persistent((24, 11)).await;
     let before = bed.live().remove(0).id;
     reboot_job(&bed).await;
-    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
     let _ = rebuild(&bed).await;
     give_up(&bed).await;
     bed.slurm.set_state(&"n1".parse().unwrap(), NodeAction::Resume, None).await.unwrap();
@@ -162,5 +162,5 @@ async fn the_next_job_keeps_the_persistent_machine_that_a_rebuild_job_left() {
     let report = bed.run(async |run| run::start(run, &names("n1"), &groups(&request)).await).await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(bed.cloud.boots(&before), Some(2), "rebooted");
-    assert_eq!(bed.requests(Operation::Terminate), 0);
+    assert_eq!(bed.requests(ApiOperation::Terminate), 0);
 }

@@ -1,10 +1,10 @@
 //! Machines that get another image, or a reboot.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::{InjectedFault, Settings, Span};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{
-    ErrorKind, Image, ImageId, ImageName, Instance, InstanceId, InstanceName, InstanceSpec,
-    Operation, Provider as _, ShapeName, Tags,
+    ApiOperation, ErrorKind, Image, ImageId, ImageName, Instance, InstanceId, InstanceName,
+    InstanceSpec, Provider as _, ShapeName, Tags,
 };
 use provision::plan::{RebuildOptions, Rollout, Target, Vars};
 use provision::{Cause, Outcome, RebuildHow, Report, run};
@@ -60,8 +60,8 @@ async fn a_server_without_our_tags_is_rebuilt_where_its_file_names_it() {
     assert_eq!(bed.cloud.boots(&one), Some(2), "rebuilt");
     assert_eq!(bed.cloud.boots(&two), Some(2), "had its image, and was rebooted");
     assert_eq!(bed.cloud.boots(&other), Some(1), "has the name, and is not named");
-    assert_eq!(bed.requests(Operation::Launch), 3, "launched by us: none");
-    assert_eq!(bed.requests(Operation::Terminate), 0);
+    assert_eq!(bed.requests(ApiOperation::Launch), 3, "launched by us: none");
+    assert_eq!(bed.requests(ApiOperation::Terminate), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,14 +70,14 @@ async fn a_server_of_another_cluster_is_not_rebuilt_though_a_file_names_it() {
     let theirs = server(&bed, "n1", Tags::from([("cluster", "red"), ("type", "compute")])).await;
     let report = rebuild(&bed, &[target("n1", &theirs, "image-2")], ASKED).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Refused, "{report:?}");
-    assert_eq!(bed.requests(Operation::Rebuild) + bed.requests(Operation::Reboot), 0);
+    assert_eq!(bed.requests(ApiOperation::Rebuild) + bed.requests(ApiOperation::Reboot), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_named_server_that_cannot_be_looked_at_fails_alone() {
     let bed = persistent("n[1-2]");
     let (one, two) = (server(&bed, "a", Tags::new()).await, server(&bed, "b", Tags::new()).await);
-    bed.cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Get, InjectedFault::Refuse(ErrorKind::Forbidden));
     let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-2")];
     let absent = RebuildOptions { launch_absent: true, ..ASKED };
     let report = rebuild(&bed, &targets, absent).await;
@@ -85,14 +85,14 @@ async fn a_named_server_that_cannot_be_looked_at_fails_alone() {
     assert_eq!(failed.len(), 1, "{report:?}");
     assert_eq!(report.nodes[failed[0]].cause, Some(Cause::Forbidden));
     assert_eq!(report.with(Outcome::Done).count(), 1, "{report:?}");
-    assert_eq!(bed.requests(Operation::Launch), 2, "nothing launched in its place");
+    assert_eq!(bed.requests(ApiOperation::Launch), 2, "nothing launched in its place");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_get_is_asked_again() {
     let bed = persistent("n1");
     let one = server(&bed, "a", Tags::new()).await;
-    bed.cloud.inject(Operation::Get, InjectedFault::Refuse(ErrorKind::Throttled));
+    bed.cloud.inject(ApiOperation::Get, InjectedFault::Refuse(ErrorKind::Throttled));
     let report = rebuild(&bed, &[target("n1", &one, "image-2")], ASKED).await;
     assert_eq!(report.with(Outcome::Done).count(), 1, "{report:?}");
 }
@@ -152,7 +152,7 @@ async fn slurm_is_told_that_a_rebuild_failed() {
     let (mut bed, _) = up().await;
     let targets = reboot_call(&bed).await;
     bed.site.image = Some(ImageId::new("image-2"));
-    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::Refuse(ErrorKind::Forbidden));
     let report = rebuild(&bed, &targets, ASKED).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Failed, "{report:?}");
     let told = bed.slurm.node("n1").unwrap();
@@ -227,14 +227,14 @@ async fn an_image_that_the_cloud_refuses_to_replace_gets_another_instance() {
     let (mut bed, before) = up().await;
     let targets = reboot_call(&bed).await;
     bed.site.image = Some(ImageId::new("image-2"));
-    bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Unsupported));
+    bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::Refuse(ErrorKind::Unsupported));
     let report = rebuild(&bed, &targets, ASKED).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
     let after = bed.live();
     let [after] = &after[..] else { panic!("{after:?}") };
     assert_ne!(after.id, before.id);
     assert_eq!(after.image, Some(ImageId::new("image-2")));
-    assert_eq!(bed.requests(Operation::Rebuild), 1);
+    assert_eq!(bed.requests(ApiOperation::Rebuild), 1);
     let address = after.address.unwrap().to_string();
     assert_eq!(bed.slurm.node("n1").unwrap().address, address, "slurm knows where it is");
     let _ = bed.slurm.register(&node("n1"), &address, Instant::now());
@@ -252,7 +252,7 @@ async fn one_image_that_cannot_be_replaced_does_not_recreate_the_others() {
     let strange = server(&bed, "n2", Tags::new()).await;
     let three = server(&bed, "n3", ours("n3")).await;
     for _ in 0..2 {
-        bed.cloud.inject(Operation::Rebuild, InjectedFault::Refuse(ErrorKind::Unsupported));
+        bed.cloud.inject(ApiOperation::Rebuild, InjectedFault::Refuse(ErrorKind::Unsupported));
     }
     let targets = [("n1", &one), ("n2", &strange), ("n3", &three)];
     let targets = targets.map(|(name, id)| target(name, id, "image-2"));
@@ -263,7 +263,7 @@ async fn one_image_that_cannot_be_replaced_does_not_recreate_the_others() {
     let reason = report.nodes[&node("n2")].reason.as_ref().unwrap();
     let both = ["not supported", "not ours to replace"];
     assert!(both.into_iter().all(|words| reason.contains(words)), "{reason}");
-    assert_eq!(bed.requests(Operation::Terminate), 1);
+    assert_eq!(bed.requests(ApiOperation::Terminate), 1);
     assert_eq!(bed.cloud.boots(&three), Some(2), "rebuilt in place");
 }
 
@@ -274,7 +274,7 @@ async fn one_server_that_may_not_be_seen_leaves_the_listing_complete() {
         let bed = persistent("n[1-2]");
         let theirs = server(&bed, "a", Tags::new()).await;
         for _ in 0..20 {
-            bed.cloud.inject(Operation::Get, InjectedFault::Refuse(kind));
+            bed.cloud.inject(ApiOperation::Get, InjectedFault::Refuse(kind));
         }
         let mut request = Rollout::new(ImageId::new("image-1"));
         request.named.insert(node("n1"), theirs);
@@ -288,7 +288,7 @@ async fn one_server_that_may_not_be_seen_leaves_the_listing_complete() {
 /// it, and that node alone is late.
 #[tokio::test(start_paused = true)]
 async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     // So that requests come in the order in which they are made.
     settings.latency = Span::millis(50, 50);
     settings.images.push(Image::new(ImageId::new("image-3"), ImageName::new("compute-v3")));
@@ -300,7 +300,7 @@ async fn a_rebuild_that_never_ends_does_not_use_up_the_time_of_the_others() {
         InjectedFault::Delay(Duration::ZERO),
         InjectedFault::Refuse(ErrorKind::Conflict),
     ] {
-        bed.cloud.inject(Operation::Rebuild, trouble);
+        bed.cloud.inject(ApiOperation::Rebuild, trouble);
     }
     let targets = [target("n1", &one, "image-2"), target("n2", &two, "image-3")];
     let run = async {
@@ -322,14 +322,14 @@ async fn a_reboot_that_is_lost_on_the_way_is_repeated() {
     for trouble in [InjectedFault::LoseRequest, InjectedFault::LoseResponse] {
         let bed = persistent("n1");
         let one = server(&bed, "a", Tags::new()).await;
-        bed.cloud.inject(Operation::Reboot, trouble);
+        bed.cloud.inject(ApiOperation::Reboot, trouble);
         let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Done, "{report:?}");
         assert_eq!(bed.cloud.boots(&one), Some(2), "{trouble:?}");
     }
     let bed = persistent("n1");
     let one = server(&bed, "a", Tags::new()).await;
-    bed.cloud.inject_randomly(Some(Operation::Reboot), InjectedFault::LoseRequest, 1.0);
+    bed.cloud.inject_randomly(Some(ApiOperation::Reboot), InjectedFault::LoseRequest, 1.0);
     let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Ambiguous), "{report:?}");
 }
@@ -337,21 +337,21 @@ async fn a_reboot_that_is_lost_on_the_way_is_repeated() {
 /// By then the machine may be back, and a job run on it.
 #[tokio::test(start_paused = true)]
 async fn a_reboot_is_not_asked_for_again_when_its_answer_is_long_in_coming() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.latency = Span::millis(20_000, 20_000);
     let mut bed = Bed::with("n1", settings);
     bed.config = conf("NodeName=n1 CPUs=2 State=UNKNOWN");
     let one = server(&bed, "a", Tags::new()).await;
-    bed.cloud.inject(Operation::Reboot, InjectedFault::LoseResponse);
+    bed.cloud.inject(ApiOperation::Reboot, InjectedFault::LoseResponse);
     let report = rebuild(&bed, &[target("n1", &one, "image-1")], ASKED).await;
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Ambiguous), "{report:?}");
-    assert_eq!(bed.requests(Operation::Reboot), 1);
+    assert_eq!(bed.requests(ApiOperation::Reboot), 1);
 }
 
 /// A cloud that does not show what is gone has to be asked for each.
 #[tokio::test(start_paused = true)]
 async fn many_machines_that_vanish_are_not_taken_for_ones_that_stay() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.linger = Duration::ZERO;
     let mut bed = Bed::with("n[1-400]", settings);
     let nodes = names("n[1-400]");

@@ -3,7 +3,7 @@
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{
-    ErrorKind, ImageId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
+    ApiOperation, ErrorKind, ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName,
 };
 use provision::Cancel;
 use provision::state::StateDir;
@@ -55,7 +55,7 @@ async fn orphan_in(bed: Bed) -> Bed {
 async fn an_orphan_stays_when_slurm_wants_its_node_again() {
     let bed = orphan().await;
     let trouble = InjectedFault::Refuse(ErrorKind::Unavailable);
-    bed.cloud.inject_randomly(Some(Operation::Terminate), trouble, 1.0);
+    bed.cloud.inject_randomly(Some(ApiOperation::Terminate), trouble, 1.0);
     let wanted = async {
         sleep(Duration::from_secs(3)).await;
         let _ = bed.slurm.submit_job(JobSpec::new(1, Duration::from_hours(1)));
@@ -70,8 +70,8 @@ async fn an_orphan_stays_when_slurm_wants_its_node_again() {
 #[tokio::test(start_paused = true)]
 async fn an_orphan_stays_while_slurmctld_is_away() {
     let bed = orphan().await;
-    bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::ZERO));
-    bed.cloud.inject(Operation::List, InjectedFault::Delay(Duration::from_secs(10)));
+    bed.cloud.inject(ApiOperation::List, InjectedFault::Delay(Duration::ZERO));
+    bed.cloud.inject(ApiOperation::List, InjectedFault::Delay(Duration::from_secs(10)));
     let away = async {
         sleep(Duration::from_secs(5)).await;
         bed.slurm.set_unreachable(true);
@@ -107,7 +107,7 @@ async fn a_node_that_an_administrator_holds_is_not_returned_to_service() {
     bed.slurm.set_state(&n2, NodeAction::Down, Some(&timeout)).await.unwrap();
     let bed = orphan_in(bed).await;
     let trouble = InjectedFault::Refuse(ErrorKind::Unavailable);
-    bed.cloud.inject_randomly(Some(Operation::Terminate), trouble, 1.0);
+    bed.cloud.inject_randomly(Some(ApiOperation::Terminate), trouble, 1.0);
     let holds = async {
         sleep(Duration::from_secs(3)).await;
         let theirs = Reason::new("bad disk");
@@ -165,7 +165,7 @@ async fn a_zone_is_drained_though_another_process_has_one_of_its_nodes() {
         "NodeName=n[1-3] State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
          NodeName=n4 State=CLOUD CPUs=2 Features=shape=small,ad=2",
     );
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let _ = bed.run(async |run| run::start(run, &names("n3"), &[]).await).await;
     let _theirs = bed.state.try_lock(&node("n2")).unwrap().unwrap();
     let report = reconcile(&bed).await;
@@ -185,7 +185,7 @@ async fn a_job_leaves_nodes_of_a_zone_without_room() {
     );
     let (job, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n1"), groups(&request));
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
     let mut called = BTreeSet::new();

@@ -1,8 +1,8 @@
 //! How much is asked of the cloud, and how fast it answers Slurm.
 
 use crate::common::{Bed, groups, names};
-use cloud_core::memory::{InjectedFault, Outcome as Answer, Settings};
-use cloud_core::{ErrorKind, Operation, ShapeName, Zone};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Outcome as Answer};
+use cloud_core::{ApiOperation, ErrorKind, ShapeName, Zone};
 use provision::{Cause, Fallback, Outcome, run};
 use slurmctl::JobState;
 use slurmctl::memory::Call;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, advance};
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_nodes_take_few_requests() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.page = 1000;
     let bed = Bed::with("n[0001-1000]", settings);
     let (_, request) = bed.job(1000).await;
@@ -20,7 +20,7 @@ async fn a_thousand_nodes_take_few_requests() {
     assert!(report.is_success());
     assert_eq!(report.with(Outcome::Up).count(), 1000);
     assert_eq!(bed.live().len(), 1000);
-    let launches = bed.requests(Operation::Launch);
+    let launches = bed.requests(ApiOperation::Launch);
     let others = bed.cloud.history().len() - launches;
     println!("{launches} launches and {others} other requests for 1000 nodes");
     assert!(launches <= 1050, "{launches} launches");
@@ -36,7 +36,7 @@ async fn a_thousand_nodes_take_few_requests() {
 /// A refusal: the node is back, its job requeued, and both say why, within a second.
 async fn fails_fast(kind: ErrorKind, cause: Cause, words: &str) {
     let bed = Bed::new("n[1-4]");
-    bed.cloud.inject_randomly(Some(Operation::Launch), InjectedFault::Refuse(kind), 1.0);
+    bed.cloud.inject_randomly(Some(ApiOperation::Launch), InjectedFault::Refuse(kind), 1.0);
     let (job, request) = bed.job(2).await;
     let nodes = request.all.node_names().unwrap();
     let report = bed.run(async |run| run::start(run, &nodes, &groups(&request)).await).await;
@@ -75,7 +75,7 @@ async fn a_cloud_without_room_is_not_asked_again_and_again() {
     for kind in [ErrorKind::Capacity, ErrorKind::Quota] {
         let mut bed = Bed::new("n[1-2]");
         bed.site.policies.cooldown = Duration::from_mins(10);
-        bed.cloud.inject_randomly(Some(Operation::Launch), InjectedFault::Refuse(kind), 1.0);
+        bed.cloud.inject_randomly(Some(ApiOperation::Launch), InjectedFault::Refuse(kind), 1.0);
         let (job, request) = bed.job(2).await;
         let mut calls = vec![Call::Resume { nodes: request.all.clone(), request }];
         let mut resumes = 0;
@@ -99,7 +99,7 @@ async fn a_cloud_without_room_is_not_asked_again_and_again() {
             advance(Duration::from_secs(1)).await;
             calls = bed.slurm.tick();
         }
-        let launches = bed.requests(Operation::Launch);
+        let launches = bed.requests(ApiOperation::Launch);
         println!("{kind}: {launches} launches in {resumes} resumes of 2 nodes and 6 cool-downs");
         assert!(resumes > 10, "slurmctld wanted the nodes only {resumes} times");
         // Two at the first time, side by side; then one probe for each cool-down.
@@ -120,7 +120,7 @@ async fn a_full_zone_is_left_for_the_next_by_all_nodes_at_once() {
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     assert!(report.is_success(), "{report:?}");
     assert!(bed.live().iter().all(|one| one.zone == Some(Zone::new("zone-2"))));
-    let launches = bed.requests(Operation::Launch);
+    let launches = bed.requests(ApiOperation::Launch);
     assert!(launches <= 44, "{launches} launches for 40 nodes");
 }
 
@@ -142,7 +142,7 @@ async fn a_late_failure_is_replaced_in_the_next_zone() {
 async fn a_late_failure_without_another_place_is_given_back_at_once() {
     let bed = Bed::new("n1");
     bed.cloud.inject_randomly(
-        Some(Operation::Launch),
+        Some(ApiOperation::Launch),
         InjectedFault::FailLater(ErrorKind::Capacity),
         1.0,
     );
@@ -151,7 +151,7 @@ async fn a_late_failure_without_another_place_is_given_back_at_once() {
     let report = bed.run(async |run| run::start(run, &nodes, &groups(&request)).await).await;
     let ended = Instant::now().saturating_duration_since(bed.begun);
     let history = bed.cloud.history();
-    let seen = history.iter().rfind(|event| event.operation == Operation::List).unwrap();
+    let seen = history.iter().rfind(|event| event.operation == ApiOperation::List).unwrap();
     assert!(ended.saturating_sub(seen.at) <= Duration::from_secs(1), "{report:?}");
     assert_eq!(report.nodes[&nodes[0]].outcome, Outcome::ReturnedToSlurm);
     assert_eq!(report.nodes[&nodes[0]].cause, Some(Cause::Capacity));
@@ -166,14 +166,14 @@ async fn a_probe_that_is_throttled_once_does_not_close_its_pool() {
     let bed = Bed::new("n[1-3]");
     let nodes = names("n[1-3]");
     bed.cloud.inject_randomly(
-        Some(Operation::Launch),
+        Some(ApiOperation::Launch),
         InjectedFault::Refuse(ErrorKind::Capacity),
         1.0,
     );
     bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     bed.cloud.clear_faults();
     advance(bed.site.policies.cooldown + Duration::from_secs(1)).await;
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Throttled));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Throttled));
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     assert_eq!(report.with(Outcome::Up).count(), 3, "{report:?}");
     assert_eq!(bed.live().len(), 3);

@@ -2,13 +2,13 @@
 
 use crate::common::{Bed, names, node};
 use cloud_core::memory::InjectedFault;
-use cloud_core::{ErrorKind, InstanceState, Operation};
+use cloud_core::{ApiOperation, ErrorKind, InstanceState};
 use provision::Cancel;
 use provision::plan::{Gaps, GroupSize, Resize};
 use provision::state::NodeLock;
 use provision::{Cause, Outcome, Report, run};
 use slurmconf::{Config, Document, SlurmVersion};
-use slurmctl::memory::{JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::memory::{JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use slurmctl::{Controller as _, JobState, NodeAction, Reason};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -19,7 +19,7 @@ async fn deployed(nodes: &str) -> (Bed, Document) {
     let text = format!("# STARTNODES\n{lines}# ENDNODES\nPartitionName=main Nodes=ALL\n");
     let mut bed = Bed::new(nodes);
     bed.config = Config::parse(&text).unwrap();
-    let mut settings = SlurmSettings::cloud(&nodes.parse().unwrap());
+    let mut settings = MemorySlurmSettings::cloud(&nodes.parse().unwrap());
     settings.nodes = names(nodes).into_iter().map(NodeSpec::fixed).collect();
     bed.slurm = MemorySlurm::new(settings);
     bed.run(async |run| run::deploy(run, None).await).await;
@@ -148,7 +148,7 @@ async fn a_job_that_gets_a_node_while_its_machine_is_ended_completes() {
     let (bed, document) = deployed("n[1-2]").await;
     bed.slurm.set_conf_nodes(vec![NodeSpec::fixed(node("n1"))]);
     let lifted = async {
-        while bed.done(Operation::Terminate) == 0 {
+        while bed.done(ApiOperation::Terminate) == 0 {
             sleep(Duration::from_millis(1)).await;
         }
         set(&bed, NodeAction::Undrain, None).await;
@@ -190,8 +190,8 @@ async fn a_resize_that_is_cancelled_after_its_wait_ends_no_machine() {
         while bed.slurm.node("n2").unwrap().state.has_job() {
             sleep(Duration::from_secs(1)).await;
         }
-        let before = bed.requests(Operation::List);
-        while bed.requests(Operation::List) == before {
+        let before = bed.requests(ApiOperation::List);
+        while bed.requests(ApiOperation::List) == before {
             sleep(Duration::from_millis(1)).await;
         }
         signal.cancel();
@@ -257,7 +257,7 @@ async fn a_reconcile_keeps_the_drain_of_a_resize_that_waits() {
 #[tokio::test(start_paused = true)]
 async fn slurmctld_gets_the_addresses_of_nodes_of_an_earlier_run() {
     let (mut bed, document) = persistent(Duration::from_secs(1)).await;
-    let mut settings = SlurmSettings::cloud(&"n1".parse().unwrap());
+    let mut settings = MemorySlurmSettings::cloud(&"n1".parse().unwrap());
     settings.nodes = vec![NodeSpec::fixed(node("n1"))];
     bed.slurm = MemorySlurm::new(settings);
     bed.slurm.set_conf_nodes(names("n[1-2]").into_iter().map(NodeSpec::fixed).collect());
@@ -274,7 +274,7 @@ async fn files_are_written_where_a_launch_failed() {
     let directory = tempfile::tempdir().unwrap();
     let hosts = directory.path().join("hosts");
     bed.files.hosts = Some(hosts.clone());
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let report = resize(&bed, &document, 3).await;
     assert_eq!(report.nodes[&node("n3")].outcome, Outcome::Failed, "{report:?}");
     let text = std::fs::read_to_string(&hosts).unwrap();

@@ -1,14 +1,14 @@
 //! What is left when a run is killed, cancelled, or not obeyed.
 
 use crate::common::{Bed, groups, names, node};
-use cloud_core::memory::{InjectedFault, Settings};
-use cloud_core::{Capability, ErrorKind, Operation};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings};
+use cloud_core::{ApiOperation, Capability, ErrorKind};
 use provision::Cancel;
 use provision::plan::{Gaps, GroupSize, JobGroup, Resize};
 use provision::state::{Document, Event, EventKind, NodeRecord, State, StateDir};
 use provision::{Cause, OnPartial, Outcome, run};
 use slurmconf::{Config, Document as Conf, SlurmVersion};
-use slurmctl::memory::{Call, JobSpec, MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::memory::{Call, JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use slurmctl::{Controller as _, NodeAction, Reason};
 use std::future::Future;
 use std::pin::pin;
@@ -37,7 +37,7 @@ async fn a_start_killed_anywhere_and_called_again_leaves_one_instance() {
     for tokens in [true, false] {
         let mut waits = 0;
         loop {
-            let mut settings = Settings::default();
+            let mut settings = MemoryCloudSettings::default();
             if !tokens {
                 settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
             }
@@ -101,7 +101,7 @@ async fn a_stop_while_a_node_starts_is_obeyed() {
 
 #[tokio::test(start_paused = true)]
 async fn two_starts_of_one_node_make_one_instance() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
     let bed = Bed::with("n[1-3]", settings);
     let nodes = names("n[1-3]");
@@ -109,7 +109,7 @@ async fn two_starts_of_one_node_make_one_instance() {
     let (first, second) = tokio::join!(start(), start());
     assert!(first.is_success() && second.is_success(), "{second:?}");
     assert_eq!(bed.live().len(), 3);
-    assert_eq!(bed.requests(Operation::Launch), 3);
+    assert_eq!(bed.requests(ApiOperation::Launch), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +159,7 @@ async fn incomplete(on_partial: OnPartial) -> (Bed, provision::Report) {
     let mut bed = Bed::new("n[1-3]");
     bed.site.policies.on_partial = on_partial;
     let (_, request) = bed.job(3).await;
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let (nodes, jobs) = (names("n[1-3]"), groups(&request));
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
     assert_eq!(report.with(Outcome::ReturnedToSlurm).count(), 1, "{report:?}");
@@ -202,7 +202,7 @@ async fn a_node_that_another_job_uses_is_not_released() {
     // Only the first job is told of, as when a call is split.
     let jobs: Vec<JobGroup> = groups(&request.unwrap()).into_iter().take(1).collect();
     assert_eq!(jobs[0].nodes.len(), 2);
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Forbidden));
     let nodes = names("n[1-2]");
     let report = bed.run(async |run| run::start(run, &nodes, &jobs).await).await;
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::ReturnedToSlurm, "{report:?}");
@@ -216,7 +216,7 @@ fn resize_bed(nodes: &str) -> (Bed, String) {
         format!("# STARTNODES\n{lines}# ENDNODES\nPartitionName=main Nodes=ALL Default=YES\n");
     bed.config = Config::parse(&text).unwrap();
     let list: hostlist::Hostlist = nodes.parse().unwrap();
-    let mut settings = SlurmSettings::cloud(&list);
+    let mut settings = MemorySlurmSettings::cloud(&list);
     settings.nodes = list.node_names().unwrap().into_iter().map(NodeSpec::fixed).collect();
     bed.slurm = MemorySlurm::new(settings);
     (bed, text)
@@ -245,7 +245,7 @@ async fn a_node_leaves_slurm_conf_only_when_its_instance_is_gone() {
     bed.run(async |run| run::deploy(run, None).await).await;
     assert_eq!(bed.live().len(), 3);
     for _ in 0..5 {
-        bed.cloud.inject(Operation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
+        bed.cloud.inject(ApiOperation::Terminate, InjectedFault::Refuse(ErrorKind::Forbidden));
     }
     let report = shrink(&bed, &text, 2, Duration::from_mins(1)).await;
     assert_eq!(report.exit_code(), 1, "{report:?}");
@@ -352,33 +352,33 @@ async fn a_start_that_is_stopped_while_it_looks_launches_nothing() {
     signal.cancel();
     let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
     assert_eq!(report.nodes[&node("n1")].cause, Some(Cause::Cancelled), "{report:?}");
-    assert_eq!(bed.requests(Operation::Launch), 0);
+    assert_eq!(bed.requests(ApiOperation::Launch), 0);
 }
 
 /// As OpenStack does it: no listing shows servers of a cell that is down, and Nova cannot tell of one by id.
 #[tokio::test(start_paused = true)]
 async fn a_machine_whose_cell_is_down_is_not_launched_again() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
     let bed = Bed::with("n1", settings);
     let nodes = names("n1");
     assert!(bed.run(async |run| run::start(run, &nodes, &[]).await).await.is_success());
     let instance = bed.live().pop().unwrap().id;
-    bed.cloud.inject_randomly(Some(Operation::List), InjectedFault::Flap, 1.0);
+    bed.cloud.inject_randomly(Some(ApiOperation::List), InjectedFault::Flap, 1.0);
     bed.cloud.inject_randomly(
-        Some(Operation::Get),
+        Some(ApiOperation::Get),
         InjectedFault::Refuse(ErrorKind::Unavailable),
         1.0,
     );
     bed.run(async |run| run::start(run, &nodes, &[]).await).await;
-    assert_eq!(bed.requests(Operation::Launch), 1, "none but the first");
+    assert_eq!(bed.requests(ApiOperation::Launch), 1, "none but the first");
     let record = bed.state.try_lock(&node("n1")).unwrap().unwrap().record();
     assert_eq!(record.launch.and_then(|launch| launch.id()), Some(instance));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_preview_observes_with_what_runs_remember() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.lag = Duration::from_secs(5);
     let bed = Bed::with("n1", settings);
     let nodes = names("n1");

@@ -1,7 +1,7 @@
 //! Nodes that never came up, and rest.
 
 use crate::common::{Bed, groups, names, node};
-use cloud_core::memory::{Settings, Span};
+use cloud_core::memory::{MemoryCloudSettings, Span};
 use cloud_core::{InstanceState, Provider as _, ShapeName, Zone};
 use history::Position;
 use hostlist::NodeName;
@@ -123,7 +123,7 @@ async fn four_minutes(bed: &Bed) -> BTreeSet<NodeName> {
 #[tokio::test(start_paused = true)]
 async fn a_job_leaves_a_node_that_cannot_come_up() {
     for state in [InstanceState::Terminating, InstanceState::Other("RESCUE".to_owned())] {
-        let mut settings = Settings::default();
+        let mut settings = MemoryCloudSettings::default();
         settings.terminate = Span::millis(36_000_000, 36_000_000);
         let bed = Bed::with("n[1-2]", settings);
         bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;

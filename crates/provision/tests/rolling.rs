@@ -5,7 +5,7 @@ use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
 use provision::Cancel;
 use provision::plan::Rollout;
 use provision::{Outcome, Report, run};
-use slurmctl::memory::{MemorySlurm, NodeSpec, Settings as SlurmSettings};
+use slurmctl::memory::{MemorySlurm, MemorySlurmSettings, NodeSpec};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 async fn slow() -> Bed {
     let mut bed = Bed::new("n[1-2]");
     bed.config = conf("NodeName=n[1-2] CPUs=2 State=UNKNOWN");
-    let mut settings = SlurmSettings::cloud(&"n[1-2]".parse().unwrap());
+    let mut settings = MemorySlurmSettings::cloud(&"n[1-2]".parse().unwrap());
     settings.nodes = names("n[1-2]").into_iter().map(NodeSpec::fixed).collect();
     settings.latency = Duration::from_secs(10);
     bed.slurm = MemorySlurm::new(settings);

@@ -1,15 +1,15 @@
 //! Launches without an answer, by runs that have less time than it takes to be sure of them.
 
 use crate::common::{Bed, conf, names, node};
-use cloud_core::memory::{InjectedFault, Settings, Span};
-use cloud_core::{ErrorKind, Operation, Zone};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
+use cloud_core::{ApiOperation, ErrorKind, Zone};
 use provision::{Fallback, Outcome, Report, run};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// As with a ResumeTimeout of half a minute, in a cloud that is quick enough for it.
 fn hurried() -> Bed {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.boot = Span::millis(300, 300);
     settings.address = Span::millis(100, 100);
     settings.terminate = Span::millis(300, 300);
@@ -26,7 +26,7 @@ async fn start(bed: &Bed) -> Report {
 async fn a_launch_without_an_answer_does_not_block_its_node() {
     for trouble in [InjectedFault::LoseRequest, InjectedFault::LoseResponse] {
         let bed = hurried();
-        bed.cloud.inject(Operation::Launch, trouble);
+        bed.cloud.inject(ApiOperation::Launch, trouble);
         let report = start(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{trouble:?}: {report:?}");
         assert_eq!(bed.live().len(), 1, "{trouble:?}");
@@ -38,9 +38,9 @@ async fn a_launch_without_an_answer_does_not_block_its_node() {
 async fn a_launch_of_an_earlier_run_does_not_block_its_node() {
     let bed = hurried();
     for _ in 0..3 {
-        bed.cloud.inject(Operation::Launch, InjectedFault::LoseRequest);
+        bed.cloud.inject(ApiOperation::Launch, InjectedFault::LoseRequest);
     }
-    bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::LoseResponse);
     let report = start(&bed).await;
     assert_ne!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
     bed.run(async |run| run::stop(run, &names("n1")).await).await;
@@ -57,10 +57,10 @@ async fn a_refused_repeat_does_not_answer_for_the_first_launch() {
         bed.site.policies.deadline = Duration::from_mins(5);
         bed.site.fallback =
             vec![Fallback { zone: Some(Zone::new("zone-2")), ..Fallback::default() }];
-        bed.cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(8)));
+        bed.cloud.inject(ApiOperation::Launch, InjectedFault::DoneLater(Duration::from_secs(8)));
         let dies = tokio::time::timeout(Duration::from_secs(1), start(&bed)).await;
         assert!(dies.is_err(), "killed");
-        bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(kind));
+        bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(kind));
         let report = start(&bed).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{kind}: {report:?}");
         sleep(Duration::from_mins(1)).await;
@@ -71,10 +71,10 @@ async fn a_refused_repeat_does_not_answer_for_the_first_launch() {
 /// A token says nothing of a launch with another, and listings are behind.
 #[tokio::test(start_paused = true)]
 async fn a_launch_without_an_answer_is_resolved_before_another_elsewhere() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.lag = Duration::from_secs(6);
     let mut bed = Bed::with("n1", settings);
-    bed.cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(2)));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::DoneLater(Duration::from_secs(2)));
     let dies = tokio::time::timeout(Duration::from_secs(1), start(&bed)).await;
     assert!(dies.is_err(), "killed");
     // Somebody has changed the zone of the node since.
@@ -90,11 +90,11 @@ async fn a_launch_without_an_answer_is_resolved_before_another_elsewhere() {
 /// Its machine is there, and would be ended just when there is no room for another.
 #[tokio::test(start_paused = true)]
 async fn an_ambiguous_launch_is_resolved_though_its_pool_cools_down() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.lag = Duration::from_secs(6);
     let bed = Bed::with("n[1-2]", settings);
-    bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::LoseResponse);
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     let nodes = names("n[1-2]");
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     let up: Vec<_> = report.with(Outcome::Up).collect();

@@ -2,10 +2,10 @@
 
 use crate::common::{Bed, groups, names, node};
 use async_trait::async_trait;
-use cloud_core::memory::{InjectedFault, MemoryCloud, Settings};
+use cloud_core::memory::{InjectedFault, MemoryCloud, MemoryCloudSettings};
 use cloud_core::{
-    Capability, Description, Error, ErrorKind, Instance, InstanceFilter, InstanceId, InstanceSpec,
-    Operation, Provider, Reboot, Result,
+    ApiOperation, Capability, Description, Error, ErrorKind, Instance, InstanceFilter, InstanceId,
+    InstanceSpec, Provider, Reboot, Result,
 };
 use provision::Outcome;
 use provision::plan::JobGroup;
@@ -61,7 +61,7 @@ impl Provider for Busy {
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
         self.asked.lock().unwrap().push((Instant::now() + TAKES, spec.clone()));
         sleep(PATIENCE).await;
-        Err(Error::new(ErrorKind::Ambiguous, Operation::Launch).because("no whole answer"))
+        Err(Error::new(ErrorKind::Ambiguous, ApiOperation::Launch).because("no whole answer"))
     }
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
@@ -79,7 +79,7 @@ impl Provider for Busy {
 
 /// A node in a cloud that does not know repeats of a launch.
 fn without_tokens() -> Bed {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
     Bed::with("n1", settings)
 }
@@ -88,7 +88,7 @@ fn without_tokens() -> Bed {
 async fn killed(bed: &Bed) -> Vec<JobGroup> {
     let (_, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n1"), groups(&request));
-    bed.cloud.inject(Operation::Launch, InjectedFault::DoneLater(Duration::from_secs(40)));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::DoneLater(Duration::from_secs(40)));
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     assert!(timeout(Duration::from_secs(2), start).await.is_err(), "killed");
     assert!(bed.live().is_empty());
@@ -135,7 +135,7 @@ async fn a_launch_that_the_cloud_still_works_on_is_not_requested_again() {
 #[tokio::test(start_paused = true)]
 async fn a_listing_a_minute_behind_causes_no_duplicate_and_loses_no_node() {
     for tokens in [true, false] {
-        let mut settings = Settings::default();
+        let mut settings = MemoryCloudSettings::default();
         settings.lag = Duration::from_mins(1);
         if !tokens {
             settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
@@ -144,7 +144,7 @@ async fn a_listing_a_minute_behind_causes_no_duplicate_and_loses_no_node() {
         let nodes = names("n1");
         for round in 0..4 {
             if round == 2 {
-                bed.cloud.inject(Operation::Launch, InjectedFault::LoseResponse);
+                bed.cloud.inject(ApiOperation::Launch, InjectedFault::LoseResponse);
             }
             let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
             assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{round}: {report:?}");

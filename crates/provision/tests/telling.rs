@@ -2,7 +2,7 @@
 
 use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::InjectedFault;
-use cloud_core::{ErrorKind, Operation};
+use cloud_core::{ApiOperation, ErrorKind};
 use provision::{Outcome, run};
 use slurmctl::JobState;
 use slurmctl::memory::{Call, JobSpec, Registration};
@@ -23,8 +23,8 @@ async fn a_call_that_slurmctld_does_not_answer_loses_no_release_and_no_comment()
     bed.site.policies.concurrency = 1;
     let (job, request) = bed.job(2).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
-    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::ZERO));
-    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(2)));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::ZERO));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::from_mins(2)));
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     let away = async {
         sleep(Duration::from_mins(1)).await;
@@ -49,8 +49,8 @@ async fn a_job_that_has_just_got_a_released_node_is_not_killed() {
     bed.site.policies.concurrency = 1;
     let (_, request) = bed.job(2).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
-    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::ZERO));
-    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(2)));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::ZERO));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::from_mins(2)));
     let start = bed.run(async |run| run::start(run, &nodes, &jobs).await);
     let other = async {
         sleep(Duration::from_mins(1)).await;
@@ -88,7 +88,7 @@ async fn a_slurmctld_that_died_is_not_waited_for_once_for_each_job() {
     let [Call::Resume { request, .. }] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!(request.jobs.len(), 20);
     bed.cloud.inject_randomly(
-        Some(Operation::Launch),
+        Some(ApiOperation::Launch),
         InjectedFault::Refuse(ErrorKind::Forbidden),
         1.0,
     );

@@ -7,7 +7,7 @@ use provision::{Report, run};
 use slurmconf::{
     Cluster, Config, Document, GenerateOptions, Limits, Shapes, SlurmVersion, generate,
 };
-use slurmctl::memory::{MemorySlurm, NodeSpec, Settings};
+use slurmctl::memory::{MemorySlurm, MemorySlurmSettings, NodeSpec};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn bed(folder: &Path, limits: &str) -> (Bed, String) {
     let text = format!("# STARTNODES\n{cluster}# ENDNODES\nPartitionName=main Nodes=ALL\n");
     let path = folder.join("slurm.conf");
     std::fs::write(&path, &text).unwrap();
-    let mut settings = Settings::cloud(&"n1".parse().unwrap());
+    let mut settings = MemorySlurmSettings::cloud(&"n1".parse().unwrap());
     settings.nodes = specs(&cluster);
     let mut bed = Bed::new("n1");
     bed.slurm = MemorySlurm::new(settings);

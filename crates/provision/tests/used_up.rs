@@ -1,9 +1,9 @@
 //! Launches whose token another launch has used up, and launches in doubt beside a machine on its way out.
 
 use crate::common::{Bed, names, node};
-use cloud_core::memory::{InjectedFault, Settings, Span};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{
-    ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Provider as _, ShapeName,
+    ApiOperation, ImageId, InstanceId, InstanceName, InstanceSpec, Provider as _, ShapeName,
 };
 use provision::state::MemoryState;
 use provision::{Outcome, run};
@@ -22,7 +22,7 @@ async fn machine(bed: &Bed) -> InstanceId {
 }
 
 /// A node that had machines before, of which nothing is remembered: the first tokens are used up.
-async fn forgotten(settings: Settings) -> Bed {
+async fn forgotten(settings: MemoryCloudSettings) -> Bed {
     let mut bed = Bed::with("n1", settings);
     let nodes = names("n1");
     for _ in 0..2 {
@@ -36,10 +36,10 @@ async fn forgotten(settings: Settings) -> Bed {
 
 #[tokio::test(start_paused = true)]
 async fn a_launch_with_the_next_token_adopts_the_machine_of_another() {
-    let bed = forgotten(Settings::default()).await;
+    let bed = forgotten(MemoryCloudSettings::default()).await;
     // The listing of the plan is too far behind to show it.
     let other = machine(&bed).await;
-    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(SLOW));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(SLOW));
     let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
     let n1 = &report.nodes[&node("n1")];
     assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 1), "{report:?}");
@@ -50,7 +50,7 @@ async fn a_launch_with_the_next_token_adopts_the_machine_of_another() {
 /// A state directory that is read-only, or lost after each run.
 #[tokio::test(start_paused = true)]
 async fn the_thousandth_start_takes_no_longer_than_the_tenth() {
-    let mut bed = Bed::with("n1", Settings::default());
+    let mut bed = Bed::with("n1", MemoryCloudSettings::default());
     let nodes = names("n1");
     for number in 1..=1000 {
         let begun = Instant::now();
@@ -59,7 +59,7 @@ async fn the_thousandth_start_takes_no_longer_than_the_tenth() {
         assert_eq!(n1.outcome, Outcome::Up, "start {number}: {report:?}");
         assert!(n1.launches <= 4, "start {number}: {report:?}");
         let launches = bed.cloud.history();
-        let launch = launches.iter().rfind(|it| it.operation == Operation::Launch).unwrap();
+        let launch = launches.iter().rfind(|it| it.operation == ApiOperation::Launch).unwrap();
         let took = launch.at.saturating_sub(begun - bed.begun);
         assert!(took < Duration::from_secs(15), "start {number}: {took:?}");
         bed.run(async |run| run::stop(run, &nodes).await).await;
@@ -70,12 +70,13 @@ async fn the_thousandth_start_takes_no_longer_than_the_tenth() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_that_are_used_up_take_seconds() {
-    let bed = forgotten(Settings::default()).await;
+    let bed = forgotten(MemoryCloudSettings::default()).await;
     let (nodes, begun) = (names("n1"), Instant::now());
     let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
     let n1 = &report.nodes[&node("n1")];
     assert_eq!((n1.outcome, n1.launches), (Outcome::Up, 2), "{report:?}");
-    let launch = bed.cloud.history().iter().rfind(|it| it.operation == Operation::Launch).cloned();
+    let launch =
+        bed.cloud.history().iter().rfind(|it| it.operation == ApiOperation::Launch).cloned();
     let took = launch.unwrap().at.saturating_sub(begun - bed.begun);
     assert!(took < Duration::from_secs(8), "{took:?}");
 }
@@ -85,18 +86,18 @@ async fn tokens_that_are_used_up_take_seconds() {
 async fn an_ambiguous_launch_waits_for_a_machine_on_its_way_out() {
     let takes = Duration::from_mins(1);
     for lost in [false, true] {
-        let mut settings = Settings::default();
+        let mut settings = MemoryCloudSettings::default();
         settings.terminate = Span { least: takes, most: takes };
         let bed = forgotten(settings).await;
         let id = machine(&bed).await;
         bed.cloud.terminate(&id).await.unwrap();
         let gone = bed.begun.elapsed() + takes;
         let trouble = if lost { InjectedFault::LoseRequest } else { InjectedFault::Delay(SLOW) };
-        bed.cloud.inject(Operation::Launch, trouble);
+        bed.cloud.inject(ApiOperation::Launch, trouble);
         let report = bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
         assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{lost}: {report:?}");
         let history = bed.cloud.history();
-        let last = history.iter().rfind(|it| it.operation == Operation::Launch).unwrap().at;
+        let last = history.iter().rfind(|it| it.operation == ApiOperation::Launch).unwrap().at;
         // But for half of the latency of the answer.
         assert!(last + Duration::from_millis(50) >= gone, "{lost}: {last:?}, {gone:?}");
     }

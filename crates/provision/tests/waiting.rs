@@ -1,12 +1,12 @@
 //! Who waits for whom, and for how long.
 
 use crate::common::{Bed, conf, groups, names, node};
-use cloud_core::memory::{InjectedFault, Settings, Span};
-use cloud_core::{ErrorKind, InstanceState, Operation, Provider as _};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
+use cloud_core::{ApiOperation, ErrorKind, InstanceState, Provider as _};
 use provision::state::StateDir;
 use provision::{Outcome, Stopped, run};
 use slurmctl::Controller as _;
-use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -82,7 +82,7 @@ async fn a_cancelled_stop_asks_a_silent_cloud_no_more() {
     let (signal, cancel) = provision::Cancel::new();
     bed.cancel = cancel;
     bed.cloud.inject_randomly(
-        Some(Operation::List),
+        Some(ApiOperation::List),
         InjectedFault::Refuse(ErrorKind::Unavailable),
         1.0,
     );
@@ -108,9 +108,9 @@ async fn a_cancelled_stop_asks_a_silent_cloud_no_more() {
 #[tokio::test(start_paused = true)]
 async fn the_reason_why_a_cloud_does_not_answer_survives_the_deadline() {
     let bed = Bed::new("n1");
-    bed.cloud.inject(Operation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
+    bed.cloud.inject(ApiOperation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
     bed.cloud.inject_randomly(
-        Some(Operation::List),
+        Some(ApiOperation::List),
         InjectedFault::Delay(Duration::from_hours(1)),
         1.0,
     );
@@ -164,7 +164,7 @@ async fn a_machine_that_is_still_stopping_is_started() {
 async fn a_node_that_is_busy_for_a_moment_does_not_wait_for_the_others() {
     let bed = Bed::new("n[1-2]");
     let nodes = names("n[1-2]");
-    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(4)));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::from_mins(4)));
     let lock = bed.state.try_lock(&node("n2")).unwrap().unwrap();
     let begun = Instant::now();
     let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
@@ -188,7 +188,7 @@ async fn a_node_with_nothing_to_end_is_released_at_once() {
     let bed = Bed::new("n[1-2]");
     let nodes = names("n[1-2]");
     bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
-    bed.cloud.inject(Operation::Terminate, InjectedFault::Delay(Duration::from_mins(3)));
+    bed.cloud.inject(ApiOperation::Terminate, InjectedFault::Delay(Duration::from_mins(3)));
     let stop = bed.run(async |run| run::stop(run, &nodes).await);
     let start = async {
         sleep(Duration::from_secs(5)).await;
@@ -206,7 +206,7 @@ async fn a_node_with_nothing_to_end_is_released_at_once() {
 /// As bare metal does, with a ResumeTimeout to match.
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_takes_minutes_to_go_is_waited_for() {
-    let mut settings = Settings::default();
+    let mut settings = MemoryCloudSettings::default();
     settings.terminate = Span::millis(240_000, 240_000);
     let mut bed = Bed::with("n1", settings);
     bed.site.policies.deadline = Duration::from_mins(19);
@@ -222,7 +222,7 @@ async fn a_machine_that_takes_minutes_to_go_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_somebody_else_ended_is_replaced() {
     for linger in [Duration::from_hours(1), Duration::ZERO] {
-        let mut settings = Settings::default();
+        let mut settings = MemoryCloudSettings::default();
         settings.terminate = Span::millis(60_000, 60_000);
         settings.linger = linger;
         let bed = Bed::with("n1", settings);
@@ -255,7 +255,7 @@ async fn locks_that_cannot_be_had_are_told() {
 async fn one_address_that_slurm_refuses_does_not_affect_the_others() {
     let mut bed = Bed::new("n[1-3]");
     // slurmctld does not know the third.
-    bed.slurm = MemorySlurm::new(SlurmSettings::cloud(&"n[1-2]".parse().unwrap()));
+    bed.slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n[1-2]".parse().unwrap()));
     let report = bed.run(async |run| run::start(run, &names("n[1-3]"), &[]).await).await;
     assert_eq!(report.with(Outcome::Up).count(), 2, "{report:?}");
     assert_eq!(report.nodes[&node("n3")].outcome, Outcome::Unreported, "{report:?}");
@@ -269,7 +269,7 @@ async fn a_job_whose_pool_cools_down_gets_one_comment() {
         "NodeName=n1 State=CLOUD CPUs=2 Features=shape=small,ad=1\n\
          NodeName=n2 State=CLOUD CPUs=2 Features=shape=small,ad=2",
     );
-    bed.cloud.inject(Operation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
     bed.run(async |run| run::start(run, &names("n1"), &[]).await).await;
     let (job, request) = bed.job(1).await;
     let (nodes, jobs) = (names("n[1-2]"), groups(&request));
@@ -290,7 +290,7 @@ async fn a_job_whose_pool_cools_down_gets_one_comment() {
 async fn a_job_without_room_gets_one_comment_for_all_its_nodes() {
     let bed = Bed::new("n[001-200]");
     bed.cloud.inject_randomly(
-        Some(Operation::Launch),
+        Some(ApiOperation::Launch),
         InjectedFault::Refuse(ErrorKind::Capacity),
         1.0,
     );
@@ -329,7 +329,7 @@ async fn a_node_that_waits_to_report_its_address_is_yielded_to_a_stop() {
 async fn a_node_is_yielded_even_if_its_launch_has_no_answer() {
     let bed = Bed::new("n1");
     let nodes = names("n1");
-    bed.cloud.inject(Operation::Launch, InjectedFault::Delay(Duration::from_mins(20)));
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Delay(Duration::from_mins(20)));
     let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
     let wish = async {
         sleep(Duration::from_secs(15)).await;
@@ -348,7 +348,7 @@ async fn a_start_of_a_stopped_machine_that_is_under_way_is_finished_before_its_n
     let old = bed.live().remove(0).id;
     assert!(bed.cloud.force(&old, InstanceState::Stopped));
     sleep(Duration::from_secs(5)).await;
-    bed.cloud.inject(Operation::Start, InjectedFault::Delay(Duration::from_secs(30)));
+    bed.cloud.inject(ApiOperation::Start, InjectedFault::Delay(Duration::from_secs(30)));
     let start = bed.run(async |run| run::start(run, &nodes, &[]).await);
     let wish = async {
         sleep(Duration::from_secs(5)).await;
@@ -356,5 +356,5 @@ async fn a_start_of_a_stopped_machine_that_is_under_way_is_finished_before_its_n
     };
     let (report, ()) = tokio::join!(start, wish);
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Yielded, "{report:?}");
-    assert_eq!(bed.done(Operation::Start), 1, "the request was not broken off");
+    assert_eq!(bed.done(ApiOperation::Start), 1, "the request was not broken off");
 }

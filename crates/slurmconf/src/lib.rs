@@ -32,5 +32,5 @@ pub use model::{
 #[cfg(feature = "generate")]
 pub use near::nearest;
 #[cfg(feature = "generate")]
-pub use shapes::{Flavor, Memory, MemoryPolicy, Shape, Shapes};
+pub use shapes::{Flavor, Memory, MemoryPolicy, NodeShape, Shapes};
 pub use version::SlurmVersion;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use slurmconf::{
     Document, Flavor, GenerateOptions, Limits, ManagementNode, Markers, Memory, MemoryPolicy,
-    Shape, Shapes, Style, generate,
+    NodeShape, Shapes, Style, generate,
 };
 
 const MANAGEMENT: &str = "mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n";
@@ -37,7 +37,7 @@ fn flavors() -> Shapes {
         let threads_per_core = 2;
         shapes.insert(
             name,
-            Shape { sockets: 1, cores_per_socket: 1, threads_per_core, memory, gres, arch },
+            NodeShape { sockets: 1, cores_per_socket: 1, threads_per_core, memory, gres, arch },
         );
     }
     let (gres, arch) = (String::new(), "x86_64".to_owned());
@@ -126,7 +126,7 @@ fn memory_is_discounted_as_in_the_tables() {
         for (size, expected) in golden[table].as_object().unwrap() {
             let memory = size.parse().unwrap();
             let flavor = Flavor { vcpus: 1, memory, gres: String::new(), arch: String::new() };
-            let found = policy.real_memory("any", &Shape::from(flavor));
+            let found = policy.real_memory("any", &NodeShape::from(flavor));
             // 512 MiB on AWS came out negative; Slurm takes no less than 1.
             let expected = expected.as_i64().unwrap().max(1);
             assert_eq!(i64::try_from(found).unwrap(), expected, "{table} {size}");
@@ -139,7 +139,7 @@ fn memory_is_discounted_as_in_the_tables() {
     assert_eq!(memory(MemoryPolicy::Percent(200)), 15_360);
     for size in 0..2000 {
         let flavor = Flavor { vcpus: 1, memory: size, gres: String::new(), arch: String::new() };
-        let seen = MemoryPolicy::Seen.real_memory("any", &Shape::from(flavor));
+        let seen = MemoryPolicy::Seen.real_memory("any", &NodeShape::from(flavor));
         assert!(seen >= 1 && seen <= size.max(1), "{size}: {seen}");
     }
 }

@@ -1,7 +1,7 @@
 //! A client of OpenStack that has nothing in common with ours.
 
 use crate::http;
-use crate::site::Machine;
+use crate::test_cloud::Machine;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;

@@ -5,7 +5,7 @@ mod start;
 mod watch;
 
 use crate::network;
-use crate::site::{Machine, Site};
+use crate::test_cloud::{Machine, TestCloud};
 use crate::wait::wait;
 use client::Client;
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ impl OpenStack {
     }
 }
 
-impl Site for OpenStack {
+impl TestCloud for OpenStack {
     fn present(&self) -> Vec<Machine> {
         wait(|| self.admin.servers().ok()).expect("Nova answers")
     }

@@ -1,7 +1,7 @@
 //! Boots a machine for each server that is ACTIVE, again after each of its boots, and ends it with the server.
 
 use super::client::Client;
-use crate::site::Machine;
+use crate::test_cloud::Machine;
 use slurm_testbed::Guard;
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -229,13 +229,13 @@ pub(super) async fn clean(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Operation;
+    use crate::ApiOperation;
     use std::io;
 
     #[test]
     fn a_failed_case_prints_the_causes_of_its_error() {
         let cause = io::Error::other("connection refused");
-        let error = Error::new(ErrorKind::Unavailable, Operation::List).caused_by(cause);
+        let error = Error::new(ErrorKind::Unavailable, ApiOperation::List).caused_by(cause);
         let text = "list: unavailable: connection refused".to_owned();
         assert_eq!(Stop::from(error), Stop::Fail(text));
     }

@@ -6,7 +6,7 @@
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 //! use cloud_core::conformance::{self, Fixture};
-//! use cloud_core::memory::{MemoryCloud, Settings};
+//! use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
 //! use cloud_core::{ImageId, InstanceName, InstanceSpec, ShapeName};
 //!
 //! struct Ours;
@@ -22,7 +22,7 @@
 //!     }
 //! }
 //!
-//! let cloud = MemoryCloud::new(Settings::default());
+//! let cloud = MemoryCloud::new(MemoryCloudSettings::default());
 //! let summary = conformance::run(&cloud, &Ours).await;
 //! println!("{summary}"); // which cases passed, and why others were skipped
 //! assert!(summary.failed.is_empty(), "{summary}");
@@ -55,7 +55,7 @@ use refusal::{
     throttle,
 };
 
-use crate::{ImageId, InstanceId, InstanceSpec, Operation, Poll, Provider};
+use crate::{ApiOperation, ImageId, InstanceId, InstanceSpec, Poll, Provider};
 use async_trait::async_trait;
 use std::fmt;
 use std::future::Future;
@@ -120,7 +120,7 @@ pub enum Condition {
     /// Too many requests: the next is refused.
     Throttled,
     /// The next request of this operation is carried out, and its answer is lost.
-    ResponseLost(Operation),
+    ResponseLost(ApiOperation),
     /// This instance is stopped, as if by another's hand.
     Stopped(InstanceId),
 }

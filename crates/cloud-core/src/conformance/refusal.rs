@@ -2,7 +2,7 @@
 
 use super::Condition;
 use super::check::{CaseResult, Context, Stop, ensure, ensure_kind};
-use crate::{ErrorKind, Fault, Goal, Instance, Operation, WaitOutcome};
+use crate::{ApiOperation, ErrorKind, Fault, Goal, Instance, WaitOutcome};
 
 /// A launch over the limit is refused as such, and leaves nothing behind.
 pub(super) async fn quota(context: &Context<'_>) -> CaseResult {
@@ -17,7 +17,7 @@ pub(super) async fn capacity_at_once(context: &Context<'_>) -> CaseResult {
 async fn refused(context: &Context<'_>, condition: Condition, kind: ErrorKind) -> CaseResult {
     context.set(condition).await?;
     let error = ensure_kind(context.provider.launch(&context.spec("vm-1")).await, kind)?;
-    ensure(error.operation() == Operation::Launch, "the error does not say what was tried")?;
+    ensure(error.operation() == ApiOperation::Launch, "the error does not say what was tried")?;
     ensure(error.subject().is_some(), "the error does not say on what")?;
     context.set(Condition::Normal).await?;
     ensure(context.live_named("vm-1").await?.is_empty(), "the refused launch left an instance")
@@ -56,7 +56,7 @@ pub(super) async fn throttle(context: &Context<'_>) -> CaseResult {
 /// A launch whose answer is lost is either found out about or called ambiguous, and there is one
 /// instance, with its tags, for the next look to find.
 pub(super) async fn lost_answer_of_a_launch(context: &Context<'_>) -> CaseResult {
-    context.set(Condition::ResponseLost(Operation::Launch)).await?;
+    context.set(Condition::ResponseLost(ApiOperation::Launch)).await?;
     let spec = context.with_token(context.spec("vm-1"), "lost");
     if let Err(error) = context.provider.launch(&spec).await {
         let ambiguous = error.kind() == ErrorKind::Ambiguous;
@@ -71,7 +71,7 @@ pub(super) async fn lost_answer_of_a_launch(context: &Context<'_>) -> CaseResult
 /// again is safe.
 pub(super) async fn lost_answer_of_a_terminate(context: &Context<'_>) -> CaseResult {
     let id = context.running(&context.spec("vm-1")).await?.id;
-    context.set(Condition::ResponseLost(Operation::Terminate)).await?;
+    context.set(Condition::ResponseLost(ApiOperation::Terminate)).await?;
     if let Err(error) = context.provider.terminate(&id).await {
         let ambiguous = error.kind() == ErrorKind::Ambiguous;
         ensure(ambiguous, format!("{error}: should be of kind Ambiguous"))?;

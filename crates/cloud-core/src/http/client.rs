@@ -25,7 +25,7 @@ pub trait Authorize: Send + Sync {
     /// [`Held::fixed`].
     ///
     /// Requests that it sends itself have to be of
-    /// [`Operation::Authenticate`](crate::Operation::Authenticate): those are not paced, because
+    /// [`ApiOperation::Authenticate`](crate::ApiOperation::Authenticate): those are not paced, because
     /// the request that waits for them already has its place.
     fn credential(&self) -> impl Future<Output = Result<Held<Self::Credential>>> + Send;
 

@@ -1,7 +1,7 @@
 //! How a client behaves.
 
 use super::{HeaderName, Proxies, Retry};
-use crate::{Error, ErrorKind, Operation, Result};
+use crate::{ApiOperation, Error, ErrorKind, Result};
 use reqwest::{Certificate, ClientBuilder, redirect, retry};
 use std::time::Duration;
 
@@ -129,5 +129,5 @@ fn certificates(pem: &[u8]) -> Result<Vec<Certificate>> {
 }
 
 fn invalid(message: &str) -> Error {
-    Error::new(ErrorKind::Invalid, Operation::Configure).because(message)
+    Error::new(ErrorKind::Invalid, ApiOperation::Configure).because(message)
 }

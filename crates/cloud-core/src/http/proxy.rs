@@ -1,6 +1,6 @@
 //! Which proxy to go through.
 
-use crate::{Error, ErrorKind, Operation, Result, Secret};
+use crate::{ApiOperation, Error, ErrorKind, Result, Secret};
 use reqwest::{NoProxy, Proxy};
 
 /// The proxies to go through, as an operator sets them in the environment.
@@ -60,7 +60,7 @@ impl Proxies {
         let proxies = proxies.map(|proxy| proxy.map(|proxy| proxy.no_proxy(except.clone())));
         // The cause would show the URL, and so perhaps the password.
         proxies.collect::<Result<_, _>>().map_err(|_cause| {
-            Error::new(ErrorKind::Invalid, Operation::Configure).because("bad proxy URL")
+            Error::new(ErrorKind::Invalid, ApiOperation::Configure).because("bad proxy URL")
         })
     }
 }

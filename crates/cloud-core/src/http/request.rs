@@ -2,7 +2,7 @@
 
 use super::{HeaderMap, HeaderName, HeaderValue, Method, Url};
 use crate::pace::Lane;
-use crate::{Error, ErrorKind, Operation, Result, Secret};
+use crate::{ApiOperation, Error, ErrorKind, Result, Secret};
 use bytes::Bytes;
 use serde::Serialize;
 use std::fmt;
@@ -34,18 +34,18 @@ impl Effect {
 /// `Debug` and errors show neither query, headers nor body.
 ///
 /// ```
-/// use cloud_core::Operation;
+/// use cloud_core::ApiOperation;
 /// use cloud_core::http::{Effect, Method, Request, Url};
 ///
 /// let url = Url::parse("https://iaas.example/instances?page=x").unwrap();
-/// let launch = Request::new(Operation::Launch, Method::POST, url).on("vm-0001");
+/// let launch = Request::new(ApiOperation::Launch, Method::POST, url).on("vm-0001");
 /// assert_eq!(launch.effect(), Effect::Once);
 /// let launch = launch.with_effect(Effect::Idempotent); // it carries a launch token
 /// assert_eq!(format!("{launch:?}"), "POST https://iaas.example/instances");
 /// ```
 #[derive(Clone)]
 pub struct Request {
-    operation: Operation,
+    operation: ApiOperation,
     subject: Option<String>,
     effect: Effect,
     pub(super) method: Method,
@@ -59,13 +59,12 @@ impl Request {
     /// A request without a body; its effect is what the method promises, which for `POST` and
     /// `PATCH` is nothing.
     ///
-    /// [`Operation::Authenticate`] has no effect whatever the method: a second token does no harm.
+    /// [`ApiOperation::Authenticate`] has no effect whatever the method: a second token does no harm.
     #[must_use]
-    pub fn new(operation: Operation, method: Method, url: Url) -> Self {
+    pub fn new(operation: ApiOperation, method: Method, url: Url) -> Self {
         let effect = match (operation, &method) {
-            (Operation::Authenticate, _) | (_, &Method::GET | &Method::HEAD | &Method::OPTIONS) => {
-                Effect::None
-            }
+            (ApiOperation::Authenticate, _)
+            | (_, &Method::GET | &Method::HEAD | &Method::OPTIONS) => Effect::None,
             (_, &Method::PUT | &Method::DELETE) => Effect::Idempotent,
             (_, _) => Effect::Once,
         };
@@ -142,7 +141,7 @@ impl Request {
     /// got their place wait for it.
     pub(super) fn lane(&self) -> Option<Lane> {
         match (self.operation, self.effect) {
-            (Operation::Authenticate, _) => None,
+            (ApiOperation::Authenticate, _) => None,
             (_, Effect::None) => Some(Lane::Read),
             (_, Effect::Idempotent | Effect::Once) => Some(Lane::Write),
         }
@@ -187,15 +186,15 @@ mod tests {
     fn effects_and_lanes_follow_from_operation_and_method() {
         let (look, change) = (Some(Lane::Read), Some(Lane::Write));
         let table = [
-            (Operation::List, Method::GET, Effect::None, look),
-            (Operation::Get, Method::HEAD, Effect::None, look),
-            (Operation::Terminate, Method::DELETE, Effect::Idempotent, change),
-            (Operation::Launch, Method::PUT, Effect::Idempotent, change),
-            (Operation::Launch, Method::POST, Effect::Once, change),
-            (Operation::Reboot, Method::PATCH, Effect::Once, change),
+            (ApiOperation::List, Method::GET, Effect::None, look),
+            (ApiOperation::Get, Method::HEAD, Effect::None, look),
+            (ApiOperation::Terminate, Method::DELETE, Effect::Idempotent, change),
+            (ApiOperation::Launch, Method::PUT, Effect::Idempotent, change),
+            (ApiOperation::Launch, Method::POST, Effect::Once, change),
+            (ApiOperation::Reboot, Method::PATCH, Effect::Once, change),
             // A token that was asked for and did not come could not be asked for again.
-            (Operation::Authenticate, Method::POST, Effect::None, None),
-            (Operation::Authenticate, Method::GET, Effect::None, None),
+            (ApiOperation::Authenticate, Method::POST, Effect::None, None),
+            (ApiOperation::Authenticate, Method::GET, Effect::None, None),
         ];
         for (operation, method, effect, lane) in table {
             let url = Url::parse("http://cloud/").unwrap();

@@ -135,7 +135,7 @@ pub fn by_status(response: &Response) -> Classification {
 mod tests {
     use super::super::{Method, Url};
     use super::*;
-    use crate::Operation;
+    use crate::ApiOperation;
     use ::http::header::HeaderValue;
 
     fn response(
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn json_errors_say_where_and_not_what() {
         let url = Url::parse("http://cloud/").unwrap();
-        let request = Request::new(Operation::Get, Method::GET, url).on("i1");
+        let request = Request::new(ApiOperation::Get, Method::GET, url).on("i1");
         let result: Result<u32> = response(200, &[], "\"hunter2\"").json(&request);
         let error = result.unwrap_err();
         assert_eq!(
@@ -194,7 +194,7 @@ mod tests {
         for (method, kind) in
             [(Method::GET, ErrorKind::Protocol), (Method::POST, ErrorKind::Ambiguous)]
         {
-            let request = Request::new(Operation::Launch, method, url.clone());
+            let request = Request::new(ApiOperation::Launch, method, url.clone());
             let result: Result<u32> = response(200, &[], "<html>").json(&request);
             assert_eq!(result.unwrap_err().kind(), kind);
         }

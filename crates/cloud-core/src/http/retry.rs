@@ -1,7 +1,7 @@
 //! Whether to send a request again, and when. Pure: nothing is sent and no time passes here.
 
 use super::Effect;
-use crate::{Error, ErrorKind, Operation};
+use crate::{ApiOperation, Error, ErrorKind};
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ impl Attempts {
             | ErrorKind::NotFound
             | ErrorKind::Invalid
             | ErrorKind::Quota
-            | ErrorKind::Capacity => error.operation() == Operation::Launch,
+            | ErrorKind::Capacity => error.operation() == ApiOperation::Launch,
             ErrorKind::TokenUsedUp | ErrorKind::Ambiguous | ErrorKind::Unsupported => false,
         };
         // Of an earlier attempt only the cloud can say that it was not carried out.
@@ -164,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn failure(fate: Fate, kind: ErrorKind, retry_after: Option<u64>) -> Failure {
-        let error = Error::new(kind, Operation::Launch);
+        let error = Error::new(kind, ApiOperation::Launch);
         let error = match retry_after {
             Some(millis) => error.with_retry_after(Duration::from_millis(millis)),
             None => error,
@@ -315,8 +315,8 @@ mod tests {
             }
         };
         for kind in [Capacity, Conflict, Forbidden, Invalid, NotFound, Quota] {
-            assert_eq!(after_loss(Operation::Launch, kind), ErrorKind::Ambiguous, "{kind}");
-            assert_eq!(after_loss(Operation::Terminate, kind), kind);
+            assert_eq!(after_loss(ApiOperation::Launch, kind), ErrorKind::Ambiguous, "{kind}");
+            assert_eq!(after_loss(ApiOperation::Terminate, kind), kind);
         }
     }
 
@@ -331,7 +331,7 @@ mod tests {
             let mut attempts = Attempts::new(Retry::default(), Effect::Idempotent, 1);
             let lost = failure(Fate::Unknown, ErrorKind::Unavailable, None);
             assert!(matches!(attempts.after(lost, Duration::ZERO), Next::Again(_)));
-            let error = Error::new(kind, Operation::Launch);
+            let error = Error::new(kind, ApiOperation::Launch);
             let refused = Failure { fate: Fate::Refused, error };
             match attempts.after(refused, Duration::ZERO) {
                 Next::GiveUp(error) => assert_eq!(error.kind(), expected, "{kind}"),

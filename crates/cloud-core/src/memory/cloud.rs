@@ -2,11 +2,11 @@
 
 use super::fault::InjectedFault;
 use super::history::{Event, Moment, Outcome, Watcher};
-use super::settings::{Settings, Throttle};
+use super::settings::{MemoryCloudSettings, Throttle};
 use super::world::World;
 use crate::clock::after;
 use crate::{
-    Capability, Error, ErrorKind, ImageId, Instance, InstanceId, InstanceState, Operation,
+    ApiOperation, Capability, Error, ErrorKind, ImageId, Instance, InstanceId, InstanceState,
     Provider as _, Result, ShapeName, Zone,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,13 +20,13 @@ use tokio::time::{Instant, sleep};
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
-/// use cloud_core::memory::{MemoryCloud, Settings};
+/// use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
 /// use cloud_core::{
 ///     Goal, ImageId, InstanceName, InstanceSpec, Poll, Provider, ShapeName, WaitOutcome, wait_until,
 /// };
 /// use std::time::Duration;
 ///
-/// let cloud = MemoryCloud::new(Settings::default());
+/// let cloud = MemoryCloud::new(MemoryCloudSettings::default());
 /// let spec = InstanceSpec::new(
 ///     InstanceName::new("vm-0001"),
 ///     ShapeName::new("small"),
@@ -45,12 +45,12 @@ pub struct MemoryCloud(Arc<Mutex<World>>);
 /// One request, before it is known what comes of it.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
-    pub(super) operation: Operation,
+    pub(super) operation: ApiOperation,
     pub(super) subject: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(operation: Operation, subject: Option<&'a str>) -> Self {
+    pub(super) fn new(operation: ApiOperation, subject: Option<&'a str>) -> Self {
         Self { operation, subject }
     }
 }
@@ -59,19 +59,19 @@ impl MemoryCloud {
     /// A cloud without instances. Has to be called inside of a tokio run time, whose clock it
     /// uses.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: MemoryCloudSettings) -> Self {
         Self(Arc::new(Mutex::new(World::new(settings, Instant::now()))))
     }
 
     /// Injects a fault into the next request of this operation; several are taken in their order.
-    pub fn inject(&self, operation: Operation, fault: InjectedFault) {
+    pub fn inject(&self, operation: ApiOperation, fault: InjectedFault) {
         self.world().faults.script(operation, fault);
     }
 
     /// Injects a fault into each request, or each of this operation, with this probability.
     pub fn inject_randomly(
         &self,
-        operation: Option<Operation>,
+        operation: Option<ApiOperation>,
         fault: InjectedFault,
         probability: f64,
     ) {
@@ -254,7 +254,7 @@ impl MemoryCloud {
     pub(super) fn require(
         &self,
         capability: Capability,
-        operation: Operation,
+        operation: ApiOperation,
         subject: &str,
     ) -> Result<()> {
         if self.describe().can(capability) {
@@ -272,23 +272,23 @@ fn heard<T>(result: Result<T>) -> (Result<T>, Outcome) {
 }
 
 /// No answer came: a request that changes something may have been carried out.
-fn unanswered(operation: Operation) -> Error {
+fn unanswered(operation: ApiOperation) -> Error {
     let kind = match operation {
-        Operation::Launch
-        | Operation::Terminate
-        | Operation::Rebuild
-        | Operation::Reboot
-        | Operation::Start
-        | Operation::Stop
-        | Operation::Snapshot => ErrorKind::Ambiguous,
-        Operation::Authenticate
-        | Operation::List
-        | Operation::Get
-        | Operation::Addresses
-        | Operation::Shapes
-        | Operation::Images
-        | Operation::Limits
-        | Operation::Configure => ErrorKind::Unavailable,
+        ApiOperation::Launch
+        | ApiOperation::Terminate
+        | ApiOperation::Rebuild
+        | ApiOperation::Reboot
+        | ApiOperation::Start
+        | ApiOperation::Stop
+        | ApiOperation::Snapshot => ErrorKind::Ambiguous,
+        ApiOperation::Authenticate
+        | ApiOperation::List
+        | ApiOperation::Get
+        | ApiOperation::Addresses
+        | ApiOperation::Shapes
+        | ApiOperation::Images
+        | ApiOperation::Limits
+        | ApiOperation::Configure => ErrorKind::Unavailable,
     };
     Error::new(kind, operation).because("no answer")
 }

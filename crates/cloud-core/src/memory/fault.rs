@@ -1,6 +1,6 @@
 //! What can go wrong with a request, by script or by chance.
 
-use crate::{ErrorKind, Operation};
+use crate::{ApiOperation, ErrorKind};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -28,25 +28,25 @@ pub enum InjectedFault {
 /// A fault to come.
 #[derive(Debug, Default)]
 pub(super) struct InjectedFaults {
-    script: VecDeque<(Operation, InjectedFault)>,
+    script: VecDeque<(ApiOperation, InjectedFault)>,
     chances: Vec<Chance>,
 }
 
 #[derive(Debug)]
 struct Chance {
-    operation: Option<Operation>,
+    operation: Option<ApiOperation>,
     fault: InjectedFault,
     probability: f64,
 }
 
 impl InjectedFaults {
-    pub(super) fn script(&mut self, operation: Operation, fault: InjectedFault) {
+    pub(super) fn script(&mut self, operation: ApiOperation, fault: InjectedFault) {
         self.script.push_back((operation, fault));
     }
 
     pub(super) fn chance(
         &mut self,
-        operation: Option<Operation>,
+        operation: Option<ApiOperation>,
         fault: InjectedFault,
         probability: f64,
     ) {
@@ -60,7 +60,7 @@ impl InjectedFaults {
     /// The fault of the next request: what the script has for it, or else what chance has.
     pub(super) fn next(
         &mut self,
-        operation: Operation,
+        operation: ApiOperation,
         random: &mut fastrand::Rng,
     ) -> Option<InjectedFault> {
         let scripted = self.script.iter().position(|(scripted, _)| *scripted == operation);

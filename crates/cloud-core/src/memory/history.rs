@@ -1,7 +1,7 @@
 //! What was asked of a cloud in memory, and what came of it.
 
 use super::world::World;
-use crate::{ErrorKind, Instance, Operation};
+use crate::{ApiOperation, ErrorKind, Instance};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub struct Event {
     /// When it was carried out or refused, counted from the beginning of the cloud.
     pub at: Duration,
     /// What was asked.
-    pub operation: Operation,
+    pub operation: ApiOperation,
     /// Of what.
     pub subject: Option<String>,
     /// What came of it.

@@ -1,7 +1,7 @@
 //! A cloud in memory, as strict as the real ones.
 //!
 //! [`MemoryCloud`] lives on tokio's clock: with the clock paused, an hour passes in
-//! microseconds. What it does depends on its [`Settings`] and their seed alone, so that a run
+//! microseconds. What it does depends on its [`MemoryCloudSettings`] and their seed alone, so that a run
 //! that went wrong can be had again.
 
 mod cloud;
@@ -15,4 +15,4 @@ mod world;
 pub use cloud::MemoryCloud;
 pub use fault::InjectedFault;
 pub use history::{Event, Moment, Outcome};
-pub use settings::{Settings, Span, Throttle};
+pub use settings::{MemoryCloudSettings, Span, Throttle};

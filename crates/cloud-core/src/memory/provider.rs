@@ -4,9 +4,9 @@ use super::cloud::{Call, MemoryCloud};
 use super::fault::InjectedFault;
 use crate::clock::after;
 use crate::{
-    Capability, Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
-    InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Operation, Provider, Reboot,
-    Result, Shape,
+    ApiOperation, Capability, Description, Error, ErrorKind, Image, ImageFilter, ImageId,
+    ImageName, Instance, InstanceFilter, InstanceId, InstanceSpec, InstanceState, Limit, Provider,
+    Reboot, Result, Shape,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ impl Provider for MemoryCloud {
         let mut instances = Vec::new();
         let mut next = Some(0);
         while let Some(from) = next {
-            let call = Call::new(Operation::List, None);
+            let call = Call::new(ApiOperation::List, None);
             let page = self.call(call, |world, now, fault| {
                 let (shown, next) = world.page(now, from);
                 Ok((if fault == Some(InjectedFault::Flap) { Vec::new() } else { shown }, next))
@@ -40,16 +40,16 @@ impl Provider for MemoryCloud {
     }
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
-        self.call(Call::new(Operation::Get, Some(id.as_str())), |world, now, _| {
+        self.call(Call::new(ApiOperation::Get, Some(id.as_str())), |world, now, _| {
             let found = world.find(now, id).and_then(|machine| machine.view(now));
             let found = found.map(|instance| world.shown(instance));
-            found.ok_or(Error::new(ErrorKind::NotFound, Operation::Get))
+            found.ok_or(Error::new(ErrorKind::NotFound, ApiOperation::Get))
         })
         .await
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
-        let call = Call::new(Operation::Launch, Some(spec.name.as_str()));
+        let call = Call::new(ApiOperation::Launch, Some(spec.name.as_str()));
         self.call(call, |world, now, fault| world.launch(now, spec, late(fault))).await
     }
 
@@ -59,7 +59,7 @@ impl Provider for MemoryCloud {
         let mut results = Vec::with_capacity(specs.len());
         for specs in specs.chunks(batch) {
             let [first, ..] = specs else { continue };
-            let call = Call::new(Operation::Launch, Some(first.name.as_str()));
+            let call = Call::new(ApiOperation::Launch, Some(first.name.as_str()));
             let answer = self.call(call, |world, now, fault| {
                 let launched = specs.iter().map(|spec| world.launch(now, spec, late(fault)));
                 Ok(launched.collect::<Vec<_>>())
@@ -75,7 +75,7 @@ impl Provider for MemoryCloud {
     }
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
-        self.call(Call::new(Operation::Terminate, Some(id.as_str())), |world, now, _| {
+        self.call(Call::new(ApiOperation::Terminate, Some(id.as_str())), |world, now, _| {
             let gone = after(now, world.settings.terminate.draw(&mut world.random));
             let forgotten = after(gone, world.settings.linger);
             let Some(machine) = world.find(now, id) else {
@@ -92,28 +92,28 @@ impl Provider for MemoryCloud {
     }
 
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
-        self.require(Capability::Rebuild, Operation::Rebuild, id.as_str())?;
-        let call = Call::new(Operation::Rebuild, Some(id.as_str()));
+        self.require(Capability::Rebuild, ApiOperation::Rebuild, id.as_str())?;
+        let call = Call::new(ApiOperation::Rebuild, Some(id.as_str()));
         let allowed = [InstanceState::Running, InstanceState::Stopped];
         self.act(call, id, &allowed, Some(image)).await
     }
 
     async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
         if how == Reboot::Soft {
-            self.require(Capability::SoftReboot, Operation::Reboot, id.as_str())?;
+            self.require(Capability::SoftReboot, ApiOperation::Reboot, id.as_str())?;
         }
-        let call = Call::new(Operation::Reboot, Some(id.as_str()));
+        let call = Call::new(ApiOperation::Reboot, Some(id.as_str()));
         self.act(call, id, &[InstanceState::Running], None).await
     }
 
     async fn start(&self, id: &InstanceId) -> Result<()> {
-        self.require(Capability::Start, Operation::Start, id.as_str())?;
-        let call = Call::new(Operation::Start, Some(id.as_str()));
+        self.require(Capability::Start, ApiOperation::Start, id.as_str())?;
+        let call = Call::new(ApiOperation::Start, Some(id.as_str()));
         self.act(call, id, &[InstanceState::Stopped], None).await
     }
 
     async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {
-        self.call(Call::new(Operation::Addresses, None), |world, now, _| {
+        self.call(Call::new(ApiOperation::Addresses, None), |world, now, _| {
             let known = ids.iter().filter_map(|id| {
                 let address = world.find(now, id)?.address(now)?;
                 Some((id.clone(), address))
@@ -124,19 +124,19 @@ impl Provider for MemoryCloud {
     }
 
     async fn shapes(&self) -> Result<Vec<Shape>> {
-        self.call(Call::new(Operation::Shapes, None), |world, _, _| Ok(world.shapes())).await
+        self.call(Call::new(ApiOperation::Shapes, None), |world, _, _| Ok(world.shapes())).await
     }
 
     async fn images(&self, filter: &ImageFilter) -> Result<Vec<Image>> {
-        let call = Call::new(Operation::Images, None);
+        let call = Call::new(ApiOperation::Images, None);
         let mut images = self.call(call, |world, now, _| Ok(world.images(now))).await?;
         images.retain(|image| filter.matches(image));
         Ok(images)
     }
 
     async fn limits(&self) -> Result<Vec<Limit>> {
-        self.require(Capability::Limits, Operation::Limits, "instances")?;
-        self.call(Call::new(Operation::Limits, None), |world, now, _| {
+        self.require(Capability::Limits, ApiOperation::Limits, "instances")?;
+        self.call(Call::new(ApiOperation::Limits, None), |world, now, _| {
             let most = world.settings.quota.map(u64::from);
             let used = Some(u64::from(world.live(now)));
             Ok(vec![Limit { name: "instances".to_owned(), zone: None, most, used }])
@@ -145,10 +145,10 @@ impl Provider for MemoryCloud {
     }
 
     async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {
-        self.require(Capability::Snapshot, Operation::Snapshot, id.as_str())?;
-        self.call(Call::new(Operation::Snapshot, Some(id.as_str())), |world, now, _| {
+        self.require(Capability::Snapshot, ApiOperation::Snapshot, id.as_str())?;
+        self.call(Call::new(ApiOperation::Snapshot, Some(id.as_str())), |world, now, _| {
             if world.find(now, id).is_none() {
-                return Err(Error::new(ErrorKind::NotFound, Operation::Snapshot));
+                return Err(Error::new(ErrorKind::NotFound, ApiOperation::Snapshot));
             }
             let usable = after(now, world.settings.work.draw(&mut world.random));
             Ok(world.add_image(name.clone(), usable))

@@ -46,7 +46,7 @@ pub struct Throttle {
 /// machines come up in about half a minute.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct MemoryCloudSettings {
     /// Where all that is left to chance comes from.
     pub seed: u64,
     /// What it can do.
@@ -85,7 +85,7 @@ pub struct Settings {
     pub late_capacity: bool,
 }
 
-impl Default for Settings {
+impl Default for MemoryCloudSettings {
     fn default() -> Self {
         let zones = ["zone-1", "zone-2", "zone-3"].map(Zone::new).to_vec();
         let mut small = Shape::new(ShapeName::new("small"), 2, 15_000);

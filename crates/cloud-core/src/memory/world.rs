@@ -4,12 +4,12 @@ use super::cloud::Call;
 use super::fault::InjectedFaults;
 use super::history::{Moment, Watcher};
 use super::machine::Machine;
-use super::settings::{Settings, Throttle};
+use super::settings::{MemoryCloudSettings, Throttle};
 use super::{Event, Outcome};
 use crate::clock::after;
 use crate::{
-    Capability, Error, ErrorKind, Image, ImageId, ImageName, Instance, InstanceId, InstanceSpec,
-    InstanceState, LaunchToken, Operation, Result, Shape, ShapeName, Zone,
+    ApiOperation, Capability, Error, ErrorKind, Image, ImageId, ImageName, Instance, InstanceId,
+    InstanceSpec, InstanceState, LaunchToken, Result, Shape, ShapeName, Zone,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) settings: Settings,
+    pub(super) settings: MemoryCloudSettings,
     pub(super) random: fastrand::Rng,
     pub(super) faults: InjectedFaults,
     pub(super) history: Vec<Event>,
@@ -40,7 +40,7 @@ struct Used {
 }
 
 impl World {
-    pub(super) fn new(settings: Settings, now: Instant) -> Self {
+    pub(super) fn new(settings: MemoryCloudSettings, now: Instant) -> Self {
         let images = settings.images.iter().map(|image| (image.clone(), now)).collect();
         Self {
             random: fastrand::Rng::with_seed(settings.seed),
@@ -145,7 +145,7 @@ impl World {
         spec: &InstanceSpec,
         late: Option<ErrorKind>,
     ) -> Result<Instance> {
-        let refused = |kind| Error::new(kind, Operation::Launch);
+        let refused = |kind| Error::new(kind, ApiOperation::Launch);
         self.check(now, spec)?;
         if let Some(first) = self.first_launch(now, spec)? {
             return Ok(first);
@@ -167,8 +167,8 @@ impl World {
     }
 
     fn check(&self, now: Instant, spec: &InstanceSpec) -> Result<()> {
-        let invalid = |why| Err(Error::new(ErrorKind::Invalid, Operation::Launch).because(why));
-        let unsupported = |why| Err(Error::unsupported(Operation::Launch).because(why));
+        let invalid = |why| Err(Error::new(ErrorKind::Invalid, ApiOperation::Launch).because(why));
+        let unsupported = |why| Err(Error::unsupported(ApiOperation::Launch).because(why));
         let capabilities = &self.settings.capabilities;
         let Some(shape) = self.settings.shapes.iter().find(|shape| shape.offers(&spec.shape))
         else {
@@ -203,14 +203,14 @@ impl World {
             return Ok(None);
         };
         if used.spec != *spec {
-            return Err(Error::new(ErrorKind::Invalid, Operation::Launch)
+            return Err(Error::new(ErrorKind::Invalid, ApiOperation::Launch)
                 .because("the token was used with another request"));
         }
         let first = self.machines.iter().find(|machine| machine.id == used.id);
         // One that is still at work is the one that it will be.
         match first.and_then(|machine| machine.view(now.max(used.at))) {
             Some(instance) if !instance.state.is_leaving() => Ok(Some(instance)),
-            Some(_) | None => Err(Error::new(ErrorKind::TokenUsedUp, Operation::Launch)
+            Some(_) | None => Err(Error::new(ErrorKind::TokenUsedUp, ApiOperation::Launch)
                 .because("the instance made with the token was deleted")),
         }
     }

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
 use cloud_core::{
-    Capability, Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
-    InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken, Limit,
-    Operation, Provider, Reboot, Result, Shape, ShapeName, Tags,
+    ApiOperation, Capability, Description, Error, ErrorKind, Image, ImageFilter, ImageId,
+    ImageName, Instance, InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState,
+    LaunchToken, Limit, Provider, Reboot, Result, Shape, ShapeName, Tags,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -221,7 +221,7 @@ impl Provider for Broken {
             }
             Bug::PreemptibleSilentlyIgnored => spec.preemptible = false,
             Bug::PreemptibleRefused if spec.preemptible => {
-                return Err(Error::unsupported(Operation::Launch));
+                return Err(Error::unsupported(ApiOperation::Launch));
             }
             _ => {}
         }
@@ -245,7 +245,7 @@ impl Provider for Broken {
             return Ok(());
         }
         if let Some(kind) = self.refusal(id).await {
-            return Err(Error::new(kind, Operation::Terminate));
+            return Err(Error::new(kind, ApiOperation::Terminate));
         }
         let result = self.cloud.terminate(id).await;
         if result.is_err() {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use cloud_core::conformance::{Condition, Fixture};
-use cloud_core::memory::{InjectedFault, MemoryCloud, Settings, Throttle};
+use cloud_core::memory::{InjectedFault, MemoryCloud, MemoryCloudSettings, Throttle};
 use cloud_core::{
     Capabilities, Capability, ImageId, InstanceId, InstanceName, InstanceSpec, InstanceState, Poll,
     ShapeName, Zone,
@@ -14,8 +14,8 @@ pub(crate) struct MemoryFixture(pub(crate) MemoryCloud);
 const PAGE: usize = 3;
 
 /// As OCI: tokens, addresses apart, and what is terminated is shown for a while.
-pub(crate) fn like_oci(seed: u64) -> Settings {
-    let mut settings = Settings::default();
+pub(crate) fn like_oci(seed: u64) -> MemoryCloudSettings {
+    let mut settings = MemoryCloudSettings::default();
     settings.seed = seed;
     settings.page = PAGE;
     settings.shows_addresses = false;
@@ -23,7 +23,7 @@ pub(crate) fn like_oci(seed: u64) -> Settings {
 }
 
 /// As Nova: addresses with the instances, no tokens, no fault domains, and what is deleted is gone at once.
-pub(crate) fn like_nova(seed: u64) -> Settings {
+pub(crate) fn like_nova(seed: u64) -> MemoryCloudSettings {
     let mut settings = like_oci(seed);
     settings.capabilities = Capabilities::all()
         .without(Capability::LaunchToken)
@@ -36,7 +36,7 @@ pub(crate) fn like_nova(seed: u64) -> Settings {
 }
 
 /// A cloud that can do nothing but what all can.
-pub(crate) fn bare(seed: u64) -> Settings {
+pub(crate) fn bare(seed: u64) -> MemoryCloudSettings {
     let mut settings = like_nova(seed);
     settings.capabilities = Capabilities::default();
     settings.lag = Duration::ZERO;

@@ -6,17 +6,17 @@ mod outsider;
 
 use broken::{Broken, Bug};
 use cloud_core::conformance::{CASES, Case, Verdict};
-use cloud_core::memory::{MemoryCloud, Settings};
+use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
 use fixture::{MemoryFixture, bare, like_nova, like_oci};
 use std::collections::BTreeSet;
 
-async fn run(case: &Case, settings: Settings, bug: Bug) -> Verdict {
+async fn run(case: &Case, settings: MemoryCloudSettings, bug: Bug) -> Verdict {
     let cloud = MemoryCloud::new(settings);
     let fixture = MemoryFixture(cloud.clone());
     case.run(&Broken::new(cloud, bug), &fixture).await
 }
 
-async fn all_pass(settings: impl Fn(u64) -> Settings, skipped: &[&str]) {
+async fn all_pass(settings: impl Fn(u64) -> MemoryCloudSettings, skipped: &[&str]) {
     for seed in 0..20 {
         for case in CASES {
             let cloud = MemoryCloud::new(settings(seed));
@@ -119,7 +119,7 @@ const WRONG: &[(&str, &[Bug])] = &[
 ];
 
 /// The cloud that shows the bug: a missing capability has to be missing.
-fn settings_for(bug: Bug) -> Settings {
+fn settings_for(bug: Bug) -> MemoryCloudSettings {
     let missing =
         [Bug::UnsupportedCalledInvalid, Bug::RebuildCalledInvalid, Bug::PreemptibleSilentlyIgnored];
     if missing.contains(&bug) { bare(1) } else { like_oci(1) }

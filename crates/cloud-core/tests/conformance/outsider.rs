@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use cloud_core::conformance::{self, CASES, Condition, Fixture};
 use cloud_core::{
-    Description, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceName,
-    InstanceSpec, InstanceState, Operation, Provider, Reboot, Result, ShapeName,
+    ApiOperation, Description, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId,
+    InstanceName, InstanceSpec, InstanceState, Provider, Reboot, Result, ShapeName,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -38,13 +38,13 @@ impl Provider for Closet {
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
         let found = self.machines().all.iter().find(|machine| machine.id == *id).cloned();
-        found.ok_or_else(|| Error::new(ErrorKind::NotFound, Operation::Get).on(id))
+        found.ok_or_else(|| Error::new(ErrorKind::NotFound, ApiOperation::Get).on(id))
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
         self.describe().check(spec)?;
         let mut machines = self.machines();
-        let refuse = |kind| Err(Error::new(kind, Operation::Launch).on(&spec.name));
+        let refuse = |kind| Err(Error::new(kind, ApiOperation::Launch).on(&spec.name));
         let fault = machines.fault.take();
         match fault {
             Some(Condition::NoCapacity) => return refuse(ErrorKind::Capacity),
@@ -56,7 +56,7 @@ impl Provider for Closet {
         machine.state = InstanceState::Running;
         machine.address = Some(IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number)));
         machines.all.push(machine.clone());
-        if fault == Some(Condition::ResponseLost(Operation::Launch)) {
+        if fault == Some(Condition::ResponseLost(ApiOperation::Launch)) {
             return refuse(ErrorKind::Ambiguous);
         }
         Ok(machine)
@@ -72,7 +72,7 @@ impl Provider for Closet {
 
     async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
         if how == Reboot::Soft {
-            return Err(Error::unsupported(Operation::Reboot).on(id));
+            return Err(Error::unsupported(ApiOperation::Reboot).on(id));
         }
         self.get(id).await.map(drop)
     }
@@ -98,7 +98,7 @@ impl Fixture for Shelf<'_> {
             Condition::Normal
                 | Condition::NoCapacity
                 | Condition::Throttled
-                | Condition::ResponseLost(Operation::Launch)
+                | Condition::ResponseLost(ApiOperation::Launch)
         );
         self.0.machines().fault = Some(condition).filter(|it| can && *it != Condition::Normal);
         can

@@ -12,7 +12,7 @@ use cloud_core::http::{
     Retry, Roots, Url, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
-use cloud_core::{ErrorKind, Operation, Result, Secret};
+use cloud_core::{ApiOperation, ErrorKind, Result, Secret};
 use server::{Server, Step};
 use signers::{Counting, Tokens};
 use std::error::Error as _;
@@ -55,7 +55,7 @@ fn pacer() -> Pacer {
 fn request(server: &Server, method: Method) -> Request {
     let url = format!("http://{}/instances?key={}", server.address, witness::QUERY);
     let name = HeaderName::from_static("x-test");
-    Request::new(Operation::Launch, method, Url::parse(&url).expect("a URL"))
+    Request::new(ApiOperation::Launch, method, Url::parse(&url).expect("a URL"))
         .on("vm-0001")
         .with_header(name, HeaderValue::from_static("1"))
         .with_json(&[witness::BODY])
@@ -169,7 +169,7 @@ async fn no_connection_at_all_is_repeated_whatever_the_request_does() {
     closed.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
     let address = closed.local_addr().expect("an address");
     let url = Url::parse(&format!("http://{address}/")).expect("a URL");
-    let request = Request::new(Operation::Launch, Method::POST, url);
+    let request = Request::new(ApiOperation::Launch, Method::POST, url);
     let signer = Counting(AtomicU32::new(0));
     let client = Client::new(config(), &signer, by_status, pacer());
     let error = client.expect("a client").send(&request).await.expect_err("an error");
@@ -205,7 +205,7 @@ async fn a_connection_that_does_not_come_is_not_waited_for_as_long_as_an_answer(
     config.connect_timeout = Duration::from_millis(100);
     config.retry = Retry::never();
     let url = Url::parse(&format!("http://{address}/")).expect("a URL");
-    let request = Request::new(Operation::Launch, Method::POST, url);
+    let request = Request::new(ApiOperation::Launch, Method::POST, url);
     // At the end of the whole time nobody could tell whether it was sent.
     assert_eq!(kind(send_by(&client(config), &request).await), ErrorKind::Unavailable);
 }
@@ -284,7 +284,7 @@ async fn an_error_names_the_request_and_hides_secrets_that_the_cloud_repeats() {
 #[tokio::test]
 async fn a_url_that_cannot_be_asked_is_an_error_without_its_query() {
     let url = format!("ftp://cloud.invalid/?key={}", witness::QUERY);
-    let request = Request::new(Operation::List, Method::GET, Url::parse(&url).expect("a URL"));
+    let request = Request::new(ApiOperation::List, Method::GET, Url::parse(&url).expect("a URL"));
     assert_eq!(kind(send_by(&client(config()), &request).await), ErrorKind::Invalid);
 }
 
@@ -323,7 +323,7 @@ async fn a_post_without_a_body_has_a_length() {
     {
         let server = Server::start([Step::ok("done")]).await;
         let url = Url::parse(&format!("http://{}/", server.address)).expect("a URL");
-        let request = Request::new(Operation::Reboot, method.clone(), url);
+        let request = Request::new(ApiOperation::Reboot, method.clone(), url);
         assert_eq!(send_by(&client, &request).await.expect("success"), "done");
         assert_eq!(server.seen()[0].header("content-length"), expected, "{method}");
     }

@@ -3,7 +3,7 @@
 use crate::loopback::server::{Server, Step};
 use crate::loopback::{client, config, request, send_by, witness};
 use cloud_core::http::{Method, Proxies, Request, Url};
-use cloud_core::{ErrorKind, Operation, Secret};
+use cloud_core::{ApiOperation, ErrorKind, Secret};
 use std::process::Command;
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn a_proxy_gets_the_request_and_its_password() {
     config.proxies = Proxies::from_variables(|name| (name == "http_proxy").then(|| url.clone()));
     assert!(!format!("{config:?}").contains(witness::PASSWORD));
     let url = Url::parse("http://cloud.invalid/instances").expect("a URL");
-    let request = Request::new(Operation::List, Method::GET, url);
+    let request = Request::new(ApiOperation::List, Method::GET, url);
     assert_eq!(send_by(&client(config), &request).await.expect("success"), "by proxy");
     let seen = proxy.seen();
     assert!(seen[0].head.starts_with("GET http://cloud.invalid/instances HTTP/1.1"));
@@ -29,7 +29,7 @@ async fn a_proxy_that_does_not_answer_is_an_error_without_its_password() {
     let url = format!("http://user:{}@{}", witness::PASSWORD, proxy.address);
     config.proxies.https = Some(Secret::new(url));
     let url = Url::parse("https://cloud.invalid/instances").expect("a URL");
-    let request = Request::new(Operation::Launch, Method::POST, url);
+    let request = Request::new(ApiOperation::Launch, Method::POST, url);
     let error = send_by(&client(config), &request).await.expect_err("an error");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "no tunnel, so not sent: {error}");
     assert!(proxy.seen()[0].head.starts_with("CONNECT cloud.invalid:443"));

@@ -7,7 +7,7 @@ use cloud_core::http::{
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
-    Error, ErrorKind, Generation, Held, Operation, Result, Secret, Token, TokenCache,
+    ApiOperation, Error, ErrorKind, Generation, Held, Result, Secret, Token, TokenCache,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,7 +71,7 @@ async fn a_failing_signer_sends_nothing() {
         type Credential = ();
 
         async fn credential(&self) -> Result<Held<()>> {
-            Err(Error::new(ErrorKind::Unauthenticated, Operation::Authenticate))
+            Err(Error::new(ErrorKind::Unauthenticated, ApiOperation::Authenticate))
         }
 
         fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
@@ -112,7 +112,7 @@ async fn a_request_that_waits_for_its_token_does_not_block_the_request_for_the_t
     let wanted = request(&server, Method::GET);
     let url = format!("http://{}/token", server.address).parse().expect("a URL");
     let signer =
-        Nested { client, request: Request::new(Operation::Authenticate, Method::POST, url) };
+        Nested { client, request: Request::new(ApiOperation::Authenticate, Method::POST, url) };
     let client = Client::new(config(), signer, by_status, narrow).expect("a client");
     let sent = tokio::time::timeout(Duration::from_secs(20), client.send(&wanted)).await;
     assert_eq!(&sent.expect("no deadlock").expect("an answer").body[..], b"done");
@@ -138,7 +138,7 @@ impl Authorize for Fails {
         if self.asked.fetch_add(1, Ordering::SeqCst) < self.good {
             return Ok(Held::fixed(Arc::new(())));
         }
-        Err(Error::new(self.kind, Operation::Authenticate).because("from the token service"))
+        Err(Error::new(self.kind, ApiOperation::Authenticate).because("from the token service"))
     }
 
     fn sign(&self, (): &(), _request: &mut Outgoing<'_>) -> Result<()> {
@@ -161,7 +161,7 @@ async fn a_missing_token_is_not_taken_for_a_missing_instance() {
         let client = Client::new(config(), signer, by_status, pacer()).expect("a client");
         let error = client.send(&request(&server, Method::DELETE)).await.expect_err("an error");
         assert_eq!(error.kind(), expected, "{error}");
-        assert_eq!(error.operation(), Operation::Launch, "what was tried");
+        assert_eq!(error.operation(), ApiOperation::Launch, "what was tried");
         let cause = std::error::Error::source(&error).expect("a cause").to_string();
         assert!(cause.starts_with("authenticate: "), "{cause}");
         assert_eq!(server.connections(), 0);
@@ -185,7 +185,7 @@ async fn a_launch_stays_ambiguous_when_the_next_attempt_gets_no_credential() {
 async fn a_token_service_is_asked_again_after_a_transient_error() {
     let server = Server::start([Step::status(503), Step::ok("token")]).await;
     let url = format!("http://{}/v3/auth/tokens", server.address).parse().expect("a URL");
-    let request = Request::new(Operation::Authenticate, Method::POST, url);
+    let request = Request::new(ApiOperation::Authenticate, Method::POST, url);
     let client = Client::new(config(), Unsigned, by_status, pacer()).expect("a client");
     assert_eq!(&client.send(&request).await.expect("a token").body[..], b"token");
 }

@@ -6,7 +6,7 @@ use crate::classify::classify_late;
 use crate::page::{Listing, Of};
 use crate::wire::{WorkRequest, WorkRequestError};
 use cloud_core::http::Method;
-use cloud_core::{ErrorKind, Fault, InstanceId, Operation, Result};
+use cloud_core::{ApiOperation, ErrorKind, Fault, InstanceId, Result};
 
 /// An instance to look up: what became of it?
 pub(super) struct Question {
@@ -48,7 +48,7 @@ impl Question {
 /// The work request that launched an instance: the oldest of its launches, as nothing comes before.
 async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Option<String>> {
     let listing = Listing {
-        operation: Operation::Get,
+        operation: ApiOperation::Get,
         service: Service::Core,
         path: &["workRequests"],
         of: Of::WhatMayBeGone,
@@ -76,7 +76,7 @@ async fn progress(api: &Api, work: &str) -> Result<Progress> {
         return Ok(Progress::Failed(fault));
     }
     let place = (Service::Core, &["workRequests", work][..]);
-    let request = api.request(Operation::Get, Method::GET, place, &[])?.on(work);
+    let request = api.request(ApiOperation::Get, Method::GET, place, &[])?.on(work);
     let request: WorkRequest = api.read(&request).await?;
     Ok(match request.status.as_deref() {
         Some("FAILED") => {
@@ -92,7 +92,7 @@ async fn progress(api: &Api, work: &str) -> Result<Progress> {
 async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
     let path = ["workRequests", work, "errors"];
     let listing = Listing {
-        operation: Operation::Get,
+        operation: ApiOperation::Get,
         service: Service::Core,
         path: &path,
         of: Of::WhatMayBeGone,

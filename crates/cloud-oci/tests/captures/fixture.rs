@@ -5,7 +5,7 @@ use crate::captures::recorder::{Asked, Recorder, Response};
 use cloud_core::http::Retry;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{InstanceId, Secret, http};
-use cloud_oci::{Clock, Config, Credentials, Oci, PrivateKey, Region, Site};
+use cloud_oci::{Clock, Config, Credentials, LaunchOptions, Oci, PrivateKey, Region};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    pub(crate) async fn new(site: Site) -> Self {
+    pub(crate) async fn new(site: LaunchOptions) -> Self {
         Self::known_as(None, site).await
     }
 
     /// Signs by another name than that of the captures.
-    pub(crate) async fn known_as(key_id: Option<&str>, site: Site) -> Self {
+    pub(crate) async fn known_as(key_id: Option<&str>, site: LaunchOptions) -> Self {
         let recorder = Recorder::start().await;
         let vectors: Value =
             serde_json::from_str(include_str!("../data/signing-vectors.json")).expect("JSON");

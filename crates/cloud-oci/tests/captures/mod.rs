@@ -11,7 +11,7 @@ use cloud_core::{
     InstanceState, LaunchToken, Limit, Provider as _, Reboot, Secret, ShapeName, SubnetId, Tags,
     Zone,
 };
-use cloud_oci::{CapacityStatus, Power, Site};
+use cloud_oci::{CapacityStatus, LaunchOptions, Power};
 use compare::Differences;
 use fixture::{ALONE, COMPARTMENT, Fixture, capture, captured_files};
 use recorder::Response;
@@ -48,20 +48,20 @@ fn small(name: &str, token: &str) -> InstanceSpec {
     spec
 }
 
-fn bare_site() -> Site {
-    let mut site = Site::new(COMPARTMENT);
+fn bare_site() -> LaunchOptions {
+    let mut site = LaunchOptions::new(COMPARTMENT);
     site.hostname = false;
     site
 }
 
 /// The fields of the first capture that a spec cannot say, as an operator would write them.
-fn full_site() -> Site {
+fn full_site() -> LaunchOptions {
     let mut template = capture("01")["exchanges"][0]["body"].clone();
     let fields = template.as_object_mut().expect("a template");
     for said in ["metadata", "freeformTags", "displayName"] {
         fields.remove(said);
     }
-    let mut site = Site::new(COMPARTMENT);
+    let mut site = LaunchOptions::new(COMPARTMENT);
     site.template = Secret::new(fields.clone());
     site
 }

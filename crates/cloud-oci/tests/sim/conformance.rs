@@ -2,11 +2,11 @@
 
 use crate::sim::fixture::SimFixture;
 use cloud_core::conformance::{CASES, Verdict};
-use cloud_sim::Settings;
+use cloud_sim::CloudSettings;
 
 #[tokio::test]
 async fn every_case_passes_and_none_is_skipped() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let mut wrong = Vec::new();
     for case in CASES {
         // Another for each, so that none is slowed down by what another has been refused.

@@ -5,11 +5,11 @@ use cloud_core::conformance::{Condition, Fixture};
 use cloud_core::http::{self, Retry};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
-    ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, Secret, ShapeName, SubnetId,
-    Zone,
+    ApiOperation, ImageId, InstanceId, InstanceName, InstanceSpec, Poll, Secret, ShapeName,
+    SubnetId, Zone,
 };
-use cloud_oci::{Clock, Config, Credentials, Oci, PrivateKey, Region, Site};
-use cloud_sim::{Capacity, Cloud, Fault, Limit, Rule, Settings, State, Throttle};
+use cloud_oci::{Clock, Config, Credentials, LaunchOptions, Oci, PrivateKey, Region};
+use cloud_sim::{Capacity, Cloud, CloudSettings, Fault, Limit, Rule, State, Throttle};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ pub(crate) struct SimFixture {
 }
 
 impl SimFixture {
-    pub(crate) async fn start(settings: Settings) -> Self {
+    pub(crate) async fn start(settings: CloudSettings) -> Self {
         Self { cloud: Cloud::start(settings).await.expect("a cloud") }
     }
 
@@ -40,9 +40,9 @@ impl SimFixture {
     }
 
     /// The site that the cloud is made with.
-    pub(crate) fn site(&self) -> Site {
+    pub(crate) fn site(&self) -> LaunchOptions {
         let settings = self.cloud.settings();
-        let mut site = Site::new(settings.compartments.first().expect("one").clone());
+        let mut site = LaunchOptions::new(settings.compartments.first().expect("one").clone());
         site.subnet = settings.subnets.first().map(|subnet| SubnetId::new(subnet.id.clone()));
         // The cases launch one name more than once.
         site.hostname = false;
@@ -56,7 +56,7 @@ impl SimFixture {
         self.provider_of(self.config(), self.site()).await
     }
 
-    pub(crate) async fn provider_of(&self, config: Config, site: Site) -> Oci {
+    pub(crate) async fn provider_of(&self, config: Config, site: LaunchOptions) -> Oci {
         let clock = Clock::new(SystemTime::now);
         Oci::connect(config, site, http(), pacer(), clock).await.expect("a provider")
     }
@@ -101,11 +101,11 @@ pub(crate) fn spec(name: &str) -> InstanceSpec {
 }
 
 /// What the cloud calls an operation of ours.
-fn word(operation: Operation) -> &'static str {
+fn word(operation: ApiOperation) -> &'static str {
     match operation {
-        Operation::Launch => "LaunchInstance",
-        Operation::Terminate => "TerminateInstance",
-        Operation::List => "ListInstances",
+        ApiOperation::Launch => "LaunchInstance",
+        ApiOperation::Terminate => "TerminateInstance",
+        ApiOperation::List => "ListInstances",
         other => panic!("no scene loses the answer of {other}"),
     }
 }

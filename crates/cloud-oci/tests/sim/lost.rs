@@ -8,7 +8,7 @@ use cloud_core::{
     Provider as _, Reboot, wait_until,
 };
 use cloud_oci::{Clock, Oci};
-use cloud_sim::{Fault, Rule, Settings};
+use cloud_sim::{CloudSettings, Fault, Rule};
 use std::time::{Duration, SystemTime};
 
 fn with_token(name: &str) -> InstanceSpec {
@@ -27,7 +27,7 @@ fn lose_the_next_launch(fixture: &SimFixture) {
 
 #[tokio::test]
 async fn a_launch_whose_answer_is_lost_is_repeated_and_makes_one_instance() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     lose_the_next_launch(&fixture);
     let launched = provider.launch(&with_token("vm-1")).await.expect("found by its token");
@@ -38,7 +38,7 @@ async fn a_launch_whose_answer_is_lost_is_repeated_and_makes_one_instance() {
 
 #[tokio::test]
 async fn a_program_that_is_started_again_after_a_lost_answer_finds_the_instance() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     // A program that dies with its first attempt.
     let mut once = http();
     once.retry = Retry::never();
@@ -57,7 +57,7 @@ async fn a_program_that_is_started_again_after_a_lost_answer_finds_the_instance(
 
 #[tokio::test]
 async fn without_a_token_a_lost_answer_is_ambiguous_and_is_not_repeated() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     lose_the_next_launch(&fixture);
     let error = provider.launch(&spec("vm-1")).await.expect_err("no answer");
@@ -68,7 +68,7 @@ async fn without_a_token_a_lost_answer_is_ambiguous_and_is_not_repeated() {
 
 #[tokio::test]
 async fn a_token_whose_instance_is_gone_says_so() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let launched = provider.launch(&with_token("vm-1")).await.expect("accepted");
     provider.terminate(&launched.id).await.expect("accepted");
@@ -91,7 +91,7 @@ async fn running(fixture: &SimFixture, provider: &Oci) -> InstanceId {
 
 #[tokio::test]
 async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let id = running(&fixture, &provider).await;
     let admin = fixture.cloud.admin();
@@ -109,7 +109,7 @@ async fn a_reboot_whose_answer_is_lost_is_repeated_and_is_one_boot() {
 
 #[tokio::test]
 async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let id = running(&fixture, &provider).await;
     let admin = fixture.cloud.admin();
@@ -128,7 +128,7 @@ async fn a_rebuild_whose_answer_is_lost_is_repeated_and_is_one_boot() {
 
 #[tokio::test]
 async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let id = running(&fixture, &provider).await;
     fixture
@@ -149,7 +149,7 @@ async fn a_snapshot_whose_answer_is_lost_is_repeated_and_is_one_image() {
 #[tokio::test]
 async fn a_launch_of_another_process_that_fails_later_has_a_fault() {
     // The clock stands: it fails when we say so.
-    let fixture = SimFixture::start(Settings { speed: 0.0, ..Settings::default() }).await;
+    let fixture = SimFixture::start(CloudSettings { speed: 0.0, ..CloudSettings::default() }).await;
     let (first, second, third) =
         (fixture.provider().await, fixture.provider().await, fixture.provider().await);
     let message = "Out of host capacity.".to_owned();
@@ -177,7 +177,7 @@ async fn a_launch_of_another_process_that_fails_later_has_a_fault() {
 
 #[tokio::test]
 async fn an_instance_that_another_process_removed_has_not_failed() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let (first, second) = (fixture.provider().await, fixture.provider().await);
     let id = first.launch(&spec("vm-1")).await.expect("accepted").id;
     assert!(!second.get(&id).await.expect("shown").state.is_lost(), "it comes");

@@ -3,7 +3,7 @@
 use crate::sim::fixture::{SimFixture, http, pacer};
 use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
 use cloud_oci::{Clock, Config, Credentials, Oci};
-use cloud_sim::{Fault, Rule, Settings};
+use cloud_sim::{CloudSettings, Fault, Rule};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
@@ -42,7 +42,7 @@ async fn list(provider: &Oci) {
 
 #[tokio::test]
 async fn one_exchange_serves_many_requests() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = provider(&fixture).await;
     let filter = InstanceFilter::default();
     let (a, b, c) =
@@ -59,7 +59,7 @@ async fn one_exchange_serves_many_requests() {
 
 #[tokio::test]
 async fn a_token_that_was_given_out_near_its_end_is_used_once() {
-    let mut settings = Settings::quick();
+    let mut settings = CloudSettings::quick();
     settings.session_seconds = 30;
     let fixture = SimFixture::start(settings).await;
     let provider = provider(&fixture).await;
@@ -89,7 +89,7 @@ async fn pass(time: Duration) {
 
 #[tokio::test]
 async fn a_token_is_used_until_a_minute_before_its_end_and_renewed_with_a_new_key() {
-    let mut settings = Settings::quick();
+    let mut settings = CloudSettings::quick();
     settings.session_seconds = 3600;
     let fixture = SimFixture::start(settings).await;
     let provider = provider(&fixture).await;
@@ -107,7 +107,7 @@ async fn a_token_is_used_until_a_minute_before_its_end_and_renewed_with_a_new_ke
 
 #[tokio::test]
 async fn a_token_that_is_rejected_in_the_middle_of_a_run_is_renewed_once() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = provider(&fixture).await;
     list(&provider).await;
     fixture.cloud.admin().end_sessions();
@@ -122,7 +122,7 @@ async fn a_token_that_is_rejected_in_the_middle_of_a_run_is_renewed_once() {
 
 #[tokio::test]
 async fn a_cloud_that_never_knows_us_is_asked_twice_and_no_more() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = provider(&fixture).await;
     let refuse = Fault::answer(401, "NotAuthenticated", "who are you?");
     fixture.cloud.admin().add_fault(Rule::always("ListInstances", refuse)).expect("it can happen");
@@ -133,7 +133,7 @@ async fn a_cloud_that_never_knows_us_is_asked_twice_and_no_more() {
 
 #[tokio::test]
 async fn clocks_that_are_apart_are_named() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let clock = Clock::new(|| SystemTime::now() - Duration::from_mins(20));
     let late = Oci::connect(fixture.config(), fixture.site(), http(), pacer(), clock).await;
     let error = late.expect("a provider").list(&InstanceFilter::default()).await;
@@ -152,7 +152,8 @@ async fn clocks_that_are_apart_are_named() {
 #[tokio::test]
 async fn a_region_newer_than_our_table_is_asked_for_with_its_realm() {
     let (region, region_key) = ("us-atlantis-1".to_owned(), "atl".to_owned());
-    let fixture = SimFixture::start(Settings { region, region_key, ..Settings::quick() }).await;
+    let fixture =
+        SimFixture::start(CloudSettings { region, region_key, ..CloudSettings::quick() }).await;
     list(&provider(&fixture).await).await;
     let asked = fixture.cloud.admin().requests();
     let asked: Vec<&str> = asked.iter().map(|request| request.target.as_str()).collect();
@@ -161,7 +162,7 @@ async fn a_region_newer_than_our_table_is_asked_for_with_its_realm() {
 
 #[tokio::test]
 async fn a_machine_without_a_metadata_service_is_told_to_use_a_config_file() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     // A port that is held, so that nobody else can have it, and on which nobody listens.
     let held = tokio::net::TcpSocket::new_v4().expect("a socket");
     held.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
@@ -183,7 +184,7 @@ async fn a_machine_without_a_metadata_service_is_told_to_use_a_config_file() {
 
 #[tokio::test]
 async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     for path in ["instance/region", "identity/cert.pem", "identity/key.pem"] {
         let missing = Fault::answer(404, "", "not found");
         let rule = Rule { containing: Some(path.to_owned()), ..Rule::once("Metadata", missing) };
@@ -198,7 +199,7 @@ async fn metadata_that_a_new_machine_does_not_have_yet_is_asked_for_again() {
 /// Certificate and key are two reads, between which there may be new ones.
 #[tokio::test]
 async fn a_certificate_that_changes_while_it_is_read_is_read_again() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let refuse = Fault::answer(401, "NotAuthenticated", "not the key of the certificate");
     fixture.cloud.admin().add_fault(Rule::once("X509", refuse)).expect("it can happen");
     list(&provider(&fixture).await).await;

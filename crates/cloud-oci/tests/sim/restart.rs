@@ -3,8 +3,8 @@
 use crate::sim::fixture::{SimFixture, http, pacer, spec};
 use cloud_core::Sources;
 use cloud_core::{LaunchToken, Provider as _, SubnetId};
-use cloud_oci::{Clock, Config, Oci, Overrides, Site};
-use cloud_sim::{Fault, Rule, Settings};
+use cloud_oci::{Clock, Config, LaunchOptions, Oci, Overrides};
+use cloud_sim::{CloudSettings, Fault, Rule};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -37,8 +37,8 @@ async fn launches() {
     let overrides =
         Overrides { file: Some(file.into()), endpoint: Some(endpoint), ..Overrides::default() };
     let config = Config::load(&sources, &overrides, SystemTime::now()).expect("good");
-    let settings = Settings::default();
-    let mut site = Site::new(settings.compartments.first().expect("one").clone());
+    let settings = CloudSettings::default();
+    let mut site = LaunchOptions::new(settings.compartments.first().expect("one").clone());
     site.subnet = settings.subnets.first().map(|subnet| SubnetId::new(subnet.id.clone()));
     let clock = Clock::new(SystemTime::now);
     let provider = Oci::connect(config, site, http(), pacer(), clock).await.expect("a provider");
@@ -49,7 +49,7 @@ async fn launches() {
 
 #[tokio::test]
 async fn a_process_that_is_killed_after_its_launch_was_accepted_leaves_one_instance_to_the_next() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let directory = tempfile::tempdir().expect("a directory");
     fixture.cloud.credentials().write_config(directory.path()).expect("written");
     let config = directory.path().join("config");

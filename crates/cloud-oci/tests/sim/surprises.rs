@@ -7,13 +7,13 @@ use cloud_core::{
     wait_until,
 };
 use cloud_oci::{CapacityStatus, Clock, Credentials, Oci, PrivateKey};
-use cloud_sim::{Fault, Rule, Settings};
+use cloud_sim::{CloudSettings, Fault, Rule};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 #[tokio::test]
 async fn a_wrong_key_is_not_authenticated_and_is_not_tried_again() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let mut config = fixture.config();
     let user = fixture.cloud.credentials();
     let key_id = format!("{}/{}/{}", user.tenancy, user.user, user.fingerprint);
@@ -27,7 +27,7 @@ async fn a_wrong_key_is_not_authenticated_and_is_not_tried_again() {
 
 #[tokio::test]
 async fn out_of_host_capacity_is_not_asked_for_again() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     fixture
         .cloud
@@ -42,7 +42,7 @@ async fn out_of_host_capacity_is_not_asked_for_again() {
 
 #[tokio::test]
 async fn addresses_of_many_are_those_that_they_have() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let mut site = fixture.site();
     site.page_size = 1000;
     let provider = fixture.provider_of(fixture.config(), site).await;
@@ -63,7 +63,7 @@ async fn addresses_of_many_are_those_that_they_have() {
 
 #[tokio::test]
 async fn a_host_name_is_taken_only_once_in_a_subnet() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let mut site = fixture.site();
     site.hostname = true;
     let provider = fixture.provider_of(fixture.config(), site).await;
@@ -81,7 +81,7 @@ async fn a_host_name_is_taken_only_once_in_a_subnet() {
 
 #[tokio::test]
 async fn bare_metal_cannot_be_rebuilt_in_place() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let mut metal = spec("bm-1");
     metal.shape = cloud_core::ShapeName::new("BM.HPC2.36");
@@ -102,7 +102,7 @@ async fn bare_metal_cannot_be_rebuilt_in_place() {
 
 #[tokio::test]
 async fn subnets_zones_limits_and_capacity_can_be_asked_for() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let zones = provider.zones().await.expect("a list");
     assert_eq!(zones.len(), 3);
@@ -123,7 +123,7 @@ async fn subnets_zones_limits_and_capacity_can_be_asked_for() {
 
 #[tokio::test]
 async fn nothing_is_sent_before_it_is_asked_for() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let clock = Clock::new(SystemTime::now);
     let provider = Oci::connect(fixture.config(), fixture.site(), http(), pacer(), clock).await;
     assert!(provider.is_ok());
@@ -132,7 +132,7 @@ async fn nothing_is_sent_before_it_is_asked_for() {
 
 #[tokio::test]
 async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let message = "Out of host capacity.".to_owned();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
@@ -147,7 +147,7 @@ async fn a_launch_that_failed_before_it_was_removed_still_says_why() {
 /// A thousand launches that fail together kept the look at all others waiting for as many answers.
 #[tokio::test]
 async fn a_listing_looks_up_a_bounded_number_of_failed_launches() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let provider = fixture.provider().await;
     let message = "Out of host capacity.".to_owned();
     let fail = Fault::FailLater { code: "InternalError".to_owned(), message };
@@ -168,7 +168,7 @@ async fn a_listing_looks_up_a_bounded_number_of_failed_launches() {
 /// Others are up, and wait for Slurm to be told.
 #[tokio::test]
 async fn a_listing_waits_only_so_long_for_work_requests() {
-    let fixture = SimFixture::start(Settings::quick()).await;
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
     let mut site = fixture.site();
     site.longest_explanation = Duration::from_secs(1);
     let hasty = fixture.provider_of(fixture.config(), site).await;
@@ -202,7 +202,7 @@ async fn a_listing_waits_only_so_long_for_work_requests() {
 
 #[tokio::test]
 async fn a_listing_looks_up_few_launches_of_other_processes() {
-    let frozen = Settings { speed: 0.0, ..Settings::quick() };
+    let frozen = CloudSettings { speed: 0.0, ..CloudSettings::quick() };
     let fixture = SimFixture::start(frozen).await;
     let (ours, other) = (fixture.provider().await, fixture.provider().await);
     let message = "Out of host capacity.".to_owned();

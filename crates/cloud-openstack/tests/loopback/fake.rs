@@ -4,7 +4,7 @@ use cloud_core::InstanceId;
 use cloud_core::http::Retry;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{File, Sources};
-use cloud_openstack::{Config, LaunchOptions, Nic, OpenStack, Search, Settings};
+use cloud_openstack::{Config, ConnectSettings, LaunchOptions, Nic, OpenStack, Search};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -73,7 +73,7 @@ impl Fake {
             let sources = Sources::new(None, BTreeMap::new(), read);
             Config::load(&sources, &Search::usual(&sources))
         }?;
-        let mut settings = Settings::default();
+        let mut settings = ConnectSettings::default();
         settings.http.retry = Retry::never();
         settings.launch = launch;
         OpenStack::connect(config, settings, Pacer::new(Pace::default())).await

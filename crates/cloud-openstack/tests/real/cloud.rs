@@ -3,7 +3,7 @@
 use crate::real::proxy::Proxy;
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{File, Sources};
-use cloud_openstack::{Config, LaunchOptions, Nic, OpenStack, Search, Settings};
+use cloud_openstack::{Config, ConnectSettings, LaunchOptions, Nic, OpenStack, Search};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader};
@@ -129,8 +129,8 @@ pub(crate) fn through(proxy: &Proxy, mut entry: Value) -> Value {
     entry
 }
 
-pub(crate) fn settings() -> Settings {
-    let mut settings = Settings::default();
+pub(crate) fn settings() -> ConnectSettings {
+    let mut settings = ConnectSettings::default();
     let mut launch = LaunchOptions::default();
     launch.nics = vec![Nic::network("net-1")];
     settings.launch = launch;
@@ -144,7 +144,7 @@ pub(crate) fn pacer() -> Pacer {
 
 pub(crate) async fn connect(
     entry: &Value,
-    settings: Settings,
+    settings: ConnectSettings,
 ) -> Result<OpenStack, cloud_core::ConfigError> {
     OpenStack::connect(config(entry)?, settings, pacer()).await
 }

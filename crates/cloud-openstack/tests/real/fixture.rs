@@ -4,7 +4,7 @@ use crate::real::cloud::{Caller, Cloud, PATIENCE, until};
 use crate::real::proxy::{Fault, Proxy};
 use async_trait::async_trait;
 use cloud_core::conformance::{Condition, Fixture};
-use cloud_core::{ImageId, InstanceId, InstanceName, InstanceSpec, Operation, Poll, ShapeName};
+use cloud_core::{ApiOperation, ImageId, InstanceId, InstanceName, InstanceSpec, Poll, ShapeName};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -77,10 +77,10 @@ impl Fixture for RealFixture<'_> {
             Condition::NoCapacityLater => self.no_room.store(true, Ordering::SeqCst),
             Condition::NoQuota => self.set_quota(0).await,
             Condition::Throttled => self.proxy.inject("POST /v2.1/servers", Fault::Throttle),
-            Condition::ResponseLost(Operation::Launch) => {
+            Condition::ResponseLost(ApiOperation::Launch) => {
                 self.proxy.inject("POST /v2.1/servers", Fault::LoseResponse);
             }
-            Condition::ResponseLost(Operation::Terminate) => {
+            Condition::ResponseLost(ApiOperation::Terminate) => {
                 self.proxy.inject("DELETE /v2.1/servers/", Fault::LoseResponse);
             }
             // Nova accepts every launch and finds out later.

@@ -5,7 +5,7 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloud_sim::{Cloud, Credentials, Settings};
+use cloud_sim::{Cloud, CloudSettings, Credentials};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
@@ -125,7 +125,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    pub(crate) async fn new(settings: Settings) -> Self {
+    pub(crate) async fn new(settings: CloudSettings) -> Self {
         let cloud = Cloud::start(settings).await.unwrap();
         let signer = Signer::new(cloud.credentials());
         Self { cloud, signer, http: Client::builder().no_proxy().build().unwrap() }
@@ -133,7 +133,7 @@ impl Scene {
 
     /// With a clock that stands still until it is told to move.
     pub(crate) async fn frozen() -> Self {
-        Self::new(Settings { speed: 0.0, ..Settings::default() }).await
+        Self::new(CloudSettings { speed: 0.0, ..CloudSettings::default() }).await
     }
 
     pub(crate) async fn try_send(

@@ -142,11 +142,11 @@ fn is_fixed(def: &NodeDef) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slurmctl::memory::{MemorySlurm, NodeSpec, Settings};
+    use slurmctl::memory::{MemorySlurm, MemorySlurmSettings, NodeSpec};
 
     #[tokio::test(start_paused = true)]
     async fn one_that_comes_to_answer_late_has_taken_the_file() {
-        let slurm = MemorySlurm::new(Settings::cloud(&"n1".parse().unwrap()));
+        let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n1".parse().unwrap()));
         let new = Config::parse("NodeName=n[1-2] State=CLOUD\n").unwrap();
         let expected = Expected::new(&new, []);
         assert!(!expected.runs(&slurm, Patience::LONG).await, "it has one node");
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_lacked_a_node_was_not_told_from_one_that_does_not_answer() {
-        let slurm = MemorySlurm::new(Settings::cloud(&"n[1-2]".parse().unwrap()));
+        let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n[1-2]".parse().unwrap()));
         let new = Config::parse("NodeName=n[2-3] State=CLOUD\n").unwrap();
         let expected = Expected::new(&new, [NodeName::new("n1").unwrap()]);
         let differing = expected.differing(&slurm, Patience::USUAL).await.unwrap();

@@ -1,7 +1,7 @@
 //! The shapes that a cloud lists, as slurm.conf describes machines.
 
 use cloud_core::Description;
-use slurmconf::{Memory, Shape, Shapes};
+use slurmconf::{Memory, NodeShape, Shapes};
 
 /// The shapes that a cloud lists, without those whose size a launch chooses.
 #[must_use]
@@ -14,12 +14,12 @@ pub fn known_shapes(listed: &[cloud_core::Shape], cloud: &Description) -> Shapes
 }
 
 /// A shape as slurm.conf describes its machines. A cloud that does not say how many threads a core has means cores.
-fn machine(shape: &cloud_core::Shape, cloud: &Description) -> Shape {
+fn machine(shape: &cloud_core::Shape, cloud: &Description) -> NodeShape {
     let divides = |threads: &u32| *threads > 0 && shape.vcpus.is_multiple_of(*threads);
     let threads_per_core = shape.threads_per_core.filter(divides).unwrap_or(1);
     let architecture = shape.architecture.as_ref().or(cloud.architectures.first());
     let model = shape.gpu_model.as_ref().map(|model| format!("{model}:")).unwrap_or_default();
-    Shape {
+    NodeShape {
         sockets: 1,
         cores_per_socket: (shape.vcpus / threads_per_core).max(1),
         threads_per_core,

@@ -217,7 +217,7 @@ fn restore(path: &Path, text: &[u8]) -> state::Result<()> {
 mod tests {
     use super::*;
     use crate::plan::Stage;
-    use slurmctl::memory::{MemorySlurm, Settings};
+    use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 
     #[test]
     fn a_slurmctld_that_cannot_resolve_a_node_is_not_said_to_refuse_the_file() {
@@ -257,7 +257,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let document = slurmconf::Document::parse("old");
             let marked = MarkedFile { path: path.clone(), document };
-            let slurm = MemorySlurm::new(Settings::cloud(&"n1".parse().unwrap()));
+            let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n1".parse().unwrap()));
             let before = Config::default();
             let applied = Applied {
                 slurm: &slurm,

@@ -5,7 +5,7 @@
 
 use super::node::Permit;
 use super::shared::Shared;
-use cloud_core::{Error, ErrorKind, Instance, InstanceSpec, Operation};
+use cloud_core::{ApiOperation, Error, ErrorKind, Instance, InstanceSpec};
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl<'a> Shared<'a> {
         }
         // A batch is one request, and needs one permit when it is sent.
         drop(permit);
-        let unanswered = Error::new(ErrorKind::Ambiguous, Operation::Launch).on(&spec.name);
+        let unanswered = Error::new(ErrorKind::Ambiguous, ApiOperation::Launch).on(&spec.name);
         let (opened, answered) = self.batches.join(spec, self.cloud.batch);
         if let Some(batch) = opened {
             sleep(GATHER).await;

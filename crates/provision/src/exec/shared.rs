@@ -318,17 +318,17 @@ mod tests {
     use crate::site::Identity;
     use crate::state::{MemoryState, State as _};
     use crate::tools::{Cancel, Files};
-    use cloud_core::memory::{MemoryCloud, Settings};
-    use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+    use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
+    use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_another_process_wants_is_yielded() -> Result<(), Box<dyn std::error::Error>>
     {
         let node = NodeName::new("n1")?;
-        let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
+        let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n1".parse()?));
         let state = MemoryState::new();
         let tools = Tools {
-            cloud: &MemoryCloud::new(Settings::default()),
+            cloud: &MemoryCloud::new(MemoryCloudSettings::default()),
             slurm: &slurm,
             state: &state,
             clock: &|| SystemTime::UNIX_EPOCH,

@@ -18,7 +18,7 @@ pub(super) fn too_small(
         fallback.iter().filter_map(|other| other.shape.as_deref()).collect();
     // One that nobody knows is reported elsewhere.
     let known = names.into_iter().filter_map(|name| Some((name, shapes.get(name)?)));
-    let check = |(name, shape): (&str, slurmconf::Shape)| {
+    let check = |(name, shape): (&str, slurmconf::NodeShape)| {
         let offered = Size::of(&shape, policy.real_memory(name, &shape));
         let mut small = Hostlist::new();
         for node in nodes.iter().filter(|node| offered.is_less_than(node, shapes)) {
@@ -43,7 +43,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(shape: &slurmconf::Shape, memory: u64) -> Self {
+    fn of(shape: &slurmconf::NodeShape, memory: u64) -> Self {
         let parts = [shape.sockets, shape.cores_per_socket, shape.threads_per_core];
         let gres = counts(&GresList::from(shape.gres.as_str()));
         Self { cpus: parts.into_iter().map(u64::from).product(), memory, gres }

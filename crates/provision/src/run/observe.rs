@@ -10,7 +10,7 @@ use crate::plan::Rollout;
 use crate::retry::Retry;
 use crate::state::{NodeLock, cooldowns};
 use crate::world::{Fleet, World};
-use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, Operation};
+use cloud_core::{ApiOperation, Error, ErrorKind, Instance, InstanceFilter, InstanceId};
 use futures_util::stream::{self, StreamExt as _};
 use history::cost::Spending;
 use history::{Lives, Log};
@@ -255,19 +255,19 @@ impl Run<'_> {
 
     /// One instance, asked for again if need be.
     async fn get(&self, id: &InstanceId, until: Instant) -> Result<Instance, Error> {
-        self.again(until, Operation::Get, || self.tools.cloud.get(id)).await
+        self.again(until, ApiOperation::Get, || self.tools.cloud.get(id)).await
     }
 
     async fn list(&self, until: Instant) -> Result<Vec<Instance>, Error> {
         let filter = InstanceFilter::tagged(self.site.identity.tags());
-        self.again(until, Operation::List, || self.tools.cloud.list(&filter)).await
+        self.again(until, ApiOperation::List, || self.tools.cloud.list(&filter)).await
     }
 
     /// Asks the cloud something that changes nothing, a few times if need be.
     async fn again<T, F: Future<Output = Result<T, Error>>>(
         &self,
         until: Instant,
-        operation: Operation,
+        operation: ApiOperation,
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
         let unavailable = |why| Error::new(ErrorKind::Unavailable, operation).because(why);

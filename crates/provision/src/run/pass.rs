@@ -164,19 +164,19 @@ mod tests {
     use crate::state::MemoryState;
     use crate::tools::{Cancel, Files, Tools};
     use crate::world::Roster;
-    use cloud_core::memory::{MemoryCloud, Settings};
+    use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
     use slurmconf::Config;
-    use slurmctl::memory::{MemorySlurm, NodeSpec, Settings as SlurmSettings};
+    use slurmctl::memory::{MemorySlurm, MemorySlurmSettings, NodeSpec};
     use std::time::{Duration, SystemTime};
 
     #[tokio::test(start_paused = true)]
     async fn a_planned_return_keeps_its_reason_when_the_deadline_has_passed()
     -> Result<(), Box<dyn std::error::Error>> {
-        let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
+        let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n1".parse()?));
         let (config, site) = (Config::default(), Site::new(Identity::cluster("blue")));
         let run = Run {
             tools: Tools {
-                cloud: &MemoryCloud::new(Settings::default()),
+                cloud: &MemoryCloud::new(MemoryCloudSettings::default()),
                 slurm: &slurm,
                 state: &MemoryState::new(),
                 clock: &|| SystemTime::UNIX_EPOCH,
@@ -201,13 +201,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn slurmctld_is_told_of_a_file_that_was_written_before_the_run_is_cancelled()
     -> Result<(), Box<dyn std::error::Error>> {
-        let slurm = MemorySlurm::new(SlurmSettings::cloud(&"n1".parse()?));
+        let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n1".parse()?));
         slurm.set_conf_nodes(vec![NodeSpec::cloud("n2".parse()?)]);
         let (stop, cancel) = Cancel::new();
         let (config, site) = (Config::default(), Site::new(Identity::cluster("blue")));
         let run = Run {
             tools: Tools {
-                cloud: &MemoryCloud::new(Settings::default()),
+                cloud: &MemoryCloud::new(MemoryCloudSettings::default()),
                 slurm: &slurm,
                 state: &MemoryState::new(),
                 clock: &|| SystemTime::UNIX_EPOCH,

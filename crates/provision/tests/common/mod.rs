@@ -1,7 +1,7 @@
 //! A cloud, a controller and a cluster in memory, for tests of whole runs.
 
-use cloud_core::memory::{MemoryCloud, Outcome, Settings as CloudSettings};
-use cloud_core::{ImageId, Instance, Operation, Provider};
+use cloud_core::memory::{MemoryCloud, MemoryCloudSettings, Outcome};
+use cloud_core::{ApiOperation, ImageId, Instance, Provider};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::JobGroup;
 use provision::run::Run;
@@ -9,7 +9,7 @@ use provision::state::{MemoryState, State};
 use provision::{Cancel, Files, Tools};
 use provision::{Identity, Roster, Site};
 use slurmconf::Config;
-use slurmctl::memory::{Call, JobSpec, MemorySlurm, Settings as SlurmSettings};
+use slurmctl::memory::{Call, JobSpec, MemorySlurm, MemorySlurmSettings};
 use slurmctl::{Controller, ResumeRequest};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, advance};
@@ -31,13 +31,13 @@ pub(crate) struct Bed {
 impl Bed {
     /// A cluster of elastic nodes with these names.
     pub(crate) fn new(nodes: &str) -> Self {
-        Self::with(nodes, CloudSettings::default())
+        Self::with(nodes, MemoryCloudSettings::default())
     }
 
-    pub(crate) fn with(nodes: &str, cloud: CloudSettings) -> Self {
+    pub(crate) fn with(nodes: &str, cloud: MemoryCloudSettings) -> Self {
         let begun = Instant::now();
         let list: Hostlist = nodes.parse().unwrap();
-        let mut slurm = SlurmSettings::cloud(&list);
+        let mut slurm = MemorySlurmSettings::cloud(&list);
         slurm.epoch = SystemTime::UNIX_EPOCH + EPOCH;
         let mut site = Site::new(Identity::cluster("blue"));
         site.image = Some(ImageId::new("image-1"));
@@ -105,11 +105,11 @@ impl Bed {
         all.filter(|one| self.site.identity.owns(one) && !one.state.is_leaving()).collect()
     }
 
-    pub(crate) fn requests(&self, operation: Operation) -> usize {
+    pub(crate) fn requests(&self, operation: ApiOperation) -> usize {
         self.cloud.history().iter().filter(|event| event.operation == operation).count()
     }
 
-    pub(crate) fn done(&self, operation: Operation) -> usize {
+    pub(crate) fn done(&self, operation: ApiOperation) -> usize {
         let events = self.cloud.history();
         let done = |event: &&cloud_core::memory::Event| {
             event.operation == operation

@@ -3,9 +3,9 @@
 use crate::simulation::judge::Judge;
 use crate::simulation::line::Line;
 use crate::simulation::wire::Wire;
-use cloud_core::memory::{InjectedFault, MemoryCloud, Settings as CloudSettings, Span, Throttle};
+use cloud_core::memory::{InjectedFault, MemoryCloud, MemoryCloudSettings, Span, Throttle};
 use cloud_core::{
-    Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Operation, Provider,
+    ApiOperation, Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Provider,
     ShapeName, Tags, Zone,
 };
 use fastrand::Rng;
@@ -15,7 +15,7 @@ use provision::state::{MemoryState, State};
 use provision::{Cancel, Files, Tools};
 use provision::{Fallback, Identity, Roster, Site};
 use slurmconf::{Config, SlurmVersion};
-use slurmctl::memory::{MemorySlurm, Settings as SlurmSettings};
+use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -156,8 +156,8 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     })
 }
 
-fn slurm_settings(rng: &mut Rng, nodes: &Hostlist) -> SlurmSettings {
-    let mut settings = SlurmSettings::cloud(nodes);
+fn slurm_settings(rng: &mut Rng, nodes: &Hostlist) -> MemorySlurmSettings {
+    let mut settings = MemorySlurmSettings::cloud(nodes);
     let versions = [(22, 5), (24, 11), (26, 5)].map(|(year, month)| SlurmVersion::new(year, month));
     settings.version = *rng.choice(&versions).unwrap();
     settings.needs_addresses = rng.bool();
@@ -172,8 +172,8 @@ fn slurm_settings(rng: &mut Rng, nodes: &Hostlist) -> SlurmSettings {
     settings
 }
 
-fn cloud_settings(rng: &mut Rng, tokens: bool) -> CloudSettings {
-    let mut settings = CloudSettings::default();
+fn cloud_settings(rng: &mut Rng, tokens: bool) -> MemoryCloudSettings {
+    let mut settings = MemoryCloudSettings::default();
     settings.seed = rng.u64(..);
     if !tokens {
         settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
@@ -244,11 +244,11 @@ pub(crate) fn trouble(rng: &mut Rng, env: &Env) {
     chance(None, InjectedFault::LoseResponse, 0.2);
     chance(None, InjectedFault::LoseRequest, 0.2);
     chance(None, InjectedFault::Delay(Duration::from_secs(7)), 0.2);
-    chance(Some(Operation::List), InjectedFault::Flap, 0.1);
-    chance(Some(Operation::Launch), InjectedFault::Refuse(ErrorKind::Capacity), 0.6);
-    chance(Some(Operation::Launch), InjectedFault::Refuse(ErrorKind::Quota), 0.3);
-    chance(Some(Operation::Launch), InjectedFault::FailLater(ErrorKind::Capacity), 0.5);
-    chance(Some(Operation::Launch), InjectedFault::FailLater(ErrorKind::Unavailable), 0.2);
+    chance(Some(ApiOperation::List), InjectedFault::Flap, 0.1);
+    chance(Some(ApiOperation::Launch), InjectedFault::Refuse(ErrorKind::Capacity), 0.6);
+    chance(Some(ApiOperation::Launch), InjectedFault::Refuse(ErrorKind::Quota), 0.3);
+    chance(Some(ApiOperation::Launch), InjectedFault::FailLater(ErrorKind::Capacity), 0.5);
+    chance(Some(ApiOperation::Launch), InjectedFault::FailLater(ErrorKind::Unavailable), 0.2);
     let foreign = u32::try_from(FOREIGN).unwrap();
     if rng.u8(0..4) == 0 {
         cloud.set_quota(Some(foreign + rng.u32(0..3)));

@@ -1,7 +1,7 @@
 //! Sees everything that programs do, at the very moment when it is done.
 
 use cloud_core::memory::{MemoryCloud, Moment, Outcome};
-use cloud_core::{Instance, InstanceId, InstanceState, Operation};
+use cloud_core::{ApiOperation, Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
 use slurmctl::memory::{MemorySlurm, StateChange};
 use slurmctl::{JobId, JobState, NodeAction};
@@ -209,8 +209,8 @@ impl Judge {
             return;
         }
         let judged = match event.operation {
-            Operation::Launch | Operation::Start => self.two_live(&moment.instances()),
-            Operation::Terminate => moment.before.as_ref().map_or(Ok(()), |one| self.hasty(one)),
+            ApiOperation::Launch | ApiOperation::Start => self.two_live(&moment.instances()),
+            ApiOperation::Terminate => moment.before.as_ref().map_or(Ok(()), |one| self.hasty(one)),
             _ => Ok(()),
         };
         if let Err(what) = judged {
@@ -219,7 +219,7 @@ impl Judge {
     }
 
     /// A machine is asked to go, or to reboot: never one on which a job runs.
-    pub(crate) fn sends(&self, operation: Operation, id: &InstanceId) {
+    pub(crate) fn sends(&self, operation: ApiOperation, id: &InstanceId) {
         let Some(node) = self.seen().machines.get(id.as_str()).cloned() else {
             return;
         };

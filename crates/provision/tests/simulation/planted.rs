@@ -6,8 +6,8 @@ use crate::simulation::{honest, simulate};
 use async_trait::async_trait;
 use cloud_core::memory::MemoryCloud;
 use cloud_core::{
-    Description, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec,
-    Operation, Provider, Reboot, Result, Tags,
+    ApiOperation, Description, Error, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId,
+    InstanceSpec, Provider, Reboot, Result, Tags,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -58,7 +58,7 @@ impl Provider for Liar {
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
         if self.1 == Lie::ShowsNothing {
-            return Err(Error::new(ErrorKind::NotFound, Operation::Get));
+            return Err(Error::new(ErrorKind::NotFound, ApiOperation::Get));
         }
         self.0.get(id).await
     }
@@ -76,7 +76,7 @@ impl Provider for Liar {
             }
             Lie::UsedUp => {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-                Err(Error::new(ErrorKind::TokenUsedUp, Operation::Launch))
+                Err(Error::new(ErrorKind::TokenUsedUp, ApiOperation::Launch))
             }
             Lie::ShowsOthers | Lie::KeepsAll => self.0.launch(spec).await,
         }

@@ -4,8 +4,8 @@ use crate::simulation::judge::Judge;
 use crate::simulation::kill::Killable;
 use async_trait::async_trait;
 use cloud_core::{
-    Description, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId, InstanceSpec, Operation,
-    Provider, Reboot, Result,
+    ApiOperation, Description, ErrorKind, ImageId, Instance, InstanceFilter, InstanceId,
+    InstanceSpec, Provider, Reboot, Result,
 };
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -63,18 +63,18 @@ impl Provider for Wire {
     }
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
-        self.judge.sends(Operation::Terminate, id);
+        self.judge.sends(ApiOperation::Terminate, id);
         let (cloud, id) = (Arc::clone(&self.cloud), id.clone());
         self.send(async move { cloud.terminate(&id).await }).await
     }
 
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
-        self.judge.sends(Operation::Rebuild, id);
+        self.judge.sends(ApiOperation::Rebuild, id);
         self.cloud.rebuild(id, image).await
     }
 
     async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
-        self.judge.sends(Operation::Reboot, id);
+        self.judge.sends(ApiOperation::Reboot, id);
         self.cloud.reboot(id, how).await
     }
 

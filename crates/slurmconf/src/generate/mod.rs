@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Problem, Result},
     limits::{Group, Limits},
     model::{Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef},
-    shapes::{MemoryPolicy, Shape, Shapes},
+    shapes::{MemoryPolicy, NodeShape, Shapes},
 };
 use hostlist::Hostlist;
 use name::Names;
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn add(&mut self, group: &'a Group, shape: &Shape) -> Result<()> {
+    fn add(&mut self, group: &'a Group, shape: &NodeShape) -> Result<()> {
         let Names { stem, label } = self.names(group)?;
         let set = (self.site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));
         let node = describe(group, shape, self.site, set.as_deref())?;
@@ -212,7 +212,7 @@ impl<'a> Builder<'a> {
 /// The nodes of a group, without names and state.
 fn describe(
     group: &Group,
-    shape: &Shape,
+    shape: &NodeShape,
     site: &GenerateOptions,
     set: Option<&str>,
 ) -> Result<NodeDef> {
@@ -240,7 +240,7 @@ const CITC_ZONE: &str = "ad";
 
 fn features(
     group: &Group,
-    shape: &Shape,
+    shape: &NodeShape,
     site: &GenerateOptions,
     set: Option<&str>,
 ) -> Result<Features> {

@@ -1,6 +1,6 @@
 //! Estimating `RealMemory`.
 
-use super::{Memory, Shape, citc};
+use super::{Memory, NodeShape, citc};
 
 /// How `RealMemory` is computed from the memory that a cloud advertises.
 ///
@@ -32,7 +32,7 @@ pub enum MemoryPolicy {
 impl MemoryPolicy {
     /// `RealMemory` in MiB for a machine of this shape, at least 1.
     #[must_use]
-    pub fn real_memory(self, name: &str, shape: &Shape) -> u64 {
+    pub fn real_memory(self, name: &str, shape: &NodeShape) -> u64 {
         let size = match shape.memory {
             Memory::Real(memory) => return memory.max(1),
             Memory::Nominal(size) => size,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// A machine type: what OCI calls a shape and OpenStack a flavor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct NodeShape {
     /// Processor sockets.
     pub sockets: u32,
     /// Cores in each socket.
@@ -49,7 +49,7 @@ pub struct Flavor {
     pub arch: String,
 }
 
-impl From<Flavor> for Shape {
+impl From<Flavor> for NodeShape {
     fn from(flavor: Flavor) -> Self {
         Self {
             sockets: 1,
@@ -78,7 +78,7 @@ impl From<Flavor> for Shape {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shapes {
-    by_name: BTreeMap<String, Shape>,
+    by_name: BTreeMap<String, NodeShape>,
     oci: bool,
 }
 
@@ -97,13 +97,13 @@ impl Shapes {
     }
 
     /// Adds or replaces a shape.
-    pub fn insert(&mut self, name: impl Into<String>, shape: impl Into<Shape>) {
+    pub fn insert(&mut self, name: impl Into<String>, shape: impl Into<NodeShape>) {
         self.by_name.insert(name.into(), shape.into());
     }
 
     /// The shape with this name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Shape> {
+    pub fn get(&self, name: &str) -> Option<NodeShape> {
         let flexible = || if self.oci { oci::flexible(name) } else { None };
         self.by_name.get(name).cloned().or_else(flexible)
     }
@@ -117,7 +117,7 @@ impl Shapes {
     }
 
     /// All names and shapes in alphabetical order, without flexible shapes.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Shape)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &NodeShape)> {
         self.by_name.iter().map(|(name, shape)| (name.as_str(), shape))
     }
 }

@@ -1,6 +1,6 @@
 //! OCI's shapes, from Oracle's page "Compute Shapes".
 
-use super::{Memory, Shape};
+use super::{Memory, NodeShape};
 use crate::near::nearest;
 use std::ops::RangeInclusive;
 
@@ -88,11 +88,11 @@ const FLEXIBLE: &[(&str, u32, u32, &str, u32, u64)] = &[
     ("VM.Standard.A4.Flex", 2, 1, "aarch64", 45, 700),
 ];
 
-pub(super) fn table() -> impl Iterator<Item = (&'static str, Shape)> {
+pub(super) fn table() -> impl Iterator<Item = (&'static str, NodeShape)> {
     let x86 = X86.iter().map(|row| (row, 2, "x86_64"));
     let arm = ARM.iter().map(|row| (row, 1, "aarch64"));
     x86.chain(arm).map(|(&(name, sockets, cores_per_socket, gigabytes, gres), threads, arch)| {
-        let shape = Shape {
+        let shape = NodeShape {
             sockets,
             cores_per_socket,
             threads_per_core: threads,
@@ -114,14 +114,14 @@ fn memory(ocpus: u32, most: u64) -> RangeInclusive<u64> {
 }
 
 /// The shape behind `VM.….Flex.<OCPUs>.<GB>`.
-pub(super) fn flexible(name: &str) -> Option<Shape> {
+pub(super) fn flexible(name: &str) -> Option<NodeShape> {
     let (family, ocpus, gigabytes) = split_flexible(name)?;
     let (_, cores, threads, arch, most_ocpus, most_gigabytes) =
         FLEXIBLE.iter().find(|row| row.0 == family)?;
     if !(1..=*most_ocpus).contains(&ocpus) || !memory(ocpus, *most_gigabytes).contains(&gigabytes) {
         return None;
     }
-    Some(Shape {
+    Some(NodeShape {
         sockets: 1,
         cores_per_socket: ocpus * cores,
         threads_per_core: *threads,

@@ -1,6 +1,6 @@
 //! CitC's `shapes.yaml`.
 
-use super::{Memory, Shape, Shapes};
+use super::{Memory, NodeShape, Shapes};
 use crate::{
     error::Result,
     yaml::{Node, Source},
@@ -28,7 +28,7 @@ impl Shapes {
         &mut self,
         file: &str,
         text: &str,
-        default_gres: impl Fn(Option<Shape>) -> String,
+        default_gres: impl Fn(Option<NodeShape>) -> String,
     ) -> Result<()> {
         let source = Source::new(file, text);
         let root = source.read()?;
@@ -36,7 +36,7 @@ impl Shapes {
             let key = source.text("shape name", name)?;
             let (shape, gres) = shape(&source, &key, name, fields)?;
             let gres = gres.unwrap_or_else(|| default_gres(self.get(&key)));
-            self.insert(key, Shape { gres, ..shape });
+            self.insert(key, NodeShape { gres, ..shape });
         }
         Ok(())
     }
@@ -48,7 +48,7 @@ fn shape(
     what: &str,
     name: &Node,
     fields: &Node,
-) -> Result<(Shape, Option<String>)> {
+) -> Result<(NodeShape, Option<String>)> {
     let fields = source.map(what, fields)?;
     let bounded = |key: &str, node, most| source.number(&format!("{what}: {key}"), node, (1, most));
     let required = |key, most| bounded(key, source.required(what, name, fields, key)?, most);
@@ -56,7 +56,7 @@ fn shape(
     let text = |key: &str| {
         Node::get(fields, key).map(|node| source.text(&format!("{what}: {key}"), node)).transpose()
     };
-    let shape = Shape {
+    let shape = NodeShape {
         memory: Memory::Real(u64::from(required("memory", u32::MAX)?)),
         sockets: count("sockets")?,
         cores_per_socket: required("cores_per_socket", MOST_CORES)?,

@@ -16,6 +16,6 @@ mod update;
 mod watch;
 mod world;
 
-pub use settings::{Call, JobSpec, NodeSpec, Registration, ReturnToService, Settings};
+pub use settings::{Call, JobSpec, MemorySlurmSettings, NodeSpec, Registration, ReturnToService};
 pub use slurm::MemorySlurm;
 pub use watch::StateChange;

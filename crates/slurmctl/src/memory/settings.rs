@@ -1,4 +1,4 @@
-//! Settings of [`MemorySlurm`](super::MemorySlurm), and the values it takes and returns.
+//! MemorySlurmSettings of [`MemorySlurm`](super::MemorySlurm), and the values it takes and returns.
 
 use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
@@ -15,10 +15,10 @@ pub enum ReturnToService {
     Always,
 }
 
-/// Settings of a [`MemorySlurm`](super::MemorySlurm).
+/// MemorySlurmSettings of a [`MemorySlurm`](super::MemorySlurm).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct MemorySlurmSettings {
     /// The release whose rules it follows.
     pub version: SlurmVersion,
     /// The nodes.
@@ -54,7 +54,7 @@ pub struct Settings {
     pub epoch: SystemTime,
 }
 
-impl Settings {
+impl MemorySlurmSettings {
     /// Cloud nodes in the partition `main`, on the newest supported release.
     #[must_use]
     pub fn cloud(nodes: &Hostlist) -> Self {

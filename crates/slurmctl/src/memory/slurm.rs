@@ -2,7 +2,7 @@
 
 use super::{
     job::JobRecord,
-    settings::{Call, JobSpec, NodeSpec, Registration, Settings},
+    settings::{Call, JobSpec, MemorySlurmSettings, NodeSpec, Registration},
     watch::{StateChange, Watcher},
     world::World,
 };
@@ -19,11 +19,11 @@ use tokio::time::Instant;
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
-/// use slurmctl::memory::{Call, JobSpec, MemorySlurm, Registration, Settings};
+/// use slurmctl::memory::{Call, JobSpec, MemorySlurm, Registration, MemorySlurmSettings};
 /// use slurmctl::JobState;
 /// use std::time::Duration;
 ///
-/// let slurm = MemorySlurm::new(Settings::cloud(&"n[1-4]".parse()?));
+/// let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n[1-4]".parse()?));
 /// let job = slurm.submit_job(JobSpec::new(2, Duration::from_secs(60)));
 /// let [Call::Resume { nodes, .. }] = &slurm.tick()[..] else { unreachable!() };
 /// assert_eq!(nodes.to_string(), "n[1-2]");
@@ -42,7 +42,7 @@ pub struct MemorySlurm(Arc<Mutex<World>>);
 impl MemorySlurm {
     /// A controller without jobs; must be called in a tokio runtime, whose clock it uses.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: MemorySlurmSettings) -> Self {
         Self(Arc::new(Mutex::new(World::new(settings, Instant::now()))))
     }
 

@@ -3,7 +3,7 @@
 use super::{
     job::JobRecord,
     node::{NodeRecord, Power, Reboot, Seconds},
-    settings::{Call, JobSpec, Settings},
+    settings::{Call, JobSpec, MemorySlurmSettings},
     watch::Watcher,
 };
 use crate::{Error, ErrorKind, JobId, JobState};
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// The controller's state, which changes by passes (at most one a second) and by calls.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) settings: Settings,
+    pub(super) settings: MemorySlurmSettings,
     pub(super) start: Instant,
     /// In the order of slurm.conf, in which Slurm allocates nodes.
     pub(super) nodes: Vec<NodeRecord>,
@@ -42,7 +42,7 @@ pub(super) fn unknown_node(tried: &str) -> Error {
 }
 
 impl World {
-    pub(super) fn new(settings: Settings, start: Instant) -> Self {
+    pub(super) fn new(settings: MemorySlurmSettings, start: Instant) -> Self {
         let nodes = settings.nodes.iter().cloned().map(NodeRecord::new).collect();
         Self {
             settings,

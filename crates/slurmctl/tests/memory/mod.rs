@@ -8,7 +8,7 @@ use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 use slurmctl::{
     JobId, JobState,
-    memory::{Call, JobSpec, MemorySlurm, Registration, Settings},
+    memory::{Call, JobSpec, MemorySlurm, MemorySlurmSettings, Registration},
 };
 use std::time::Duration;
 use tokio::time::{Instant, advance};
@@ -29,8 +29,8 @@ fn secs(seconds: u64) -> Duration {
 }
 
 /// `ResumeTimeout` 60, `SuspendTime` 30, `SuspendTimeout` 10, requeue after 6.
-fn settings(version: SlurmVersion) -> Settings {
-    let mut settings = Settings::cloud(&list("n[1-4]"));
+fn settings(version: SlurmVersion) -> MemorySlurmSettings {
+    let mut settings = MemorySlurmSettings::cloud(&list("n[1-4]"));
     settings.version = version;
     settings.resume_timeout = secs(60);
     settings.suspend_time = Some(secs(30));

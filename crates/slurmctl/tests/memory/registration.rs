@@ -6,7 +6,7 @@ use super::{
 };
 use slurmconf::SlurmVersion;
 use slurmctl::memory::{
-    Call, JobSpec, MemorySlurm, NodeSpec, Registration, ReturnToService, Settings,
+    Call, JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec, Registration, ReturnToService,
 };
 use slurmctl::{Controller as _, ErrorKind, JobState, NodeAction, Reason};
 use std::time::Duration;
@@ -45,7 +45,7 @@ async fn a_late_registration_brings_a_node_back_as_return_to_service_says() {
     }
 }
 
-fn with_rule(rule: ReturnToService) -> Settings {
+fn with_rule(rule: ReturnToService) -> MemorySlurmSettings {
     let mut settings = settings(NEW);
     settings.return_to_service = rule;
     settings

@@ -5,7 +5,7 @@ use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
 use slurmctl::{
     BatchJob, Controller, JobFilter, NodeAction, Reason,
-    memory::{Call, MemorySlurm, Settings},
+    memory::{Call, MemorySlurm, MemorySlurmSettings},
 };
 use std::{
     collections::BTreeMap,
@@ -81,7 +81,7 @@ fn tell(calls: &[(&str, String)]) -> String {
 
 /// What the one in memory looks like after each step and some time; nothing where no time is given,
 /// as the real one may already be further on.
-fn in_memory(settings: Settings, steps: &'static [(Step, u64)]) -> Vec<Option<String>> {
+fn in_memory(settings: MemorySlurmSettings, steps: &'static [(Step, u64)]) -> Vec<Option<String>> {
     let run = async move {
         let slurm = MemorySlurm::new(settings);
         let mut calls = Vec::new();
@@ -174,8 +174,8 @@ fn calls(bed: &Testbed) -> Vec<(&'static str, String)> {
     ["resume", "suspend", "resumefail", "reboot"].into_iter().flat_map(of).collect()
 }
 
-fn settings(version: SlurmVersion, resume_timeout: u64) -> Settings {
-    let mut settings = Settings::cloud(&"n[1-9]".parse().unwrap());
+fn settings(version: SlurmVersion, resume_timeout: u64) -> MemorySlurmSettings {
+    let mut settings = MemorySlurmSettings::cloud(&"n[1-9]".parse().unwrap());
     settings.version = version;
     settings.resume_timeout = Duration::from_secs(resume_timeout);
     settings.suspend_time = Some(Duration::from_mins(10));

@@ -1,6 +1,6 @@
 //! A table of nodes that is drawn over itself on a terminal, and printed when it has changed elsewhere.
 
-use e2e::{Cluster, Machine, Site};
+use e2e::{Cluster, Machine, TestCloud};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, stdout};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl Screen {
     }
 
     /// Shows how things stand, if that is new.
-    pub(crate) fn show<C: Site>(&mut self, cluster: &Cluster<C>) {
+    pub(crate) fn show<C: TestCloud>(&mut self, cluster: &Cluster<C>) {
         let table = self.table(cluster);
         let soon = self.when.is_some_and(|when| when.elapsed() < PAUSE);
         if table == self.last || (soon && !self.terminal) {
@@ -58,13 +58,13 @@ impl Screen {
     }
 
     /// Shows the last state, however soon after the one before.
-    pub(crate) fn settle<C: Site>(&mut self, cluster: &Cluster<C>) {
+    pub(crate) fn settle<C: TestCloud>(&mut self, cluster: &Cluster<C>) {
         self.when = None;
         self.show(cluster);
     }
 
     /// Node, Slurm's state, the cloud's, the zone, the address, the image and the job of each node that has any.
-    fn table<C: Site>(&self, cluster: &Cluster<C>) -> String {
+    fn table<C: TestCloud>(&self, cluster: &Cluster<C>) -> String {
         let (states, jobs, machines) = (cluster.nodes(), jobs(cluster), cluster.present());
         let mut text = row(["NODE", "SLURM", "CLOUD", "ZONE", "ADDRESS", "IMAGE", "JOB"]);
         let mut asleep = 0;
@@ -102,7 +102,7 @@ fn short(state: &str) -> String {
 }
 
 /// The job on each node.
-fn jobs<C: Site>(cluster: &Cluster<C>) -> BTreeMap<String, String> {
+fn jobs<C: TestCloud>(cluster: &Cluster<C>) -> BTreeMap<String, String> {
     let text = cluster.ask("squeue", &["--noheader", "--format=%i %j %N"]);
     let mut jobs = BTreeMap::new();
     for line in text.lines() {

@@ -1,7 +1,7 @@
 //! What is shown of a cluster, whatever cloud it is in.
 
 use crate::screen::Screen;
-use e2e::{Cluster, Site, wait, wait_for};
+use e2e::{Cluster, TestCloud, wait, wait_for};
 use std::time::Instant;
 
 /// A demo under way.
@@ -19,7 +19,7 @@ pub(crate) struct Totals {
     pub(crate) requests: (&'static str, u64),
 }
 
-impl<C: Site> Show<C> {
+impl<C: TestCloud> Show<C> {
     pub(crate) fn new(cluster: Cluster<C>, begun: Instant) -> Self {
         Self { cluster, screen: Screen::new(), begun, jobs: Vec::new() }
     }
@@ -145,6 +145,6 @@ impl<C: Site> Show<C> {
     }
 }
 
-pub(crate) fn ended<C: Site>(cluster: &Cluster<C>, job: u32) -> bool {
+pub(crate) fn ended<C: TestCloud>(cluster: &Cluster<C>, job: u32) -> bool {
     cluster.job(job, "JobState") == "COMPLETED"
 }

@@ -4,7 +4,7 @@ use crate::wait::PATIENCE;
 use std::time::Duration;
 
 /// A cloud.
-pub trait Site {
+pub trait TestCloud {
     /// The machines that are there, or on their way.
     fn present(&self) -> Vec<Machine>;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Where instances go and how they are made; what a launch says itself goes before it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Site {
+pub struct LaunchOptions {
     /// The compartment of instances and images.
     pub compartment: String,
     /// The subnet.
@@ -30,7 +30,7 @@ pub struct Site {
     pub template: Secret<Map<String, Value>>,
 }
 
-impl Site {
+impl LaunchOptions {
     /// A site of which only the compartment is known; the fields take the rest.
     #[must_use]
     pub fn new(compartment: impl Into<String>) -> Self {

@@ -1,7 +1,7 @@
 //! A cloud, the files of a cluster, and the programs that are called on them.
 
 use crate::slurm::{Fake, Slurm};
-use cloud_sim::{Admin, Cloud, Fault, Instance, Settings, Timing};
+use cloud_sim::{Admin, Cloud, CloudSettings, Fault, Instance, Timing};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -92,32 +92,35 @@ impl Ended {
 }
 
 /// The files and the cloud of a cluster called c1.
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) dir: TempDir,
     pub(crate) slurm: Slurm,
     cloud: Cloud,
 }
 
-impl Stage {
+impl Fixture {
     /// Nodes vm-standard2-1-ad1-[0001-0004], as `finish` writes them; slurmctld is not running.
     pub(crate) fn new() -> Self {
         Self::with(|_| {}, |_| {})
     }
 
     /// A fixture with another cloud and another slurm.conf.
-    pub(crate) fn with(change: impl FnOnce(&mut Settings), conf: impl FnOnce(&mut String)) -> Self {
+    pub(crate) fn with(
+        change: impl FnOnce(&mut CloudSettings),
+        conf: impl FnOnce(&mut String),
+    ) -> Self {
         Self::on("24.11", change, conf)
     }
 
     /// A fixture on a given release of Slurm.
     pub(crate) fn on(
         series: &str,
-        change: impl FnOnce(&mut Settings),
+        change: impl FnOnce(&mut CloudSettings),
         conf: impl FnOnce(&mut String),
     ) -> Self {
         let dir = TempDir::with_prefix_in("cli", "/tmp").unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let mut settings = Settings { timing: quick(), ..Settings::default() };
+        let mut settings = CloudSettings { timing: quick(), ..CloudSettings::default() };
         change(&mut settings);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let cloud = runtime.block_on(Cloud::start(settings)).unwrap();
@@ -242,7 +245,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Fixture {
     /// A body that drifts under one token would be launched a second time and not be noticed.
     fn drop(&mut self) {
         if !std::thread::panicking() {
