@@ -23,7 +23,7 @@ use check::{Limits, New};
 use clap::Parser;
 use provision::conf::{ConfLock, is_unapplied, missing_gres, planned_section, unstarted};
 use provision::plan::{self, Finish, ReportStep, SlurmStep, Step};
-use provision::run::Run;
+use provision::run::{self, Run};
 use slurmctl::Controller as _;
 use std::time::Duration;
 
@@ -201,8 +201,7 @@ async fn planned(
     let request = request(arguments, context, inputs);
     context
         .with_run(&arguments.common, async |run: &Run<'_>| {
-            let look = run.observe().await;
-            let plan = plan::finish(&request, look.world(run))?;
+            let (plan, _) = run::preview_finish(run, &request).await?;
             let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // Refused where what slurmctld is yet to be told would hit a job.
             let tells = |step: &Step| {

@@ -193,7 +193,7 @@ pub(super) async fn nodes(
             site.policies.deadline = site.policies.deadline.saturating_sub(begun.elapsed());
             let run = &Run { site: &site, ..run.clone() };
             if common.dry_run {
-                let (look, plan) = run::preview_rebuild(run, &targets.known, options).await;
+                let (plan, look) = run::preview_rebuild(run, &targets.known, options).await;
                 let code = context.preview(common, &plan, &look);
                 for (node, why) in &targets.failed {
                     context.output.complain(format_args!("{node}: {why}"));

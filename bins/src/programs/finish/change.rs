@@ -14,7 +14,7 @@ use provision::conf::{
     Applied, MarkedFile, Proof, Trial, bad_conf, nodes_in_use, planned_section, unfit_jobs,
     written_conf,
 };
-use provision::plan::{self, Finish, Plan, Resize};
+use provision::plan::{Finish, Plan, Resize};
 use provision::run::{self, Observation, Run};
 use slurmconf::{Cluster, Config};
 use std::path::Path;
@@ -43,13 +43,13 @@ pub(in crate::programs) enum Aim<'a> {
 }
 
 impl Aim<'_> {
-    fn plan(&self, look: &Observation, run: &Run<'_>) -> Result<Plan, Diagnostic> {
-        let plan = match self {
-            Self::Finish { request, .. } => plan::finish(request, look.world(run)),
-            Self::Limits(request) => plan::resize_to(request, look.world(run)),
-            Self::Size(request) => Ok(plan::resize(request, look.world(run))),
-        }?;
-        bad_conf(&plan).map_or(Ok(plan), |why| Err(Diagnostic::new(why)))
+    async fn preview(&self, run: &Run<'_>) -> Result<(Plan, Observation), Diagnostic> {
+        let (plan, observation) = match self {
+            Self::Finish { request, .. } => run::preview_finish(run, request).await?,
+            Self::Limits(request) => run::preview_resize_to(run, request).await?,
+            Self::Size(request) => run::preview_resize(run, request).await,
+        };
+        bad_conf(&plan).map_or(Ok((plan, observation)), |why| Err(Diagnostic::new(why)))
     }
 
     async fn carry_out(&self, run: &Run<'_>) -> Result<Report, Diagnostic> {
@@ -79,8 +79,7 @@ impl Change<'_> {
         context.site.policies.files = hosts.is_some() || inventory.is_some();
         context
             .with_run(self.common, async |run: &Run<'_>| {
-                let look = run.observe().await;
-                let plan = self.aim.plan(&look, run)?;
+                let (plan, look) = self.aim.preview(run).await?;
                 if plan.is_idle() && plan.steps().next().is_none() {
                     return Ok(self.idle(&context, &plan));
                 }

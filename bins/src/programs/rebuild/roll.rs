@@ -45,8 +45,7 @@ pub(super) async fn submit(
                 memory.forget(&request)?;
             }
             let code = if common.dry_run {
-                let look = run.observe_rollout(&request).await;
-                let plan = plan::rollout(&request, look.world(run))?;
+                let (plan, look) = run::preview_rollout(run, &request).await?;
                 context.preview(common, &plan, &look)
             } else {
                 let once = submit.once;

@@ -1,7 +1,7 @@
 //! Previews: what a run would do now. Each observes as the run does, plans, and changes nothing.
 
 use super::{Observation, Run};
-use crate::plan::{self, JobGroup, Plan, Resize};
+use crate::plan::{self, Finish, JobGroup, Plan, Refusal, Resize, Rollout};
 use hostlist::NodeName;
 
 /// What [`start`](super::start()) would do now.
@@ -48,4 +48,31 @@ pub async fn preview_deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> (Plan,
 pub async fn preview_resize(run: &Run<'_>, request: &Resize<'_>) -> (Plan, Observation) {
     let observation = run.observe().await;
     (plan::resize(request, observation.world(run)), observation)
+}
+
+/// What [`resize_to`](super::resize_to) would do now.
+pub async fn preview_resize_to(
+    run: &Run<'_>,
+    request: &Finish<'_>,
+) -> slurmconf::Result<(Plan, Observation)> {
+    let observation = run.observe().await;
+    Ok((plan::resize_to(request, observation.world(run))?, observation))
+}
+
+/// What [`finish`](super::finish) would do now.
+pub async fn preview_finish(
+    run: &Run<'_>,
+    request: &Finish<'_>,
+) -> slurmconf::Result<(Plan, Observation)> {
+    let observation = run.observe().await;
+    Ok((plan::finish(request, observation.world(run))?, observation))
+}
+
+/// What [`rollout`](super::rollout()) would do now.
+pub async fn preview_rollout(
+    run: &Run<'_>,
+    request: &Rollout,
+) -> Result<(Plan, Observation), Refusal> {
+    let observation = run.observe_rollout(request).await;
+    Ok((plan::rollout(request, observation.world(run))?, observation))
 }

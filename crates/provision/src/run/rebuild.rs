@@ -126,12 +126,12 @@ fn keep_words(before: &Report, round: &mut Report) {
     }
 }
 
-/// The plan that [`rebuild`] would begin with, and what it was made from. Changes nothing.
+/// What [`rebuild`] would do first now. Changes nothing.
 pub async fn preview_rebuild(
     run: &Run<'_>,
     targets: &[Target],
     options: RebuildOptions,
-) -> (Observation, Plan) {
+) -> (Plan, Observation) {
     let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
     let mut left = Left { locks: run.peek(&nodes), fixed: BTreeMap::new() };
     let deadline = run.deadline(Instant::now());
@@ -142,7 +142,7 @@ pub async fn preview_rebuild(
         Step::Report(ReportStep::GiveUp { node, cause, reason })
     });
     let plan = plan.stage(Stage::new("not seen", given_up.collect()));
-    (observation, plan)
+    (plan, observation)
 }
 
 /// Observes and plans one round. Instances that could not be observed come back with the reason.
