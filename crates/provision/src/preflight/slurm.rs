@@ -43,6 +43,9 @@ impl SlurmFacts<'_> {
                 "Slurm {version} is too old to be given nodes back: 22.05 or newer is needed"
             )),
             true => Check::ok(format!("slurmctld is up: {version}")),
+            false if self.config.nodes.is_empty() => Check::ok(
+                "slurmctld cannot run yet, because slurm.conf has no nodes: finish writes them and starts it",
+            ),
             false => Check::fail(
                 "slurmctld does not answer, so that nodes with jobs cannot be told from others: systemctl status slurmctld",
             ),
@@ -206,6 +209,7 @@ fn words(list: Option<&str>) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preflight::Status;
 
     fn config(text: &str) -> Config {
         Config::parse(text).unwrap()
@@ -241,6 +245,16 @@ mod tests {
             hidden_nodes: None,
             alias: |_| None,
             default_config: "/etc/citc/startnode.yaml",
+        }
+    }
+
+    #[test]
+    fn slurmctld_may_be_down_until_there_are_nodes() {
+        for (text, is_ok) in [("", true), ("NodeName=n[1-4] State=CLOUD\n", false)] {
+            let config = config(text);
+            let down = SlurmFacts { answers: Some(false), ..facts(&config) };
+            let check = down.controller().unwrap();
+            assert_eq!(check.status == Status::Ok, is_ok, "{text}");
         }
     }
 
